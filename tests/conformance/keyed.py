@@ -63,6 +63,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/stats"): None,
     ("GET", "/stats/history"): None,
     ("POST", "/marks"): {"text": "1.8.2"},
+    ("GET", "/scheduled"): None,
     ("GET", "/stuck"): None,
     ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues"): None,

@@ -97,6 +97,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/jobs/{id}/release"): (404, "not_in_flight"),
     ("GET", "/workers"): (200, {"workers": []}),
     ("GET", "/leases"): (200, {"leases": []}),
+    ("GET", "/scheduled"): (200, {"jobs": []}),
     ("GET", "/stuck"): (200, {"jobs": []}),
     ("GET", "/error-groups"): (200, {"rule": 1, "groups": []}),
     ("POST", "/workers/{id}/drain"): (404, "worker_not_found"),

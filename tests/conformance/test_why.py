@@ -32,6 +32,32 @@ async def test_a_job_that_nobody_takes_says_so_with_the_jobs_ahead(client: Clien
     assert (await why(client, later))[1]["count"] == 1
 
 
+async def test_scheduled_jobs_are_listed_with_the_next_one_first_page_by_page(
+    client: Client,
+) -> None:
+    assert (await client.get("/scheduled")).doc == {"jobs": []}
+    now = client.site.now
+    times = (9_000, 5_000, 7_000, 5_000, 5_000)
+    ids = [(await client.enqueue(queue="q", ready_at=now + ms))["id"] for ms in times]
+    await client.enqueue(queue="q")
+    expected = [ids[n] for n in (1, 3, 4, 2, 0)]
+    found: list[Doc] = []
+    after: dict[str, str] = {}
+    while True:
+        page = (await client.get("/scheduled", limit=2, **after)).doc
+        found += page["jobs"]
+        if "next" not in page:
+            break
+        # What is gone by then leaves no gap, and what comes behind it is not left out.
+        await client.send("DELETE", f"/jobs/{page['jobs'][-1]['id']}")
+        after = {"after": page["next"]}
+    assert [job["id"] for job in found] == expected
+    first = {"id": ids[1], "queue": "q", "type": "test", "priority": found[0]["priority"]}
+    assert found[0] == first | {"ready_at": now + 5_000, "attempts": 0}
+    for wrong in ({"after": "x"}, {"after": f"9-{'Z' * 26}"}, {"limit": 0}, {"limit": 501}):
+        assert (await client.get("/scheduled", **wrong)).status == 400
+
+
 async def test_a_worker_with_a_full_window_is_busy_and_a_drained_one_too(client: Client) -> None:
     stream = await client.take(queue="q", headers={"worker-id": "w"})
     first, second = await client.enqueue_many(2, queue="q")

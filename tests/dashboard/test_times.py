@@ -1,6 +1,7 @@
 """Times on the page: zones, the night in which an hour comes twice, and clocks that differ."""
 
 import re
+import time
 from datetime import UTC, datetime
 
 import httpx
@@ -58,6 +59,29 @@ def test_an_entry_of_cron_shows_its_own_zone_and_the_viewer_s(place: Place, page
     row = page.locator("main tr[data-key='tokyo noon'] td")
     assert "12:00:00 GMT+9" in (row.nth(2).text_content() or "")
     expect(row.nth(3).locator("time")).to_have_text(re.compile("0[45]:00:00 CES?T"))
+
+
+def test_scheduled_jobs_stand_in_the_order_of_their_times_page_by_page(
+    place: Place, page: Page
+) -> None:
+    now = int(time.time() * 1000)
+    jobs = [
+        {"queue": "soon", "type": "t", "payload": n, "ready_at": now + 3_600_000 * (100 - n)}
+        for n in range(60)
+    ]
+    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    go(page, place, "schedules")
+    table = page.get_by_role("region", name="Scheduled jobs, the next one first")
+    shown = [each.get_attribute("datetime") or "" for each in table.locator("time").all()]
+    assert len(shown) == 50
+    assert shown == sorted(shown)
+    page.get_by_role("button", name="Later ones").click()
+    expect(page.get_by_role("button", name="Later ones")).to_have_count(0)
+    later = [each.get_attribute("datetime") or "" for each in table.locator("time").all()]
+    assert shown[-1] < later[0]
+    assert later == sorted(later)
+    page.get_by_role("button", name="Next ones").click()
+    expect(table.locator("time").first).to_have_attribute("datetime", shown[0])
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(90, True), (-90, True), (5, False)], ids=str)

@@ -1,4 +1,4 @@
-"""The verbs that say why a job waits, and what the groups of a queue wait for."""
+"""The verbs that say why a job waits, what comes next, and what the groups of a queue wait for."""
 
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.waits import OpenGroup, QueueTakers, WaitFacts, WaitReason, wait_reasons
 from zq.store.api import Store
+from zq.store.waits import TimePlace
 
 
 class WaitVerdict(NamedTuple):
@@ -51,6 +52,10 @@ class Waits:
             self._streams.free <= 0,
         )
         return WaitVerdict(job.status, wait_reasons(facts))
+
+    async def scheduled(self, reach: Reach, after: TimePlace, limit: int) -> list[JobRecord]:
+        """The scheduled jobs after a place in the order of times."""
+        return await self._reads.scheduled(reach, after, limit)
 
     async def groups(self, queue: str, reach: Reach, after: str, limit: int) -> list[OpenGroup]:
         """The groups of a queue with unfinished jobs, from the one after `after` on, by name.

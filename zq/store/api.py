@@ -18,7 +18,6 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
-from zq.model.waits import OpenGroup, WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
 from zq.store.logs import LogReads
@@ -26,6 +25,7 @@ from zq.store.sweeps import SweepReads
 from zq.store.topics import TopicReads
 from zq.store.trends import TrendReads
 from zq.store.users import UserReads
+from zq.store.waits import WaitReads
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def as_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class Reads(LogReads, TrendReads, SweepReads, Protocol):
+class Reads(LogReads, TrendReads, SweepReads, WaitReads, Protocol):
     """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
 
     A read that takes too long raises `ReadTimeout`. If too many long reads wait, the next one
@@ -80,9 +80,6 @@ class Reads(LogReads, TrendReads, SweepReads, Protocol):
 
     async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
         """The same job without a large payload or result."""
-
-    async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
-        """The same job with what it may wait for, by a bounded number of rows."""
 
     async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
         """The job that owns a unique key, named by its lock, with its payload and result."""
@@ -105,15 +102,6 @@ class Reads(LogReads, TrendReads, SweepReads, Protocol):
 
         The first `skip` jobs are left out.
         """
-
-    async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
-        """The jobs whose leases end first, without large payloads."""
-
-    async def running_long(self, reach: Reach, before: int, limit: int) -> list[JobRecord]:
-        """Some jobs in flight since before `before`, the longest first, without large payloads."""
-
-    async def groups(self, queue: str, after: str, limit: int) -> list[OpenGroup]:
-        """The groups of a queue beyond `after` that have unfinished jobs, in byte order."""
 
     async def count(self, filter: Filter, now: int) -> int:
         """How many jobs match. `counts` is much faster for the filters that it can answer."""

@@ -42,6 +42,24 @@ class OpenGroupsDocument(msgspec.Struct):
     groups: list[OpenGroupDocument]
 
 
+class ScheduledJobDocument(msgspec.Struct):
+    """A scheduled job. `attempts` are more than 0 if it has failed and comes again."""
+
+    id: str
+    queue: str
+    type: str
+    priority: int
+    ready_at: int
+    attempts: int
+
+
+class ScheduledJobsDocument(msgspec.Struct):
+    """Scheduled jobs, those that are ready first. `next` is the place after which more follow."""
+
+    jobs: list[ScheduledJobDocument]
+    next: str | UnsetType = UNSET
+
+
 class StuckJobDocument(msgspec.Struct, kw_only=True):
     """A job that is in flight for long. `p99_ms`: 99 % of the runs of its queue took less."""
 
@@ -71,6 +89,12 @@ def stuck_document(job: JobRecord, p99_ms: float | None, ids: IdCodec) -> StuckJ
         dequeued_at=job.dequeued_at or 0,
         p99_ms=UNSET if p99_ms is None else round(p99_ms, 1),
     )
+
+
+def scheduled_document(job: JobRecord, ids: IdCodec) -> ScheduledJobDocument:
+    """The document of a scheduled job."""
+    id = ids.text(job.key)
+    return ScheduledJobDocument(id, job.queue, job.type, job.priority, job.ready_at, job.attempts)
 
 
 def group_document(group: OpenGroup, ids: IdCodec) -> OpenGroupDocument:

@@ -216,6 +216,8 @@ FINDS: dict[str, set[str]] = {
     "undo": {BY_ID},
     "trends": {"SEARCH trends USING PRIMARY KEY (length=? AND queue=? AND at>?)"},
     "running_long": {IN_FLIGHT_ROWS, "USE TEMP B-TREE FOR ORDER BY"},
+    "scheduled_beside": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at=? AND id>?)"},
+    "scheduled_beyond": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at>?)"},
     "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
     "first_in_line": {
         "SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)",

@@ -92,7 +92,7 @@ def named_queries() -> dict[str, str]:
         if name != "others"
     }
     found |= {f"look for router {name}": sql for name, sql in load("router_lookups.sql").items()}
-    for name in ("leases", "running_long"):
+    for name in ("leases", "running_long", "scheduled_beside", "scheduled_beyond"):
         found[name] = found[name].replace("CONDITIONS", "true")
     found |= {f"look for cron {name}": sql for name, sql in load("cron_lookups.sql").items()}
     found["append"] = found["append"].replace("SOURCE", found["attempts"])
@@ -241,6 +241,12 @@ def test_finished_jobs_are_listed_and_counted_by_the_index(ticker: Ticker) -> No
         ticker, lambda: lookups.list_jobs(ticker.connection, filter, 0, False, 50, NOW)
     )
     assert "SEARCH jobs USING INDEX not_ready (status=? AND id>?)" in lines
+
+
+def test_scheduled_jobs_of_a_time_are_counted_by_the_index_of_times(ticker: Ticker) -> None:
+    filter = Filter(statuses=(SCHEDULED,), queues=("q01",), ready_at=ValueRange(NOW, NOW + HOUR_MS))
+    (lines,) = plans_of(ticker, lambda: lookups.count_jobs(ticker.connection, filter, NOW))
+    assert lines == ["SEARCH jobs USING INDEX scheduled_by_time (ready_at>? AND ready_at<?)"]
 
 
 def test_ready_jobs_of_one_queue_are_found_by_their_queue(ticker: Ticker) -> None:

@@ -1,4 +1,6 @@
-"""Why a job waits, and what the groups of a queue wait for."""
+"""Why a job waits, what comes next, and what the groups of a queue wait for."""
+
+import re
 
 from aiohttp import web
 
@@ -6,27 +8,36 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer, endpoint
-from zq.http.zizq.query import parameters, whole_number
+from zq.http.zizq.query import QUERY, parameters, whole_number
+from zq.model.errors import InvalidRequest
+from zq.model.ids import IdCodec
+from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
 from zq.service import Services
+from zq.store.waits import TimePlace
 from zq.wire.codecs import BodyCodec
 from zq.wire.ids import key_of
 from zq.wire.waits import (
     OpenGroupsDocument,
+    ScheduledJobsDocument,
     StuckJobsDocument,
     WaitDocument,
     group_document,
+    scheduled_document,
     stuck_document,
 )
 
+MOST_SCHEDULED = 500
 MOST_GROUPS = 500
 MOST_STUCK = 500
 
+_PLACE = re.compile(r"(\d{1,20})-(.+)", re.ASCII)
+
 
 class WaitsApi:
-    """`/jobs/{id}/why`, `/queues/{queue}/groups` and `/stuck`."""
+    """`/jobs/{id}/why`, `/scheduled`, `/queues/{queue}/groups` and `/stuck`."""
 
     def __init__(self, services: Services) -> None:
         self._waits, self._stuck, self._ids = services.waits, services.stuck, services.ids
@@ -35,6 +46,7 @@ class WaitsApi:
         """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/jobs/{id}/why", endpoint(self.why), KeyScope.READ),
+            Route("GET", "/scheduled", endpoint(self.scheduled), KeyScope.READ),
             Route("GET", "/queues/{queue}/groups", endpoint(self.groups), KeyScope.READ),
             Route("GET", "/stuck", endpoint(self.stuck), KeyScope.READ),
         ]
@@ -52,6 +64,23 @@ class WaitsApi:
         id = request[PATH]["id"]
         verdict = await self._waits.why(key_of(id, self._ids), reach_of(request))
         return answer(WaitDocument(id, NAMES[verdict.status], verdict.reasons), accepted)
+
+    async def scheduled(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The scheduled jobs by their times, those that are ready first: up to `limit` (50).
+
+        Each has `id`, `queue`, `type`, `priority`, `ready_at` and `attempts`, which are more than 0
+        if the job has failed and comes again. `next` is there if more follow: as `after`, it
+        begins the next page.
+        """
+        given = parameters(request, ("after", "limit"))
+        limit = whole_number("limit", given.get("limit", "50"), MOST_SCHEDULED, 1)
+        place = TimePlace(-1, -1) if "after" not in given else _place(given["after"], self._ids)
+        found = await self._waits.scheduled(reach_of(request), place, limit + 1)
+        shown = [scheduled_document(job, self._ids) for job in found[:limit]]
+        document = ScheduledJobsDocument(shown)
+        if len(found) > limit:
+            document.next = f"{shown[-1].ready_at}-{shown[-1].id}"
+        return answer(document, accepted)
 
     async def groups(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The groups of a queue that have unfinished jobs, by name: up to `limit` (50).
@@ -80,3 +109,13 @@ class WaitsApi:
         found = await self._stuck.find(reach_of(request), limit)
         documents = [stuck_document(each.job, each.p99_ms, self._ids) for each in found]
         return answer(StuckJobsDocument(documents), accepted)
+
+
+def _place(text: str, ids: IdCodec) -> TimePlace:
+    match = _PLACE.fullmatch(text)
+    key = None if match is None else ids.key(match[2])
+    if match is None or key is None:
+        raise InvalidRequest(
+            f"{QUERY}`after` must be the `next` of a page of this server, not {text[:64]!r}"
+        )
+    return TimePlace(whole_number("after", match[1], MAX_TIME), key)

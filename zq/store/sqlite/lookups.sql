@@ -29,6 +29,10 @@ SELECT revision FROM open_batches WHERE key = :key
 -- name: count
 SELECT count(*) FROM jobs WHERE CONDITIONS
 
+-- name: count_scheduled
+-- Of a time: SQLite would rather visit all scheduled jobs.
+SELECT count(*) FROM jobs INDEXED BY scheduled_by_time WHERE CONDITIONS
+
 -- name: counts
 SELECT json_group_array(json_array(queue, status, n)) FROM queue_counts WHERE n > 0
 

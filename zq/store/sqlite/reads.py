@@ -24,6 +24,7 @@ from zq.store.api import Reads
 from zq.store.sqlite import lookups, waits, windows
 from zq.store.sqlite.logs import last_seq, read_log, unreadable_batch
 from zq.store.sqlite.readers import SCANNERS, ReaderPool
+from zq.store.waits import TimePlace
 
 T = TypeVar("T")
 
@@ -65,6 +66,9 @@ class SqliteReads(Reads):
         self, filter: Filter, after: int, descending: bool, limit: int, now: int, skip: int = 0
     ) -> list[JobRecord]:
         return await self._scans(lookups.list_jobs, filter, after, descending, limit, now, skip)
+
+    async def scheduled(self, reach: Reach, after: TimePlace, limit: int) -> list[JobRecord]:
+        return await self._scans(waits.scheduled, reach, after, limit)
 
     async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
         return await self._scans(waits.leases, reach, limit)

@@ -1,4 +1,4 @@
-"""The reads behind the question why a job waits, the leases that end first, and groups."""
+"""The reads behind the question why a job waits, what comes next, leases that end, and groups."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from zq.model.waits import MOST_AHEAD, BudgetWait, OpenGroup, WaitingJob
 from zq.store.sqlite.lookups import found_jobs, get_row, settings
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
+from zq.store.waits import TimePlace
 
 QUERIES = load("waits.sql")
 
@@ -37,6 +38,21 @@ def waiting_job(
         list(_unpaid(connection, job, now)),
         _ahead(connection, job),
     )
+
+
+def scheduled(
+    connection: sqlite3.Connection, reach: Reach, after: TimePlace, limit: int
+) -> list[JobRecord]:
+    """The scheduled jobs after a place in the order of times, without large payloads."""
+    conditions, parameters = where(Filter(reach=reach))
+    parameters |= after._asdict()
+    found: list[JobRecord] = []
+    # In two parts: a comparison of pairs would begin at the first job of the same time.
+    for name in ("scheduled_beside", "scheduled_beyond"):
+        if len(found) < limit:
+            sql = QUERIES[name].replace("CONDITIONS", conditions)
+            found += found_jobs(connection, sql, parameters | {"limit": limit - len(found)})
+    return found
 
 
 def leases(connection: sqlite3.Connection, reach: Reach, limit: int) -> list[JobRecord]:

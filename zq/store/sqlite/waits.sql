@@ -1,4 +1,5 @@
--- The facts that may keep a job waiting, each by a few steps or up to :most; the leases that end; groups.
+-- The facts that may keep a job waiting, each by a few steps or up to :most; what comes next; the leases that
+-- end; groups.
 
 -- name: in_flight_of
 SELECT n FROM queue_counts WHERE queue = :queue AND status = {in_flight}
@@ -29,6 +30,18 @@ SELECT count(*) FROM (
 SELECT count(*) FROM (
     SELECT 1 FROM parked WHERE line = (SELECT line FROM parked WHERE job_id = :key)
         AND (priority, job_id) < (:priority, :key) LIMIT :most)
+
+-- name: scheduled_beside
+-- The scheduled jobs of the same time behind a job. CONDITIONS stands for the reach of the caller.
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE status = {scheduled} AND ready_at = :ready_at AND id > :key AND CONDITIONS
+    ORDER BY id LIMIT :limit)
+
+-- name: scheduled_beyond
+-- The scheduled jobs of later times. CONDITIONS stands for the reach of the caller.
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE status = {scheduled} AND ready_at > :ready_at AND CONDITIONS
+    ORDER BY ready_at, id LIMIT :limit)
 
 -- name: leases
 -- The jobs whose leases end first. CONDITIONS stands for the reach of the caller.

@@ -1,14 +1,14 @@
 // Schedules: the scheduled jobs of the next day as bars, and the entries of cron.
 
 import { actionButton, confirm, quoted } from "./actions.js";
-import { badge, el, number, queueLink, table, time } from "./dom.js";
-import { jobTable } from "./jobs.js";
+import { badge, el, jobLink, link, number, queueLink, span, table, time } from "./dom.js";
 import { get, query } from "./net.js";
 import { once } from "./server.js";
 
 const HOURS = 24;
 const HOUR_MS = 3_600_000;
 const MOST_GROUPS = 50;
+const PAGE = 50;
 
 /** @param {Element} main */
 export function schedules(main) {
@@ -16,12 +16,25 @@ export function schedules(main) {
   const soon = el("div");
   const crons = el("div");
   main.append(el("h1", {}, "Schedules"), el("h2", {}, "The next 24 hours"), day, el("h2", {}, "Cron"), crons,
-    el("h2", {}, "Scheduled jobs"), soon);
+    el("h2", {}, "Scheduled jobs"), soon,
+    el("p", {}, link(`jobs${query({ f: "status:scheduled" })}`, "Find, move or cancel scheduled jobs")));
   once(day, nextDay);
   const entries = () => once(crons, () => cronTable(entries));
   entries();
-  once(soon, async () => jobTable((await get("jobs?status=scheduled&order=desc&limit=50")).jobs));
+  const turn = (/** @type {string} */ after) => once(soon, async () => nextJobs(await get(`scheduled${query({ after, limit: PAGE })}`), after, turn));
+  turn("");
   return { view: { topic: "pulse" }, draw: () => undefined };
+}
+
+/** A page of the jobs that come next.
+ * @param {any} found @param {string} after @param {(after: string) => void} turn */
+function nextJobs(found, after, turn) {
+  const now = Date.now();
+  return [table("Scheduled jobs, the next one first", ["id", "ready at", "in", "queue", "type", "priority", "attempts"],
+    found.jobs.map((/** @type {any} */ job) => ({ key: job.id, cells: [jobLink(job.id), time(job.ready_at),
+      span(job.ready_at - now), queueLink(job.queue), job.type, number(job.priority), number(job.attempts)] })), "No job is scheduled."),
+  el("p", { class: "buttons" }, el("button", { type: "button", onclick: () => turn("") }, after ? "Next ones" : "Refresh"), " ",
+    found.next && el("button", { type: "button", onclick: () => turn(found.next) }, "Later ones"))];
 }
 
 /** Jobs by the hour in which they become ready: a table whose bars say the same as its numbers. */

@@ -68,7 +68,12 @@ from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
 from zq.wire.sweeps import SweepDocument, SweepPreviewDocument, SweepsDocument, UndoneDocument
 from zq.wire.trends import NewMark, TrendsDocument
-from zq.wire.waits import OpenGroupsDocument, StuckJobsDocument, WaitDocument
+from zq.wire.waits import (
+    OpenGroupsDocument,
+    ScheduledJobsDocument,
+    StuckJobsDocument,
+    WaitDocument,
+)
 
 _FIFTY = Parameter(
     "limit", {"type": "integer", "minimum": 1, "maximum": 500}, "How many at most: 50."
@@ -309,6 +314,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         ),
     ),
     ("POST", "/marks"): Operation({201: TimeMark}, NewMark),
+    ("GET", "/scheduled"): Operation(
+        {200: ScheduledJobsDocument},
+        parameters=(Parameter("after", TEXT, "The `next` of the page before."), _FIFTY),
+    ),
     ("GET", "/stuck"): Operation({200: StuckJobsDocument}, parameters=(_FIFTY,)),
     ("GET", "/queues/{queue}/stats"): Operation({200: QueueStatsDocument}),
     **BUDGETS,
