@@ -39,6 +39,35 @@ async def test_a_folder_of_files_needs_no_app(app: App, tmp_path: Path) -> None:
         queues.clear()
 
 
+CALLING = """\
+import zq
+
+app = zq.App(defaults={"max_attempts": 1})
+
+
+@app.task
+async def greet(name: str) -> None: ...
+
+
+@app.task(queue="calls")
+async def call() -> bool:
+    return (await greet.enqueue(5)).duplicate
+"""
+
+
+async def test_calls_that_handlers_make_can_be_left_unchecked(app: App, tmp_path: Path) -> None:
+    @app.task(queue="calls", max_attempts=1)
+    async def call() -> bool:
+        raise NotImplementedError
+
+    for flags, status in (((), "dead"), (("--no-check",), "completed")):
+        job = await call.enqueue()
+        words = ("--queues", "calls", "--burst", *flags)
+        async with worker(tmp_path, app_url(app), *words, source=CALLING) as process:
+            assert (await process.ended())[0] == 0
+        assert (await app.backend.get(job.id)).status == status
+
+
 async def test_a_server_that_cannot_be_reached_gives_3(tmp_path: Path) -> None:
     async with worker(tmp_path, "http://127.0.0.1:1", "--connect-timeout", "0") as process:
         code, said = await process.ended()

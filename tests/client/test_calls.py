@@ -178,3 +178,20 @@ async def test_an_app_may_leave_calls_unchecked(site: Site) -> None:
 
         await send.enqueue(1)  # type: ignore[arg-type]
         assert await app.backend.count() == 1
+
+
+async def test_a_variable_leaves_calls_unchecked_unless_the_app_says_otherwise(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(to: str) -> None: ...
+
+    monkeypatch.setenv("ZQ_CHECK_CALLS", "No")
+    async with App(site.url) as app, App(site.url, check_calls=True) as strict:
+        await app.task(send).enqueue(1)  # type: ignore[arg-type]
+        with pytest.raises(zq.InvalidPayload, match="to"):
+            await strict.task(send).enqueue(1)  # type: ignore[arg-type]
+        assert await app.backend.count() == 1
+
+    monkeypatch.setenv("ZQ_CHECK_CALLS", "maybe")
+    with pytest.raises(zq.InvalidOption, match=r"^ZQ_CHECK_CALLS='maybe': give yes or no$"):
+        App(site.url)

@@ -99,6 +99,11 @@ wait for handlers that do not end when they are told to.
     "--connect-timeout", type=SECONDS, default="10s", help="How long to try to reach the server."
 )
 @_option(
+    "--no-check",
+    is_flag=True,
+    help="Do not check the arguments of calls that handlers make: see ZQ_CHECK_CALLS.",
+)
+@_option(
     "--progress",
     type=SECONDS,
     help="How often to log how far the worker has come. [default: 10s on a terminal, else never]",
@@ -112,12 +117,15 @@ wait for handlers that do not end when they are told to.
 @click.pass_context
 def worker(ctx: click.Context, /, app: str | None, package: str | None, **options: Any) -> None:
     """Execute the jobs of an app, MODULE:APP, of the files in a folder, or of both."""
+    from zq.client import checks
     from zq.client.worker.journal import tell_of_jobs
 
     logs.set_up(options.pop("log_level"), _format(options))
     tell_of_jobs()
     if options.pop("reload"):
         ctx.exit(_reloading())
+    if options.pop("no_check"):
+        os.environ[checks.VARIABLE] = "no"  # the app reads it while it is made, in children too
     sys.path.insert(0, str(Path.cwd()))
     ctx.exit(_work(_app(app, package), options))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from zq.client.backend import Backend, run
+from zq.client.checks import wanted
 from zq.client.connect import connect
 from zq.client.core import Core, check_function
 from zq.client.elsewhere import Elsewhere, HasAddress
@@ -54,7 +55,7 @@ class App:
         middleware: Sequence[Middleware] = (),
         standby: bool = False,
         cron_group: str | None = None,
-        check_calls: bool = True,
+        check_calls: bool | None = None,
         backend: Backend | None = None,
     ) -> None:
         """Without `url`, `token` and `tls`, the variables ZQ_URL, ZQ_TOKEN and ZQ_CA are used.
@@ -66,10 +67,10 @@ class App:
         need one each. An app that is given one registers it even when it has no schedules left.
 
         Calls of tasks whose arguments are not of their plain annotated types are refused, unless
-        `check_calls` is false.
+        `check_calls` is false, or nothing is said and the variable ZQ_CHECK_CALLS is ``no``.
         """
         backend = connect(url, token, codec, tls, standby=standby) if backend is None else backend
-        self.core = Core(backend, {} if defaults is None else defaults, checks=check_calls)
+        self.core = Core(backend, {} if defaults is None else defaults, checks=wanted(check_calls))
         check(self.core.defaults)
         if "key" in self.core.defaults:
             raise InvalidOption("key: all jobs of the app would have the same one")

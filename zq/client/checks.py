@@ -1,6 +1,7 @@
 """Checks the arguments of a call against plain annotations, before anything is sent."""
 
 import inspect
+import os
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
-from zq.client.errors import InvalidPayload
+from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import plain as as_plain
 
 SCALARS: Mapping[Any, tuple[type, ...]] = {
@@ -25,6 +26,20 @@ SCALARS: Mapping[Any, tuple[type, ...]] = {
 """What a worker takes for each plain type, as type checkers do: True is an int, 1 is a float."""
 
 _UNIONS = (Union, types.UnionType)
+
+
+VARIABLE = "ZQ_CHECK_CALLS"
+"""The variable for apps that do not say whether their calls are checked."""
+
+WORDS = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+def wanted(said: bool | None) -> bool:
+    """Whether calls are checked: as the app says, or else the variable. Raises `InvalidOption`."""
+    word = os.environ.get(VARIABLE, "")
+    if said is None and word.lower() not in WORDS:
+        raise InvalidOption(f"{VARIABLE}={word!r}: give yes or no")
+    return WORDS[word.lower()] if said is None else said
 
 
 class _Plain(NamedTuple):
