@@ -148,7 +148,7 @@ async def test_who_reads_slowly_but_steadily_keeps_its_jobs(
 ) -> None:
     """The limit is for reading nothing at all: each byte that is read starts it anew."""
     network.limit_send_buffers(SMALL)
-    flags = ("--stall-timeout", "2s", "--heartbeat-interval", "1s")
+    flags = ("--stall-timeout", "4s", "--heartbeat-interval", "1s")
     async with (
         running(tmp_path, *flags) as server,
         server.client() as client,
