@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sqlite3
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,8 +12,11 @@ import pytest
 from conformance.site import Site
 
 from zq.http.dashboard.frames import ViewFrame, changed
-from zq.http.dashboard.hub import MOST_READERS, MOST_VIEWS
+from zq.http.dashboard.hub import KEPT_S, MOST_READERS, MOST_VIEWS, LiveHub
+from zq.http.dashboard.views import View, Views
+from zq.model.reach import EVERYWHERE
 from zq.model.trends import MINUTE_MS
+from zq.store.sqlite import lookups
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
 
@@ -71,6 +75,34 @@ async def test_a_view_that_is_new_begins_with_the_last_look_if_that_is_fresh(
             assert list((await frame(other))["full"]["queues"]) == ["mail"]
             site.clock.advance(1_000)
             assert list((await frame(other))["patch"]["queues"]) == ["sms"]
+
+
+async def test_a_page_that_comes_back_soon_has_only_queues_read_that_have_changed(
+    site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = site.server.services
+    hub = LiveHub(Views(services, None), services.lookout, site.clock)
+    read, asked = lookups.visible_counts, list[Any]()
+
+    def noted(connection: sqlite3.Connection, now: int, queues: Any = None) -> Any:
+        asked.append(queues)
+        return read(connection, now, queues)
+
+    monkeypatch.setattr(lookups, "visible_counts", noted)
+    for queue in ("mail", "sms", "fax"):
+        await push(site, http, queue)
+    for away, reads in ((0, [None]), (4, [["fax", "new"]]), (KEPT_S, [None])):
+        site.clock.advance(away * 1_000)
+        asked.clear()
+        await push(site, http, "fax")
+        await push(site, http, "new")
+        with hub.reader(View("queues", EVERYWHERE)) as reader:
+            while reader.scene.frame is None:
+                await reader.wait()
+            found = reader.scene.frame.document
+        assert found["matching"] == 4
+        assert asked == reads
+    hub.close()
 
 
 async def test_what_is_done_on_the_page_is_shown_before_the_next_look_is_due(

@@ -172,10 +172,11 @@ class Lookout:
             names |= self._flowing | flowing
             self._rated_at, self._flowing = now, flowing
         old_before, old_now = self._looked_at - OLD_MS, now - OLD_MS
-        for name, queue in self._board.queues.items():
-            since = queue.figures.oldest_ready_at
-            if since is not None and old_before < since <= old_now:
-                names.add(name)
+        names.update(
+            name
+            for name, queue in self._board.queues.items()
+            if (since := queue.figures.oldest_ready_at) and old_before < since <= old_now
+        )
         known = self._board.queues
         return names.union(islice(known, len(known) // ROUND + 1))
 

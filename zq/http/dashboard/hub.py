@@ -27,6 +27,10 @@ REST_S = 5.0
 FRESH_S = 3.0
 """A view that is new begins with a look that is not older."""
 
+KEPT_S = 900
+"""So long after the last view is closed, what was seen is still remembered: the next page is soon
+complete, since only queues that have changed are read. Until then, ticks note which have."""
+
 MOST_VIEWS = 32
 MOST_READERS = 200
 
@@ -101,7 +105,7 @@ class LiveHub:
 
     def expect(self) -> None:
         """Look, if it is time for that: somebody loads the page, and soon wants its first frame."""
-        if self._timer is None and self._age() >= REST_S:
+        if not self._scenes and self._age() >= REST_S:
             self._arm()
             self._start()
 
@@ -119,7 +123,7 @@ class LiveHub:
         scene.readers.add(reader)
         if self._closed:
             reader.end()
-        if scene.frame is None:
+        elif scene.frame is None:
             self._beat(now=True)
         elif self._timer is None:
             self._arm()
@@ -133,28 +137,41 @@ class LiveHub:
     def close(self) -> None:
         """End all readers."""
         self._closed = True
+        self._disarm()
         for scene in self._scenes.values():
             for reader in scene.readers:
                 reader.end()
 
-    def _arm(self) -> None:
-        self._timer = self._clock.call_later(BEAT_S, self._beat)
+    def _arm(self, after: float = BEAT_S) -> None:
+        self._disarm()
+        self._timer = self._clock.call_later(after, self._beat)
 
-    def _beat(self, *, now: bool = False) -> None:
-        """Look, if it is time for that and somebody cares."""
+    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._scenes or self._closed:
-            if self._age() < FRESH_S and not self._closed:
-                self._arm()
-            else:
-                self._overview = None
-                self._lookout.forget()
+
+    def _beat(self, *, now: bool = False) -> None:
+        """Look, if it is time for that and somebody cares."""
+        self._disarm()
+        if not self._scenes:
+            self._forget()
             return
         self._arm()
         if now or self._is_time():
             self._start(anew=not now)
+
+    def _forget(self) -> None:
+        """Nobody looks: forget the last look when it is not fresh, and what was seen much later."""
+        age = self._age()
+        if age < FRESH_S or self._looking is not None:
+            self._arm()
+            return
+        self._overview = None
+        if age < KEPT_S:
+            self._arm(KEPT_S - age)
+        else:
+            self._lookout.forget()
 
     def _start(self, *, anew: bool = True) -> None:
         if self._looking is None and not self._closed:

@@ -49,15 +49,25 @@ class View(NamedTuple):
 
 
 SORTS: dict[str, Callable[[WatchedQueue], Any]] = {
-    "worst": lambda queue: (
-        queue.figures.oldest_ready_at or NEVER,
-        -queue.waiting,
-        queue.figures.queue,
-    ),
-    "waiting": lambda queue: (-queue.waiting, queue.figures.queue),
-    "failing": lambda queue: (-queue.figures.failures.five_minutes, queue.figures.queue),
+    "worst": lambda queue: queue.figures.oldest_ready_at or NEVER,
+    "waiting": lambda queue: -queue.waiting,
+    "failing": lambda queue: -queue.figures.failures.five_minutes,
     "name": lambda queue: queue.figures.queue,
 }
+"""Of queues that are alike in that, the one with more ready jobs comes first, and then the name."""
+
+
+def foremost(queues: Sequence[WatchedQueue], sort: str, most: int) -> list[WatchedQueue]:
+    """The first of some queues in an order.
+
+    It runs at each look, so that only queues which may be among them are compared in full.
+    """
+    order = SORTS[sort]
+    places = list(map(order, queues))
+    last = nsmallest(most, places)[-1:]
+    near = [queue for queue, place in zip(queues, places, strict=True) if [place] <= last]
+    near.sort(key=lambda queue: (order(queue), -queue.waiting, queue.figures.queue))
+    return near[:most]
 
 
 class Views:
@@ -90,7 +100,7 @@ class Views:
 
     async def _overview(self, view: View, overview: Overview) -> Document:
         findings = _foremost(overview.findings)
-        worst = nsmallest(WORST, overview.queues, key=SORTS["worst"])
+        worst = foremost(overview.queues, "worst", WORST)
         return {
             "findings": [_plain(finding._asdict()) for finding in findings],
             "queues": _rows(worst),
@@ -104,7 +114,7 @@ class Views:
         together = dict[str, Branch]()
         if view.tree:
             found, together = branches(found, view.under)
-        shown = nsmallest(view.first + view.limit, found, key=SORTS[view.sort])[view.first :]
+        shown = foremost(found, view.sort, view.first + view.limit)[view.first :]
         return {
             "queues": {
                 queue.figures.queue: _branch(branch)
