@@ -32,6 +32,7 @@ from zq.model.commands import (
 from zq.model.filters import Filter
 from zq.model.ids import Mint
 from zq.model.job import NewJob, batch_of
+from zq.model.leasing import Terms
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
@@ -71,6 +72,10 @@ from .naive import NaiveQueue
 
 HOLDERS = [1, 2, 3]
 UNKNOWN = 7
+PLAIN = "plain"
+"""A queue that has no settings, for jobs that have none."""
+
+SHORT_MS = 1
 LATER_MS = [0, 1, 50, 1_000, 4_100, 60_000]
 
 
@@ -119,6 +124,27 @@ class Draw:
         return self._draw(
             st.lists(st.builds(Claim, names, dealt, st.just(EVERYWHERE), terms), max_size=2)
         )
+
+    def enqueue_plainly(self) -> Enqueue:
+        keys = self._mint.take(1, self._now)
+        return Enqueue(keys=keys, jobs=[new_job(queue=PLAIN)], now=self._now, size=1)
+
+    def short_claims(self) -> list[Claim]:
+        """Claims whose leases are over soon, also of a job that has just come without settings."""
+        terms = {holder: Terms(SHORT_MS, "c") for holder in HOLDERS}
+        return [
+            Claim((PLAIN,), [(1, 1_000)], EVERYWHERE, terms),
+            Claim(None, [(2, self._draw(st.integers(1, 4)))], EVERYWHERE, terms),
+        ]
+
+    def late_reports(self) -> list[AnyCommand]:
+        """Reports of the jobs that nobody has taken since they were lost."""
+        rows = self._queue.rows.values()
+        lost = [row.key for row in rows if row.stalls and row.status is Status.READY]
+        failed = self._draw(st.lists(st.sampled_from(lost), max_size=2, unique=True))
+        done = [key for key in lost if key not in failed]
+        fails = [Fail(key, Failure("boom"), late="late") for key in failed]
+        return [*fails, Succeed(done, late="late")]
 
     def filter(self) -> Filter:
         return self._draw(filters)

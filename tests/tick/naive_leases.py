@@ -37,6 +37,8 @@ class LeasingQueue(NaiveQueue):
     """Jobs whose holders may be claimants, and whose leases may have deadlines."""
 
     steady = 0
+    resumed = 0
+    """How many jobs were still their last holders' when these reported late."""
 
     def deadlines(self) -> Deadlines:
         untils = [row.lease_until for row in self.rows.values() if row.lease_until is not None]
@@ -108,6 +110,7 @@ class LeasingQueue(NaiveQueue):
                 row.holder, row.claimant, row.lease_until = 0, claimant, self.now
                 self._to(row, IN_FLIGHT)
                 resumed.append((0, row.key))
+        self.resumed += len(resumed)
         reply = super()._apply(command)
         self.outcome.ended = [each for each in self.outcome.ended if each not in resumed]
         return reply

@@ -37,7 +37,7 @@ from zq.store.sqlite import lookups
 from zq.store.sqlite.logs import read_log
 from zq.tick import slices
 
-from .draws import Draw
+from .draws import SHORT_MS, Draw
 from .draws_budgets import BudgetDraw
 from .naive_budgets import BudgetingQueue
 from .naive_jobs import Answers
@@ -99,6 +99,16 @@ class History(RuleBasedStateMachine):
         promote, purge, names = due
         commands, claims = draw.everything(), draw.claims()
         self._tick(commands, claims, promote=promote, purge=purge, names=names)
+
+    @rule(data=st.data())
+    def report_late(self, data: st.DataObject) -> None:
+        """Workers lose jobs and report after all. For a job without settings that must count."""
+        draw, before = self._draw(data, 0), self.queue.resumed
+        self._tick([draw.enqueue_plainly()], draw.short_claims())
+        draw = self._draw(data, SHORT_MS + 1)
+        self._tick([], [], lapse=True)
+        self._tick(draw.late_reports(), draw.claims())
+        assert self.queue.resumed > before
 
     @rule(data=st.data(), descending=st.booleans(), limit=st.integers(1, 5))
     def look(self, data: st.DataObject, descending: bool, limit: int) -> None:
