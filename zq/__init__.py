@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zq.client.job import CancelStatus as CancelStatus
     from zq.client.job import Job as Job
     from zq.client.job_error import JobError as JobError
+    from zq.client.job_flow import JobFlow as JobFlow
     from zq.client.options import Backoff as Backoff
     from zq.client.options import Options as Options
     from zq.client.outcome import DrainReport as DrainReport
@@ -98,6 +99,7 @@ _HOMES = {
     "task": ("Call", "Task"),
     "http.address": ("Tls",),
     "job_error": ("JobError",),
+    "job_flow": ("JobFlow",),
     "values": ("MISSING", "JobEvent", "Missing", "State"),
     "worker.journal": ("JobContext",),
     "worker.worker": ("Worker",),

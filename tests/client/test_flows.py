@@ -11,6 +11,7 @@ from zq.client.app import App
 from zq.client.values import JobQuery, Submission
 from zq.client.worker.continuing import QUEUE
 from zq.testing import TestServer, run_until_idle
+from zq.testing.plugin import Working
 
 
 async def test_each_step_of_a_chain_gets_the_result_before(zq_app: App) -> None:
@@ -22,12 +23,13 @@ async def test_each_step_of_a_chain_gets_the_result_before(zq_app: App) -> None:
     def double(n: int, *, times: int = 2) -> int:
         return n * times
 
-    first = await zq.chain(
+    flow = await zq.chain(
         zq.step(add, 1, 2), zq.step(double), zq.step(double, times=5), zq.step(add, 7)
     )
     outcomes = await run_until_idle(zq_app)
-    assert outcomes[0].id == first.id
+    assert [outcome.id for outcome in outcomes][:1] == [job.id for job in flow.jobs]
     assert [outcome.result for outcome in outcomes] == [3, 6, 30, 37]
+    assert await flow.result() == 37
 
 
 async def test_the_last_of_a_chord_gets_all_results_in_their_order(zq_app: App) -> None:
@@ -45,11 +47,12 @@ async def test_the_last_of_a_chord_gets_all_results_in_their_order(zq_app: App) 
     async def total(parts: list[int], more: int) -> list[int]:
         return [*parts, more]
 
-    jobs = await zq.chord([zq.step(square, n) for n in range(5)], zq.step(total, 7))
+    flow = await zq.chord([zq.step(square, n) for n in range(5)], zq.step(total, 7))
     outcomes = await zq.Worker(zq_app, concurrency=5).run_until_idle()
     (end,) = [outcome for outcome in outcomes if outcome.job.type == "total"]
     assert end.result == [0, 1, 4, 9, 16, 7]
-    assert {outcome.id for outcome in outcomes} == {end.id, *(job.id for job in jobs)}
+    assert {outcome.id for outcome in outcomes} == {end.id, *(job.id for job in flow.jobs)}
+    assert await flow.result() == end.result
     assert await zq_app.backend.count(JobQuery(queues=(QUEUE,), statuses=("ready",))) == 0
 
 
@@ -62,13 +65,15 @@ async def test_a_chord_of_a_blocking_program_and_one_that_runs_at_once() -> None
         return 1
 
     @app.task
-    def take(parts: list[int]) -> None:
+    def take(parts: list[int]) -> int:
         got.append(parts)
+        return len(got)
 
     def program() -> None:
         with app.immediate():
             zq.chord_sync([zq.step(one)], zq.step(take))
-            zq.chain_sync(zq.step(one), zq.step(take))
+            flow = zq.chain_sync(zq.step(one), zq.step(take))
+            assert flow.result_sync() == 2
 
     await asyncio.to_thread(program)
     assert got == [[1], 1]
@@ -109,13 +114,71 @@ async def test_a_member_that_runs_again_after_the_end_starts_nothing(zq_app: App
     async def last(parts: list[int]) -> None:
         begun.append(parts)
 
-    (job,) = await zq.chord([zq.step(member)], zq.step(last))
-    stored = await zq_app.backend.get(job.id)
+    flow = await zq.chord([zq.step(member)], zq.step(last))
+    stored = await zq_app.backend.get(flow.jobs[0].id)
     again = Submission(stored.queue, stored.type, stored.payload, meta=stored.meta)
     await run_until_idle(zq_app)
     await zq_app.backend.enqueue([again])
     await run_until_idle(zq_app)
     assert begun == [[1]]
+
+
+async def test_a_flow_is_waited_for_while_it_runs_and_its_value_is_of_the_last_steps_type(
+    zq_app: App, zq_worker: Working
+) -> None:
+    gate = asyncio.Event()
+
+    @zq_app.task(result_ttl=None)  # only who waits at that moment could get it
+    async def size(page: int) -> int:
+        return 100 * page
+
+    @zq_app.task
+    async def sort(sizes: list[int]) -> set[int]:
+        await gate.wait()
+        return set(sizes)
+
+    @zq_app.task(result_ttl=None)
+    async def pair(size: int, more: int) -> list[int]:
+        return [size, more]
+
+    async with zq_worker(zq_app):
+        chain = await zq.chain(zq.step(size, 1), zq.step(pair, 7), zq.step(sort))
+        chord = await zq.chord([zq.step(size, 1), zq.step(size, 2)], zq.step(sort))
+        waited_for = chain.jobs[0].id
+        while waited_for == chain.jobs[0].id:
+            with pytest.raises(zq.WaitTimeout) as late:
+                await chain.result(timeout=0.1)
+            waited_for = late.value.job.id
+        waiting = asyncio.gather(chain.result(), chord.result())
+        gate.set()
+        assert list(await waiting) == [{100, 7}, {100, 200}]
+
+
+async def test_who_waits_for_a_flow_learns_which_job_has_failed_or_is_gone(zq_app: App) -> None:
+    @zq_app.task
+    async def one() -> int:
+        return 1
+
+    @zq_app.task(max_attempts=1)
+    async def fail(n: int) -> int:
+        raise ValueError("it is broken")
+
+    @zq_app.task(result_ttl=None)
+    async def end(n: object) -> int:
+        return 2
+
+    failing = await zq.chain(zq.step(one), zq.step(fail), zq.step(end))
+    failing_chord = await zq.chord([zq.step(one), zq.step(fail, 1)], zq.step(end))
+    gone = await zq.chain(zq.step(one), zq.step(end))
+    await run_until_idle(zq_app, raise_failures=False)
+    for flow in (failing, failing_chord):
+        with pytest.raises(zq.RetriesExhausted, match="ValueError: it is broken"):
+            await flow.result()
+    with pytest.raises(zq.JobNotFound, match=r"^nothing of the last step, end, is kept: "):
+        await gone.result()
+    keyed = await zq.chain(zq.step(one), zq.step(end.options(key="x")))
+    with pytest.raises(zq.InvalidOption, match=r"^the last step, end, has a key or a batch"):
+        await keyed.result()
 
 
 async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
@@ -144,13 +207,15 @@ async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
 
 
 async def test_the_program_of_the_documents(
-    zq_server: TestServer, monkeypatch: pytest.MonkeyPatch
+    zq_server: TestServer,
+    zq_worker: Working,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("ZQ_URL", zq_server.url)
     shop: dict[str, Any] = {"__name__": "shop"}
     exec(code("flows"), shop)
-    await shop["produce"]()
-    outcomes = await run_until_idle(shop["app"])
-    ends = {outcome.job.type: outcome.result for outcome in outcomes}
-    assert (ends["shorten"], ends["total"]) == (350, 600)
+    async with zq_worker(shop["app"]):
+        await shop["produce"]()
+    assert capsys.readouterr().out == "350 600\n"
     await shop["app"].close()

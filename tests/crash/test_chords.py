@@ -47,10 +47,11 @@ async def test_the_end_of_a_chord_is_stored_once_however_workers_die(
     runs = tmp_path / "runs"
     monkeypatch.setenv("RUNS", str(runs))
     size = kills * A_KILL
+    flows: list[zq.JobFlow] = []
     async with server() as running, chords.app.use(running):
         for n in range(size):
             members = [zq.step(chords.member, n * MEMBERS + each) for each in range(MEMBERS)]
-            await zq.chord(members, zq.step(chords.end))
+            flows.append(await zq.chord(members, zq.step(chords.end)))
         workers = [await start(running.url, runs) for _ in range(2)]
         try:
             left, until = kills, 1
@@ -72,8 +73,9 @@ async def test_the_end_of_a_chord_is_stored_once_however_workers_die(
         await zq.Worker(chords.app, concurrency=4).run_until_idle(60)
         backend = chords.app.backend
         found = (await backend.jobs(JobQuery(queues=("ends",)), limit=2000)).jobs
+        waited_for = [await flow.result() for flow in flows]
 
     assert {job.status for job in found} == {"completed"}
     expected = [[n * MEMBERS + each for each in range(MEMBERS)] for n in range(size)]
-    assert sorted(job.result for job in found) == expected
+    assert sorted(job.result for job in found) == waited_for == expected
     assert len(runs.read_text().splitlines()) > size * MEMBERS, "no kill has hit a member"

@@ -6,6 +6,7 @@ is acknowledged: see `zq.client.worker.continuing`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from secrets import token_urlsafe
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from zq.client.backend import Backend, run
 from zq.client.errors import InvalidOption
 from zq.client.formats import JSON
 from zq.client.job import Job
+from zq.client.job_flow import JobFlow
 from zq.client.task import Task
 from zq.client.values import Submission
 from zq.model.job import MAX_META
@@ -58,30 +60,31 @@ def step(task: Task[Any, Any], /, *args: Any, **kwargs: Any) -> Step:
     return Step(task, args, kwargs)
 
 
-async def chain(*steps: Step) -> Job[Any]:
+async def chain(*steps: Step) -> JobFlow:
     """Enqueue the first step. Each other one gets the result of the one before as first argument.
 
     ``await zq.chain(zq.step(fetch, url), zq.step(resize, 200))`` calls ``resize(fetched, 200)``.
-    Return the job of the first step. Raises `InvalidOption`.
+    ``await flow.result()`` waits for the last step. Raises `InvalidOption`.
     """
     return await _chain(_backend(steps), steps)
 
 
-def chain_sync(*steps: Step) -> Job[Any]:
+def chain_sync(*steps: Step) -> JobFlow:
     """Do as `chain` does, in programs without an event loop."""
     return run(_chain(_backend(steps).blocking, steps))
 
 
-async def chord(steps: Sequence[Step], then: Step) -> list[Job[Any]]:
+async def chord(steps: Sequence[Step], then: Step) -> JobFlow:
     """Enqueue all steps. When all of them have succeeded, `then` gets the list of their results.
 
     ``await zq.chord([zq.step(count, day) for day in week], zq.step(add_up))`` adds up once.
-    Return the jobs of the steps, in their order. Raises `InvalidOption`.
+    ``await flow.result()`` waits for that, and `flow.jobs` are the jobs of the steps, in their
+    order. Raises `InvalidOption`.
     """
     return await _chord(_backend(steps, then), steps, then)
 
 
-def chord_sync(steps: Sequence[Step], then: Step) -> list[Job[Any]]:
+def chord_sync(steps: Sequence[Step], then: Step) -> JobFlow:
     """Do as `chord` does, in programs without an event loop."""
     return run(_chord(_backend(steps, then).blocking, steps, then))
 
@@ -95,28 +98,45 @@ def _backend(steps: Sequence[Step], *then: Step) -> Backend:
     return steps[0].task.core.backend
 
 
-async def _chain(backend: Backend, steps: Sequence[Step]) -> Job[Any]:
+async def _chain(backend: Backend, steps: Sequence[Step]) -> JobFlow:
     first, *others = steps
+    name = token_urlsafe(12)
+    keys = [f"zq-flow:{name}:{place}" for place in range(len(others))]
     then: Submission | None = None
-    for each in reversed(others):
-        then = _followed(each.later(), then)
+    for each, key in zip(reversed(others), reversed(keys), strict=True):
+        then = _keyed(_followed(each.later(), then), key)
     job = _followed(first.first(), then)
     _check_size(job)
-    (stored,) = await backend.enqueue([job])
-    return Job(stored, first.task.core.backend, first.task.signature.result)
+    stored = await _enqueue(backend, [job], steps[:1])
+    return JobFlow(first.task.core.backend, stored, keys, steps[-1].task)
 
 
-async def _chord(backend: Backend, steps: Sequence[Step], then: Step) -> list[Job[Any]]:
-    chord, last = uuid4().hex, then.later()
+async def _chord(backend: Backend, steps: Sequence[Step], then: Step) -> JobFlow:
+    chord, key = uuid4().hex, f"zq-flow:{token_urlsafe(12)}"
+    last = _keyed(then.later(), key)
     jobs = [
         _followed(each.first(), last, ChordPlace(chord, index, len(steps)))
         for index, each in enumerate(steps)
     ]
     _check_size(jobs[0])
+    stored = await _enqueue(backend, jobs, steps)
+    return JobFlow(steps[0].task.core.backend, stored, [key], then.task)
+
+
+async def _enqueue(
+    backend: Backend, jobs: Sequence[Submission], steps: Sequence[Step]
+) -> list[Job[Any]]:
     return [
         Job(stored, each.task.core.backend, each.task.signature.result)
         for stored, each in zip(await backend.enqueue(jobs), steps, strict=True)
     ]
+
+
+def _keyed(job: Submission, key: str) -> Submission:
+    """A later step with the unique key by which `JobFlow` finds it, unless it has its own."""
+    if job.unique_key is not None or job.batch is not None:
+        return job
+    return msgspec.structs.replace(job, unique_key=key, unique_while="exists")
 
 
 def _followed(
