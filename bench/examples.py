@@ -33,7 +33,7 @@ examples:
   python -m bench lines --waiting 1M             claims beside a million jobs that wait for a budget
   python -m bench entries --entries 100k         cron entries of which none is due
   python -m bench topics --records 10k,10M       pages of a small topic and a large one
-  python -m bench messages                       queue-ti's messages consumed beside native claims
+  python -m bench messages                       messages and records consumed beside native claims
   python -m bench outbox                         rows of an outbox on PostgreSQL become jobs
   python -m bench walk                           files that one request passes through
   python -m bench publish --before DIR           all that is published, in markdown: an hour

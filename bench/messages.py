@@ -1,7 +1,9 @@
-"""Messages of queue-ti beside jobs: claimed by the hundred, and acknowledged one by one."""
+"""Messages of queue-ti and records of queue topics beside jobs: claimed by the hundred, and
+acknowledged one by one."""
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from bench.load import Session, Target, fill, in_own_process, run
 from bench.report import Progress, Table, number
 from bench.rows import WARM_UP
 from bench.servers import Lab
+from bench.topics import appends
 
 CLAIMED = 100
 CONSUMERS, ACKS = 4, 16
@@ -24,21 +27,31 @@ class Dialect:
     """How a door is asked for jobs, and how one is acknowledged."""
 
     claim: bytes
-    ack: str
-    body: bytes
+    ack: Callable[[str], bytes]
+    fill: Callable[[], list[bytes]]
+    """Requests that store a thousand jobs each."""
+    ids: re.Pattern[bytes] = ID
 
 
 QUEUE = "queue-0"
+RECORDS = f"/v0/topics/{QUEUE}"
 DIALECTS = {
     "dequeue": Dialect(
         post("/api/messages/dequeue", b'{"topic":"%s","count":%d}' % (QUEUE.encode(), CLAIMED)),
-        "/api/messages/{}/ack",
-        b"{}",
+        lambda id: post(f"/api/messages/{id}/ack", b"{}"),
+        lambda: bulk_requests(1),
+    ),
+    "record": Dialect(
+        post(f"{RECORDS}/claim", b'{"node":"bench","max":%d,"lease_ms":30000}' % CLAIMED),
+        lambda seq: post(f"{RECORDS}/ack", b'{"node":"bench","seqs":[%s]}' % seq.encode()),
+        # Its acknowledgements wait for the disk, as those of the others do.
+        lambda: appends(QUEUE, type="queue", durable=True),
+        re.compile(rb'"\$seq":(\d+)'),
     ),
     "claim": Dialect(
         post(f"/queues/{QUEUE}/claim", b'{"max":%d,"lease_ms":30000,"holder":"bench"}' % CLAIMED),
-        "/jobs/{}/success",
-        b"",
+        lambda id: post(f"/jobs/{id}/success"),
+        lambda: bulk_requests(1),
     ),
 }
 
@@ -80,7 +93,7 @@ class Consumer:
 
     def on_claimed(self, connection: Connection, text: bytes) -> None:
         self._claims = connection
-        self._ids += ID.findall(text)
+        self._ids += self._dialect.ids.findall(text)
         self._go_on()
 
     def claim(self, connection: Connection) -> None:
@@ -96,8 +109,7 @@ class Consumer:
 
     def _go_on(self) -> None:
         while self._resting and self._ids:
-            path = self._dialect.ack.format(self._ids.pop().decode())
-            self._resting.pop().send(post(path, self._dialect.body))
+            self._resting.pop().send(self._dialect.ack(self._ids.pop().decode()))
         if self._claims is not None and not self._ids:
             claims, self._claims = self._claims, None
             self.claim(claims)
@@ -112,10 +124,10 @@ async def consume(session: Session, consumer: Consumer) -> None:
 async def consuming(target: Target, row: str, seconds: float) -> Measure:
     session = Session(target.port)
     try:
-        await fill(session, bulk_requests(1), round(PACE * (WARM_UP + seconds)))
-        meter = Meter("acks")
+        dialect, meter = DIALECTS[row], Meter("acks")
+        await fill(session, dialect.fill(), round(PACE * (WARM_UP + seconds)))
         for _ in range(CONSUMERS):
-            await consume(session, Consumer(meter, DIALECTS[row]))
+            await consume(session, Consumer(meter, dialect))
         await session.pause(WARM_UP)
         meter.reset()
         await session.pause(seconds)
@@ -129,7 +141,7 @@ def run_consuming(target: Target, row: str, seconds: float) -> Measure:
 
 
 def messages(lab: Lab, rounds: int, seconds: float, show: Progress) -> list[MessageRun]:
-    """Both rows in turn, each time on a fresh server."""
+    """The rows in turn, each time on a fresh server."""
     found = []
     for turn in range(rounds):
         for row in DIALECTS:

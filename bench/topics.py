@@ -43,10 +43,12 @@ class TopicRun:
     measure: Measure
 
 
-def appends(topic: str) -> list[bytes]:
+def appends(topic: str, **config: object) -> list[bytes]:
+    """Requests that append records. The first one creates the topic."""
+
     def body(first: int) -> bytes:
         records = [{"data": job(n, 1)["payload"]} for n in range(first, first + BULK)]
-        return orjson.dumps({"records": records})
+        return orjson.dumps({"records": records, "config": config})
 
     firsts = range(0, RENDERED_BULKS * BULK, BULK)
     return [post(f"/v0/topics/{topic}?return_seqs=false", body(first)) for first in firsts]

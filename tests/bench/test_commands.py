@@ -97,7 +97,7 @@ def test_messages_are_consumed_beside_native_claims() -> None:
     shown = bench("messages", "--rounds", "1", "--seconds", "0.2", "--json")
     assert not shown.returncode, shown.stderr
     found = json.loads(shown.stdout)["results"]
-    assert [each["row"] for each in found] == ["dequeue", "claim"]
+    assert [each["row"] for each in found] == ["dequeue", "record", "claim"]
     assert all(each["measure"]["jobs"] > 0 for each in found)
 
 
