@@ -72,6 +72,14 @@ async def test_scripts_get_a_document_a_line(shell: Shell) -> None:
         (("--status", "ready"), [1, 3]),
         (("--status", "ready,scheduled"), [1, 2, 3]),
         (("--filter", ". > 1", "--queue", "mail"), [2]),
+        (("--priority", "..9"), [3]),
+        (("--priority", "5", "--group", "a,b"), [3]),
+        (("--group", "b"), []),
+        (("--attempts", "1.."), []),
+        (("--attempts", "0"), [1, 2, 3]),
+        (("--ready-before", "0s"), [1, 3]),
+        (("--ready-before", "1h"), []),
+        (("--ready-after", "1h", "--ready-before", "2099-01-31T18:00"), [1, 2, 3]),
         (("--limit", "2"), [1, 2]),
         (("--newest",), [3, 2, 1]),
         (("--newest", "--limit", "2"), [3, 2]),
@@ -80,7 +88,7 @@ async def test_scripts_get_a_document_a_line(shell: Shell) -> None:
 async def test_options_choose(shell: Shell, words: tuple[str, ...], expected: list[int]) -> None:
     (first,) = await shell.push(1)
     await shell.push(2, ready_at=first.created_at + 86_400_000)
-    await shell.push(3, queue="sums", type="add")
+    await shell.push(3, queue="sums", type="add", group="a", priority=5)
     said = await shell.zq("jobs", "--json", *words)
     assert [each["payload"] for each in said.documents] == expected
 

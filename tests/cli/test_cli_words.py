@@ -60,6 +60,13 @@ def test_a_number_without_a_unit_is_refused(words: tuple[str, ...]) -> None:
     assert f'"30" is not a duration: {BARE}' in result.stderr.replace("\n", " ")
 
 
+@pytest.mark.parametrize("text", ["", "..", "9..1", "-1", "1...2", "one"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    result = CliRunner().invoke(main, ["jobs", "--priority", text])
+    assert result.exit_code == 2
+    assert "write 5, 1..9, 1.. or ..9" in result.stderr or "9 is more than 1" in result.stderr
+
+
 @pytest.mark.parametrize("name", ["LEASE", "SHUTDOWN_TIMEOUT", "CONNECT_TIMEOUT"])
 def test_a_variable_of_the_worker_needs_a_unit_too(name: str) -> None:
     result = CliRunner().invoke(main, ["worker", "app"], env={f"ZQ_WORKER_{name}": "30"})

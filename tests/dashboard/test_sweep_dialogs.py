@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -40,6 +41,37 @@ def test_the_dialog_shows_a_command_that_does_the_same(
     assert words[-2:] == ["--reason", "it's mended"]
     assert shown_to_work(place, words) == "3 jobs brought back\n"
     assert api(place, "/jobs/count?status=dead") == {"count": 0}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("group:it's status:ready", ["--group", "it's", "--status", "ready"]),
+        ('group:"a b" priority:3..5', ["--group", "a b", "--priority", "3..5"]),
+        ("queue:narrow attempts:..0 age:<1h", ["--queue", "narrow", "--attempts", "..0"]),
+        ("queue:narrow age:>0s type:t", ["--queue", "narrow", "--ready-before"]),
+    ],
+    ids=["nothing", "group", "young", "old"],
+)
+def test_the_command_of_a_dialog_means_the_jobs_that_its_filter_means(
+    place: Place, page: Page, line: str, words: list[str]
+) -> None:
+    jobs = [
+        {"queue": "narrow", "type": "t", "payload": 1, "group": "a b", "priority": 4},
+        {"queue": "narrow", "type": "t", "payload": 2, "group": "c", "priority": 9},
+    ]
+    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    go(page, place, f"jobs?f={quote(line)}")
+    page.get_by_role("button", name="Delete all that match…").click()
+    dialog = page.get_by_role("dialog")
+    found = re.search("Delete ([0-9]+) jobs", dialog.locator("h2").inner_text())
+    assert found is not None
+    shown = command(page)
+    assert shown[: len(words) + 1] == ["delete", *words]
+    count = int(found[1])
+    assert shown_to_work(place, shown) == f"{count} job{'s' * (count != 1)} deleted\n"
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog).to_contain_text("0 jobs are deleted.")
 
 
 def test_selected_jobs_are_deleted_by_the_command_that_the_dialog_shows(

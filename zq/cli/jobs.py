@@ -1,23 +1,21 @@
 """`zq jobs`: lists jobs."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from zq.cli.drawing import watch
+from zq.cli.filtering import FilterWords, filtering
 from zq.cli.output import ago, cells_of, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import say
-from zq.cli.words import NAMES, Names
-from zq.model.lifecycle import BY_NAME
 
 if TYPE_CHECKING:
     from zq.client.values import JobQuery, StoredJob
 
 PAGE = 1000
 DEFAULT_LIMIT = 50
-STATUSES = Names(tuple(BY_NAME))
 COLUMNS = ("ID", "QUEUE", "TYPE", "STATUS", "FAILED", "CREATED", "DUE", "PAYLOAD")
 LEAST = ("FAILED", "DUE", "PAYLOAD", "TYPE", "CREATED")
 """The columns that narrow terminals do without, the least important one first."""
@@ -33,6 +31,7 @@ Examples:
   zq jobs --newest --watch                   again every two seconds, until Ctrl-C
   zq jobs --queue mail --status ready,scheduled
   zq jobs --filter '.to == "ann"'            by payload, in jq
+  zq jobs --group ann --attempts 1.. --ready-before 1h
   zq jobs --limit 1000000 --json >jobs.ndjson
 
 The oldest jobs come first, unless --newest is given. With --json, each job is a line. On a narrow
@@ -40,22 +39,7 @@ terminal, some columns are left out. Exit codes: 0, 1 if the server refuses,
 2 for wrong usage, 3 if no server answers.
 """
 )
-@click.option(
-    "--queue", type=NAMES, default=(), help="Show only jobs of these queues (separate with commas)."
-)
-@click.option("--status", type=STATUSES, default=(), help="Show only jobs with these statuses.")
-@click.option("--type", "type_", type=NAMES, default=(), help="Show only jobs of these types.")
-@click.option(
-    "--filter", "program", metavar="JQ", help="Show only jobs whose payload makes this true."
-)
-@click.option("--budget", type=NAMES, default=(), help="Show only jobs that draw from these.")
-@click.option(
-    "--error",
-    type=NAMES,
-    default=(),
-    metavar="SIGNATURE",
-    help="Show only jobs whose latest failure has this cause; see GET /error-groups.",
-)
+@filtering
 @click.option(
     "--limit",
     type=LIMIT,
@@ -68,20 +52,13 @@ terminal, some columns are left out. Exit codes: 0, 1 if the server refuses,
 @talks
 def jobs(
     remote: Remote,
-    queue: tuple[str, ...],
-    status: tuple[Any, ...],
-    type_: tuple[str, ...],
-    program: str | None,
-    budget: tuple[str, ...],
-    error: tuple[str, ...],
+    words: FilterWords,
     limit: int,
     newest: bool,
     watching: bool,
 ) -> None:
     """List jobs."""
-    from zq.client.values import JobQuery
-
-    query = JobQuery(status, queue, type_, (), program, budget, error)
+    query = words.query()
     if remote.as_json:
         if watching:
             raise click.UsageError("give --watch or --json, not both")

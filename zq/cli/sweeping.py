@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from msgspec.structs import replace
 
-from zq.cli.jobs import STATUSES
+from zq.cli.filtering import FilterWords, filtering
 from zq.cli.output import print_json
 from zq.cli.remote import Refused, Remote, hint, is_absent
 from zq.cli.terminal import counted, escaped, one_line, say
@@ -31,18 +31,6 @@ UPTO = click.option(
 )
 
 _CHOICE = (
-    click.option("--queue", type=NAMES, default=(), help="Jobs of these queues (use commas)."),
-    click.option("--status", type=STATUSES, default=(), help="Jobs with these statuses."),
-    click.option("--type", "type_", type=NAMES, default=(), help="Jobs of these types."),
-    click.option("--filter", "program", metavar="JQ", help="Jobs whose payload makes this true."),
-    click.option("--budget", type=NAMES, default=(), help="Jobs that draw from these."),
-    click.option(
-        "--error",
-        type=NAMES,
-        default=(),
-        metavar="SIGNATURE",
-        help="Jobs whose latest failure has this cause; see GET /error-groups.",
-    ),
     click.option(
         "--id", "one_of", type=NAMES, default=(), help="Jobs with these ids, as one change."
     ),
@@ -56,13 +44,8 @@ _CHOICE = (
 class Choice(NamedTuple):
     """The words that choose jobs, and how they are to be changed."""
 
+    words: FilterWords
     ids: tuple[str, ...]
-    queue: tuple[str, ...]
-    status: tuple[Any, ...]
-    type_: tuple[str, ...]
-    program: str | None
-    budget: tuple[str, ...]
-    error: tuple[str, ...]
     one_of: tuple[str, ...]
     upto: str | None
     reason: str | None
@@ -73,11 +56,9 @@ class Choice(NamedTuple):
         from zq.client.values import JobQuery
         from zq.model.names import check_name
 
-        queues = tuple(check_name("queue", name) for name in self.queue)
-        query = JobQuery(
-            *(self.status, queues, self.type_, self.one_of),
-            *(self.program, self.budget, self.error),
-        )
+        for name in self.words.queue:
+            check_name("queue", name)
+        query = self.words.query(self.one_of)
         if bool(self.ids) == (query != JobQuery()):
             raise click.UsageError(
                 "name either jobs by their ids, or many by an option such as --queue NAME"
@@ -98,7 +79,7 @@ def choosing(command: Callable[..., None]) -> Callable[..., None]:
     found: Callable[..., None] = chosen
     for parameter in reversed(_CHOICE):
         found = parameter(found)
-    return found
+    return filtering(found)
 
 
 def agreed(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from zq.model.budgets import MOST_TOKENS
+from zq.model.filters import ValueRange
 from zq.setting import DURATION
 
 
@@ -66,7 +67,7 @@ class Moment(click.ParamType[int]):
             )
         # A time without a zone is UTC, like all times in the history.
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return int(moment.timestamp() * 1000)
+        return round(moment.timestamp() * 1000)
 
 
 class Name(click.ParamType[str]):
@@ -102,6 +103,26 @@ class Names(click.ParamType[tuple[str, ...]]):
         return names
 
 
+class Range(click.ParamType[ValueRange]):
+    """A number, or a range that includes its ends: `5`, `1..9`, `1..` or `..9`."""
+
+    name = "range"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ValueRange:
+        if isinstance(value, ValueRange):
+            return value
+        match = re.fullmatch(r"(\d{1,10})|(\d{1,10})?\.\.(\d{1,10})?", value, re.ASCII)
+        if match is None or not any(match.groups()):
+            self.fail(f"{value!r} is not a range: write 5, 1..9, 1.. or ..9", param, ctx)
+        bounds = (match[1] or match[2], match[1] or match[3])
+        low, high = (None if text is None else int(text) for text in bounds)
+        if low is not None and high is not None and low > high:
+            self.fail(f"{low} is more than {high}", param, ctx)
+        return ValueRange(low, high)
+
+
 class BudgetDraw(click.ParamType[tuple[str, int]]):
     """The key of a budget, and how many of its tokens a job needs: `crm` or `crm=2`."""
 
@@ -133,4 +154,5 @@ MILLISECONDS = Milliseconds()
 SECONDS = Seconds()
 NAME = Name()
 NAMES = Names()
+RANGE = Range()
 DRAW = BudgetDraw()

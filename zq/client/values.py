@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from zq.client.job_error import JobError
 from zq.model.batch import BatchRule
+from zq.model.filters import ValueRange
 from zq.model.ids import timestamp_ms
 from zq.model.job import BackoffRule, Retention
 from zq.model.settling import Failure
@@ -240,6 +241,10 @@ class JobQuery(msgspec.Struct, frozen=True):
     """Signatures of groups of failures. The latest failure of a job is of one of them."""
     upto: str | None = None
     """Only jobs up to this id: none that arrived after it."""
+    groups: tuple[str, ...] = ()
+    priority: ValueRange | None = None
+    attempts: ValueRange | None = None
+    ready_at: ValueRange | None = None
 
 
 EVERYTHING = JobQuery()

@@ -112,6 +112,10 @@ def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
         program=query.filter,
         budgets=query.budgets,
         errors=query.errors,
+        groups=query.groups,
+        priority=query.priority,
+        attempts=query.attempts,
+        ready_at=query.ready_at,
         upto=None if query.upto is None else key_of(query.upto, ids),
     )
 

@@ -6,6 +6,7 @@ from urllib.parse import quote, urlencode
 
 from zq.client.http.transport import Reply
 from zq.client.values import JobQuery
+from zq.model.filters import ValueRange
 
 T = TypeVar("T")
 
@@ -47,10 +48,22 @@ def filtered(path: str, query: JobQuery, **more: str) -> str:
         "id": query.ids,
         "budgets.key": query.budgets,
         "error": query.errors,
+        "group": query.groups,
+    }
+    ranges = {
+        "priority": query.priority,
+        "attempts": query.attempts,
+        "ready_at": query.ready_at,
     }
     parameters = {name: ",".join(values) for name, values in lists.items() if values} | more
+    parameters |= {name: _written(range) for name, range in ranges.items() if range is not None}
     if query.upto is not None:
         parameters["upto"] = query.upto
     if query.filter is not None:
         parameters["filter"] = query.filter
     return f"{path}?{urlencode(parameters)}"
+
+
+def _written(range: ValueRange) -> str:
+    low, high = ("" if bound is None else str(bound) for bound in (range.low, range.high))
+    return f"{low}..{high}"

@@ -14,6 +14,7 @@ from zq.client.values import (
     LeasedFailure,
 )
 from zq.model.failures import cause_of
+from zq.model.filters import ValueRange
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.testing.contract.tools import (
     EMPTY_S,
@@ -102,6 +103,10 @@ class Managing(Contract):
         ids = (jobs[1].id, jobs[3].id)
         assert [job.id for job in (await backend.jobs(JobQuery(ids=ids))).jobs] == list(ids)
         assert await backend.count(JobQuery(filter=". >= 3", queues=("q",))) == 2
+        among = JobQuery(priority=ValueRange(jobs[0].priority), attempts=ValueRange(None, 0))
+        assert await backend.count(among) == len(jobs)
+        assert await backend.count(JobQuery(ready_at=ValueRange(None, 1))) == 0
+        assert await backend.count(JobQuery(groups=("none",))) == 0
 
     async def test_the_dead_are_brought_back_one_or_all_or_some(
         self, backend: Backend, taking: Taking

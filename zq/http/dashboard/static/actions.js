@@ -143,21 +143,26 @@ const move = (job, after) => confirm({
   done: (changed) => `The job is ${changed.status} in ${changed.queue}.`,
 }, after);
 
-const FLAGS = /** @type {Record<string, string>} */ ({ status: "status", queue: "queue", type: "type",
-  filter: "filter", error: "error", id: "id", "budgets.key": "budget" });
-
-/** The command for a change by filter, if it has options for all of the filter.
- * @param {string} command @param {Record<string, string>} filter @param {string} upto */
-function commandOf(command, filter, upto) {
-  const given = Object.entries(filter);
-  if (!given.every(([name]) => name in FLAGS)) return undefined;
-  return `zq ${command}${given.map(([name, value]) => ` --${FLAGS[name]} ${quoted(value)}`).join("")} --upto ${upto} --yes`;
+/** The option of a filter, and its value: that of the filter, if it is not another one.
+ * @param {string} name @param {string} value */
+function optionOf(name, value) {
+  if (name !== "ready_at") return ` --${name === "budgets.key" ? "budget" : name} ${quoted(value)}`;
+  const [low, high] = value.includes("..") ? value.split("..") : [value, value];
+  return (low && ` --ready-after ${moment(low)}`) + (high && ` --ready-before ${moment(high)}`);
 }
 
-/** The part of a plan that asks for a reason. @param {string | undefined} zq @param {string} path
+/** @param {string} ms */
+const moment = (ms) => new Date(Number(ms)).toISOString();
+
+/** The command for a change by filter.
+ * @param {string} command @param {Record<string, string>} filter @param {string} upto */
+const commandOf = (command, filter, upto) =>
+  `zq ${command}${Object.entries(filter).map(([name, value]) => optionOf(name, value)).join("")} --upto ${upto} --yes`;
+
+/** The part of a plan that asks for a reason. @param {string} zq @param {string} path
  * @returns {Pick<Plan, "zq" | "path" | "asks" | "filled">} */
 const because = (zq, path) => ({ zq, path, asks: [["reason", "Reason"]], filled: ({ reason }) => ({
-  zq: zq && zq + (reason && ` --reason ${quoted(reason)}`),
+  zq: zq + (reason && ` --reason ${quoted(reason)}`),
   path: path + (reason && `&reason=${encodeURIComponent(reason)}`) }) });
 
 /**
