@@ -48,7 +48,7 @@ MAKES = {
 
 
 def queries() -> dict[str, str]:
-    return load("tick.sql") | load("upkeep.sql") | load("log.sql")
+    return load("tick.sql") | load("claims.sql") | load("upkeep.sql") | load("log.sql")
 
 
 def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:

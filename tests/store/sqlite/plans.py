@@ -33,7 +33,7 @@ NUMBERS = JOBS_OF_TOPIC.replace("SEARCH t ", "SEARCH topic_jobs ")
 JOB_IN_TOPIC = "SEARCH topic_jobs USING INDEX topic_jobs_by_job (job=?)"
 RECORDS_OF_TOPIC = "SEARCH topic_records USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
-# Query of tick.sql, upkeep.sql or log.sql → how it finds its rows. A new query needs a line here.
+# Query by name → how it finds its rows. A new query needs a line here.
 FINDS: dict[str, set[str]] = {
     "read_held": {BY_ID},
     "read_briefs": {BY_ID},

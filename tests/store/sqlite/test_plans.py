@@ -70,6 +70,7 @@ def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
 
 def named_queries() -> dict[str, str]:
     found = load("tick.sql") | load("upkeep.sql") | load("settings.sql") | load("log.sql")
+    found |= load("claims.sql")
     found |= load("batches.sql")
     found |= load("budgets.sql")
     found |= load("cron.sql")

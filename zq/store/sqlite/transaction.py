@@ -29,6 +29,7 @@ _TICK = load("tick.sql")
 _LOG = load("log.sql")
 QUERIES = {
     **_TICK,
+    **load("claims.sql"),
     **load("settings.sql"),
     **load("budgets.sql"),
     **load("batches.sql"),
