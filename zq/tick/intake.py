@@ -57,6 +57,9 @@ ALL_STORED = EnqueueResult({})
 """The reply to most commands: they bring only new jobs."""
 
 
+_Refusal = KeyConflict | StalePlan | QueueFull | Unprocessable
+
+
 class _Full(NamedTuple):
     """A job with unusual settings, which needs a longer row."""
 
@@ -131,26 +134,12 @@ class _Intake:
     def _hosts(self) -> HostTable:
         return HostTable(self._work, self._commands)
 
-    def take(
-        self, command: Enqueue
-    ) -> Sliced[EnqueueResult | KeyConflict | StalePlan | QueueFull | Unprocessable]:
+    def take(self, command: Enqueue) -> Sliced[EnqueueResult | _Refusal]:
         """Decide a command's jobs: all or none."""
-        if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
-            return KeyConflict()
-        if command.registered_only:
-            knows = self._work.rulebook.knows
-            strangers = [job.queue for job in command.jobs if not knows(job.queue)]
-            if strangers:
-                return QueueNotRegistered(strangers[0])
-        if command.plan is not None and (stale := self._hosts.refusal(command, self._names)):
-            return stale
         drawing = any(map(_OPTIONS, command.jobs))
-        if drawing and (unpayable := refuse_unpayable(self._work.ledger, command.jobs)):
-            return unpayable
-        if self._depths is not None:
-            refusal = self._depths.refusal(command, self._names, self._keys.is_new)
-            if refusal is not None:
-                return refusal
+        refusal = self._refusal(command, drawing)
+        if refusal is not None:
+            return refusal
         if drawing:
             create_missing(self._work, command.jobs)
         if command.keys:
@@ -197,6 +186,23 @@ class _Intake:
             self._replaced |= command.plan.payloads
             self._hosts.note_folds(command)
         return reply
+
+    def _refusal(self, command: Enqueue, drawing: bool) -> _Refusal | None:
+        """Why none of a command's jobs can be stored. `drawing`: some of them draw from budgets."""
+        if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
+            return KeyConflict()
+        if command.registered_only:
+            knows = self._work.rulebook.knows
+            strangers = [job.queue for job in command.jobs if not knows(job.queue)]
+            if strangers:
+                return QueueNotRegistered(strangers[0])
+        if command.plan is not None and (stale := self._hosts.refusal(command, self._names)):
+            return stale
+        if drawing and (unpayable := refuse_unpayable(self._work.ledger, command.jobs)):
+            return unpayable
+        if self._depths is None:
+            return None
+        return self._depths.refusal(command, self._names, self._keys.is_new)
 
     def _take_unusual(
         self, head: _Head, job: NewJob, command: Enqueue, index: int, reply: EnqueueResult

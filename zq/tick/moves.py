@@ -138,21 +138,11 @@ def apply(
                 raise IllegalMove(f"{move.value}: not all of {len(values)} jobs could be moved")
     if jobs:
         if after is not None:
-            _count_each(work, jobs, after)
-            if work.ledger.is_used:
-                for job, new in zip(jobs, after, strict=True):
-                    work.ledger.note(job, job.status, new.status, new.queue)
+            _count_apart(work, jobs, after)
         else:
             end = target if to is None else to
             assert end is not None
-            if work.ledger.is_used:
-                for job in jobs:
-                    work.ledger.note(job, job.status if source is None else source, end, job.queue)
-            moved = _count(work, jobs, source, end)
-            if does.wakes:
-                work.effects.woken.update(moved)
-            if does.traffic is not None:
-                work.effects.traffic.append((does.traffic, moved))
+            _count_together(work, does, jobs, source, end)
         if does.ends_lease:
             end_leases(work, jobs)
         if does.group is not GroupChange.SAME:
@@ -259,10 +249,17 @@ def _is_batched(job: Brief | JobRecord) -> bool:
     return job.extras is not None and job.extras.batch is not None
 
 
-def _count(
-    work: UnitOfWork, jobs: Sequence[Brief | JobRecord], source: Status | None, end: Status
-) -> Counter[str]:
-    """Count jobs that move to one state, each in its queue. Return how many of each queue."""
+def _count_together(
+    work: UnitOfWork,
+    does: Consequences,
+    jobs: Sequence[Brief | JobRecord],
+    source: Status | None,
+    end: Status,
+) -> None:
+    """Count jobs that move to one state, each in its queue, and report how many of each queue."""
+    if work.ledger.is_used:
+        for job in jobs:
+            work.ledger.note(job, job.status if source is None else source, end, job.queue)
     counts = work.counts
     moved = Counter([job.queue for job in jobs])
     if source is None:
@@ -272,10 +269,13 @@ def _count(
         if source is not None:
             counts[queue, source] -= n
         counts[queue, end] += n
-    return moved
+    if does.wakes:
+        work.effects.woken.update(moved)
+    if does.traffic is not None:
+        work.effects.traffic.append((does.traffic, moved))
 
 
-def _count_each(
+def _count_apart(
     work: UnitOfWork, jobs: Sequence[Brief | JobRecord], after: Sequence[Brief | JobRecord]
 ) -> None:
     """Count jobs that each move to a queue and a state of their own."""
@@ -286,3 +286,5 @@ def _count_each(
             work.effects.woken.add(new.queue)
         if old.queue != new.queue:
             note_groups(work, (old, new), GroupChange.MIXED)
+        if work.ledger.is_used:
+            work.ledger.note(old, old.status, new.status, new.queue)

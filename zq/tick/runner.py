@@ -176,15 +176,8 @@ class TickRunner:
             if self._ledger.is_used:
                 self._ledger.begin(tx, tick.steady)
             work = UnitOfWork(
-                tx,
-                tick.now,
-                tick.steady,
-                self._rulebook,
-                self._ledger,
-                self._random,
-                self._device,
-                tick.workers,
-                tick.mint,
+                *(tx, tick.now, tick.steady, self._rulebook, self._ledger),
+                *(self._random, self._device, tick.workers, tick.mint),
             )
             replies = (yield from apply(work, tick.commands)) if tick.commands else []
             if tick.due:
