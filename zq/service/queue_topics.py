@@ -44,8 +44,9 @@ from zq.model.topic_jobs import (
     dead_letter,
     is_worn_out,
 )
-from zq.model.topics import DEFAULT_CONFIG, TagMatch, TopicState
+from zq.model.topics import DEFAULT_CONFIG, TagMatch, TopicState, check_topic
 from zq.service.cohorts import Cohorts
+from zq.service.shared import SharedReads
 from zq.service.topics import Topics
 from zq.service.work import Work
 from zq.store.api import Store
@@ -118,12 +119,16 @@ class QueueTopics:
         self._work = work
         self._mint = mint
         self._cohorts = Cohorts(clock, self._count_ready)
+        self._looks = SharedReads(self._look)
         self.until_dropped = topics.until_dropped
         """Has a function called within a context whenever a topic is deleted."""
 
     async def get(self, name: str, reach: Reach) -> TopicState:
-        """A queue as it stands. Raises `TopicNotFound` or `NotAQueue`."""
-        state = await self._topics.get(name, reach)
+        """A queue as it stands for workers. Raises `TopicNotFound` or `NotAQueue`."""
+        reach.require([check_topic(name)])
+        state = await self._looks.get(name)
+        if state is None:
+            raise TopicNotFound(name)
         if state.config.type != "queue":
             raise NotAQueue(name)
         return state
@@ -269,6 +274,9 @@ class QueueTopics:
                 # Of a queue, somebody has appended meanwhile.
                 if if_empty:
                     raise
+
+    async def _look(self, name: str) -> TopicState | None:
+        return await self._reads.topic(name, self._clock.now_ms(), hurried=True)
 
     async def _count_ready(self, name: str) -> int:
         return (await self.get(name, EVERYWHERE)).ready

@@ -13,6 +13,7 @@ from zq.model.fan_out import AddTarget, RemoveTarget
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
+from zq.service.shared import SharedReads
 from zq.store.api import Store
 
 Counts = Counter[tuple[str, Status]]
@@ -36,30 +37,18 @@ class QueueStatistics(NamedTuple):
 
 
 class QueueCounts:
-    """How many jobs each queue has in each status. Callers at the same time share one read.
-
-    A caller during a read shares the next one with all other callers. The running read may have
-    begun before the caller's last change.
-    """
+    """How many jobs each queue has in each status. Callers at the same time share one read."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._reads = store.reads
         self._clock = clock
-        self._running: asyncio.Task[Counts] | None = None
-        self._next: asyncio.Task[Counts] | None = None
+        self._shared = SharedReads(self._read)
 
     async def read(self) -> Counts:
         """The counts of now or later. The caller must not change them."""
-        if self._next is None:
-            self._next = asyncio.create_task(self._read(self._running))
-            # All callers may be gone when it fails.
-            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
-        return await asyncio.shield(self._next)
+        return await self._shared.get(None)
 
-    async def _read(self, before: asyncio.Task[Counts] | None) -> Counts:
-        if before is not None:
-            await asyncio.wait([before])
-        self._running, self._next = self._next, None
+    async def _read(self, _key: None) -> Counts:
         return await self._reads.counts(self._clock.now_ms())
 
 

@@ -26,14 +26,19 @@ class PageWanted(NamedTuple):
 
 
 class TopicReads(Protocol):
-    """Each method sees one moment. What it shows of a topic that is synced is on the disk.
+    """Each method sees one moment. What it shows of a topic that is synced is on the disk, except
+    where it says otherwise.
 
     Records past their age are shown by none. They raise what the methods of `zq.store.api.Reads`
     raise.
     """
 
-    async def topic(self, name: str, now: int) -> TopicState | None:
-        """A topic as it stands."""
+    async def topic(self, name: str, now: int, *, hurried: bool = False) -> TopicState | None:
+        """A topic as it stands.
+
+        A `hurried` look may show what is not on the disk yet. It is for workers, whose claims and
+        settlements are checked and flushed anyway.
+        """
 
     async def topics(
         self, prefix: str, after: str, limit: int, reach: Reach, now: int
@@ -53,10 +58,10 @@ class TopicReads(Protocol):
         """
 
     async def held(self, topic: TopicState, node: str, seqs: Sequence[int]) -> list[HeldRecord]:
-        """Those of some records of a queue that a node holds."""
+        """Those of some records of a queue that a node holds. This look is a hurried one."""
 
     async def labels(self, topic: TopicState, keys: Sequence[int]) -> dict[int, Labels]:
-        """The numbers and labels of some jobs in a queue, of those that have numbers there."""
+        """The numbers and labels of claimed jobs in a queue, of those that have numbers there."""
 
     async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[int]:
         """The keys of unfinished jobs of a queue that have numbers."""

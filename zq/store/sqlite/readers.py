@@ -141,7 +141,7 @@ class ReaderPool:
         rest: Iterator[HopConnection] = iter(connections)
         self.connections = connections
         self.deliveries = Lane([next(rest)], timeout, After(repair, _at_once))
-        """Payloads of jobs that are being delivered. Workers wait for these."""
+        """Payloads and numbers of jobs that are being delivered. Workers wait for these."""
         self.looks = Lane([next(rest)], timeout, after)
         """Reads whose cost does not grow with the number of jobs: a single job, the kept counts."""
         self.sweeps = Lane([next(rest)], timeout, after)

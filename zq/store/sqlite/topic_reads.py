@@ -16,12 +16,14 @@ class SqliteTopicReads(TopicReads):
 
     def __init__(self, pool: ReaderPool) -> None:
         self._looks = pool.looks.read
+        self._hurried = pool.deliveries.read
         self._scans = pool.scans.read
         self._pages = pool.topics.read
         self._awaited = pool.followers.read
 
-    async def topic(self, name: str, now: int) -> TopicState | None:
-        return await self._looks(topic_lookups.get_topic, name, now)
+    async def topic(self, name: str, now: int, *, hurried: bool = False) -> TopicState | None:
+        read = self._hurried if hurried else self._looks
+        return await read(topic_lookups.get_topic, name, now)
 
     async def topics(
         self, prefix: str, after: str, limit: int, reach: Reach, now: int
@@ -38,10 +40,10 @@ class SqliteTopicReads(TopicReads):
         return await read(topic_lookups.read_page, name, wanted, now)
 
     async def held(self, topic: TopicState, node: str, seqs: Sequence[int]) -> list[HeldRecord]:
-        return await self._looks(topic_job_lookups.held_records, topic, node, seqs)
+        return await self._hurried(topic_job_lookups.held_records, topic, node, seqs)
 
     async def labels(self, topic: TopicState, keys: Sequence[int]) -> dict[int, Labels]:
-        return await self._looks(topic_job_lookups.labels_of, topic, keys)
+        return await self._hurried(topic_job_lookups.labels_of, topic, keys)
 
     async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[int]:
         return await self._scans(topic_job_lookups.numbered_jobs, topic, wanted)
