@@ -14,6 +14,7 @@ from .shell import Shell, ended
 async def test_the_commands_of_the_documents(shell: Shell) -> None:
     (shell.directory / "letter.json").write_text('{"to": "ann@example.org"}')
     (shell.directory / "jobs.ndjson").write_text(code("jobs.ndjson"))
+    (shell.directory / "letter.avsc").write_text('{"type": "map", "values": "string"}')
     done = set()
     for line in code("command line").splitlines():
         prompt, name, command, *words = shlex.split(line)

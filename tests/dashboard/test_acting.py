@@ -55,25 +55,6 @@ def test_a_dead_job_is_found_and_retried_by_the_keyboard_alone(
     expect(dialog).to_have_count(0)
 
 
-def test_a_schema_is_given_to_a_queue_and_taken_away(place: Place, page: Page) -> None:
-    go(page, place, "queue?name=orders&tab=Schema")
-    expect(page.locator("main")).to_contain_text("the queue has no schema")
-    page.get_by_role("button", name="Change schema…").click()
-    fields = '[{"name": "n", "type": "int"}]'
-    page.locator("dialog textarea").fill(f'{{"type": "record", "name": "O", "fields": {fields}}}')
-    page.get_by_role("button", name="Go on…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    expect(page.get_by_role("dialog")).to_contain_text("have to match this schema")
-    page.keyboard.press("Escape")
-    expect(page.locator("main pre")).to_contain_text('"name": "n"')
-    job = {"queue": "orders", "type": "t", "payload": {"n": "one"}}
-    assert httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).status_code == 422
-    page.get_by_role("button", name="Remove schema…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    expect(page.locator("main")).to_contain_text("the queue has no schema")
-    assert httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).status_code == 201
-
-
 def test_groups_are_listed_with_what_they_wait_for_and_their_jobs(place: Place, page: Page) -> None:
     jobs = [
         {"queue": "ledger", "type": "book", "payload": n, "group": group}

@@ -29,7 +29,9 @@ from zq.cli.queues import queues
 from zq.cli.relay import relay
 from zq.cli.requeue import requeue
 from zq.cli.restore import restore
+from zq.cli.schema import schema
 from zq.cli.serve import serve
+from zq.cli.settings import settings
 from zq.cli.status import status
 from zq.cli.sweeps import sweeps
 from zq.cli.terminal import harmless, interrupted
@@ -100,6 +102,7 @@ Examples:
   zq backup zq.tar.gz                  copy all that a running server stores; see zq restore
   zq push mail hello                   enqueue a job; zq wait ID waits for its result
   zq queues                            show what waits, runs and fails; see zq jobs, zq dead
+  zq settings mail concurrency=5       change a queue; see zq pause, zq schema
   zq delete --queue mail               delete jobs; see zq cancel, zq requeue, zq change
   zq workers list                      show who takes jobs
   zq mark "release 1.8.2"              name this moment in the charts
@@ -132,6 +135,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 SERVICE = (serve, worker, relay, check, backup, restore, compact, history, keys, tls, pipeline)
 PEOPLE = (
     *(push, wait, status, change, cancel, delete, jobs, dead, requeue, queues, pause, resume),
+    *(settings, schema),
     *(cron, budgets, workers, sweeps, audit, mark),
 )
 ADMIN = (top,)

@@ -1,4 +1,4 @@
-"""What operators do to one job and to workers, and the marks in the charts."""
+"""What operators do to one job, to workers and to schemas, and the marks in the charts."""
 
 from typing import Protocol
 
@@ -7,6 +7,7 @@ import msgspec
 from zq.client.values import StoredJob
 from zq.model.patching import Patch
 from zq.model.trends import TimeMark
+from zq.wire.schemas import AvroSchema, QueueSchemaDocument
 
 
 class OpenWorker(msgspec.Struct, frozen=True):
@@ -43,3 +44,12 @@ class Operations(Protocol):
 
     async def mark(self, text: str) -> TimeMark:
         """Give this moment a name."""
+
+    async def schema(self, queue: str) -> QueueSchemaDocument:
+        """The schema of a queue. Raises `BackendError` if it has none."""
+
+    async def set_schema(self, queue: str, schema: AvroSchema) -> QueueSchemaDocument:
+        """Have the new jobs of a queue match a schema."""
+
+    async def drop_schema(self, queue: str) -> None:
+        """Take the schema of a queue away, if it has one."""

@@ -11,6 +11,7 @@ from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
+from zq.model.names import check_name
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
 from zq.model.trends import TimeMark
@@ -19,6 +20,7 @@ from zq.service.admin import OpenStream
 from zq.wire import codecs as wire
 from zq.wire.bodies import decode_patch
 from zq.wire.ids import key_of
+from zq.wire.schemas import AvroSchema, QueueSchemaDocument, decode_schema, schema_document
 
 
 class EmbeddedOperations:
@@ -67,6 +69,32 @@ class EmbeddedOperations:
             return await services.marks.add(text)
 
         return await self._do(verb)
+
+    async def schema(self, queue: str) -> QueueSchemaDocument:
+        """The schema of a queue."""
+
+        async def verb(services: Services) -> QueueSchemaDocument:
+            return schema_document(await services.schemas.get(queue, EVERYWHERE))
+
+        return await self._do(verb)
+
+    async def set_schema(self, queue: str, schema: AvroSchema) -> QueueSchemaDocument:
+        """Have the new jobs of a queue match a schema."""
+        text = JSON.encode({"schema": schema})
+
+        async def verb(services: Services) -> QueueSchemaDocument:
+            sent, name = decode_schema(text, wire.JSON), check_name("queue", queue)
+            return schema_document(await services.schemas.put(name, sent, EVERYWHERE))
+
+        return await self._do(verb)
+
+    async def drop_schema(self, queue: str) -> None:
+        """Take the schema of a queue away, if it has one."""
+
+        async def verb(services: Services) -> None:
+            await services.schemas.drop(queue, EVERYWHERE)
+
+        await self._do(verb)
 
 
 def _open(streams: Sequence[OpenStream], ids: IdCodec) -> list[OpenWorker]:

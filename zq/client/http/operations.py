@@ -9,6 +9,7 @@ from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
 from zq.model.patching import Patch
 from zq.model.trends import TimeMark
+from zq.wire.schemas import AvroSchema, QueueSchemaDocument
 
 
 class _Workers(msgspec.Struct):
@@ -42,3 +43,20 @@ class HttpOperations:
     async def mark(self, text: str) -> TimeMark:
         """Give this moment a name."""
         return self._read(await self._call("POST", "/marks", {"text": text}), TimeMark)
+
+    async def schema(self, queue: str) -> QueueSchemaDocument:
+        """The schema of a queue."""
+        return self._read(await self._call("GET", _schema(queue)), QueueSchemaDocument)
+
+    async def set_schema(self, queue: str, schema: AvroSchema) -> QueueSchemaDocument:
+        """Have the new jobs of a queue match a schema."""
+        reply = await self._call("PUT", _schema(queue), {"schema": schema})
+        return self._read(reply, QueueSchemaDocument)
+
+    async def drop_schema(self, queue: str) -> None:
+        """Take the schema of a queue away, if it has one."""
+        await self._call("DELETE", _schema(queue))
+
+
+def _schema(queue: str) -> str:
+    return f"/queues/{quote(queue, safe='')}/schema"

@@ -1,4 +1,4 @@
-// What changes jobs. Each dialog shows the curl that it stands for, and the command if one does the same.
+// What changes jobs. Each dialog shows the command and the curl that it stands for.
 
 import { copyButton, el, fill, number } from "./dom.js";
 import { Refusal, ask, get, query, send } from "./net.js";

@@ -1,6 +1,6 @@
 // A queue: its jobs, workers, settings, schema and groups, and a form that enqueues.
 
-import { actionButton, confirm, dialog, pauseButton } from "./actions.js";
+import { actionButton, confirm, dialog, pauseButton, quoted } from "./actions.js";
 import { History } from "./chart.js";
 import { badge, el, facts, jobLink, link, number, rate, show, span, table, time, told } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
@@ -100,9 +100,21 @@ function edit(title, hint, value, request, after) {
       el("button", { type: "button", onclick: () => box.close() }, "Close"), el("button", {}, "Go on…"))));
 }
 
+/** As the command reads it: JSON, or a text that is none. @param {unknown} value */
+function written(value) {
+  if (typeof value !== "string") return JSON.stringify(value);
+  try {
+    JSON.parse(value);
+  } catch {
+    return value;
+  }
+  return JSON.stringify(value);
+}
+
 /** @param {string} name @param {any} settings */
 const editSettings = (name, settings) => edit(`Change settings of ${name}`,
   "A JSON object: null leaves a setting open.", settings, (body) => ({ method: "PATCH", body,
+    zq: `zq settings ${quoted(name)}${Object.entries(body).map(([key, value]) => ` ${quoted(`${key}=${written(value)}`)}`).join("")}`,
     path: `queues/${encodeURIComponent(name)}/settings`, done: () => "The settings are changed." }));
 
 /** @param {Element} body @param {string} name */
@@ -117,9 +129,9 @@ const schemaPanel = (body, name) => once(body, async () => {
   }
   const change = () => edit(`Schema of ${name}`, "A schema of Avro. New jobs have to match it.",
     found?.schema ?? { type: "record", name: "Payload", fields: [] }, (schema) => ({ method: "PUT", path,
-      body: { schema }, done: () => "New jobs have to match this schema." }), again);
+      zq: `printf '%s' ${quoted(JSON.stringify(schema))} | zq schema ${quoted(name)} --set -`, body: { schema }, done: () => "New jobs have to match this schema." }), again);
   const drop = () => confirm({ title: `Remove the schema of ${name}`, say: "New jobs are no longer checked.",
-    button: "Remove", method: "DELETE", path, done: () => "The schema is removed." }, again);
+    button: "Remove", zq: `zq schema ${quoted(name)} --remove`, method: "DELETE", path, done: () => "The schema is removed." }, again);
   return [found
     ? el("div", {}, facts([["version", number(found.version)], ["since", time(found.updated_at)]]),
       el("pre", { tabindex: "0" }, JSON.stringify(found.schema, null, 2)))

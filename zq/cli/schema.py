@@ -1,0 +1,56 @@
+"""`zq schema`: shows, sets and removes the schema of a queue."""
+
+from typing import IO
+
+import click
+import msgspec
+
+from zq.cli.output import print_json
+from zq.cli.remote import Remote, talks
+from zq.cli.terminal import one_line, say
+from zq.cli.words import NAME
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq schema mail                     show it
+  zq schema mail --set letter.avsc
+  zq schema mail --set - <letter.avsc
+  zq schema mail --remove
+
+New jobs of the queue have to match the schema, which is one of Avro. Exit codes: 0, 1 if the queue
+has no schema or the server refuses, 2 for wrong usage, 3 if no server answers.
+"""
+)
+@click.argument("queue", type=NAME)
+@click.option("--set", "file", type=click.File("rb"), metavar="FILE", help="Set this one.")
+@click.option("--remove", is_flag=True, help="Check new jobs no longer.")
+@talks
+def schema(remote: Remote, queue: str, file: IO[bytes] | None, remove: bool) -> None:
+    """Show the schema of the payloads of QUEUE, or set or remove it."""
+    if file is not None and remove:
+        raise click.UsageError("give --set or --remove, not both")
+    operations = remote.backend.operations
+    if remove:
+        remote.run(operations.drop_schema(queue))
+        if remote.as_json:
+            print_json({"queue": queue, "schema": None})
+        else:
+            say(f"new jobs of {one_line(queue)} are not checked")
+        return
+    if file is None:
+        found = remote.run(operations.schema(queue))
+    else:
+        try:
+            wanted = msgspec.json.decode(file.read())
+        except msgspec.DecodeError as error:
+            raise click.UsageError(f"the schema is not JSON: {error}") from None
+        found = remote.run(operations.set_schema(queue, wanted))
+    if remote.as_json:
+        print_json(found)
+    elif file is None:
+        for line in msgspec.json.format(msgspec.json.encode(found.schema)).decode().splitlines():
+            say(line)
+    else:
+        say(f"new jobs of {one_line(queue)} have to match version {found.version}")

@@ -1,0 +1,69 @@
+"""`zq settings`: shows and changes the settings of a queue."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from zq.cli.output import print_json
+from zq.cli.remote import Remote, talks
+from zq.cli.terminal import one_line, say
+from zq.cli.words import NAME
+
+
+class Assignment(click.ParamType[tuple[str, object]]):
+    """The name of a setting and its value, in JSON or as a text: `rate=5`, `dead_letter=lost`."""
+
+    name = "name=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, object]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = value.partition("=")
+        if not equals:
+            self.fail(f"{value!r} has no value: write {value}=VALUE, or {value}=null", param, ctx)
+        try:
+            return name, msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return name, text
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq settings mail                             show what is set
+  zq settings mail concurrency=5 rate=20.5
+  zq settings mail rate=null                   leave it to the server again
+  zq settings mail 'retention={"completed_ms": 3600000}'
+
+The names and values are those of PATCH /queues/mail/settings: numbers, true, false, null, JSON, or
+a text. Settings work at once. Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no
+server answers.
+"""
+)
+@click.argument("queue", type=NAME)
+@click.argument("settings", nargs=-1, type=Assignment(), metavar="[NAME=VALUE]…")
+@talks
+def settings(remote: Remote, queue: str, settings: tuple[tuple[str, object], ...]) -> None:
+    """Show the settings of QUEUE, or change those that are named."""
+    from zq.model.settings import SettingsPatch
+
+    if settings:
+        try:
+            patch = msgspec.convert(dict(settings), SettingsPatch)
+        except msgspec.ValidationError as error:
+            raise click.UsageError(f"these settings cannot be used: {error}") from None
+        found = remote.run(remote.backend.change_settings(queue, patch))
+    else:
+        found = remote.run(remote.backend.settings(queue))
+    document: dict[str, object] = msgspec.to_builtins(found)
+    if remote.as_json:
+        print_json(document)
+        return
+    if not document:
+        say(f"{one_line(queue)} has no settings of its own")
+    for name, value in document.items():
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        say(f"{name}  {one_line(text)}")
