@@ -5,8 +5,8 @@ from typing import Self
 
 import msgspec
 
-from zq.model.errors import InvalidFilter, Unprocessable
-from zq.model.lifecycle import NAMES, Move, Status, sources
+from zq.model.errors import InvalidFilter, NotCancellable, Unprocessable
+from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
 from zq.model.reach import EVERYWHERE, Reach
 
 
@@ -75,6 +75,20 @@ def counted(counts: Mapping[tuple[str, Status], int], filter: Filter) -> int:
         and (not filter.queues or queue in filter.queues)
         and (not filter.statuses or status in filter.statuses)
     )
+
+
+def refuse_uncancellable(filter: Filter, force: bool) -> None:
+    """Raise `Unprocessable` if a cancellation names jobs that it cannot cancel."""
+    for status in filter.statuses:
+        if status not in sources(Move.FORCE if force else Move.CANCEL):
+            raise Unprocessable(NotCancellable(NAMES[status]).message)
+
+
+def refuse_unchangeable(filter: Filter) -> None:
+    """Raise `Unprocessable` if a patch names finished jobs."""
+    for status in filter.statuses:
+        if status in TERMINAL:
+            raise Unprocessable(f"cannot patch jobs in {NAMES[status].capitalize()} status")
 
 
 def refuse_unrevivable(filter: Filter) -> None:

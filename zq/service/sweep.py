@@ -8,15 +8,20 @@ import msgspec
 
 from zq.model.budget_commands import Binding, Bound
 from zq.model.commands import Undone
-from zq.model.filters import Filter
+from zq.model.filters import (
+    Filter,
+    refuse_uncancellable,
+    refuse_unchangeable,
+    refuse_unrevivable,
+)
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch
 from zq.model.sweeps import SweepMark, SweepOutline
 from zq.store.api import as_json
 
 
-class SweepStep(NamedTuple):
-    """The change of a sweep, and its filter. Equal steps are the same request."""
+class SweepChange(NamedTuple):
+    """What a sweep does, and to which jobs. Equal changes are the same request."""
 
     verb: str
     filter: Filter
@@ -37,7 +42,7 @@ class Sweep:
     def __init__(
         self,
         id: int,
-        change: SweepStep,
+        change: SweepChange,
         limit: int | None,
         outline: SweepOutline,
         after: "Sweep | None",
@@ -77,17 +82,25 @@ class Sweep:
 
 
 def changeable(filter: Filter) -> Filter:
-    """Those of the matching jobs that can be patched: the unfinished ones that wait."""
+    """Those of the matching jobs that can be patched. Raises `Unprocessable` for finished ones."""
+    refuse_unchangeable(filter)
+    return unfinished(filter)
+
+
+def unfinished(filter: Filter) -> Filter:
+    """Those of the matching jobs that wait."""
     return _among(filter, *sources(Move.PATCH))
 
 
 def cancellable(filter: Filter, force: bool) -> Filter:
-    """Those of the matching jobs that can be cancelled."""
+    """Those of the matching jobs that can be cancelled. Raises `Unprocessable` for others."""
+    refuse_uncancellable(filter, force)
     return _among(filter, *sources(Move.FORCE if force else Move.CANCEL))
 
 
 def revivable(filter: Filter) -> Filter:
-    """Those of the matching jobs that can be brought back."""
+    """Those of the matching jobs that can be brought back. Raises `Unprocessable` for others."""
+    refuse_unrevivable(filter)
     waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
     return _among(msgspec.structs.replace(filter, revivable=True), Status.DEAD, *waiting)
 

@@ -46,11 +46,12 @@ from zq.service.jobs import target_of
 from zq.service.queues import QueueCounts
 from zq.service.sweep import (
     Sweep,
+    SweepChange,
     SweepPreview,
-    SweepStep,
     cancellable,
     changeable,
     revivable,
+    unfinished,
 )
 from zq.store.api import Store
 
@@ -93,30 +94,31 @@ class Sweeps:
     async def patch(self, filter: Filter, patch: Patch, author: SweepAuthor = NOBODY) -> int:
         """Patch the matching jobs that are unfinished. Return how many were changed.
 
-        Raises `QueueOutOfReach` or, as all verbs here, `TooManySweeps`.
+        Raises `QueueOutOfReach` or, as all verbs here, `Unprocessable` for a filter that names
+        states in which the change leaves jobs alone, or `TooManySweeps`.
         """
+        wanted = changeable(filter)
         filter.reach.require(target_of(patch))
-        unfinished = changeable(filter)
 
         def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[int]:
             return PatchSlice(keys, plain, patch, mark)
 
-        return await self._run(SweepStep("patch", unfinished, patch), slice_of, author)
+        return await self._run(SweepChange("patch", wanted, patch), slice_of, author)
 
     async def delete(self, filter: Filter, author: SweepAuthor = NOBODY) -> int:
         """Delete the matching jobs. Return how many. Without a filter, all go at once."""
         if filter == EVERYTHING:
             return await self._inbox.ask(Clear())
-        return await self._run(SweepStep("delete", filter), DeleteSlice, author)
+        return await self._run(SweepChange("delete", filter), DeleteSlice, author)
 
     async def cancel(self, filter: Filter, force: bool, author: SweepAuthor = NOBODY) -> int:
         """Cancel the matching jobs that can be cancelled. Return how many."""
-        unfinished = cancellable(filter, force)
+        wanted = cancellable(filter, force)
 
         def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[int]:
             return CancelSlice(keys, plain, force, mark)
 
-        return await self._run(SweepStep("cancel", unfinished, force), slice_of, author)
+        return await self._run(SweepChange("cancel", wanted, force), slice_of, author)
 
     async def redrive(self, filter: Filter, limit: int | None, author: SweepAuthor = NOBODY) -> int:
         """Bring back up to `limit` matching jobs. Return how many.
@@ -124,21 +126,21 @@ class Sweeps:
         These are dead jobs and, if queues are named, also jobs that wait in them as in dead-letter
         queues. Jobs that came from another queue go back there.
         """
-        step = SweepStep("redrive", revivable(filter))
-        return await self._run(step, ReviveSlice, author, limit)
+        change = SweepChange("redrive", revivable(filter))
+        return await self._run(change, ReviveSlice, author, limit)
 
     async def undo(self, filter: Filter, author: SweepAuthor = NOBODY) -> Sweep:
         """Take back the jobs that the sweep `filter.swept` has cancelled. Return what did so."""
-        return await self._complete(SweepStep("undo", filter), UndoSlice, author)
+        return await self._complete(SweepChange("undo", filter), UndoSlice, author)
 
     async def bind(self, filter: Filter, binding: Binding) -> Sweep:
         """Change what the matching unfinished jobs draw from budgets. Return the finished sweep."""
-        unfinished = changeable(filter)
+        wanted = unfinished(filter)
 
         def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[Bound]:
             return BindSlice(keys, plain, binding, mark)
 
-        return await self._complete(SweepStep("bind", unfinished, binding), slice_of, NOBODY)
+        return await self._complete(SweepChange("bind", wanted, binding), slice_of, NOBODY)
 
     async def preview(self, filter: Filter) -> SweepPreview:
         """How many jobs match now, exactly up to 10,000. Raises the errors of `JqFilter`.
@@ -193,7 +195,7 @@ class Sweeps:
 
     async def _run(
         self,
-        change: SweepStep,
+        change: SweepChange,
         slice_of: SliceOf,
         author: SweepAuthor,
         limit: int | None = None,
@@ -203,7 +205,7 @@ class Sweeps:
 
     async def _complete(
         self,
-        change: SweepStep,
+        change: SweepChange,
         slice_of: SliceOf,
         author: SweepAuthor,
         limit: int | None = None,
@@ -221,7 +223,7 @@ class Sweeps:
             if not sweep.waiting:
                 sweep.task.cancel()
 
-    def _shared(self, change: SweepStep) -> Sweep | None:
+    def _shared(self, change: SweepChange) -> Sweep | None:
         """The latest sweep with the same change."""
         equal = (
             sweep
@@ -232,7 +234,7 @@ class Sweeps:
 
     def _begin(
         self,
-        change: SweepStep,
+        change: SweepChange,
         slice_of: SliceOf,
         author: SweepAuthor,
         limit: int | None,

@@ -21,7 +21,6 @@ from zq.http.zizq.query import (
     links,
     paging,
     parameters,
-    refuse_terminal_statuses,
     whole_number,
 )
 from zq.model.job import NewJob
@@ -161,7 +160,6 @@ class JobsApi:
         patch = decode_patch(body, sent)
         values, author = choice(request)
         filter = job_filter(values, self._ids, reach_of(request))
-        refuse_terminal_statuses(filter)
         return answer({"patched": await self._sweeps.patch(filter, patch, author)}, accepted)
 
     async def delete(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:

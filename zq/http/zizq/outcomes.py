@@ -10,7 +10,7 @@ from zq.http.transport.answer import Answer
 from zq.http.zizq.author import choice
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.problems import CODE_HEADER, STATUSES
-from zq.http.zizq.query import job_filter, parameters, refuse_uncancellable, whole_number
+from zq.http.zizq.query import job_filter, parameters, whole_number
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
@@ -80,7 +80,6 @@ class OutcomesApi:
         force = decode_force(body, sent)
         values, author = choice(request)
         filter = job_filter(values, self._ids, reach_of(request))
-        refuse_uncancellable(filter, force)
         return answer({"cancelled": await self._sweeps.cancel(filter, force, author)}, accepted)
 
     async def retain(

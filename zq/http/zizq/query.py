@@ -8,11 +8,11 @@ from urllib.parse import quote
 import ulid
 from aiohttp import web
 
-from zq.model.errors import InvalidRequest, NotCancellable, Unprocessable
+from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter, ValueRange
 from zq.model.ids import IdCodec
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, MAX_UINT64
-from zq.model.lifecycle import BY_NAME, NAMES, TERMINAL, Move, Status, sources
+from zq.model.lifecycle import BY_NAME, Status
 from zq.model.reach import Reach
 
 FILTERS = (
@@ -130,20 +130,6 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         errors=_sorted_names(values, "error"),
         reach=reach,
     )
-
-
-def refuse_uncancellable(filter: Filter, force: bool) -> None:
-    """Raise `Unprocessable` if a cancellation names jobs that it cannot cancel."""
-    for status in filter.statuses:
-        if status not in sources(Move.FORCE if force else Move.CANCEL):
-            raise Unprocessable(NotCancellable(NAMES[status]).message)
-
-
-def refuse_terminal_statuses(filter: Filter) -> None:
-    """Raise `Unprocessable` if a patch names finished jobs."""
-    for status in filter.statuses:
-        if status in TERMINAL:
-            raise Unprocessable(f"cannot patch jobs in {NAMES[status].capitalize()} status")
 
 
 def canonical(values: dict[str, str], paging: Paging) -> str:

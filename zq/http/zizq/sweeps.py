@@ -14,13 +14,11 @@ from zq.http.zizq.query import (
     FILTERS,
     job_filter,
     parameters,
-    refuse_terminal_statuses,
-    refuse_uncancellable,
     switch,
     whole_number,
 )
 from zq.model.errors import InvalidRequest
-from zq.model.filters import Filter, refuse_unrevivable
+from zq.model.filters import Filter
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
 from zq.service import Services
@@ -34,30 +32,15 @@ from zq.wire.sweeps import SweepDocument, SweepsDocument, ended_document, runnin
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
 
-def _redriven(filter: Filter, _force: bool) -> Filter:
-    refuse_unrevivable(filter)
-    return revivable(filter)
-
-
-def _cancelled(filter: Filter, force: bool) -> Filter:
-    refuse_uncancellable(filter, force)
-    return cancellable(filter, force)
-
-
-def _patched(filter: Filter, _force: bool) -> Filter:
-    refuse_terminal_statuses(filter)
-    return changeable(filter)
-
-
 MOST_ENDED = 500
 
 _ID = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 
 VERBS: dict[str, Callable[[Filter, bool], Filter]] = {
     "delete": lambda filter, _force: filter,
-    "cancel": _cancelled,
-    "redrive": _redriven,
-    "patch": _patched,
+    "cancel": cancellable,
+    "redrive": lambda filter, _force: revivable(filter),
+    "patch": lambda filter, _force: changeable(filter),
 }
 """The changes that can be previewed, and which of the matching jobs each of them changes."""
 
@@ -106,7 +89,6 @@ class SweepsApi:
         limit = decode_limit(body, sent)
         values, author = choice(request)
         filter = job_filter(values, self._ids, reach_of(request))
-        refuse_unrevivable(filter)
         return answer({"redriven": await self._sweeps.redrive(filter, limit, author)}, accepted)
 
     async def preview(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:

@@ -1,0 +1,44 @@
+"""The verbs that change jobs by filter, without a door."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from zq.model.errors import Unprocessable
+from zq.model.filters import Filter
+from zq.model.lifecycle import Status
+from zq.model.patching import Patch
+from zq.service import Services
+from zq.service.sweep import cancellable, changeable, revivable
+
+DONE, HELD, WAITING = (
+    Filter(statuses=(status,)) for status in (Status.COMPLETED, Status.IN_FLIGHT, Status.READY)
+)
+
+
+async def test_a_filter_that_names_jobs_which_the_change_leaves_alone_is_refused(
+    services: Services,
+) -> None:
+    """Also for whoever uses no door, such as the embedded engine."""
+    sweeps = services.sweeps
+    with pytest.raises(Unprocessable, match="that is completed cannot be cancelled"):
+        await sweeps.cancel(DONE, True)
+    with pytest.raises(Unprocessable, match="in_flight cannot be cancelled without force"):
+        await sweeps.cancel(HELD, False)
+    with pytest.raises(Unprocessable, match="cannot patch jobs in Completed"):
+        await sweeps.patch(DONE, Patch(priority=1))
+    with pytest.raises(Unprocessable, match="completed cannot be redriven"):
+        await sweeps.redrive(DONE, None)
+    assert await sweeps.cancel(HELD, True) == await sweeps.cancel(WAITING, False) == 0
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [partial(cancellable, DONE, True), partial(changeable, DONE), partial(revivable, DONE)],
+)
+def test_what_a_preview_counts_is_refused_as_its_change_would_be(
+    counted: Callable[[], Filter],
+) -> None:
+    with pytest.raises(Unprocessable):
+        counted()
