@@ -187,6 +187,25 @@ async def test_a_full_queue_lets_its_oldest_waiting_records_go_if_it_discards_ol
     assert "zq_expired_total 7" in text
 
 
+async def test_readers_are_told_of_records_that_nobody_took_in_time(queue: Queue) -> None:
+    log = queue.records
+    await log.put("q", ttl_ms=1_000)
+    await log.append("q", "held")
+    await queue.claim()
+    await log.append("q", 2, 3)
+    assert (await log.diff("q", 1))["tombstone"] is None
+    log.site.clock.advance(1_001)
+    await log.append("q", 4)
+    page = await log.diff("q", 1)
+    assert [each["$seq"] for each in page["records"]] == [4]
+    lost = page["tombstone"]
+    assert (lost["gap_from"], lost["gap_to"], lost["reason"]) == (2, 3, "ttl")
+    assert (await log.diff("q", 3))["tombstone"] is None
+    assert [each["$seq"] for each in (await log.diff("q"))["records"]] == [1, 4]
+    await log.delete("q", before_seq=5)
+    assert (await log.diff("q", 3))["tombstone"] is None, "a deletion is silent"
+
+
 async def test_a_full_queue_whose_records_are_held_refuses_a_write(queue: Queue) -> None:
     await queue.records.put("q", cap_records=2)
     await queue.records.append("q", 1, 2)

@@ -60,7 +60,9 @@ def retain(work: UnitOfWork, command: RetainJob) -> object:
 
 
 def expire(work: UnitOfWork, jobs: Sequence[Brief]) -> None:
-    """Expire waiting jobs that nobody took in time."""
+    """Expire waiting jobs that nobody took in time. Readers of their topics will miss them."""
+    if jobs:
+        work.tx.run("note_expired_numbers", keys=[job.key for job in jobs])
     _finish(work, Move.EXPIRE, jobs, Status.EXPIRED)
 
 

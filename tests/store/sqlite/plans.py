@@ -316,6 +316,12 @@ FINDS: dict[str, set[str]] = {
     "clear_topic_records": set(),
     "clear_topic_writes": set(),
     "number_jobs": set(),
+    "note_expired_numbers": {
+        JOB_IN_TOPIC.replace("USING", "USING COVERING"),
+        "USE TEMP B-TREE FOR GROUP BY",
+        "SCAN gone",
+        TOPIC_BY_ID,
+    },
     "read_numbers": {"SEARCH topic_jobs USING COVERING INDEX topic_jobs_by_job (job=?)"},
     "forget_numbers": {JOB_IN_TOPIC},
     "forget_ended": {BY_ID, JOB_IN_TOPIC.replace("USING", "USING COVERING")},

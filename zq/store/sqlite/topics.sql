@@ -77,6 +77,14 @@ DELETE FROM topic_records WHERE key IN {keys}
 INSERT INTO topic_jobs (key, job, node, tag)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:numbers)
 
+-- name: note_expired_numbers
+-- The jobs of these keys have been in their topics for too long.
+UPDATE topics SET ttl_floor = max(ttl_floor, gone.floor)
+FROM (
+    SELECT key >> {seq_bits} AS topic, max(key & {max_seq}) + 1 AS floor
+    FROM topic_jobs WHERE job IN {keys} GROUP BY 1) AS gone
+WHERE topics.id = gone.topic
+
 -- name: read_numbers
 SELECT json_group_array(json_array(job, key & {max_seq})) FROM topic_jobs
 WHERE job IN {keys} AND key >> {seq_bits} = :id
