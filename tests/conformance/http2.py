@@ -180,10 +180,6 @@ class Http2Connection(asyncio.Protocol):
         """Send nothing more, go on reading."""
         self._transport.write_eof()
 
-    def read_nothing(self) -> None:
-        """Leave everything to come in the kernel's buffers."""
-        self._transport.pause_reading()
-
     async def reset(self) -> None:
         """Break the connection off with an RST, as a crashed peer's kernel would."""
         sock = self._transport.get_extra_info("socket")

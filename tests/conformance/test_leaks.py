@@ -45,7 +45,8 @@ async def test_fifty_streams_leave_no_descriptor_task_or_job_behind(site: Site) 
             await cycle(site, number)
         await client.until_count(10, status="ready")
         async with asyncio.timeout(PATIENCE_S):
-            while usage() != before:
+            # The third life may not have been over when it was looked.
+            while any(now > then for now, then in zip(usage(), before, strict=True)):
                 await client.count()
         assert await client.count(status="in_flight") == 0
 

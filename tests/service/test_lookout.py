@@ -128,7 +128,6 @@ class Rival:
 
     def __init__(self, instance: Instance) -> None:
         self.services = instance.services
-        self._instance = instance
 
     async def same(self, *, rates: bool = True) -> Seen:
         """What both see while no tick comes in between. It fails unless that is the same."""

@@ -48,14 +48,14 @@ async def test_a_process_that_dies_during_a_call_is_replaced(jq_filter: JqFilter
 
 
 async def test_a_process_that_died_between_calls_costs_no_call(jq_filter: JqFilter) -> None:
-    threads = threading.active_count()
+    threads = {*threading.enumerate()}
     await jq_filter.check(".")
     child = only_child()
 
     os.kill(child, signal.SIGKILL)
 
     # asyncio learns of the death in a thread, which tells the loop before it ends.
-    await eventually(lambda: not stat(child) and threading.active_count() == threads)
+    await eventually(lambda: not stat(child) and threads.issuperset(threading.enumerate()))
     for _ in range(10):
         await asyncio.sleep(0)
     assert await is_usable(jq_filter)
@@ -127,6 +127,7 @@ async def test_a_process_that_cannot_start_aborts_the_call_only(
 
 
 async def test_close_ends_calls_and_leaves_no_process_and_no_descriptor() -> None:
+    gc.collect()  # What earlier tests left behind may close at any time.
     before = descriptors()
     jq_filter = JqFilter(timeout=600)
     calls = [asyncio.create_task(jq_filter.matches(ENDLESS, ["null"])) for _ in range(3)]
@@ -137,7 +138,7 @@ async def test_close_ends_calls_and_leaves_no_process_and_no_descriptor() -> Non
     ends = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(end) for end in ends] == [FilterAborted] * 3
     assert children(os.getpid()) == []
-    assert descriptors() == before
+    assert descriptors() <= before
     with pytest.raises(FilterAborted, match="stopping"):
         await jq_filter.check(".")
     await jq_filter.close()

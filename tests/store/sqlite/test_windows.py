@@ -30,7 +30,6 @@ INDEX = {
 }
 
 NOTHING = WindowRequest(limit=0)
-NO_ROWS = ListsView(NOTHING, NOTHING, NOTHING)
 
 
 def view(anchor: Anchor, limit: int = 20) -> ListsView:
