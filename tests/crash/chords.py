@@ -1,4 +1,7 @@
-"""An app with chords, whose workers are killed. A file has a line for each run of a member."""
+"""An app with chords, whose workers are killed.
+
+A file has a line for each run of a member: its number, and the process that has begun it.
+"""
 
 import asyncio
 import os
@@ -11,7 +14,7 @@ app = zq.App()
 
 def note(n: int) -> None:
     with Path(os.environ["RUNS"]).open("a") as runs:
-        runs.write(f"{n}\n")
+        runs.write(f"{n} {os.getpid()}\n")
 
 
 @app.task(queue="members")
