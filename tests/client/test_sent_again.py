@@ -7,6 +7,7 @@ import pytest
 from conformance.site import Site
 
 from zq.client.app import App
+from zq.client.errors import BackendError, ZqError
 from zq.client.http.address import Address
 from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
@@ -88,6 +89,31 @@ async def test_tries_end() -> None:
     assert len(script.slept) == 2
     refusals = Script(*[reply(503, "inbox_full")] * 5)
     assert (await persist(refusals.send, refusals.sleep, COUNT, 3)).status == 503
+
+
+DOUBTS: list[tuple[list[Reply | Unreachable], bool]] = [
+    ([lost(sent=False)] * 2, False),
+    ([lost(sent=True), lost(sent=False)], True),
+    ([lost(sent=False), reply(503, "inbox_full")], False),
+    ([lost(sent=True), reply(503, "inbox_full")], True),
+    ([reply(503, "outcome_unknown"), lost(sent=False)], True),
+    ([reply(503, "inbox_full"), reply(507, "storage_full")], False),
+    ([reply(503, "inbox_full"), reply(502)], True),
+]
+
+
+@pytest.mark.parametrize(("answers", "in_doubt"), DOUBTS, ids=str)
+async def test_an_error_tells_whether_any_of_the_tries_may_have_had_an_effect(
+    answers: list[Reply | Unreachable], in_doubt: bool
+) -> None:
+    script = Script(*answers)
+    request = Request("POST", "/", safe=True)
+    try:
+        error: ZqError = (await persist(script.send, script.sleep, request, 2)).error()
+    except Unreachable as unreachable:
+        error = unreachable
+    assert isinstance(error, BackendError)
+    assert error.in_doubt is in_doubt
 
 
 async def test_the_wait_between_tries_is_any_time_up_to_a_doubling_bound() -> None:

@@ -10,8 +10,12 @@ import psycopg
 import pytest
 
 from zq import outbox
+from zq.client.app import App
+from zq.client.task import AsyncTask
 
 from .postgres import Postgres, postgres
+
+Mail = AsyncTask[[int], None]
 
 
 @dataclass(frozen=True)
@@ -76,3 +80,11 @@ def connection(database: Database) -> Iterator[Any]:
     connection = database.connect()
     yield connection
     connection.close()
+
+
+@pytest.fixture
+def mail(zq_app: App) -> Mail:
+    @zq_app.task(queue="mail")
+    async def mail(n: int) -> None: ...
+
+    return mail

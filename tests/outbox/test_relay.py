@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,51 +12,12 @@ from conformance.streams import PATIENCE_S
 import zq
 from zq import outbox
 from zq.client.app import App
-from zq.client.task import AsyncTask
 from zq.client.values import JobQuery
 from zq.outbox import postgres, relay, sqlite
 from zq.testing import TestServer
 
-from .conftest import Database
-
-Mail = AsyncTask[[int], None]
-
-
-@pytest.fixture
-def mail(zq_app: App) -> Mail:
-    @zq_app.task(queue="mail")
-    async def mail(n: int) -> None: ...
-
-    return mail
-
-
-@contextlib.asynccontextmanager
-async def relaying(app: App, database: Database) -> AsyncIterator[asyncio.Task[None]]:
-    """A relay that runs for as long as the context lasts."""
-    task = asyncio.create_task(outbox.Relay(app, database.url).run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-async def sent(app: App) -> list[int]:
-    """The arguments of all jobs, in the order in which the server has stored them."""
-    found: list[int] = []
-    after = None
-    while True:
-        page = await app.backend.jobs(after=after, limit=1000)
-        found += [job.payload["args"][0] for job in page.jobs]
-        if page.after is None:
-            return found
-        after = page.after
-
-
-async def until_sent(app: App, number: int) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while await app.backend.count() < number:
-            pass
+from .conftest import Database, Mail
+from .relayed import relaying, sent, until_sent
 
 
 async def test_what_is_committed_is_enqueued_and_what_is_rolled_back_is_not(
@@ -197,30 +157,6 @@ async def test_a_row_that_commits_while_others_are_under_way_goes_before_later_o
 END_OF_RELAYS = """\
 SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 WHERE application_name = 'zq relay' AND datname = current_database()"""
-
-LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE zq_outbox IN SHARE MODE"}
-"""What lets others read and not delete."""
-
-
-async def test_a_relay_that_ends_between_sending_and_deleting_enqueues_nothing_twice(
-    zq_app: App, mail: Mail, database: Database, connection: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_S", 0.1)
-    outbox.enqueue_many(connection, mail, [mail.args(n) for n in range(10)])
-    connection.commit()
-    connection.execute(LOCKS[database.kind])
-    async with relaying(zq_app, database):
-        await until_sent(zq_app, 10)
-    if database.kind == "postgresql":
-        # Its session would delete the rows once it may, although nobody waits for that.
-        database.fetch(END_OF_RELAYS)
-    connection.rollback()
-    assert database.left == 10
-
-    await outbox.Relay(zq_app, database.url).run_until_empty()
-
-    assert await sent(zq_app) == list(range(10))
-    assert database.left == 0
 
 
 async def test_two_relays_enqueue_each_row_once_and_one_goes_on_without_the_other(

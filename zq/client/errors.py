@@ -92,6 +92,7 @@ class BackendError(ZqError):
     """The server refuses, or does not answer.
 
     `status` is the HTTP status, if there is one. `__cause__` is the cause, if there was no answer.
+    `in_doubt` tells whether the server may have done all the same what the request asked for.
     """
 
     code = "backend_error"
@@ -99,6 +100,7 @@ class BackendError(ZqError):
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.in_doubt = False
 
 
 class Unavailable(BackendError):

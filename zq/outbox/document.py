@@ -15,8 +15,7 @@ from zq.client.formats import JSON
 from zq.client.values import Dedupe, Submission
 
 WINDOW_MS = 24 * 60 * 60 * 1000
-"""How long the server recognises a row. A relay that dies between sending and deleting a row must
-come back within this time."""
+"""How long the server recognises a row."""
 
 
 class OutboxJob(Submission, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -38,14 +37,16 @@ def document_of(job: Submission) -> str:
 
 
 def job_of(document: str) -> OutboxJob:
-    """The job of a document. Raises `InvalidPayload`."""
+    """The job of a document, recognised for at least `WINDOW_MS`. Raises `InvalidPayload`."""
     try:
         job = _decoder.decode(document)
     except msgspec.MsgspecError as error:
         raise InvalidPayload(f"the document is not a job: {error}") from error
     if job.dedupe is None:
         raise InvalidPayload("the document has no dedupe id, so it could be enqueued twice")
-    return job
+    if (job.dedupe.window_ms or 0) >= WINDOW_MS:
+        return job
+    return msgspec.structs.replace(job, dedupe=Dedupe(job.dedupe.id, WINDOW_MS))
 
 
 _decoder = msgspec.json.Decoder(OutboxJob)

@@ -18,7 +18,12 @@ SELECT id, document FROM (
     FROM (SELECT id, document FROM zq_outbox WHERE error IS NULL ORDER BY id LIMIT %s) AS oldest
 ) AS measured WHERE size <= %s OR place = 1 ORDER BY id"""
 _DELETE = "DELETE FROM zq_outbox WHERE id = ANY(%s)"
-_SET_ASIDE = "UPDATE zq_outbox SET error = %s WHERE id = %s"
+_SET_ASIDE = "UPDATE zq_outbox SET error = %s, sent = NULL WHERE id = %s"
+_MARK = "UPDATE zq_outbox SET sent = %s WHERE id = %s AND sent IS NULL"
+_UNMARK = "UPDATE zq_outbox SET sent = NULL WHERE id = %s"
+_SET_ASIDE_LATE = """\
+UPDATE zq_outbox SET error = %s, sent = NULL WHERE error IS NULL AND id <= (
+    SELECT max(id) FROM zq_outbox WHERE sent < %s AND error IS NULL)"""
 
 
 class PostgresSource:
@@ -55,15 +60,25 @@ class PostgresSource:
         """The oldest rows, by id."""
         return [OutboxRow(*row) for row in await self._fetch(_ROWS, MOST_ROWS, MOST_BYTES)]
 
+    async def mark(self, id: int, now: int) -> bool:
+        """Note that the rows up to this one are sent now."""
+        return bool(await self._execute(_MARK, now, id))
+
+    async def unmark(self, id: int) -> None:
+        """Take the note back."""
+        await self._execute(_UNMARK, id)
+
     async def delete(self, ids: Sequence[int]) -> None:
         """Delete these rows."""
-        async with self._explained():
-            await self._connection.execute(_DELETE, (list(ids),))
+        await self._execute(_DELETE, list(ids))
 
     async def set_aside(self, id: int, error: str) -> None:
         """Keep a row that the server refuses, out of the way."""
-        async with self._explained():
-            await self._connection.execute(_SET_ASIDE, (error, id))
+        await self._execute(_SET_ASIDE, error, id)
+
+    async def set_aside_late(self, before: int, error: str) -> int:
+        """Keep the rows that may have been sent before this moment, out of the way."""
+        return await self._execute(_SET_ASIDE_LATE, error, before)
 
     async def changed(self) -> None:
         """Wait for a notification. Those that came during other statements count."""
@@ -77,6 +92,11 @@ class PostgresSource:
         self._is_leader = False
         if connection is not None:
             await connection.close()
+
+    async def _execute(self, statement: str, *parameters: object) -> int:
+        async with self._explained():
+            cursor = await self._connection.execute(statement, parameters)
+        return int(cursor.rowcount)
 
     async def _fetch(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         async with self._explained():

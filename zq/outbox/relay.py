@@ -1,12 +1,14 @@
 """The relay: moves the committed rows of an outbox to the server, in order, each exactly once.
 
 A row is sent, then deleted. Whatever ends between the two, the row is sent again, and the server
-recognises it by its dedupe id. Rows are read ahead, but none is sent before the server has stored
-those that were read before it.
+recognises it by its dedupe id. It does so for a day, so the relay notes when it first sends a row,
+and after almost a day it does not send the row again. Rows are read ahead, but none is sent before
+the server has stored those that were read before it.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from typing import Self
@@ -16,11 +18,22 @@ from zq.client.errors import BackendError, InvalidOption, InvalidPayload, Unavai
 from zq.client.http.transport import jittered
 from zq.model.errors import InvalidRequest, ZqError
 from zq.outbox.address import source_at
-from zq.outbox.document import OutboxJob, job_of
+from zq.outbox.document import WINDOW_MS, OutboxJob, job_of
 from zq.outbox.source import DatabaseUnavailable, OutboxRow
 
 STANDBY_S = 1.0
 """How often a relay looks whether the one that leads has ended."""
+
+LATE_MS = WINDOW_MS - 3_600_000
+"""How long a row may be sent again. The server's clock may be an hour ahead."""
+
+LOOK_EVERY_MS = 60_000
+"""How often a relay looks for rows that are too late. That reads the whole table."""
+
+LATE = (
+    "its answer got lost, and the server may have forgotten it since then: look whether its job was"
+    " stored; then delete the row, or set its error to NULL to send it"
+)
 
 OF_THE_JOBS = (None, 400, 413, 422)
 """Statuses of refusals that are due to the jobs. The embedded engine has no status."""
@@ -47,6 +60,7 @@ class Relay:
         self._source = source_at(database)
         self._running: asyncio.Task[None] | None = None
         self._state = ""
+        self._looked = 0
 
     async def run(self) -> None:
         """Move rows until it is cancelled. While the database or the server is away, it waits."""
@@ -99,6 +113,7 @@ class Relay:
     async def _move(self) -> int:
         """Move rows until none is left. Return their number."""
         moved = 0
+        await self._leave_late_rows()
         rows = await self._source.rows()
         while rows:
             moved += len(rows)
@@ -110,12 +125,15 @@ class Relay:
 
         A refused request is halved until the bad row is found.
         """
-        left, most = list(rows), MOST_AT_ONCE
+        left, most, last = list(rows), MOST_AT_ONCE, rows[-1].id
+        noted = await self._source.mark(last, now_ms())
         while left:
             try:
                 return await self._stream(left, most)
             except ZqError as error:
                 if not _is_of_the_jobs(error):
+                    if noted and _is_certain(error):
+                        await self._source.unmark(last)
                     raise
                 refused = len(next(_batches(left, most)))
                 if refused == 1:
@@ -141,9 +159,23 @@ class Relay:
         ids = {row.id for row in under_way}
         return [row for row in await self._source.rows() if row.id not in ids]
 
+    async def _leave_late_rows(self) -> None:
+        """Set aside the rows that the server may have stored, and no longer recognises."""
+        now = now_ms()
+        if now - self._looked >= LOOK_EVERY_MS:
+            late = await self._source.set_aside_late(now - LATE_MS, LATE)
+            self._looked = now
+            if late:
+                log.error("too late to send again", extra={"fields": {"rows": late, "error": LATE}})
+
     async def _refuse(self, id: int, error: ZqError) -> None:
         await self._source.set_aside(id, error.message)
         log.error("refused", extra={"fields": {"row": id, "error": error.message}})
+
+
+def now_ms() -> int:
+    """The time in milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 def _batches(rows: Sequence[OutboxRow], most: int) -> Iterator[Sequence[OutboxRow]]:
@@ -160,6 +192,11 @@ def _batches(rows: Sequence[OutboxRow], most: int) -> Iterator[Sequence[OutboxRo
 
 def _job(row: OutboxRow) -> OutboxJob:
     return job_of(row.document)
+
+
+def _is_certain(error: ZqError) -> bool:
+    """Whether the refused request has stored nothing, nor an earlier try of it."""
+    return isinstance(error, BackendError) and not error.in_doubt
 
 
 def _is_of_the_jobs(error: ZqError) -> bool:

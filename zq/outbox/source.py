@@ -38,11 +38,23 @@ class Source(Protocol):
     async def rows(self) -> Sequence[OutboxRow]:
         """The oldest rows, by id. It always begins with the first one that is left."""
 
+    async def mark(self, id: int, now: int) -> bool:
+        """Note, before they are sent, that the rows up to this one are sent now (milliseconds).
+
+        Return False if that has been noted before: the earlier time stays.
+        """
+
+    async def unmark(self, id: int) -> None:
+        """Take the note back, since no row has been sent."""
+
     async def delete(self, ids: Sequence[int]) -> None:
         """Delete these rows. Rows with smaller ids may become visible later, and stay."""
 
     async def set_aside(self, id: int, error: str) -> None:
         """Keep a row that the server refuses, out of the way."""
+
+    async def set_aside_late(self, before: int, error: str) -> int:
+        """The same for all rows that may have been sent before this moment. Return how many."""
 
     async def changed(self) -> None:
         """Wait until there may be rows that the last `rows` has not seen."""

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -23,7 +24,11 @@ BUSY_S = 30.0
 
 _ROWS = "SELECT id, document FROM zq_outbox WHERE error IS NULL ORDER BY id LIMIT ?"
 _DELETE = "DELETE FROM zq_outbox WHERE id IN (SELECT value FROM json_each(?))"
-_SET_ASIDE = "UPDATE zq_outbox SET error = ? WHERE id = ?"
+_SET_ASIDE = "UPDATE zq_outbox SET error = ?, sent = NULL WHERE id = ?"
+_MARK = "UPDATE zq_outbox SET sent = ? WHERE id = ? AND sent IS NULL"
+_UNMARK = "UPDATE zq_outbox SET sent = NULL WHERE id = ?"
+_LATEST = "SELECT max(id) FROM zq_outbox WHERE sent < ? AND error IS NULL"
+_SET_ASIDE_LATE = "UPDATE zq_outbox SET error = ?, sent = NULL WHERE id <= ? AND error IS NULL"
 
 
 class SqliteSource:
@@ -55,6 +60,14 @@ class SqliteSource:
         """The oldest rows, by id."""
         return await self._run(self._read)
 
+    async def mark(self, id: int, now: int) -> bool:
+        """Note that the rows up to this one are sent now."""
+        return bool(await self._run(lambda: self._execute(_MARK, now, id)))
+
+    async def unmark(self, id: int) -> None:
+        """Take the note back."""
+        await self._run(lambda: self._execute(_UNMARK, id))
+
     async def delete(self, ids: Sequence[int]) -> None:
         """Delete these rows."""
         await self._run(lambda: self._execute(_DELETE, json.dumps(ids)))
@@ -62,6 +75,10 @@ class SqliteSource:
     async def set_aside(self, id: int, error: str) -> None:
         """Keep a row that the server refuses, out of the way."""
         await self._run(lambda: self._execute(_SET_ASIDE, error, id))
+
+    async def set_aside_late(self, before: int, error: str) -> int:
+        """Keep the rows that may have been sent before this moment, out of the way."""
+        return await self._run(lambda: self._set_aside_late(before, error))
 
     async def changed(self) -> None:
         """Wait until another connection has committed since the last `rows`."""
@@ -104,9 +121,16 @@ class SqliteSource:
             self._connection.close()
             self._connection = None
 
-    def _execute(self, statement: str, *parameters: object) -> None:
+    def _execute(self, statement: str, *parameters: object) -> int:
         assert self._connection is not None
-        self._connection.execute(statement, parameters).close()
+        with closing(self._connection.execute(statement, parameters)) as cursor:
+            return cursor.rowcount
+
+    def _set_aside_late(self, before: int, error: str) -> int:
+        assert self._connection is not None
+        # A query first: a change waits for whoever writes, also if it changes nothing.
+        (latest,) = self._connection.execute(_LATEST, (before,)).fetchone()
+        return 0 if latest is None else self._execute(_SET_ASIDE_LATE, error, latest)
 
     def _data_version(self) -> int:
         assert self._connection is not None

@@ -1,7 +1,8 @@
 """The table `zq_outbox` in the dialects of SQLite and PostgreSQL.
 
 A row is a job in the form of `POST /jobs`, as text. `error` tells why the server has refused it;
-the relay leaves such a row where it is.
+the relay leaves such a row where it is. `sent` is the moment, in milliseconds, at which a relay has
+first sent this row and all older ones, or was about to.
 """
 
 from typing import Literal, get_args
@@ -22,7 +23,8 @@ CREATE TABLE IF NOT EXISTS zq_outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     document TEXT NOT NULL,
     created TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    error TEXT
+    error TEXT,
+    sent INTEGER
 )""",
 )
 
@@ -34,7 +36,8 @@ CREATE TABLE IF NOT EXISTS zq_outbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     document text NOT NULL,
     created timestamptz NOT NULL DEFAULT now(),
-    error text
+    error text,
+    sent bigint
 )""",
     """\
 DO $$ BEGIN

@@ -3,12 +3,12 @@
 import random
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import msgspec
 
-from zq.client.errors import Unavailable, ZqError, refusal
+from zq.client.errors import BackendError, Unavailable, ZqError, refusal
 from zq.client.formats import CODECS, JSON
 from zq.client.http.reasons import reason_of
 
@@ -26,7 +26,7 @@ class Unreachable(Unavailable):
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
-        self.sent = sent
+        self.sent = self.in_doubt = sent
 
 
 def unreachable(url: str, error: Exception, *, sent: bool = True) -> Unreachable:
@@ -58,13 +58,18 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    doubted: bool = False
+    """Whether an earlier try may have had an effect."""
 
     def error(self, hint: str = "") -> ZqError:
         """The answer as an error. The `hint` follows its message."""
         said = self._said()
         code = self.headers.get("zq-error") or f"http_{self.status}"
         message = (said.error or self._foreign()) + hint
-        return refusal(code, message, self.status, said.status)
+        error = refusal(code, message, self.status, said.status)
+        if isinstance(error, BackendError):
+            error.in_doubt = self.doubted or not self.is_decided
+        return error
 
     @property
     def is_decided(self) -> bool:
@@ -143,17 +148,20 @@ async def persist(
 
     A request that the server may have carried out is repeated only if it is safe.
     """
+    doubted = False
     for attempt in range(tries):
         last = attempt == tries - 1
         least = FIRST_DELAY_S
         try:
             reply = await send(request)
         except Unreachable as error:
+            doubted = error.in_doubt = doubted or error.sent
             if last or (error.sent and not request.safe):
                 raise
         else:
             if last or not _may_pass(reply, request.safe):
-                return reply
+                return replace(reply, doubted=True) if doubted and reply.status >= 300 else reply
+            doubted = doubted or not reply.is_decided
             least = max(least, reply.retry_after)
         await sleep(jittered(attempt, least))
     raise ValueError("tries must be at least 1")
