@@ -208,7 +208,7 @@ async def test_connections_beyond_the_limit_are_answered_and_closed(tmp_path: Pa
 
 
 async def test_a_connection_that_says_nothing_ends(tmp_path: Path) -> None:
-    async with running(tmp_path, "--header-timeout", "200ms", "--body-timeout", "200ms") as server:
+    async with running(tmp_path, "--header-timeout", "500ms", "--body-timeout", "500ms") as server:
         silent = await RawConnection.open(server.port)
         half = await RawConnection.open(server.port)
         await half.send(b"GET /health HTTP/1.1\r\nHost:")

@@ -19,7 +19,7 @@ from bench.ports import free_port
 
 from .server import RemoteSite, running
 
-TIMEOUT = "1s"
+TIMEOUT = "2s"
 """Of the proxies, instead of a minute, where a test waits for it."""
 
 HEARTBEATS = ("--heartbeat-interval", "200ms")

@@ -128,7 +128,7 @@ async def test_who_reads_nothing_for_too_long_loses_its_jobs(
 ) -> None:
     """Little: less than the event loop lets pile up before it makes a writer wait."""
     network.limit_send_buffers(SMALL)
-    flags = ("--stall-timeout", "1s", "--heartbeat-interval", "500ms")
+    flags = ("--stall-timeout", "2s", "--heartbeat-interval", "500ms")
     async with (
         running(tmp_path, *flags) as server,
         server.client() as client,
