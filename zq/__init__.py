@@ -113,10 +113,18 @@ def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("zq.client.errors")
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        said = "" if name.startswith("__") else _remedy(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{said}")
     value = getattr(import_module(f"zq.client.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _remedy(name: str) -> str:
+    """What newcomers from other libraries write in place of this name."""
+    replaced = import_module("zq.client.replaced")
+    said: str = replaced.remedy(replaced.NAMES, name)
+    return said
 
 
 def __dir__() -> list[str]:

@@ -107,6 +107,7 @@ async def test_every_verb_of_schedules(url: str) -> None:
         ({"expression": "61 * * * *"}, "bad minute"),
         ({"expression": "@daily", "tz": "Mars/Base"}, "invalid timezone"),
         ({"expression": "@daily", "delay": 5}, "delay and run_at"),
+        ({"expression": 30}, r'^periodic: 30 is not a cron expression: .*"\*/5 \* \* \* \*"'),
         ({"expression": "@daily", "priority": -1}, "priority"),
     ],
     ids=str,
@@ -118,6 +119,14 @@ def test_what_cannot_be_is_refused_where_it_is_written(said: Any, message: str) 
 
     with pytest.raises(InvalidOption, match=message):
         app.periodic(**said)(tick)
+
+
+def test_a_decorator_without_its_expression_is_refused() -> None:
+    def tick() -> None: ...
+
+    bare: Any = App("http://127.0.0.1:1").periodic
+    with pytest.raises(InvalidOption, match=r"^periodic: <function .* is not a cron expression"):
+        bare(tick)
 
 
 def test_a_periodic_task_needs_no_arguments_and_has_one_schedule() -> None:

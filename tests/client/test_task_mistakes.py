@@ -60,6 +60,29 @@ def test_a_method_of_another_library_is_refused_with_what_replaces_it(
     assert not hasattr(task, name)
 
 
+async def test_what_jobs_flows_apps_and_the_package_lack_is_refused_with_what_replaces_it(
+    zq_app: zq.App,
+) -> None:
+    @zq_app.task
+    async def nothing_to_do() -> None: ...
+
+    job = await nothing_to_do.enqueue()
+    flow = await zq.chain(zq.step(nothing_to_do))
+    for owner, name, words in (
+        (job, "get", r"^a job has no 'get': call result_sync\("),
+        (job, "status", "^a job has no 'status': .*zq status ID$"),
+        (job, "nothing", "^a job has no 'nothing'$"),
+        (flow, "get", r"^a flow has no 'get': call result_sync\("),
+        (zq_app, "send_task", "^an app has no 'send_task': .* of a task, or zq push QUEUE$"),
+        (zq_app, "run_worker", "^an app has no 'run_worker': run zq worker MODULE:APP"),
+        (zq_app, "nothing", "^an app has no 'nothing'$"),
+        (zq, "shared_task", "^module 'zq' has no attribute 'shared_task': write @app.task"),
+        (zq, "nothing", "^module 'zq' has no attribute 'nothing'$"),
+    ):
+        with pytest.raises(AttributeError, match=words):
+            getattr(owner, name)
+
+
 def generate() -> Any:
     yield 1
 

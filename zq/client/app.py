@@ -3,8 +3,19 @@
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NoReturn,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
+from zq.client import replaced
 from zq.client.backend import Backend, run
 from zq.client.checks import wanted
 from zq.client.connect import connect
@@ -82,6 +93,12 @@ class App:
         if cron_group is not None:
             self.on_startup(self.periodic_tasks.register)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            said = replaced.remedy(replaced.APP_METHODS, name)
+            raise AttributeError(f"an app has no {name!r}{said}", name=name, obj=self)
+
     def __getstate__(self) -> dict[str, Any]:
         # A copy in another process only enqueues; no worker uses it.
         return {"core": self.core, "middleware": (), "tasks": {}}
@@ -146,6 +163,11 @@ class App:
         schedules when they start, and remove those that the code no longer names. So that a run
         does not begin while another one goes on, give it a `key`. Raises `InvalidOption`.
         """
+        if not isinstance(expression, str):
+            raise InvalidOption(
+                f"periodic: {expression!r} is not a cron expression: write, for example,"
+                ' @app.periodic("*/5 * * * *")'
+            )
 
         def register(function: Any) -> Any:
             if isinstance(function, Task):

@@ -5,8 +5,9 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from datetime import timedelta
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, cast
 
+from zq.client import replaced
 from zq.client.amounts import Seconds
 from zq.client.backend import Backend, run
 from zq.client.errors import (
@@ -79,6 +80,12 @@ class Job(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<Job {self.id} in {self.queue}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            said = replaced.remedy(replaced.JOB_METHODS, name)
+            raise AttributeError(f"a job has no {name!r}{said}", name=name, obj=self)
 
     async def result(self, timeout: Seconds | None = 30.0) -> R:
         """Wait for the final outcome. With a `timeout` of None, wait for ever.

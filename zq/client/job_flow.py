@@ -5,8 +5,9 @@ job of the step before is done, so whoever has seen that job's end finds the nex
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from zq.client import replaced
 from zq.client.amounts import Seconds
 from zq.client.backend import Backend
 from zq.client.errors import InvalidOption, JobNotFound
@@ -29,6 +30,12 @@ class JobFlow:
 
     def __repr__(self) -> str:
         return f"<JobFlow of {len(self.jobs)} jobs up to {self._last.name}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            said = replaced.remedy(replaced.JOB_METHODS, name)
+            raise AttributeError(f"a flow has no {name!r}{said}", name=name, obj=self)
 
     async def result(self, timeout: Seconds | None = 30.0) -> Any:
         """Wait for the result of the last step. With a `timeout` of None, wait for ever.

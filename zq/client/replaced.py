@@ -3,6 +3,8 @@
 Newcomers write them first. The error that refuses one of them says what zq has instead.
 """
 
+from collections.abc import Mapping
+
 _EXECUTIONS = "give max_attempts, which counts the first execution too"
 _LATE = "a job is always acknowledged after it ran, and goes to another worker if its own dies"
 _CURRENT = "a task finds its job by zq.current_job()"
@@ -51,3 +53,54 @@ METHODS = {
     **dict.fromkeys(("map", "starmap", "chunks"), "enqueue_many(task.args(…) for …)"),
     "request": "zq.current_job()",
 }
+
+JOB_METHODS = {
+    **dict.fromkeys(
+        ("get", "wait", "return_value", "latest_result", "wait_result", "get_result"),
+        "call result_sync(…), or await result(…)",
+    ),
+    **dict.fromkeys(
+        ("status", "get_status", "ready", "successful", "is_finished", "is_failed"),
+        "call result_sync(timeout=0), which raises zq.WaitTimeout or zq.JobFailed, or zq status ID",
+    ),
+    **dict.fromkeys(("revoke", "delete", "abort"), "call cancel_sync(…), or await cancel(…)"),
+}
+
+_PERIODIC = "@app.periodic(…)"
+_WORKER = "zq worker MODULE:APP, or await zq.Worker(app).run()"
+_APP = "give it to zq.App(…), to @app.task(…) or to zq serve"
+_IMPORTS = "import the modules with the tasks in that of the app"
+_TASK = "enqueue_sync(…) of a task, or zq push QUEUE"
+
+APP_METHODS = {
+    **dict.fromkeys(("send_task", "enqueue", "enqueue_call", "defer"), f"call {_TASK}"),
+    **dict.fromkeys(("conf", "config_from_object", "config_from_envvar"), _APP),
+    **dict.fromkeys(("autodiscover_tasks", "add_tasks_from", "import_paths"), _IMPORTS),
+    **dict.fromkeys(("periodic_task", "add_periodic_task", "crontab"), f"write {_PERIODIC}"),
+    **dict.fromkeys(("on_after_configure", "on_after_finalize"), f"write {_PERIODIC}"),
+    **dict.fromkeys(("actor", "shared_task", "register_task"), "write @app.task"),
+    **dict.fromkeys(("run_worker", "run_worker_async", "worker_main"), f"run {_WORKER}"),
+    **dict.fromkeys(("start", "create_consumer"), f"run {_WORKER}"),
+    **dict.fromkeys(("AsyncResult", "result", "fetch_job"), "call job(id)"),
+    **dict.fromkeys(("open", "open_async"), "it connects when something is enqueued"),
+    "configure_task": "call options(…) of a task",
+    "control": "run zq top, zq queues, zq workers and zq cancel",
+}
+
+NAMES = {
+    **dict.fromkeys(
+        ("task", "shared_task", "actor", "job"), "write @app.task, with app = zq.App()"
+    ),
+    **dict.fromkeys(
+        ("Celery", "Huey", "SqliteHuey", "RedisHuey", "PsycopgConnector"), "call zq.App()"
+    ),
+    **dict.fromkeys(("crontab", "cron", "periodic_task", "PeriodicTask"), f"write {_PERIODIC}"),
+    **dict.fromkeys(("signature", "subtask"), f"call {_FLOWS}"),
+    "group": "call enqueue_many(task.args(…) for …) of a task, or zq.chord([…], zq.step(…))",
+    "AsyncResult": "call app.job(id)",
+}
+
+
+def remedy(names: Mapping[str, str], name: str) -> str:
+    """What an error about a missing name says after it."""
+    return f": {names[name]}" if name in names else ""
