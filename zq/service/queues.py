@@ -8,8 +8,9 @@ from typing import NamedTuple
 from zq.engine.inbox import Inbox
 from zq.engine.news.figures import NO_FLOW, Flows, QueueFlow
 from zq.model.clock import Clock
-from zq.model.commands import SetQueue
+from zq.model.commands import DeleteSlice, SetQueue
 from zq.model.fan_out import AddTarget, RemoveTarget
+from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
@@ -17,6 +18,9 @@ from zq.service.shared import SharedReads
 from zq.store.api import Store
 
 Counts = Counter[tuple[str, Status]]
+
+SLICE = 1_000
+"""How many jobs of a target that goes are deleted in one tick."""
 
 AT_A_TIME = 200
 """How many queues are counted up before other tasks get a turn."""
@@ -179,10 +183,25 @@ class Queues:
     async def remove_target(self, queue: str, target: str, reach: Reach) -> int:
         """Let a target of a queue go, with its jobs and settings. Return how many jobs it had.
 
-        Raises `TargetNotFound` or `QueueOutOfReach`.
+        The jobs go slice by slice, so that other changes pass in between. The target goes with the
+        last of them: if this ends early, the same call continues with the rest. Raises
+        `TargetNotFound` or `QueueOutOfReach`.
         """
         reach.require([queue, target])
-        return await self._inbox.ask(RemoveTarget(queue, target))
+        targets = (await self._reads.settings(queue)).fan_out or ()
+        # A queue that is its own target keeps its jobs.
+        deleted = await self._empty(target) if target in targets and target != queue else 0
+        return deleted + await self._inbox.ask(RemoveTarget(queue, target))
+
+    async def _empty(self, queue: str) -> int:
+        """Delete the jobs that a queue has by now, but for the last ones. Return how many."""
+        its_jobs = Filter(queues=(queue,))
+        deleted, after = 0, -1
+        _, upto = await self._reads.key_range()
+        while len(keys := await self._reads.keys(its_jobs, after, upto, SLICE)) == SLICE:
+            deleted += await self._inbox.ask(DeleteSlice(keys, its_jobs))
+            after = keys[-1]
+        return deleted
 
     async def clear_settings(self, queue: str, reach: Reach) -> None:
         """Delete a queue's settings. Raises `QueueOutOfReach`."""

@@ -1,7 +1,9 @@
 """The tick's phase of targets: a queue gets one with all that waits, or loses one with its jobs.
 
 Both are done as a whole in one transaction. So a new job and the change can come in any order, and
-each target gets each job once.
+each target gets each job once. Several transactions could not tell which jobs a target lacks:
+meanwhile other targets finish some of them, and a job is not always stored after those with lower
+ids. Of a target that goes, the caller deletes most jobs before.
 """
 
 from collections.abc import Callable, Iterator, Sequence
