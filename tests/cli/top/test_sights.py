@@ -56,6 +56,21 @@ async def test_a_queue_is_paused_resumed_and_asked_why_it_waits(server: Watched)
         assert "[Scheduled]" in shown.head
 
 
+async def test_the_worst_finding_stands_in_the_head_with_the_number_of_the_others(
+    server: Watched,
+) -> None:
+    async with display(server) as shown:
+        await shown.until(lambda: "nothing is wrong" in shown.head)
+        await server.fill(7)
+        await shown.until(lambda: "!! q0: no worker, 3 waiting, oldest " in shown.head)
+        await shown.until(lambda: "(+2 more)" in shown.head)
+        await shown.pilot.resize_terminal(30, 10)
+        await shown.until(lambda: "(+2 more)" in shown.head.splitlines()[1])
+        assert len(shown.head.splitlines()[1]) == 30
+        async with server.holding(7):
+            await shown.until(lambda: "nothing is wrong" in shown.head)
+
+
 async def test_the_dead_jobs_of_a_queue_are_retried(server: Watched) -> None:
     (job,) = (
         await server.post("/jobs/bulk", {"jobs": [{"queue": "m", "type": "t", "payload": 1}]})

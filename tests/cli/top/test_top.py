@@ -152,10 +152,10 @@ async def test_names_cannot_control_the_terminal(server: Watched) -> None:
 async def test_every_size_has_room_for_jobs(size: tuple[int, int], server: Watched) -> None:
     await server.fill(50)
     async with display(server, *size) as shown:
-        await shown.until(lambda: len(shown.rows) == size[1] - 6)
+        await shown.until(lambda: len(shown.rows) == size[1] - 7)
         assert len(shown.heading) == size[0]
         await shown.pilot.resize_terminal(100, 20)
-        await shown.until(lambda: len(shown.rows) == 14)
+        await shown.until(lambda: len(shown.rows) == 13)
 
 
 async def test_it_comes_back_when_the_server_does(tmp_path: Path) -> None:

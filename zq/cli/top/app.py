@@ -58,7 +58,7 @@ class Main(Screen[None]):
         self._refresh_s = refresh_s
 
     def compose(self) -> ComposeResult:
-        """Four lines, the table, the details of a job, the keys."""
+        """Five lines, the table, the details of a job, the keys."""
         yield Static(id="head", markup=False)
         yield JobTable(self._board)
         yield Static(id="details", markup=False)
@@ -77,6 +77,7 @@ class Main(Screen[None]):
         board = self._board
         lines = (
             summary.connection_line(board, self._url),
+            summary.finding_line(board, self.size.width),
             summary.totals_line(board.server),
             summary.depth_bar(board, self.size.width),
             summary.list_line(board),
@@ -178,8 +179,11 @@ class Main(Screen[None]):
 
     async def _look_for_page(self) -> None:
         """The original server has no such page, and some servers of ours have none either."""
-        self._board.has_page = await self._page.exists()
+        if not await self._page.exists():
+            return
+        self._board.has_page = True
         self.draw()
+        await self._page.watch({"topic": "overview"}, self._board.diagnose)
 
     async def _say_why(self, job_id: str) -> None:
         try:
@@ -195,7 +199,7 @@ class TopApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     Main { layout: vertical; background: transparent; }
-    #head { height: 4; background: transparent; }
+    #head { height: 5; background: transparent; }
     JobTable, SightTable { height: 1fr; background: transparent; }
     SightScreen { layout: vertical; background: transparent; }
     #tabs { height: 1; }

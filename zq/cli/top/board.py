@@ -1,8 +1,8 @@
 """The state of a viewer: the lists, the shown part of them, and the messages to the server."""
 
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from zq.cli.top import messages
 from zq.cli.top.messages import HEAD, LISTS, TAIL, Direction, Heard, Item, ListName, Said
@@ -44,6 +44,10 @@ class Board:
         """The largest number of jobs so far."""
         self.query: Query | None = None
         self.has_page = False
+        self.diagnosis: Mapping[str, Any] = {}
+        """The overview of the operators' page, where there is one."""
+        self.server_began = 0.0
+        """The server's clock, in milliseconds, when the monotonic one of this machine was at 0."""
         """Whether the server has the operators' page, whose tabs can be shown."""
         self.awaited = True
         """Whether the user waits for the next answer."""
@@ -89,6 +93,11 @@ class Board:
         """Note that the connection is lost."""
         self.heard_at = None
         self.trouble = reason
+
+    def diagnose(self, overview: Mapping[str, Any], now: int) -> None:
+        """Note what is wrong, as of the server's time `now` in milliseconds."""
+        self.diagnosis = overview
+        self.server_began = now - time.monotonic() * 1000
 
     def _change(self, heard: Heard) -> None:
         status = heard.status or ""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
+from rich.cells import cell_len, set_cell_size
 
 from zq import __version__
 from zq.cli.output import span
@@ -26,6 +27,9 @@ KEYS = "Tab list  j/k move  i info  p freeze  / find  n/N next  D delete  ? help
 MARKS: dict[ListName, str] = {"in_flight": "#", "ready": "|", "scheduled": "."}
 """The marks of the bar. They can be told apart without colours."""
 
+SIGNS = ("", "·", "!", "!!")
+"""How bad a finding is."""
+
 PAGE_TABS = ("Queues", "Workers")
 """The tabs of a server that has the operators' page."""
 
@@ -43,6 +47,26 @@ def connection_line(board: Board, url: str) -> str:
         f" zq {__version__}   * connected {where}   server {one_line(state.version)},"
         f" up {span(state.uptime_ms)}   data {age:.1f} s old"
     )
+
+
+def finding_line(board: Board, width: int) -> str:
+    """What is wrong: the worst of it, and how much more there is."""
+    if board.heard_at is None or not board.diagnosis:
+        return " "
+    findings = board.diagnosis["findings"]
+    if not findings:
+        return " ok  nothing is wrong"
+    worst = findings[0]
+    queue = f"{worst['queue']}: " if "queue" in worst else ""
+    since = worst.get("since")
+    now = board.server_began + time.monotonic() * 1000
+    oldest = "" if since is None else f", oldest {span(round(now - since))}"
+    more = board.diagnosis["pulse"]["findings"] - 1
+    rest = f"  (+{more:,} more)" if more else ""
+    text = " " + one_line(f"{SIGNS[worst['severity']]} {queue}{worst['text']}{oldest}")
+    # The number of the others stays in sight on a narrow terminal.
+    room = max(width - len(rest), 0)
+    return f"{text if cell_len(text) <= room else set_cell_size(text, room)}{rest}"
 
 
 def totals_line(state: ServerState | None) -> str:
