@@ -212,6 +212,8 @@ class LineWriter:
 
 
 class JsonFormatter(logging.Formatter):
+    """`{"timestamp":…,"level":"INFO","fields":{"message":"listening",…},"target":"zq::serve"}`"""
+
     def format(self, record: logging.LogRecord) -> str:
         document = {
             "timestamp": _timestamp(record),

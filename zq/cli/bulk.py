@@ -57,6 +57,8 @@ class Stopped(Exception):
 
 
 class Interrupted(ZqError):
+    """Somebody has pressed Ctrl-C."""
+
     code = "interrupted"
 
 

@@ -71,6 +71,7 @@ Compile = Callable[[str], Any]
 
 
 def main() -> None:
+    """Run programs until the input ends. Arguments: where jq is, bytes of memory, CPU seconds."""
     directory, memory, cpu_seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     compile_program = load_jq(directory)
     confine(memory)
@@ -190,6 +191,7 @@ def reason(error: ValueError) -> str:
 
 
 def reply(replies: BinaryIO, compiles: bool, body: bytes) -> None:
+    """Answer one request: whether its program compiles, and the verdicts or the reason."""
     replies.write(REPLY.pack(compiles, len(body)) + body)
     replies.flush()
 

@@ -211,8 +211,10 @@ class LakeTransaction:
 
 
 def folder_of(path: str) -> str:
+    """All of a path but its last part."""
     return path.rpartition("/")[0]
 
 
 def name_of(path: str) -> str:
+    """The last part of a path."""
     return path.rpartition("/")[2]

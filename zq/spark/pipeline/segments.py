@@ -73,6 +73,7 @@ def read(spark: SparkSession, infos: Iterable[FileInfo]) -> DataFrame:
 
 
 def with_source(rows: DataFrame) -> DataFrame:
+    """The rows with the name of the file that each was read from."""
     return rows.withColumn("source", F.col("_metadata.file_name"))
 
 

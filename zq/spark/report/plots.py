@@ -120,6 +120,7 @@ class Plot:
 
 @contextmanager
 def style() -> Iterator[None]:
+    """The look of the report's plots, for those that are drawn within the context."""
     with matplotlib.rc_context(STYLE):
         yield
 

@@ -29,6 +29,7 @@ _PROGRAM = {"type": "string", "minLength": 1}
 
 
 def names(*known: str) -> dict[str, Any]:
+    """The schema of a list of names: any names, or some of the known ones."""
     return {
         "type": "array",
         "items": {"type": "string", "enum": list(known)} if known else TEXT,
