@@ -86,7 +86,7 @@ def test_every_section_that_is_published_is_a_command_with_its_options() -> None
 
 
 def test_a_topic_is_read_by_its_size() -> None:
-    shown = bench("topics", "--records", "1k,2k", "--seconds", "0.2", "--json")
+    shown = bench("topics", "--records", "1k,2k", "--seconds", "0.5", "--json")
     assert not shown.returncode, shown.stderr
     found = json.loads(shown.stdout)["results"]
     assert [each["row"] for each in found] == [1_000, 2_000]
@@ -94,7 +94,7 @@ def test_a_topic_is_read_by_its_size() -> None:
 
 
 def test_messages_are_consumed_beside_native_claims() -> None:
-    shown = bench("messages", "--rounds", "1", "--seconds", "0.2", "--json")
+    shown = bench("messages", "--rounds", "1", "--seconds", "0.5", "--json")
     assert not shown.returncode, shown.stderr
     found = json.loads(shown.stdout)["results"]
     assert [each["row"] for each in found] == ["dequeue", "record", "claim"]
