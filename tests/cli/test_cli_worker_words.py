@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from zq.cli import main
+from zq.cli.worker import load
 
 
 def invoke(*words: str, **variables: str) -> tuple[int, str]:
@@ -55,6 +56,26 @@ def test_an_app_without_tasks_is_a_mistake(tmp_path: Path, monkeypatch: pytest.M
 
     assert code == 2
     assert "no tasks" in output
+
+
+def test_an_app_of_another_name_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other_app.py").write_text("import zq\nqueue = zq.App()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    code, output = invoke("other_app")
+
+    assert code == 2
+    assert "the module 'other_app' has no 'app': it has queue" in output
+
+
+def test_a_mistake_in_the_module_of_the_app_is_shown_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ("import zq", "app = zq.App()", "app.task(print).delay(1)")
+    (tmp_path / "hasty_app.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AttributeError, match="a task has no 'delay': call enqueue_sync"):
+        load("hasty_app")
 
 
 def test_every_flag_has_a_variable() -> None:

@@ -161,7 +161,7 @@ def load(spec: str) -> "App":
     try:
         if module.startswith("."):
             raise ModuleNotFoundError(name=module)
-        found = getattr(importlib.import_module(module), name or "app")
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
@@ -171,11 +171,20 @@ def load(spec: str) -> "App":
     except ZqError as error:
         # The app cannot be made, for example because a variable has an invalid address.
         raise click.UsageError(f"{spec}: {error.message}") from None
-    except AttributeError:
-        raise click.UsageError(f"the module {module!r} has no {name or 'app'!r}") from None
+    found = getattr(imported, name or "app", None)
+    if found is None:
+        there = _names_of_apps(imported)
+        known = f": it has {there}" if there else ""
+        raise click.UsageError(f"the module {module!r} has no {name or 'app'!r}{known}")
     if not isinstance(found, App):
         raise click.UsageError(f"{spec} is not a zq.App but a {type(found).__name__}")
     return found
+
+
+def _names_of_apps(module: object) -> str:
+    from zq.client.app import App
+
+    return ", ".join(name for name, value in vars(module).items() if isinstance(value, App))
 
 
 def _hint(spec: str) -> str:

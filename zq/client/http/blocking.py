@@ -92,11 +92,12 @@ class BlockingTransport:
             try:
                 connection = self._idle.pop()
             except IndexError:
-                return self._connect(timeout)
+                break
             if not _has_ended(connection.sock):
                 connection.sock.settimeout(timeout)
                 return connection
             connection.close()
+        return self._connect(timeout)
 
     def _connect(self, timeout: float) -> HTTPConnection:
         parts = self._address.parts
