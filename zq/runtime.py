@@ -25,6 +25,7 @@ from zq.http.cross_origin import CrossOrigin
 from zq.http.dashboard.door import Dashboard
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
+from zq.http.queue_ti.auth.api import DoorAuth
 from zq.http.queue_ti.rpc import require_grpc
 from zq.http.transport.answer import Responder
 from zq.http.transport.answers import Answers
@@ -70,6 +71,7 @@ class Server:
         )
         self._admin: Entrance | None = None
         self._rpc: RpcServer | None = None
+        self._lag: LagMeter | None = None
         if not settings.no_admin:
             self._admin = Entrance(
                 ListeningPlace.admin(settings), settings, self._clock, self._refused
@@ -122,10 +124,17 @@ class Server:
         files = read_auth(settings)
         await self._core.start()
         try:
-            auth = await open_auth(files, self.services)
+            await self._listen(make_codec, await open_auth(files, self.services))
         except BaseException:
-            await self._core.stop()
+            await self._close()
             raise
+        if self._core.returned:
+            fields = {"jobs": self._core.returned}
+            log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
+
+    async def _listen(self, make_codec: MakeCodec, auth: DoorAuth | None) -> None:
+        """Put the doors together over the running engine, and open the listeners."""
+        settings = self._settings
         bodies = Bodies(
             settings.max_body,
             settings.max_inbox_bytes,
@@ -140,14 +149,8 @@ class Server:
         )
         self._lag = LagMeter()
         sources = Sources(
-            self.services,
-            self._refused,
-            self._primary.gate,
-            bodies,
-            answers,
-            self._lag,
-            self.engine.tallies,
-            logs.dropped_lines,
+            *(self.services, self._refused, self._primary.gate, bodies, answers, self._lag),
+            *(self.engine.tallies, logs.dropped_lines),
         )
         heartbeats = HeartbeatTimer(
             self._clock,
@@ -168,26 +171,17 @@ class Server:
             settings, server_name(settings), self.services, bodies, [*routes, backup]
         )
         self._rpc = grpc_listener(settings, shared, self._refused, auth)
-        try:
-            if self._rpc is not None:
-                await self._rpc.start()
-            await self._open_admin(answers, make_codec, dashboard)
-            routes = [*routes, *dashboard.pointer(self.admin_url)]
-            doors = [ZizqDoor(self.services.ids, routes), *others]
-            doors += dashboard.on("primary", self._primary.guard)
-            auditor = self._auditor()
-            app: Responder = Application(
-                doors, self._primary.guard, answers, self._refused, auditor
-            )
-            if settings.allow_origin:
-                app = CrossOrigin(app, settings.allow_origin)
-            await self._primary.listen(app, make_codec)
-        except BaseException:
-            await self._close()
-            raise
-        if self._core.returned:
-            fields = {"jobs": self._core.returned}
-            log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
+        if self._rpc is not None:
+            await self._rpc.start()
+        await self._open_admin(answers, make_codec, dashboard)
+        routes = [*routes, *dashboard.pointer(self.admin_url)]
+        doors = [ZizqDoor(self.services.ids, routes), *others]
+        doors += dashboard.on("primary", self._primary.guard)
+        auditor = self._auditor()
+        app: Responder = Application(doors, self._primary.guard, answers, self._refused, auditor)
+        if settings.allow_origin:
+            app = CrossOrigin(app, settings.allow_origin)
+        await self._primary.listen(app, make_codec)
 
     def _auditor(self) -> Auditor | None:
         if self._settings.no_audit:
@@ -263,5 +257,6 @@ class Server:
         if self._rpc is not None:
             doors.append(self._rpc.stop(CLOSE_TIMEOUT_S))
         await asyncio.gather(*doors)
-        self._lag.stop()
+        if self._lag is not None:
+            self._lag.stop()
         await self._core.stop()
