@@ -111,3 +111,21 @@ async def test_to_reveal_is_a_right_of_its_own(
             session = await answer.json()
         assert session["masked"] is True
         assert ("reveal" in session["scopes"]) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("all", 200), ("reader-changer", 403), ("reveal", 403)], ids=str
+)
+async def test_a_backup_through_the_page_is_for_those_who_may_see_what_is_hidden(
+    site: Site, tmp_path: Path, http: aiohttp.ClientSession, name: str, status: int
+) -> None:
+    await site.restart(keys=key_file(tmp_path / "keys"))
+    await failed_job(site, http, "allall")
+    key = {"Authorization": f"Bearer {name * 2}"}
+    async with http.post(f"{site.admin_url}/ui/api/backup", headers=key) as answer:
+        assert answer.status == status
+        if status == 403:
+            assert ("reveal" if name == "reader-changer" else "manage") in await answer.text()
+    # The mask is about the page: a key may still ask the listener itself.
+    async with http.post(f"{site.admin_url}/backup", headers=key) as answer:
+        assert answer.status == (403 if name == "reveal" else 200)

@@ -39,3 +39,6 @@ def test_a_hidden_field_is_revealed_by_a_button_to_those_who_may(
         expect(payload).to_have_text(f'{{"password":"{SECRET}","to":"ann"}}')
     else:
         assert SECRET not in page.content()
+    page.evaluate("location.hash = '#/health'")
+    expect(page.locator("main")).to_contain_text("flush p99")
+    expect(page.get_by_role("button", name="Backup now…")).to_have_count(int(may))

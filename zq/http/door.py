@@ -20,11 +20,11 @@ class Route(NamedTuple):
     """The path of an endpoint, and the rights that a key needs for it.
 
     The docstring of its handler describes it to users. A `scope` of None needs no key. A route
-    about the `whole` server is not for keys with queue prefixes. A route that `ticks` waits for a
-    tick and hardly ever for anything else, so it needs no task (see
-    `zq.http.transport.connection`). A route takes a `token` in the query for a key, if browsers
-    read it by an `EventSource`, which sends no headers. A route that knows `users` has theirs in
-    `Authorization`, and a key beside it.
+    about the `whole` server is not for keys with queue prefixes. `besides` is a second scope that a
+    key needs. A route that `ticks` waits for a tick and hardly ever for anything else, so it needs
+    no task (see `zq.http.transport.connection`). A route takes a `token` in the query for a key, if
+    browsers read it by an `EventSource`, which sends no headers. A route that knows `users` has
+    theirs in `Authorization`, and a key beside it.
     """
 
     method: str
@@ -35,6 +35,7 @@ class Route(NamedTuple):
     ticks: bool = False
     token: bool = False
     users: bool = False
+    besides: KeyScope | None = None
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -170,6 +170,8 @@ def _grant(
         key = _key_or_session(request, keys, sessions)
     if route is not None:
         _require(key, route.scope, whole=route.whole)
+        if route.besides is not None:
+            _require(key, route.besides)
     request[KEY], request[REACH] = key, key.reach
 
 

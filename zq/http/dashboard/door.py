@@ -33,6 +33,9 @@ REVEAL = "/reveal"
 
 REVEALED = ("/jobs/{id}", "/jobs/{id}/errors")
 
+UNMASKED = frozenset({"/backup"})
+"""Routes whose answers have all that is stored. A mask makes these need the scope `reveal` too."""
+
 NOT_FOR_PAGES = frozenset({"/reset", "/events", "/metrics"})
 
 
@@ -102,7 +105,7 @@ class Dashboard(NamedTuple):
             *PageApi(Assets(), live.expect).routes(),
             *session.routes(),
             *live.routes(),
-            *(offered if mask is None else map(mask.over, offered)),
+            *(offered if mask is None else map(mask.over, map(_revealing, offered))),
             *([] if mask is None else self._reveals()),
         ]
 
@@ -111,3 +114,10 @@ class Dashboard(NamedTuple):
         for route in self.routes:
             if route.method == "GET" and route.path in REVEALED:
                 yield route._replace(path=REVEAL + route.path, scope=KeyScope.REVEAL)
+
+
+def _revealing(route: Route) -> Route:
+    """The route, for those alone who may see what is hidden, if no mask covers its answers."""
+    if route.path.removeprefix(API) not in UNMASKED:
+        return route
+    return route._replace(besides=KeyScope.REVEAL)

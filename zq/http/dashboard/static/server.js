@@ -103,7 +103,7 @@ const LIMITS = { storage_full: "the disk is full", wal_full: "the write-ahead lo
 /** @param {Element} main */
 export function health(main) {
   const body = el("div");
-  main.append(el("h1", {}, "Health"), body, el("p", { class: "buttons" }, actionButton("manage", "Backup now…", () => confirm({
+  main.append(el("h1", {}, "Health"), body, el("p", { class: "buttons" }, (!rights.masked || may("reveal")) && actionButton("manage", "Backup now…", () => confirm({
     title: "Backup now", button: "Download the backup", zq: "zq backup zq.tar.gz", method: "POST", path: "backup", save: "zq.tar.gz",
     say: "A copy of all that is stored at this moment, as one file for zq restore. The server goes on meanwhile.",
     done: () => "The backup is with your downloads." }))));
