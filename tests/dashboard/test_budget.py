@@ -1,10 +1,11 @@
-"""What the page costs: with many queues, over many updates, and beside a disk that stalls."""
+"""What the page does and costs: with many queues, over many updates, beside a disk that stalls."""
 
 import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,6 +15,8 @@ from playwright.sync_api import Browser, CDPSession, Page, expect
 from tiers import sizes
 
 from .place import Place, serving
+from .test_lists import push
+from .test_operating import names
 from .test_pages import go
 
 QUEUES = 10_000
@@ -109,7 +112,7 @@ def test_the_heap_is_flat_over_many_updates(crowded: Place, page: Page, updates:
     go(page, crowded, "health")
     cdp = page.context.new_cdp_session(page)
     cdp.send("Performance.enable")
-    source = page.locator("script[src]").evaluate("s => s.src.replace('main', 'queues')")
+    source = page.locator("script[src*=main]").evaluate("s => s.src.replace('main', 'queues')")
     page.evaluate(UPDATES, [source, updates // 2])
     before = measured(cdp)
     page.evaluate(UPDATES, [source, updates])
@@ -118,6 +121,93 @@ def test_the_heap_is_flat_over_many_updates(crowded: Place, page: Page, updates:
     while (grown := growth(before, measured(cdp))) and time.monotonic() < give_up:
         page.wait_for_timeout(100)
     assert not grown
+
+
+MOVES = 200
+NEW_EACH = 10
+"""After so many of them, there is a new queue."""
+
+NODES = 16
+"""The most nodes of the page that an update may touch, since at most two queues have changed."""
+
+LONG_MS = 50
+"""A task of the page's thread is long if it takes more processor time than this."""
+
+TASKS = ("::RunTask", "PerformMicrotaskCheckpoint")
+"""The ends of the names that Chromium's traces give to tasks, and to what promises have run."""
+
+ACT = """async ([key, x, y, times, each]) => {
+    const cell = document.querySelector(`tr[data-key=${key}] td`);
+    const seen = { rows: [], touched: [] };
+    let wake = () => {};
+    new MutationObserver(changes => {
+        seen.rows.push(document.elementFromPoint(x, y).closest("tr").dataset.key);
+        seen.touched.push(new Set(changes.map(each => each.target)).size);
+        wake();
+    }).observe(document.querySelector("main"),
+        { subtree: true, childList: true, characterData: true, attributes: true });
+    const send = queue => fetch("api/jobs", { method: "POST",
+        body: JSON.stringify({ queue, type: "t", payload: 1 }),
+        headers: { "Content-Type": "application/json" } });
+    performance.mark("acting");
+    for (let n = 1; n <= times; n += 1) {
+        const changed = new Promise(resolve => {
+            wake = () => Number(cell.textContent) > n && resolve();
+        });
+        if (n % each === 0) await send(`${key}-new-${n}`);
+        // What is done on the page is looked at before the next look is due.
+        await send(key);
+        await changed;
+    }
+    return seen;
+}"""
+
+SPIN = "() => { let sum = 0; for (let n = 0; n < 4e8; n += 1) sum += n % 7; return sum; }"
+
+
+def tasks(trace: bytes) -> list[float]:
+    """Processor milliseconds of each task of the thread on which the page's scripts run."""
+    events: list[dict[str, Any]] = json.loads(trace)["traceEvents"]
+    (thread,) = {(each["pid"], each["tid"]) for each in events if each["name"] == "acting"}
+    return [
+        each.get("tdur", 0) / 1000
+        for each in events
+        if each["name"].endswith(TASKS) and (each["pid"], each["tid"]) == thread
+    ]
+
+
+def test_no_row_moves_under_the_pointer_and_no_update_takes_long(
+    crowded: Place, browser: Browser, page: Page
+) -> None:
+    push(crowded, 1, "held-a")
+    push(crowded, 2, "held-b")
+    go(page, crowded, "queues?q=held-&sort=waiting")
+    assert names(page) == ["held-b", "held-a"]
+    box = page.locator("tr[data-key=held-b]").bounding_box()
+    assert box is not None
+    x, y = box["x"] + 5, box["y"] + 5
+    page.mouse.move(x, y)
+    expect(page.locator("#age")).to_contain_text("rows held under the pointer")
+    browser.start_tracing(page=page, categories=["toplevel", "blink.user_timing"])
+    seen = page.evaluate(ACT, ["held-a", x, y, MOVES, NEW_EACH])
+    usual = tasks(browser.stop_tracing())
+    assert len(seen["rows"]) >= MOVES
+    assert set(seen["rows"]) == {"held-b"}
+    assert max(seen["touched"]) <= NODES
+    assert names(page) == ["held-b", "held-a"]
+    expect(page.locator("tr[data-key=held-a] td").first).to_have_text(str(1 + MOVES))
+    page.mouse.move(x, 2)
+    expect(page.locator("main tbody tr")).to_have_count(2 + MOVES // NEW_EACH)
+    assert names(page)[0] == "held-a"
+
+    print(f"longest task {max(usual):.1f} ms, {sum(usual) / MOVES:.1f} ms an update")
+    assert len(usual) >= MOVES
+    assert max(usual) <= LONG_MS
+    # One that is long shows that somebody looks.
+    browser.start_tracing(page=page, categories=["toplevel", "blink.user_timing"])
+    page.evaluate("performance.mark('acting')")
+    page.evaluate(SPIN)
+    assert max(tasks(browser.stop_tracing())) > LONG_MS
 
 
 @pytest.mark.parametrize(

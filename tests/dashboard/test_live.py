@@ -180,6 +180,11 @@ async def test_readers_of_one_view_share_its_frames_and_views_are_limited(
     async with live(site, http, topic="queues", q="another") as answer:
         assert answer.status == 503
         assert "different views" in (await answer.json())["error"]
+    async with http.get(
+        f"{site.admin_url}/ui/look", params={"topic": "queues", "q": "x"}
+    ) as answer:
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert (await answer.json())["full"]["matching"] == 0
     async with live(site, http, topic="queues", q="0") as answer:
         assert answer.status == 200
     for answer in open_streams:
@@ -206,6 +211,8 @@ async def test_readers_of_one_view_share_its_frames_and_views_are_limited(
 async def test_a_view_is_checked(
     site: Site, http: aiohttp.ClientSession, view: dict[str, str], status: int
 ) -> None:
+    async with http.get(f"{site.admin_url}/ui/look", params=view) as answer:
+        assert answer.status == status
     async with live(site, http, **view) as answer:
         assert answer.status == status
 

@@ -182,7 +182,7 @@ def test_a_filter_line_means(
     place: Place, page: Page, line: str, parameters: dict[str, str] | str
 ) -> None:
     page.goto(place.ui)
-    source = page.locator("script[src]").evaluate("s => s.src.replace('main', 'filter')")
+    source = page.locator("script[src*=main]").evaluate("s => s.src.replace('main', 'filter')")
     found = page.evaluate(
         """async ([source, line]) => {
             const { parseFilter } = await import(source);

@@ -21,18 +21,26 @@ class ViewFrame:
         self._before = before
 
     @cached_property
+    def document_alone(self) -> bytes:
+        """The whole document, for somebody who wants no events."""
+        return self._body("full", self.document)
+
+    @cached_property
     def whole(self) -> bytes:
         """The event with the whole document."""
-        return self._event("full", self.document)
+        return _event(self.document_alone)
 
     @cached_property
     def change(self) -> bytes:
         """The event with what has changed since the frame before."""
-        return self._event("patch", changed(self._before or {}, self.document))
+        return _event(self._body("patch", changed(self._before or {}, self.document)))
 
-    def _event(self, name: str, content: object) -> bytes:
-        body = msgspec.json.encode({"seq": self.number, "at": self._at, name: content})
-        return b"data: " + body + b"\n\n"
+    def _body(self, name: str, content: object) -> bytes:
+        return msgspec.json.encode({"seq": self.number, "at": self._at, name: content})
+
+
+def _event(body: bytes) -> bytes:
+    return b"data: " + body + b"\n\n"
 
 
 def changed(before: Document, after: Document) -> Document:

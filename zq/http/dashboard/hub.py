@@ -110,13 +110,11 @@ class LiveHub:
             self._start()
 
     @contextmanager
-    def reader(self, view: View) -> Iterator[ViewReader]:
-        """A reader of a view within the context. Raises `TooManyStreams`."""
+    def reader(self, view: View, *, stays: bool = True) -> Iterator[ViewReader]:
+        """A reader of a view within the context. Raises `TooManyStreams` for one that `stays`."""
         scene = self._scenes.get(view)
-        if scene is None and len(self._scenes) >= MOST_VIEWS:
-            raise TooManyStreams(f"{MOST_VIEWS} different views are open: close one")
-        if sum(len(each.readers) for each in self._scenes.values()) >= MOST_READERS:
-            raise TooManyStreams(f"{MOST_READERS} live streams are open: close one")
+        if stays:
+            self._require_room(scene)
         if scene is None:
             scene = self._scenes[view] = LiveScene(view)
         reader = ViewReader(scene)
@@ -133,6 +131,12 @@ class LiveHub:
             scene.readers.discard(reader)
             if not scene.readers and self._scenes.get(view) is scene:
                 del self._scenes[view]
+
+    def _require_room(self, scene: LiveScene | None) -> None:
+        if scene is None and len(self._scenes) >= MOST_VIEWS:
+            raise TooManyStreams(f"{MOST_VIEWS} different views are open: close one")
+        if sum(len(each.readers) for each in self._scenes.values()) >= MOST_READERS:
+            raise TooManyStreams(f"{MOST_READERS} live streams are open: close one")
 
     def close(self) -> None:
         """End all readers."""

@@ -1,4 +1,4 @@
-"""GET /ui/live: what a page shows, as it changes, by server-sent events."""
+"""GET /ui/live: what a page shows, as it changes, by server-sent events. GET /ui/look: once."""
 
 from aiohttp import web
 
@@ -9,14 +9,15 @@ from zq.http.dashboard.page import SAFE
 from zq.http.dashboard.views import MOST_ROWS, SORTS, View, Views
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
-from zq.http.transport.answer import Response
+from zq.http.transport.answer import Answer, Response
 from zq.http.transport.channel import Channel, channel_of, watch_for_end
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.http.zizq.query import parameters, whole_number
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, ServiceUnavailable
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.service import Services
+from zq.wire.codecs import JSON
 
 HEARTBEAT_S = 2.0
 """A page says that it is stale after five seconds without a word."""
@@ -27,10 +28,11 @@ HEARTBEAT = b": still here\n\n"
 
 PARAMETERS = ("topic", "q", "sort", "from", "limit", "queue", "tree", "under")
 
+NEVER_STORED = {**SAFE, "Cache-Control": "no-store"}
+
 HEADERS = {
-    **SAFE,
+    **NEVER_STORED,
     "Content-Type": "text/event-stream",
-    "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
 }
 
@@ -69,7 +71,10 @@ class LiveApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("GET", "/live", self.live, KeyScope.READ)]
+        return [
+            Route("GET", "/live", self.live, KeyScope.READ),
+            Route("GET", "/look", self.look, KeyScope.READ),
+        ]
 
     async def live(self, request: web.BaseRequest) -> web.StreamResponse:
         """Stream one topic: a snapshot, then once a second what has changed.
@@ -77,10 +82,7 @@ class LiveApi:
         A reader that is slow skips frames, and gets a snapshot after that.
         """
         with self._hub.reader(self._view(request)) as reader:
-            while reader.scene.frame is None and reader.scene.refusal is None and not reader.ended:
-                await reader.wait()
-            if reader.scene.refusal is not None:
-                raise reader.scene.refusal
+            await _first(reader)
             response = web.StreamResponse(headers=HEADERS)
             await response.prepare(request)
             channel = channel_of(request)
@@ -93,6 +95,19 @@ class LiveApi:
             finally:
                 beats.stop()
             return response
+
+    async def look(self, request: web.BaseRequest) -> Answer:
+        """The whole document of one topic, for a page that gets no events.
+
+        It is not counted among the streams, so it is there also when these are used up.
+        """
+        with self._hub.reader(self._view(request), stays=False) as reader:
+            frame = await _first(reader)
+        if frame is None:
+            raise ServiceUnavailable("the server stops: ask again when it is back")
+        return Answer(
+            200, frame.document_alone, {**NEVER_STORED, "Content-Type": JSON.content_type}
+        )
 
     def _view(self, request: web.BaseRequest) -> View:
         values = parameters(request, PARAMETERS)
@@ -108,6 +123,15 @@ class LiveApi:
         limit = whole_number("limit", values.get("limit", "50"), MOST_ROWS, 1)
         tree, under = values.get("tree", "") == "1", values.get("under", "")
         return View(topic, reach, values.get("q", ""), sort, first, limit, queue, tree, under)
+
+
+async def _first(reader: ViewReader) -> ViewFrame | None:
+    """The frame that a view begins with; None if the server stops. Raises why there is none."""
+    while reader.scene.frame is None and reader.scene.refusal is None and not reader.ended:
+        await reader.wait()
+    if reader.scene.refusal is not None:
+        raise reader.scene.refusal
+    return reader.scene.frame
 
 
 async def _show(

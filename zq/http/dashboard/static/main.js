@@ -2,7 +2,7 @@
 
 import { help, rights } from "./actions.js";
 import { clock, el, held, number, show, span, zone } from "./dom.js";
-import { Live, Refusal, ask } from "./net.js";
+import { Live, Refusal, ask, first } from "./net.js";
 
 /** @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void}} Page */
 
@@ -32,7 +32,8 @@ const live = new Live((doc, at) => {
   seenAt = at;
   age();
   if (document.getSelection()?.isCollapsed === false && main.contains(document.getSelection()?.anchorNode ?? null)) return;
-  page?.draw(doc, at);
+  if (!page) return;
+  page.draw(doc, at);
   main.removeAttribute("aria-busy");
   if (byId("zone").textContent === "Zone") requestAnimationFrame(() => setTimeout(nameZone));
 }, (next) => {
@@ -92,7 +93,7 @@ function pulse(now) {
 const STATES = /** @type {Record<string, string>} */ ({
   live: "live", lost: "stale: the server cannot be reached, the last values stay", hidden: "hidden",
   stale: "stale: nothing was heard for 5 seconds, the last values stay", paused: "updates are paused",
-  connecting: "connecting…",
+  polled: "stale: no events come, the numbers are asked for every 5 seconds", connecting: "connecting…",
 });
 
 function head() {
@@ -101,7 +102,7 @@ function head() {
   const text = state === "live" && skew > 30_000 ? `live, the clocks differ by ${span(skew)}` : word;
   const place = byId("live");
   if (place.textContent !== text) place.textContent = text;
-  place.className = ["lost", "stale"].includes(state) ? "stale" : state.split(" ")[0];
+  place.className = ["lost", "stale", "polled"].includes(state) ? "stale" : state.split(" ")[0];
 }
 
 /** Of when the numbers are, and whether rows are held. */
@@ -135,6 +136,7 @@ function signIn() {
     }
   } }, el("label", {}, "Access key ", el("input", { name: "key", type: "password", required: true,
     autocomplete: "current-password" })), el("p", { class: "buttons" }, el("button", {}, "Sign in")), said));
+  main.removeAttribute("aria-busy");
   byId("live").textContent = "not signed in";
   nameZone();
   named("Sign in");
@@ -142,8 +144,10 @@ function signIn() {
 
 async function start() {
   let who;
+  const asked = first.who ?? ask("session");
+  first.who = null;
   try {
-    who = await (await ask("session")).json();
+    who = await (await asked).json();
   } catch (error) {
     byId("live").textContent = `stale: ${/** @type {Error} */ (error).message}`;
     setTimeout(start, 1000);
@@ -180,7 +184,6 @@ function named(title) {
   document.title = `${title} · ${where}zq`;
 }
 
-// Who looks and what is seen first are under way while the rest of the page is made.
 start();
 if (["", "#/", "#/overview"].includes(location.hash)) live.watch({ topic: "overview" });
 

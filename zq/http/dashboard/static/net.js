@@ -32,6 +32,14 @@ export async function ask(path, options = {}) {
   throw new Refusal(reply.status, text);
 }
 
+/** Who looks and what is seen first: they are asked for while the other scripts of the page still come.
+ * @type {{who: Promise<Response> | null, view: string, wire: AbortController, reply: Promise<Response> | null}} */
+export const first = { who: ask("session"), view: "?topic=overview", wire: new AbortController(), reply: null };
+if (["", "#/", "#/overview"].includes(location.hash) && !document.hidden) {
+  first.reply = ask(`live${first.view}`, { signal: first.wire.signal });
+}
+for (const each of [first.who, first.reply]) each?.catch(() => {});
+
 /** @param {string} path Of the native API. */
 export const getText = async (path) => (await ask(`api/${path}`)).text();
 /** @param {string} path @returns {Promise<any>} */
@@ -91,6 +99,9 @@ export class Live {
     this.ahead = 0;
     /** Whether something has come that is not shown yet. */
     this.late = false;
+    /** When the server was asked for the document, and whether it has answered, while the stream is silent. */
+    this.polled = -Infinity;
+    this.polls = false;
     /** @type {AbortController | null} */
     this.wire = null;
     /** @type {[any, number] | null} */
@@ -132,6 +143,19 @@ export class Live {
       this.onState(this.paused ? "paused" : "hidden");
       return;
     }
+    const { view, wire, reply } = first;
+    first.reply = null;
+    if (reply && query(this.view) === view) {
+      this.wire = wire;
+      this.read(wire, reply);
+      return;
+    }
+    if (reply) wire.abort();
+    this.reopen();
+  }
+
+  reopen() {
+    this.wire?.abort();
     this.wire = new AbortController();
     this.read(this.wire);
   }
@@ -139,18 +163,38 @@ export class Live {
   check() {
     if (!this.wire || document.hidden || this.paused) return;
     if (this.late && this.isTime()) this.again();
-    if (performance.now() - this.heard >= STALE_MS) this.onState("stale");
+    const now = performance.now();
+    if (now - this.heard < STALE_MS) return;
+    if (!this.polls) this.onState("stale");
+    if (now - this.polled >= STALE_MS) this.poll(this.wire);
+  }
+
+  /** The stream is silent: ask for the document, and open another stream if the server answers. @param {AbortController} wire */
+  async poll(wire) {
+    this.polled = performance.now();
+    try {
+      const signal = AbortSignal.any([wire.signal, AbortSignal.timeout(STALE_MS)]);
+      const { full, at } = await (await ask(`look${query(this.view)}`, { signal })).json();
+      if (wire !== this.wire || performance.now() - this.heard < STALE_MS) return;
+      this.polls = true;
+      this.last = [full, at];
+      this.again();
+      this.onState("polled");
+      this.reopen();
+    } catch {
+      this.polls = false;
+    }
   }
 
   isTime() {
     return this.every <= 1 || performance.now() - this.drawn >= this.every * 1000;
   }
 
-  /** @param {AbortController} wire */
-  async read(wire) {
+  /** @param {AbortController} wire @param {Promise<Response>} [early] What was asked for already. */
+  async read(wire, early) {
     while (!wire.signal.aborted) {
       try {
-        await this.readOnce(wire);
+        await this.readOnce(wire, early ?? ask(`live${query(this.view)}`, { signal: wire.signal }));
       } catch (error) {
         if (wire.signal.aborted) return;
         if (error instanceof Refusal && [401, 403].includes(error.status)) {
@@ -160,14 +204,15 @@ export class Live {
         }
       }
       if (wire.signal.aborted) return;
-      this.onState("lost");
+      early = undefined;
+      if (!this.polls) this.onState("lost");
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
   }
 
-  /** @param {AbortController} wire */
-  async readOnce(wire) {
-    const reply = await ask(`live${query(this.view)}`, { signal: wire.signal });
+  /** @param {AbortController} wire @param {Promise<Response>} asked */
+  async readOnce(wire, asked) {
+    const reply = await asked;
     this.ahead = Date.now() - (Date.parse(reply.headers.get("Date") ?? "") || Date.now());
     const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
     const decoder = new TextDecoder();
@@ -177,6 +222,7 @@ export class Live {
       const { done, value } = await reader.read();
       if (done || wire.signal.aborted) return;
       this.heard = performance.now();
+      this.polls = false;
       this.onState("live");
       const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
       rest = events.pop() ?? "";

@@ -1,15 +1,17 @@
 // Overview and Queues.
 
 import { filterButton, may, pauseButton, pauseMany } from "./actions.js";
-import { History, Sparklines } from "./chart.js";
 import { badge, el, link, number, queueLink, rate, show, span, table, told } from "./dom.js";
 import { query } from "./net.js";
+
+/** Charts come after the first numbers. */
+const chart = () => import("./chart.js");
 
 const SEVERITY = ["", "note", "warning", "alarm"];
 const SIGNS = ["", "·", "!", "!!"];
 const HEADS = ["queue", "waiting", "oldest", "running", "dead", "out/s", "done/s", "failed/s", "workers", "state"];
 
-/** What the page of all queues adds to a row. @typedef {{lines: Sparklines, select: (() => void) | null,
+/** What the page of all queues adds to a row. @typedef {{lines: import("./chart.js").Sparklines | null, select: (() => void) | null,
  *   open: (prefix: string) => string}} Extras */
 
 /** @param {string} name @param {any} row @param {number} now @param {Extras} [extras] */
@@ -23,7 +25,7 @@ function queueRow(name, row, now, extras) {
     number(counts.in_flight), number(counts.dead), rate(row.delivered), rate(row.completed),
     rate(row.failed), number(row.workers),
     row.branch ? branchState(row) : row.paused ? el("span", { class: "says" }, badge("paused"), " ", told(row.pause.replace(/^paused ?/, ""))) : orphan ? badge("dead", "no worker") : badge("completed", "ok"),
-    ...extras ? [row.branch ? "" : extras.lines.of(name)] : [],
+    ...extras ? [row.branch ? "" : extras.lines?.of(name) ?? "–"] : [],
   ] };
 }
 
@@ -80,11 +82,21 @@ function findingList(doc, at) {
 
 /** @param {Element} main */
 export function overview(main) {
-  const history = new History();
+  const history = el("div");
+  /** @type {import("./chart.js").History | null} */
+  let course = null;
+  let asked = false;
+  const learn = async () => {
+    if (!course) {
+      course = new (await chart()).History();
+      history.append(course.place);
+    }
+    course.learn();
+  };
   const body = el("div");
   const worst = el("div");
   const running = el("div");
-  main.append(el("h1", {}, "Overview"), body, running, history.place, worst);
+  main.append(el("h1", {}, "Overview"), body, running, history, worst);
   return { view: { topic: "overview" }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
     const totals = doc.pulse.totals;
     show(body, el("h2", {}, "What is wrong"),
@@ -97,7 +109,8 @@ export function overview(main) {
       doc.sweeps.map((/** @type {any} */ sweep) => el("li", { "data-key": sweep.id }, link("sweeps",
         `${sweep.id} ${sweep.verb}`), ` ${number(sweep.changed)}`, sweep.counted ? ` of ${number(sweep.counted)}` : "",
       `, ${Math.floor(sweep.progress * 100)} %`)))]);
-    history.learn();
+    if (course || !asked) setTimeout(learn);
+    asked = true;
     show(worst, el("h2", {}, `Queues, the worst ${Math.min(20, doc.known_queues)} of ${number(doc.known_queues)}`),
       queueTable(doc, at, "The worst queues"));
   } };
@@ -134,14 +147,18 @@ export function queues(main, values, go) {
     (each) => el("option", { selected: each === sort }, each)))),
   el("label", {}, el("input", { type: "checkbox", name: "tree", checked: Boolean(tree) }), "As a tree"),
   el("button", {}, "Show")), tree ? steps(under, (prefix) => place({ under: prefix })) : "", picked, body);
-  const lines = new Sparklines();
+  chart().then(({ Sparklines }) => {
+    extras.lines = new Sparklines();
+    learn();
+  });
   let redraw = () => {};
   const learn = async () => {
     if (!body.isConnected) removeEventListener("scroll", learn);
-    else if (await lines.learn(body)) redraw();
+    else if (await extras.lines?.learn(body)) redraw();
   };
   addEventListener("scroll", learn, { passive: true });
-  const extras = { lines, select: may("manage") ? select : null, open: (/** @type {string} */ prefix) => place({ under: prefix }) };
+  /** @type {Extras} */
+  const extras = { lines: null, select: may("manage") ? select : null, open: (/** @type {string} */ prefix) => place({ under: prefix }) };
   const page = { view: { topic: "queues", q, sort, from, limit: 50, ...tree && { tree, under } },
     draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
       show(body, el("p", {}, `${number(doc.matching)} ${tree ? "rows" : "queues"}`),

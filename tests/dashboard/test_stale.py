@@ -1,0 +1,109 @@
+"""A page that hears nothing: it says so, asks by itself, and finds back to its events."""
+
+import contextlib
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from .place import Place
+from .test_lists import push
+from .test_pages import go
+
+
+class Withholding:
+    """A proxy that passes everything on. While it is `closed`, it keeps events to itself."""
+
+    def __init__(self, target: str) -> None:
+        self._target = ("127.0.0.1", urlsplit(target).port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.closed = False
+        self.streams = 0
+        """How often events were asked for."""
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stop(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        asked: list[bytes] = []
+        # Either side may be gone at any time: then the other one is let go.
+        with client, contextlib.suppress(OSError), socket.create_connection(self._target) as server:
+            back = threading.Thread(target=self._answer, args=(server, client, asked), daemon=True)
+            back.start()
+            while request := _read(client):
+                asked.append(request)
+                self.streams += request.startswith(b"GET /ui/live")
+                server.sendall(request)
+            server.shutdown(socket.SHUT_WR)
+            back.join()
+
+    def _answer(self, server: socket.socket, client: socket.socket, asked: list[bytes]) -> None:
+        while answer := _read(server):
+            if self.closed and asked[-1].startswith(b"GET /ui/live"):
+                continue
+            try:
+                client.sendall(answer)
+            except OSError:
+                return
+
+
+def _read(peer: socket.socket) -> bytes:
+    try:
+        return peer.recv(1 << 20)
+    except OSError:
+        return b""
+
+
+@pytest.fixture
+def proxy(place: Place) -> Iterator[Withholding]:
+    proxy = Withholding(place.admin)
+    yield proxy
+    proxy.stop()
+
+
+def wait_for(place: Place, queue: str, waiting: int) -> None:
+    """Wait until the server has seen so many waiting jobs."""
+    while True:
+        found = httpx.get(f"{place.ui}look?topic=queues&q={queue}", trust_env=False).json()
+        if found["full"]["queues"][queue]["counts"] == {"ready": waiting}:
+            return
+
+
+def test_a_page_without_events_says_so_asks_every_five_seconds_and_tries_another_stream(
+    place: Place, proxy: Withholding, page: Page
+) -> None:
+    push(place, 1, "silent")
+    page.clock.install()
+    go(page, place._replace(admin=proxy.url), "queues?q=silent")
+    waiting = page.locator("tr[data-key=silent] td").first
+    expect(waiting).to_have_text("1")
+    proxy.closed = True
+    for count in (2, 3):
+        push(place, 1, "silent")
+        wait_for(place, "silent", count)
+        page.clock.fast_forward(5_500)
+        expect(page.locator("#live")).to_have_text(re.compile("^stale: no events come"))
+        expect(page.locator("#live")).to_have_class("stale")
+        expect(waiting).to_have_text(str(count))
+    assert proxy.streams >= 3
+    proxy.closed = False
+    page.clock.fast_forward(5_500)
+    expect(page.locator("#live")).to_have_text("live")
+    push(place, 1, "silent")
+    expect(waiting).to_have_text("4")
