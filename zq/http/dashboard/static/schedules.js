@@ -32,7 +32,7 @@ function nextJobs(found, after, turn) {
   const now = Date.now();
   return [table("Scheduled jobs, the next one first", ["id", "ready at", "in", "queue", "type", "priority", "attempts"],
     found.jobs.map((/** @type {any} */ job) => ({ key: job.id, cells: [jobLink(job.id), time(job.ready_at),
-      span(job.ready_at - now), queueLink(job.queue), job.type, number(job.priority), number(job.attempts)] })), "No job is scheduled."),
+      span(job.ready_at - now), queueLink(job.queue), job.type, job.priority, number(job.attempts)] })), "No job is scheduled."),
   el("p", { class: "buttons" }, el("button", { type: "button", onclick: () => turn("") }, after ? "Next ones" : "Refresh"), " ",
     found.next && el("button", { type: "button", onclick: () => turn(found.next) }, "Later ones"))];
 }
