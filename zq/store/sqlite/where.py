@@ -1,6 +1,6 @@
 """Filters as SQL conditions with named parameters."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from zq.model.filters import Filter, ValueRange
 from zq.model.lifecycle import Status
@@ -14,6 +14,11 @@ _IN_LINE = (
     " AND id IN (SELECT job_id FROM parked WHERE line IN (SELECT id FROM lines WHERE {}))"
 )
 """Ready jobs of a queue are in one of three indexes. SQLite recognises these by this condition."""
+
+_DRAWS_FROM = (
+    "(options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options -> '$.budgets') AS d"
+    " WHERE d.value ->> 0 IN ({})))"
+)
 
 _FAILED_LAST = "(id, attempts) IN (SELECT job_id, attempt FROM errors WHERE signature IN ({}))"
 
@@ -29,46 +34,11 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     With `hide_purged_at` (now, in milliseconds) rows whose retention is over do not match, whether
     or not they have been deleted yet.
     """
-    conditions = ["true"]
+    conditions = ["true", *_of_states(filter.statuses)]
     parameters: dict[str, object] = {}
-    if len(filter.statuses) == 1:
-        # An equality lets SQLite walk the index by status in the order of ids.
-        conditions.append(f"status = {filter.statuses[0].value}")
-    elif filter.statuses:
-        conditions.append(f"status IN ({', '.join(str(s.value) for s in filter.statuses)})")
-    if filter.statuses and Status.READY not in filter.statuses:
-        # This adds no condition, but SQLite recognises its partial index by these words.
-        conditions.append(f"status <> {Status.READY.value}")
-    named = (
-        ("queue", filter.queues),
-        ("type", filter.types),
-        ("group_id", filter.groups),
-        ("unique_key", filter.unique_keys),
-    )
-    for column, names in named:
-        if names:
-            # One parameter for each name: json_each would cut a name short at a NUL.
-            values = {f"{column}_{index}": name for index, name in enumerate(names)}
-            among = f"{column} IN ({', '.join(f':{value}' for value in values)})"
-            if column == "queue" and filter.statuses == (Status.READY,):
-                in_line = _IN_LINE.format(among)
-                among = f"({_FREE} AND {among} OR {_HELD} AND {among} OR {in_line})"
-            conditions.append(among)
-            parameters |= values
-    if filter.budgets:
-        values = {f"budget_{index}": key for index, key in enumerate(filter.budgets)}
-        conditions.append(_draws_from(values))
-        parameters |= values
-    if filter.errors:
-        values = {f"error_{index}": signature for index, signature in enumerate(filter.errors)}
-        conditions.append(_FAILED_LAST.format(", ".join(f":{value}" for value in values)))
-        parameters |= values
+    _add_names(conditions, parameters, filter)
     if filter.revivable:
         conditions.append(_REVIVABLE)
-    if filter.reach is not EVERYWHERE:
-        patterns = {f"reach_{n}": pattern(prefix) for n, prefix in enumerate(filter.reach.prefixes)}
-        conditions.append(f"({' OR '.join(f'queue GLOB :{name}' for name in patterns)})")
-        parameters |= patterns
     if filter.keys is not None:
         conditions.append("id IN (SELECT value FROM json_each(:ids))")
         parameters["ids"] = as_json(filter.keys)
@@ -97,13 +67,55 @@ def pattern(prefix: str) -> str:
     return f"{prefix}*"
 
 
-def _draws_from(names: Iterable[str]) -> str:
-    """The condition that a job draws from one of the budgets that the parameters name."""
-    among = ", ".join(f":{name}" for name in names)
-    draws = "json_each(options -> '$.budgets') AS d"
-    return (
-        f"(options IS NOT NULL AND EXISTS (SELECT 1 FROM {draws} WHERE d.value ->> 0 IN ({among})))"
+def _of_states(statuses: Sequence[Status]) -> Iterator[str]:
+    if len(statuses) == 1:
+        # An equality lets SQLite walk the index by status in the order of ids.
+        yield f"status = {statuses[0].value}"
+    elif statuses:
+        yield f"status IN ({', '.join(str(status.value) for status in statuses)})"
+    if statuses and Status.READY not in statuses:
+        # This adds no condition, but SQLite recognises its partial index by these words.
+        yield f"status <> {Status.READY.value}"
+
+
+def _add_names(conditions: list[str], parameters: dict[str, object], filter: Filter) -> None:
+    """Add what a filter names: each name has a parameter, for json_each cuts names at a NUL."""
+    named = (
+        ("queue", filter.queues),
+        ("type", filter.types),
+        ("group_id", filter.groups),
+        ("unique_key", filter.unique_keys),
     )
+    for column, names in named:
+        if names:
+            values = _numbered(column, names)
+            among = f"{column} IN ({_listed(values)})"
+            if column == "queue" and filter.statuses == (Status.READY,):
+                in_line = _IN_LINE.format(among)
+                among = f"({_FREE} AND {among} OR {_HELD} AND {among} OR {in_line})"
+            conditions.append(among)
+            parameters |= values
+    if filter.budgets:
+        values = _numbered("budget", filter.budgets)
+        conditions.append(_DRAWS_FROM.format(_listed(values)))
+        parameters |= values
+    if filter.errors:
+        values = _numbered("error", filter.errors)
+        conditions.append(_FAILED_LAST.format(_listed(values)))
+        parameters |= values
+    if filter.reach is not EVERYWHERE:
+        values = _numbered("reach", map(pattern, filter.reach.prefixes))
+        conditions.append(f"({' OR '.join(f'queue GLOB :{name}' for name in values)})")
+        parameters |= values
+
+
+def _numbered(prefix: str, values: Iterable[str]) -> dict[str, object]:
+    """A parameter for each value."""
+    return {f"{prefix}_{number}": value for number, value in enumerate(values)}
+
+
+def _listed(parameters: Iterable[str]) -> str:
+    return ", ".join(f":{name}" for name in parameters)
 
 
 def _add_range(
