@@ -46,6 +46,20 @@ async def test_a_job_is_changed_and_deleted(call: Caller) -> None:
             await call(verb)
 
 
+async def test_a_schema_holds_for_new_jobs_until_it_is_dropped(call: Caller) -> None:
+    operations = call.backend.operations
+    with pytest.raises(BackendError):
+        await call(operations.schema("q"))
+    avro = {"type": "array", "items": "int"}
+    assert (await call(operations.set_schema("q", avro))).version == 1
+    assert (await call(operations.schema("q"))).schema == avro
+    with pytest.raises(BackendError):
+        await call(call.backend.enqueue([new("no number")]))
+    for _ in range(2):
+        await call(operations.drop_schema("q"))
+    assert len(await call(call.backend.enqueue([new("no number")]))) == 1
+
+
 async def test_matching_jobs_are_deleted_up_to_the_preview(call: Caller) -> None:
     await call(call.backend.enqueue([new(n) for n in range(3)]))
     query = JobQuery(queues=("q",))
