@@ -203,6 +203,7 @@ async def test_an_id_list_and_a_cursor_go_together(client: Client) -> None:
     assert await walk(client, limit=2, id=",".join(wanted), order="desc") == sorted(wanted)[::-1]
 
 
+@pytest.mark.settings(filter_timeout=60_000)
 @pytest.mark.parametrize("filter", [None, "length > 0"])
 async def test_a_page_of_large_payloads_ends_early_and_has_a_next(
     client: Client, filter: str | None

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from conformance.streams import PATIENCE_S
 from playwright.sync_api import Browser, Page, expect
 
 from .place import Place, serving
@@ -39,7 +40,11 @@ def busy(root: Path) -> Iterator[None]:
 
 
 def call(place: Place, method: str, path: str, body: Any = None) -> Any:
-    reply = httpx.request(method, f"{place.primary}{path}", json=body, trust_env=False)
+    # The answer about a sweep waits for its end, which a test puts off.
+    patience = httpx.Timeout(PATIENCE_S)
+    reply = httpx.request(
+        method, f"{place.primary}{path}", json=body, timeout=patience, trust_env=False
+    )
     assert reply.is_success, reply.text
     return reply.json()
 
