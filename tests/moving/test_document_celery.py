@@ -1,6 +1,7 @@
 """The page about Celery: its program and its commands are run, with a worker of Celery's."""
 
 import asyncio
+import contextlib
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ class Programs:
     def __init__(self, folder: Path, redis: str) -> None:
         self._folder = folder
         self._env = clean_environment() | environment(redis)
+        # Tests of Django leave it in this process, and Celery would set Django up.
+        self._env.pop("DJANGO_SETTINGS_MODULE", None)
 
     async def start(self, command: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_shell(
@@ -39,10 +42,11 @@ class Programs:
 async def until(process: asyncio.subprocess.Process, *words: str) -> None:
     """Read the lines that a process prints, until each word was in a line of its own."""
     assert process.stdout is not None
-    left = list(words)
+    left, said = list(words), ""
     while left:
         line = (await process.stdout.readline()).decode()
-        assert line, f"it has ended without {left}"
+        assert line, f"it has ended without {left}:\n{said}"
+        said += line
         for found in {each for each in left if each in line}:
             left.remove(found)
 
@@ -63,7 +67,8 @@ async def test_the_program_works_and_its_commands_tell_what_is_left(
             )
             told = await asyncio.gather(*map(programs.run, commands("what celery has left")))
         finally:
-            worker.terminate()
+            with contextlib.suppress(ProcessLookupError):
+                worker.terminate()
             await worker.communicate()
     reserved, scheduled, waiting = told
     assert ("empty" in reserved, "bob@example.org" in scheduled) == (True, True)
