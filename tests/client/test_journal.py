@@ -128,13 +128,15 @@ async def test_a_handler_that_blocks_the_event_loop_is_told_with_its_line(
 ) -> None:
     monkeypatch.setattr(standstill, "BEAT_S", 0.02)
     monkeypatch.setattr(standstill, "STILL_S", 0.1)
-    heard: list[logging.LogRecord] = []
+    heard: list[str] = []
     blocked = threading.Event()
 
     class Listening(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            heard.append(record)
-            if "stood still" in record.getMessage():
+            # A busy machine lets the loop stand still elsewhere, too.
+            frames = vars(record).get("fields", {}).get("traceback", "")
+            if "stood still" in record.getMessage() and "in work" in frames:
+                heard.append(frames)
                 blocked.set()
 
     @app.task
@@ -150,8 +152,7 @@ async def test_a_handler_that_blocks_the_event_loop_is_told_with_its_line(
         logging.getLogger("zq.worker").removeHandler(listening)
 
     assert outcome.result is True
-    (line,) = [each for each in heard if "stood still" in each.getMessage()]
-    frames = vars(line)["fields"]["traceback"]
+    (frames,) = heard
     assert "in work" in frames.splitlines()[0]
     assert "blocked.wait(PATIENCE_S)" in frames.splitlines()[1]
     assert "zq/client" not in frames
