@@ -57,7 +57,7 @@ def state_of(file: Path) -> State:
 
 def busy_ticks(ticker: Ticker) -> Iterator[None]:
     """Transactions that put something onto pages of every kind."""
-    for round in range(6):
+    for round in range(4):
         ticker.store(30, queue=f"q{round}", priority=round)
         yield
         ticker.store(2, payload=f'"{"x" * 20_000}"')

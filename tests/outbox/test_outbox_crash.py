@@ -11,6 +11,7 @@ from random import Random
 from process.server import ServerProcess, clean_environment
 from tiers import sizes
 
+from bench.ports import free_port
 from zq import outbox
 from zq.client.app import App
 
@@ -53,8 +54,9 @@ async def test_each_committed_row_becomes_one_job_whatever_is_killed(
     connection.execute("CREATE TABLE marks (n integer PRIMARY KEY)")
     connection.commit()
     connection.close()
-    server = await (await ServerProcess.spawn(tmp_path / "zq")).listening()
-    port = server.port
+    port = free_port()
+    server = await ServerProcess.spawn(tmp_path / "zq", "--port", str(port))
+    await server.listening()
     url = f"http://127.0.0.1:{port}"
 
     async def new_relay() -> Process:
