@@ -255,20 +255,3 @@ async def test_a_purge_between_two_statements_of_a_read_is_not_seen_by_it(rig: R
     assert +await rig.look(counts) == {}
     assert len([sql for sql in statements if sql.startswith("SELECT")]) == 2
     assert await rig.statuses() == {}, "it was purged meanwhile"
-
-
-async def test_a_read_has_its_turn_beside_somebody_who_reads_again_and_again(rig: Rig) -> None:
-    reads, ended = rig.store.reads, asyncio.Event()
-
-    async def again_and_again() -> None:
-        while not ended.is_set():
-            await reads.counts(rig.now)
-
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(again_and_again())
-        await asyncio.sleep(0)
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await reads.settings("q")
-        finally:
-            ended.set()

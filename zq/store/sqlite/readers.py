@@ -59,10 +59,9 @@ class Lane:
         self._timeout = timeout
         self._most_waiting = most_waiting
         self._waiting = 0
-        self._free = list(readers)
-        # Whoever reads again and again gets behind those that wait already: a queue of the free
-        # connections would not see to that.
-        self._turns = asyncio.Semaphore(len(self._free))
+        self._free: asyncio.Queue[HopConnection] = asyncio.Queue()
+        for reader in readers:
+            self._free.put_nowait(reader)
 
     async def read(
         self,
@@ -92,8 +91,7 @@ class Lane:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        await (self._turns.acquire() if self._most_waiting is None else self._turn())
-        reader = self._free.pop()
+        reader = await (self._free.get() if self._most_waiting is None else self._turn())
         deadline = Deadline(self._timeout)
         query = partial(function, reader.raw, *args, **kwargs)
         bounded = partial(deadline.bound, reader.raw, query)
@@ -110,10 +108,9 @@ class Lane:
                 " status or queue), ask for a smaller page, or raise --read-timeout"
             ) from None
         finally:
-            self._free.append(reader)
-            self._turns.release()
+            self._free.put_nowait(reader)
 
-    async def _turn(self) -> None:
+    async def _turn(self) -> HopConnection:
         """Wait for a reader, within the limits of the lane."""
         assert self._most_waiting is not None
         if self._waiting >= self._most_waiting:
@@ -121,7 +118,7 @@ class Lane:
         self._waiting += 1
         try:
             async with asyncio.timeout(self._timeout):
-                await self._turns.acquire()
+                return await self._free.get()
         except TimeoutError:
             raise ReadersBusy(
                 f"the long reads before this one took longer than {self._timeout:g} s"
