@@ -1,12 +1,14 @@
 """What signals do to `zq worker`, whatever its handlers do."""
 
 import asyncio
+import faulthandler
 import signal
 from pathlib import Path
 
 import pytest
 from conformance.streams import PATIENCE_S
 
+import zq
 from zq.client.app import App
 
 from .workers import app_url, shop, worker
@@ -87,11 +89,15 @@ async def test_the_second_signal_ends_a_worker_whatever_its_handler_does(
 
     async with worker(tmp_path, app_url(app), "--shutdown-timeout", "1h") as process:
         await process.line("begun")
+        threads = process.threads()
         process.signal(signal.SIGINT)
         if task != "blocking":
             await process.line("running jobs may finish")
-        # A blocked event loop says nothing of the first: two of one kind might come as one.
-        process.signal(signal.SIGTERM)
+        # A blocked event loop says nothing of the first, but a thread watches it from then on.
+        async with asyncio.timeout(PATIENCE_S):
+            while process.threads() <= threads:  # noqa: ASYNC110 - another process starts it
+                await asyncio.sleep(0.01)
+        process.signal(signal.SIGINT)
         code, said = await process.ended()
 
     assert code == 1
@@ -113,3 +119,27 @@ async def test_a_blocked_event_loop_does_not_keep_the_worker_for_ever(
     assert code == 1
     assert 'shop.py", line' in said
     await until_ready(app, job.id)
+
+
+async def test_a_signal_that_comes_while_the_first_is_handled_counts_as_the_second(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[float] = []
+
+    def note(seconds: float, **_: object) -> None:
+        if len(ends) == 0:
+            ends.append(seconds)
+            signal.raise_signal(signal.SIGTERM)
+        ends.append(seconds)
+
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", note)
+
+    @app.task
+    async def interrupt() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    await interrupt.enqueue()
+    await zq.Worker(app, shutdown_timeout=3600).run(handle_signals=True)
+
+    assert ends[0] > 3600
+    assert ends[-1] < 60

@@ -71,6 +71,10 @@ class WorkerProcess:
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
+    def threads(self) -> set[Path]:
+        """Where the kernel tells of each of its threads."""
+        return set(Path(f"/proc/{self._process.pid}/task").iterdir())
+
     async def ended(self) -> tuple[int, str]:
         """Its exit code and what else it said."""
         async with asyncio.timeout(PATIENCE_S):

@@ -200,13 +200,16 @@ def _signals(on_signal: Callable[[], None], shutdown_s: float) -> Iterator[None]
     exits with code 1. Its streams end too, so its jobs are returned.
     """
     loop = asyncio.get_running_loop()
-    count = 0
+    heard: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal count
-        count += 1
-        seconds = min(shutdown_s, _LONGEST_S) + MARGIN_S if count == 1 else AT_ONCE_S
-        faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
+        heard.append(number)
+        counted = 0
+        # The other signal may be handled at any step of this: the end that it sets must hold.
+        while counted != len(heard):
+            counted = len(heard)
+            seconds = min(shutdown_s, _LONGEST_S) + MARGIN_S if counted == 1 else AT_ONCE_S
+            faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
         loop.call_soon_threadsafe(on_signal)
 
     before = {each: signal.signal(each, handle) for each in (signal.SIGTERM, signal.SIGINT)}
@@ -215,5 +218,5 @@ def _signals(on_signal: Callable[[], None], shutdown_s: float) -> Iterator[None]
     finally:
         for number, former in before.items():
             signal.signal(number, signal.SIG_DFL if former is None else former)
-        if count:
+        if heard:
             faulthandler.cancel_dump_traceback_later()
