@@ -39,6 +39,8 @@ WORDS = {
     "change": ("0" * 26, "--priority", "1"),
     "delete": ("0" * 26, "--yes"),
     "mark": ("release",),
+    "settings": ("mail",),
+    "schema": ("mail",),
     "workers drop": ("w",),
     "sweeps stop": ("1",),
     "sweeps undo": ("1",),

@@ -104,7 +104,7 @@ async def test_an_embedded_queue_tells_too_and_stays_closed(tmp_path: Path) -> N
         queue = app.queue("mail")
         events = app.events(queue="mail")
         first = asyncio.create_task(anext(events))
-        keys = []
+        keys: list[str] = []
         async with asyncio.timeout(PATIENCE_S):
             while not first.done():
                 await queue.enqueue(key := f"a{len(keys)}", 1)
