@@ -48,24 +48,23 @@ def test_what_reload_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'zq-queue[reload]'" in output
 
 
-def test_an_app_without_tasks_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "empty_app.py").write_text("import zq\napp = zq.App()\n")
+@pytest.mark.parametrize(
+    ("module", "name", "said"),
+    [
+        ("empty_app", "app", "no tasks"),
+        ("other_app", "queue", "the module 'other_app' has no 'app': it has queue"),
+    ],
+)
+def test_an_app_without_tasks_or_of_another_name_is_a_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, said: str
+) -> None:
+    (tmp_path / f"{module}.py").write_text(f"import zq\n{name} = zq.App()\n")
     monkeypatch.syspath_prepend(tmp_path)
 
-    code, output = invoke("empty_app")
+    code, output = invoke(module)
 
     assert code == 2
-    assert "no tasks" in output
-
-
-def test_an_app_of_another_name_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "other_app.py").write_text("import zq\nqueue = zq.App()\n")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    code, output = invoke("other_app")
-
-    assert code == 2
-    assert "the module 'other_app' has no 'app': it has queue" in output
+    assert said in output
 
 
 def test_a_mistake_in_the_module_of_the_app_is_shown_as_it_is(

@@ -1,6 +1,6 @@
 """The options that filter jobs, for the commands that list them and those that change them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,13 +83,23 @@ class FilterWords(NamedTuple):
 
 def filtering(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that filter jobs, as `FilterWords`."""
+    return gathering(command, _OPTIONS, "words", FilterWords)
+
+
+def gathering(
+    command: Callable[..., None],
+    parameters: Sequence[Callable[[Any], Any]],
+    name: str,
+    kind: Any,
+) -> Callable[..., None]:
+    """Give a command some parameters. It gets them as one argument, a named tuple of this kind."""
 
     @wraps(command)
-    def filtered(*args: Any, **rest: Any) -> None:
-        own = {name: rest.pop(name) for name in FilterWords._fields}
-        command(*args, words=FilterWords(**own), **rest)
+    def gathered(*args: Any, **rest: Any) -> None:
+        own = {field: rest.pop(field) for field in kind._fields}
+        command(*args, **{name: kind(**own)}, **rest)
 
-    found: Callable[..., None] = filtered
-    for option in reversed(_OPTIONS):
-        found = option(found)
+    found: Callable[..., None] = gathered
+    for parameter in reversed(parameters):
+        found = parameter(found)
     return found

@@ -3,13 +3,12 @@
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from msgspec.structs import replace
 
-from zq.cli.filtering import FilterWords, filtering
+from zq.cli.filtering import FilterWords, filtering, gathering
 from zq.cli.output import print_json
 from zq.cli.remote import Refused, Remote, hint, is_absent
 from zq.cli.terminal import counted, escaped, one_line, say
@@ -70,16 +69,7 @@ class Choice(NamedTuple):
 
 def choosing(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the words and options that choose jobs, as a `Choice`."""
-
-    @wraps(command)
-    def chosen(*args: Any, **rest: Any) -> None:
-        own = {name: rest.pop(name) for name in Choice._fields}
-        command(*args, choice=Choice(**own), **rest)
-
-    found: Callable[..., None] = chosen
-    for parameter in reversed(_CHOICE):
-        found = parameter(found)
-    return filtering(found)
+    return filtering(gathering(command, _CHOICE, "choice", Choice))
 
 
 def agreed(

@@ -44,11 +44,11 @@ class Board:
         """The largest number of jobs so far."""
         self.query: Query | None = None
         self.has_page = False
+        """Whether the server has the operators' page, whose tabs can be shown."""
         self.diagnosis: Mapping[str, Any] = {}
         """The overview of the operators' page, where there is one."""
         self.server_began = 0.0
         """The server's clock, in milliseconds, when the monotonic one of this machine was at 0."""
-        """Whether the server has the operators' page, whose tabs can be shown."""
         self.awaited = True
         """Whether the user waits for the next answer."""
 

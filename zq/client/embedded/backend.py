@@ -47,7 +47,6 @@ from zq.client.values import (
 )
 from zq.engine.delivery.takers import Subscription
 from zq.model import errors
-from zq.model.filters import refuse_unrevivable
 from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
@@ -243,7 +242,6 @@ class EmbeddedBackend:
         async def verb(services: Services) -> int:
             most = decode_limit(JSON.encode({"limit": limit}), wire.JSON)
             filter = filter_of(query, services.ids)
-            refuse_unrevivable(filter)
             return await services.sweeps.redrive(filter, most, SweepAuthor(reason=reason))
 
         return await self._do(verb)

@@ -67,7 +67,6 @@ class Executor:
         self._deaf = Deaf(max(LEAST_DEAF, capacity.concurrency), on_too_deaf)
         places: list[Place] = [Process() for _ in range(capacity.processes)]
         self._places = Places(places or [Thread(n) for n in range(capacity.threads)])
-        self._in_processes = bool(places)
         self._context = copy_context()
         self._under_way: set[Execution] = set()
         self._settling: set[asyncio.Task[None]] = set()

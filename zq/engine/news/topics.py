@@ -133,7 +133,8 @@ class TopicReaders:
             for topic in result.appended & self._waiting.keys():
                 self._wake(topic)
         dropped = result.dropped & self._staying.keys()
-        if any(type(each) is Clear for each in committed.tick.commands):
+        listened = self._waiting or self._staying
+        if listened and any(type(each) is Clear for each in committed.tick.commands):
             for topic in self._waiting:
                 self._wake(topic)
             dropped = {*self._staying}

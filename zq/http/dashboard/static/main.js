@@ -2,7 +2,7 @@
 
 import { help, rights } from "./actions.js";
 import { clock, el, held, number, show, span, zone } from "./dom.js";
-import { Live, Refusal, ask, first } from "./net.js";
+import { Live, Refusal, ask, beginsWithOverview, first } from "./net.js";
 
 /** @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void}} Page */
 
@@ -185,7 +185,7 @@ function named(title) {
 }
 
 start();
-if (["", "#/", "#/overview"].includes(location.hash)) live.watch({ topic: "overview" });
+if (beginsWithOverview) live.watch({ topic: "overview" });
 
 // The head
 

@@ -35,7 +35,9 @@ export async function ask(path, options = {}) {
 /** Who looks and what is seen first: they are asked for while the other scripts of the page still come.
  * @type {{who: Promise<Response> | null, view: string, wire: AbortController, reply: Promise<Response> | null}} */
 export const first = { who: ask("session"), view: "?topic=overview", wire: new AbortController(), reply: null };
-if (["", "#/", "#/overview"].includes(location.hash) && !document.hidden) {
+/** Whether the page begins with the overview, which can be asked for before its script is there. */
+export const beginsWithOverview = ["", "#/", "#/overview"].includes(location.hash);
+if (beginsWithOverview && !document.hidden) {
   first.reply = ask(`live${first.view}`, { signal: first.wire.signal });
 }
 for (const each of [first.who, first.reply]) each?.catch(() => {});
