@@ -8,10 +8,10 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
-from bench.baseline_disk import KINDS
+from bench.attacks.attacks import attacks, attacks_table
+from bench.attacks.catalogue import all_attacks, attacks_named
 from bench.beside import beside, beside_table
 from bench.calls import calls, calls_table
 from bench.compare import Plan, compare, comparison
@@ -30,8 +30,8 @@ from bench.latency import latency, latency_table
 from bench.library import library, library_table
 from bench.lines import lines, lines_table
 from bench.lone import lone, lone_table
-from bench.loops import LOOPS, best_loop
 from bench.messages import messages, messages_table
+from bench.options import common
 from bench.outbox import moved, moved_table
 from bench.pages import pages, pages_table
 from bench.publish import publish
@@ -181,6 +181,11 @@ def run_outbox(args: argparse.Namespace, place: Lab, progress: Progress) -> tupl
     return moved_table(found), [asdict(each) for each in found]
 
 
+def run_attacks(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = attacks(place, args.attacks or all_attacks(), args.scale, progress)
+    return attacks_table(found), [asdict(each) for each in found]
+
+
 def run_pipeline(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     from bench.pipeline import pipeline, pipeline_table  # needs the extra `spark`
 
@@ -195,21 +200,6 @@ def run_spark_write(args: argparse.Namespace, place: Lab, progress: Progress) ->
     return spark_write_table(found), asdict(found)
 
 
-def common() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
-    add = parser.add_argument
-    add("--queues", type=int, default=10, help="queues that the jobs go to [10]")
-    add("--commit-delay-ms", type=float, default=0.0, help="delay of every flush [0]")
-    add("--dir", type=Path, help="a directory on the disk to measure [that for temporary files]")
-    add("--baseline", choices=KINDS, default=KINDS[0], help=f"where it ticks [{KINDS[0]}]")
-    add("--event-loop", choices=LOOPS, default=best_loop(), help=f"the baseline's [{best_loop()}]")
-    add("--before", type=Path, metavar="DIR", help="a checkout of an earlier zq to run as well")
-    add("--zizq", type=Path, metavar="PATH", help="the original's program, to run as well")
-    add("--json", action="store_true", help="everything that was measured, for scripts")
-    add("--markdown", action="store_true", help="a table and its circumstances, for bench/results")
-    return parser
-
-
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
@@ -220,37 +210,40 @@ def arguments() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="command", required=True)
     shared = common()
 
-    def command(name: str, function: Scenario, title: str) -> Callable[..., argparse.Action]:
+    def command(
+        name: str, function: Scenario, title: str, *, servers: bool = False
+    ) -> Callable[..., argparse.Action]:
         added = commands.add_parser(name, parents=[shared], help=title, description=title)
         added.set_defaults(function=function)
+        if servers:
+            added.add_argument("--servers", type=server_names, help=SERVERS_HELP)
         return added.add_argument
 
-    add = command("compare", run_compare, "the same rows on all servers, by rounds")
+    add = command("compare", run_compare, "the same rows on all servers, by rounds", servers=True)
     add("--rows", type=row_names, default=list(ROWS), help="a comma list [all]")
     add("--rounds", type=int, default=5, help="runs of each row on each server [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
-    add("--servers", type=server_names, help=SERVERS_HELP)
-    add = command("lone", run_lone, "requests of one job each, under wrk and the Python load")
-    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command(
+        "lone", run_lone, "requests of one job each, under wrk and the Python load", servers=True
+    )
     add("--rounds", type=int, default=3, help="runs of each row on each server [3]")
     add("--seconds", type=int, default=3, help="measured time of a run, whole seconds [3]")
-    add = command("beside", run_beside, "how long a lone caller waits beside large requests")
-    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command(
+        "beside", run_beside, "how long a lone caller waits beside large requests", servers=True
+    )
     add("--rounds", type=int, default=3, help="runs of each case on each server [3]")
     add("--seconds", type=float, default=5.0, help="measured time of a run [5]")
-    add = command("latency", run_latency, "from enqueue to delivery, worker idle or busy")
-    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command(
+        "latency", run_latency, "from enqueue to delivery, worker idle or busy", servers=True
+    )
     add("--seconds", type=float, default=10.0, help="measured time [10]")
-    add = command("depth", run_depth, "the take rate over a backlog")
-    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command("depth", run_depth, "the take rate over a backlog", servers=True)
     add("--seconds", type=float, default=10.0, help="measured time [10]")
     add("--waiting", type=counts, default=[10**4, 10**6, 5 * 10**6], help="[10k,1M,5M]")
-    add = command("idle", run_idle, "take streams with nothing to do")
-    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command("idle", run_idle, "take streams with nothing to do", servers=True)
     add("--seconds", type=float, default=30.0, help="measured time [30]")
     add("--streams", type=int, default=10_000, help="how many [10,000]")
-    add = command("large", run_large, "large payloads over a take stream")
-    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command("large", run_large, "large payloads over a take stream", servers=True)
     add("--payload", type=int, default=2**20, help="bytes of a payload [1048576]")
     add("--jobs", type=int, default=200, help="how many are taken [200]")
     add("--rounds", type=int, default=3, help="runs on each server [3]")
@@ -286,8 +279,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--ticks", type=int, default=60, help="measured ticks [60]")
     add = command("pages", run_pages, "pages that each kind of tick writes, without a server")
     add("--ticks", type=int, default=20, help="measured ticks of each kind [20]")
-    add = command("instructions", run_instructions, "instructions of one enqueue, by callgrind")
-    add("--servers", type=server_names, help=SERVERS_HELP)
+    add = command(
+        "instructions", run_instructions, "instructions of one enqueue, by callgrind", servers=True
+    )
     add = command("gates", run_gates, "claims past a thousand paused queues, without a server")
     add("--jobs", type=counts, default=[12, 100, 1000], help="settled and claimed a tick")
     add("--waiting", type=lambda text: counts(text)[0], default=500_000, help="[500k]")
@@ -314,6 +308,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=5, help="runs of each row [5]")
     add("--rows", type=lambda text: counts(text)[0], default=60_000, help="moved in a run [60k]")
     add("--jobs", type=lambda text: counts(text)[0], default=200, help="waited for in a run [200]")
+    add = command("attacks", run_attacks, "what others notice while one client attacks")
+    add("--attacks", type=attacks_named, help="a comma list of files or names [all]")
+    add("--scale", type=float, default=1.0, help="sends that part of the full size [1]")
     command("walk", run_walk, "files that one request of each kind passes through")
     return parser
 

@@ -73,7 +73,7 @@ def server(parent: Path) -> Iterator[Place]:
     command = [sys.executable, "-m", "zq.cli", "serve", *flags, "--root-dir", str(root / "data")]
     try:
         with running(partial(start, command, log), end) as process:
-            port = wait_for_port(process, log, 30.0)
+            port = wait_for_port(process, log)
             lines = [json.loads(line)["fields"] for line in log.read_text().splitlines()]
             addr = next(line["addr"] for line in lines if line.get("api") == "admin")
             yield Place(root / "data", Target(port, process.pid), f"http://{addr}")

@@ -13,6 +13,7 @@ examples:
   python -m bench --before DIR --zizq PATH       an earlier zq and the original as well
   python -m bench lone                           requests of one job each, under wrk too
   python -m bench beside                         a lone caller beside bulks and checkpoints
+  python -m bench attacks --attacks bodies       what others notice of one client's large bodies
   python -m bench latency                        from enqueue to delivery
   python -m bench depth --waiting 10k,1M,5M      the take rate over a backlog
   python -m bench http2 --engines zttp           HTTP/2 by that library, and HTTP/1.1

@@ -105,7 +105,9 @@ class Lab:
         try:
             with running(partial(self._start, name, root, log), end) as process:
                 try:
-                    yield Target(wait_for_port(process, log, self.start_seconds), process.pid)
+                    yield Target(
+                        wait_for_port(process, log, seconds=self.start_seconds), process.pid
+                    )
                 except (LoadError, OSError) as error:
                     raise ServerError(f"{error}\n{last_words(log)}") from error
             if process.returncode not in (0, -SIGTERM):
@@ -141,12 +143,17 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def wait_for_port(process: subprocess.Popen[bytes], log: Path, seconds: float) -> int:
-    """The port from the log line that tells scripts where the server listens."""
+def wait_for_port(
+    process: subprocess.Popen[bytes],
+    log: Path,
+    api: str = "primary",
+    seconds: float = START_SECONDS,
+) -> int:
+    """The port from the log line that tells scripts where this API of the server listens."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         for line in log.read_text().splitlines(keepends=True):
-            if '"api":"primary"' in line and line.endswith("\n"):
+            if f'"api":"{api}"' in line and line.endswith("\n"):
                 address: str = json.loads(line)["fields"]["addr"]
                 return int(address.rpartition(":")[2])
         time.sleep(LOOK_EVERY)

@@ -1,0 +1,190 @@
+"""What a well-behaved client notices while another one attacks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import proc
+from bench.attacks.site import POLITE, Attack, Outcome, Site, site_of
+from bench.report import Progress, Table, number
+from bench.servers import REPOSITORY, Lab, ServerError
+
+BEFORE = 4.0
+"""Seconds for which the well-behaved client is alone."""
+
+WARM_UP = 1.0
+
+LEAST = 2.0
+"""An attack is repeated until so many seconds have passed. Its p99 needs some requests."""
+
+LOOK_EVERY = 0.02
+
+REQUESTS = 50
+"""Fewer answers before an attack are no measurement."""
+
+
+@dataclass(frozen=True)
+class Waited:
+    """One request of the well-behaved client, in seconds of the monotonic clock."""
+
+    began: float
+    ended: float
+    answered: bool
+
+    @property
+    def seconds(self) -> float:
+        """How long the answer took."""
+        return self.ended - self.began
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an attack did. Waits are in milliseconds, memory in MiB.
+
+    `ratio` is the p99 of the waits during the attack by that before. `memory` is the peak above
+    what the server held before, and `bodies` the same as a multiple of the body that was sent, if
+    there was a large one.
+    """
+
+    server: str
+    attack: str
+    answer: str
+    longest: float
+    p99_before: float
+    ratio: float
+    unanswered: int
+    memory: float
+    bodies: float | None
+
+
+class Memory:
+    """Watches the memory of a server in a thread, from its start to its end."""
+
+    def __init__(self, pid: int) -> None:
+        self.before = self.peak = proc.rss_mb(pid)
+        self._pid = pid
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Look no more."""
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_EVERY):
+            self.peak = max(self.peak, proc.rss_mb(self._pid))
+
+
+@contextmanager
+def polite_client(site: Site, notes: Path) -> Iterator[None]:
+    """A well-behaved client in a process of its own. It writes its waits to the file `notes`."""
+    secret = site.secrets.get(POLITE)
+    command = [sys.executable, "-m", "bench.attacks.polite", str(site.port)]
+    with notes.open("wb") as file:
+        client = subprocess.Popen([*command, *([secret] if secret else [])], stdout=file)
+    try:
+        yield
+    finally:
+        client.kill()
+        client.wait()
+
+
+def waits_in(notes: Path) -> list[Waited]:
+    """The requests that a well-behaved client has finished so far."""
+    lines = notes.read_text().split("\n")[:-1]
+    fields = (line.split() for line in lines)
+    return [
+        Waited(float(began), float(ended), answered == "1") for began, ended, answered in fields
+    ]
+
+
+def suffered(attack: Attack, size: int, site: Site, notes: Path, server: str) -> Found:
+    """Run an attack on a server and tell what the well-behaved client and the memory showed."""
+    with polite_client(site, notes):
+        time.sleep(BEFORE)
+        memory = Memory(site.pid)
+        began = time.monotonic()
+        outcome = attack.run(site, size)
+        while time.monotonic() - began < LEAST:
+            outcome = attack.run(site, size)
+        ended = time.monotonic()
+        memory.end()
+        while (waits := waits_in(notes)) and waits[-1].began < ended:
+            time.sleep(LOOK_EVERY)
+    return verdict(attack, outcome, waits, (began, ended), memory, server)
+
+
+def verdict(
+    attack: Attack,
+    outcome: Outcome,
+    waits: Sequence[Waited],
+    span: tuple[float, float],
+    memory: Memory,
+    server: str,
+) -> Found:
+    """Compare the waits within a span of time with those before it."""
+    began, ended = span
+    first = waits[0].began + WARM_UP if waits else began
+    before = [each.seconds for each in waits if first < each.began and each.ended < began]
+    during = [each for each in waits if each.began < ended and each.ended > began]
+    if len(before) < REQUESTS or not during:
+        raise ServerError(f"{attack.name}: {len(before)} answers before it are no measurement")
+    p99 = p99_of(before)
+    more = max(memory.peak - memory.before, 0.0)
+    return Found(
+        server,
+        attack.name,
+        outcome.answer,
+        max(each.seconds for each in during) * 1e3,
+        p99 * 1e3,
+        p99_of([each.seconds for each in during]) / p99,
+        sum(not each.answered for each in during),
+        more,
+        more / (outcome.sent / 2**20) if outcome.sent else None,
+    )
+
+
+def p99_of(values: Sequence[float]) -> float:
+    """The value that 99 of 100 do not exceed. Of a few values it is the largest."""
+    return sorted(values)[int(len(values) * 0.99)]
+
+
+def attacks(lab: Lab, chosen: Sequence[Attack], scale: float, progress: Progress) -> list[Found]:
+    """Run attacks one after the other, each on a server of its own; and on an earlier zq too."""
+    servers = {"zq": REPOSITORY, **({"before": lab.before} if lab.before else {})}
+    found = []
+    for number_, attack in enumerate(chosen, 1):
+        for server, checkout in servers.items():
+            progress.show(f"{number_}/{len(chosen)} {server}: {attack.name}")
+            size = max(int(attack.size * scale), 1)
+            with site_of(attack, lab.directory, checkout.resolve()) as site:
+                notes = lab.directory / "waits"
+                found.append(suffered(attack, size, site, notes, server))
+    progress.clear()
+    return found
+
+
+def attacks_table(found: Sequence[Found]) -> Table:
+    """A line for each attack on each server."""
+    header = ["attack", "server", "answer", "longest wait ms", "p99 before ms", "ratio"]
+    return Table(
+        [*header, "unanswered", "memory MiB", "of the body"],
+        [
+            [
+                *(each.attack, each.server, each.answer, number(each.longest)),
+                *(number(each.p99_before, 1), number(each.ratio, 1), number(each.unanswered)),
+                number(each.memory),
+                "" if each.bodies is None else number(each.bodies, 1),
+            ]
+            for each in found
+        ],
+    )
