@@ -2,12 +2,15 @@
 
 import gzip
 import json
+import random
 import zlib
 from typing import Any
 
 import pytest
 from conformance.client import Client, Reply, Wire
 from conformance.site import Site
+
+from zq.http.topics.gzip import PART, TAKEN, _restored_parts
 
 from .records import Records, refused, told
 
@@ -65,6 +68,36 @@ async def test_a_body_has_its_bound_when_it_is_restored_too(log: Records) -> Non
 async def test_what_is_no_gzip_is_refused(log: Records, body: bytes) -> None:
     assert refused(await append(log, body)) == (400, "invalid_request")
     await _nothing_is_held(log)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [random.Random(1).randbytes(4 << 20), bytes(16 << 20)],
+    ids=["what cannot be compressed", "zeros"],
+)
+def test_a_body_is_restored_in_time_to_its_length(
+    plain: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a step leaves of its input is copied, so the decoder is given little at a time."""
+    body = gzip.compress(plain)
+    given = 0
+
+    class Decoder:
+        def __init__(self, bits: int) -> None:
+            self._decoder = decompressobj(bits)
+
+        def decompress(self, rest: bytes, most: int) -> bytes:
+            nonlocal given
+            given += len(rest)
+            return self._decoder.decompress(rest, most)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._decoder, name)
+
+    decompressobj = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Decoder)
+    assert b"".join(_restored_parts(body)) == plain
+    assert given <= len(body) + TAKEN * (len(plain) / PART + 1)
 
 
 async def test_other_codings_are_refused(log: Records) -> None:
