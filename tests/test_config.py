@@ -112,6 +112,12 @@ def test_the_default_as_shown_is_the_default(setting: Any) -> None:
         ("allow_origin", "https://queue.example/", "is not a list: write origins such as https://"),
         ("allow_origin", "*", "is not a list: write origins such as https://"),
         ("ui_environment", "our production", "is not a word: write up to 20 letters, digits, dots"),
+        ("ui_mask", "(token", '--ui-mask: "(token" is not a pattern: write one such as'),
+        ("ui_mask", ".*token", "without `*`, `+` and `{`, since a part of a name is enough"),
+        ("ui_mask", "(?:a+)+b", "is not a pattern"),
+        ("ui_mask", "(a)\\1", "is not a pattern"),
+        ("ui_mask", "(?=a)b", "is not a pattern"),
+        ("ui_mask", "a?" * 9, "and with at most 8 groups and 8 optional parts"),
         ("host", "", '--host: "" is not a text: write at least one character'),
         ("root_dir", "", '--root-dir: "" is not a path: write the path of a directory'),
         (
@@ -138,6 +144,11 @@ def test_a_list_is_written_with_commas() -> None:
 @pytest.mark.parametrize(("text", "value"), [("yes", True), ("1", True), ("Off", False)])
 def test_a_switch_is_on_or_off(text: str, value: bool) -> None:
     assert load("insecure", text) is value
+
+
+@pytest.mark.parametrize("text", ["password|token", r"api[*+{?]?key", r"^(?:pin|\w\+)$", "[]{]"])
+def test_a_pattern_may_have_all_that_repeats_nothing(text: str) -> None:
+    assert load("ui_mask", text) == text
 
 
 def test_a_choice_may_be_written_in_capitals() -> None:

@@ -19,6 +19,15 @@ _HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
 _DOOR = re.compile("topics|queue-ti")
 _WORD = re.compile(r"[\w.-]{1,20}")
 _ORIGIN = re.compile(r"https?://[^\s,/?#]+")
+_ONE_CHARACTER = re.compile(r"\\[^0-9]|\[\^?\]?(?:\\.|[^\]\\])*+\]", re.DOTALL)
+"""Parts of a regular expression in which signs have no meaning of their own."""
+
+_REPEATS = re.compile(r"[*+{\\]|\(\?(?!:)")
+"""Signs of what repeats, or looks back or ahead."""
+
+MOST_CHOICES = 8
+"""How many groups a pattern may have, and how many optional parts."""
+
 _PUBLIC_URL = re.compile(r"(https?://[^\s,/?#@]+)((?:/[\w.~%!$&'()*+;=:@-]+)*)/?")
 
 
@@ -72,8 +81,13 @@ def _public_url(text: str) -> str:
 
 
 def _pattern(text: str) -> str:
+    """It repeats nothing, so at each place of a text it is tried for a bounded time."""
+    signs = _ONE_CHARACTER.sub("x", _non_empty(text))
+    optional = signs.replace("(?:", "(").count("?")
+    if _REPEATS.search(signs) or max(signs.count("("), optional) > MOST_CHOICES:
+        raise ValueError(text)
     try:
-        re.compile(f"(?:{_non_empty(text)})")
+        re.compile(text)
     except re.error:
         raise ValueError(text) from None
     return text
@@ -128,7 +142,12 @@ ORIGINS = Kind(
 )
 PUBLIC_URL = Kind("URL", "write it as https://ops.example.org/queue/", _public_url)
 WORD = Kind("word", "write up to 20 letters, digits, dots and hyphens", _word)
-PATTERN = Kind("regular expression", "write one such as password|token", _pattern)
+PATTERN = Kind(
+    "pattern",
+    "write one such as password|api.?key, without `*`, `+` and `{`, since a part of a name is"
+    f" enough, and with at most {MOST_CHOICES} groups and {MOST_CHOICES} optional parts",
+    _pattern,
+)
 DOORS = Kind(
     "list",
     "write names of doors separated by commas, or none",

@@ -1,6 +1,7 @@
 """What the page hides: in payloads and results by names, in errors by what follows such names."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import aiohttp
 import pytest
 from conformance.site import Site
 
-from zq.http.dashboard.mask import LARGE, Mask
+from zq.http.dashboard.mask import LARGE, LONGEST_NAME, Mask
 
 from .place import key_file
 from .test_live import frame
@@ -48,6 +49,66 @@ def test_what_follows_a_name_in_an_error_is_hidden() -> None:
     assert mask.text("bad password: 'a b', try again") == f"bad password: {DOTS}, try again"
     assert mask.text('{"password": "a b", "c": 1}') == f'{{"password": {DOTS}, "c": 1}}'
     assert mask.text("the token is wrong") == "the token is wrong"
+    assert mask.text("my_token_2 == abc; x") == f"my_token_2 == {DOTS}; x"
+    assert mask.text('password: "a b\nc') == f"password: {DOTS}\nc"
+    assert mask.text(r"{\"token\":\"a b\"} c") == rf"{{\"token\":{DOTS}}} c"
+    assert mask.text("password=,token=a") == f"password=,token={DOTS}"
+
+
+def test_a_pattern_may_be_about_whole_names_and_about_several_words() -> None:
+    assert Mask("^pin$").text("spin=1 pin=2") == f"spin=1 pin={DOTS}"
+    assert Mask("api[ -]key").text("the api key is: 1; X-Api-Key: 2") == (
+        f"the api key is: 1; X-Api-Key: {DOTS}"
+    )
+    assert Mask("api[ -]key").text("API key: 1") == f"API key: {DOTS}"
+
+
+def test_a_long_name_is_hidden_unseen() -> None:
+    name = "x" * LONGEST_NAME
+    assert json.loads(Mask("token").document(json.dumps({"payload": {name: 1, name[1:]: 2}}))) == {
+        "payload": {name: DOTS, name[1:]: 2}
+    }
+
+
+def test_text_without_what_is_hidden_stays_as_it_was_written() -> None:
+    text = '{"payload": {"a": "\\u00e9 \\/ b: c"}, "message": "d=\\u00e9"}'
+    assert Mask("token").document(text) == text
+
+
+class Counting:
+    """A compiled pattern that counts the characters that it is given to look through."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.looked_through = 0
+        self._pattern = pattern
+
+    def search(self, text: str, at: int = 0) -> re.Match[str] | None:
+        self.looked_through += len(text) - at
+        return self._pattern.search(text, at)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "password",
+        "=",
+        "a=",
+        " ",
+        "password   ",
+        "password=",
+        "password='",
+        'token="',
+        "x.y-z w ",
+        "=",
+    ],
+    ids=repr,
+)
+def test_no_text_makes_a_mask_look_through_it_more_than_a_few_times(part: str) -> None:
+    mask = Mask("password|token")
+    mask._names = counting = Counting(mask._names)  # type: ignore[assignment]
+    text = part * (60_000 // len(part))
+    mask.document(json.dumps({"payload": {"note": text}, "message": text}))
+    assert counting.looked_through < 10 * len(text)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """What the page hides: fields of payloads and results by their names, and the same in errors.
 
 An answer is changed as text. So all that is not hidden stays as it is stored, such as large numbers
-and the order of fields.
+and the order of fields. The time grows with the length of the text and no faster: a pattern repeats
+nothing (`zq/setting.py` sees to that), and each expression here gives nothing back that it took.
 """
 
 import asyncio
@@ -21,35 +22,55 @@ HIDDEN = "\u2022\u2022\u2022"
 STORED = frozenset({"payload", "result"})
 """Fields of documents with what clients have stored."""
 
-TOLD = frozenset({"message", "backtrace", "error"})
+TOLD = frozenset({"message", "backtrace", "error", "error_message"})
 """Fields with what programs have said."""
 
-LARGE = 64 * 1024
-"""A larger answer is changed beside the loop, in bytes."""
+LARGE = 16 * 1024
+"""A larger answer is changed beside the loop, in characters."""
+
+LONGEST_NAME = 1_024
+"""A longer name counts as one that is to be hidden: nobody looks through it."""
 
 JSON_TYPES = ("application/json", "application/x-ndjson")
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_TOKEN = re.compile(rf"({_STRING})(\s*:\s*)?|[{{}}\[\]]|[^\s\"{{}}\[\],:]+")
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_NAME_OR_TEXT = re.compile(rf"({_STRING})(\s*+:\s*+)?")
+_TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]|[^\s\"{{}}\[\],:]++")
+
+_SIGN = re.compile("[:=]++")
+"""What stands between a name and its value in a text."""
+
+_WORD = re.compile(r"\w*+")
+_VALUE = re.compile(
+    r"""\s*+(\\*+(?:"[^"]*+"|'[^']*+'|["'][^\n]*+|(?=[^\s,;&])[^\s,;&"']*+))""", re.VERBOSE
+)
+"""A text in quotes, of which the second may be missing, or all up to a sign that ends it."""
 
 
 class Mask:
-    """Hides what a pattern finds in names."""
+    """Hides what a pattern finds in names. A match has at most the length of the pattern."""
 
     def __init__(self, pattern: str) -> None:
         self._names = re.compile(pattern, re.IGNORECASE)
-        self._said = re.compile(
-            rf"(?P<zq_name>(?:{pattern})\w*[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&\"']+)",
-            re.IGNORECASE,
-        )
+        self._longest_match = len(pattern)
 
     def text(self, said: str) -> str:
         """What a program has said, without the values that follow such names."""
-        return self._said.sub(lambda found: found["zq_name"] + HIDDEN, said)
+        parts: list[str] = []
+        done = name_from = 0
+        for sign in _SIGN.finditer(said):
+            at, end = sign.span()
+            if at < done:
+                continue
+            if self._ends_with_name(said, name_from, at) and (value := _VALUE.match(said, end)):
+                parts += (said[done : value.start(1)], HIDDEN)
+                done = value.end()
+            name_from = max(end, done)
+        return "".join([*parts, said[done:]]) if parts else said
 
     def document(self, text: str) -> str:
         """One or more documents of JSON, without what is to be hidden."""
-        return "".join(self._parts(text, stored=False))
+        return "".join(self._parts(text))
 
     def over(self, route: Route) -> Route:
         """A route whose answers hide it."""
@@ -76,39 +97,65 @@ class Mask:
             text = self.document(text)
         response.body = text.encode()
 
-    def _parts(self, text: str, *, stored: bool) -> Iterator[str]:
-        """The text in parts. `stored`: all of it is a payload or a result."""
+    def _ends_with_name(self, said: str, start: int, end: int) -> bool:
+        """True if a part of a text ends with a name that the pattern matches, perhaps in quotes."""
+        start = max(start, end - LONGEST_NAME)
+        before = said[start:end].rstrip()
+        if before.endswith(('"', "'")):
+            before = before[:-1].rstrip("\\")
+        word = len(before) - _WORD.match(before[::-1]).end()  # type: ignore[union-attr]
+        if self._hides(before[word:]):
+            return True
+        # The pattern may match more than one word.
+        at = max(word - self._longest_match, 0)
+        while at < word and (found := self._names.search(before, at)):
+            if found.end() >= word:
+                return True
+            at = found.start() + 1
+        return False
+
+    def _hides(self, name: str) -> bool:
+        return len(name) >= LONGEST_NAME or self._names.search(name) is not None
+
+    def _parts(self, text: str) -> Iterator[str]:
+        """Documents in parts."""
         at = done = 0
-        while (found := _TOKEN.search(text, at)) is not None:
+        while (found := _NAME_OR_TEXT.search(text, at)) is not None:
             at = found.end()
-            string = found[1]
-            if string is None:
-                continue
-            if found[2] is None:
-                if stored and self._names.search(string):
-                    yield text[done : found.start()]
-                    yield _quoted(self.text(json.loads(string)))
-                    done = at
-                continue
-            name = json.loads(string)
-            if not stored and name not in STORED | TOLD:
-                continue
-            hidden = stored and self._names.search(name) is not None
-            if stored and not hidden:
+            if found[2] is None or (name := json.loads(found[1])) not in STORED | TOLD:
                 continue
             end = _end_of_value(text, at)
-            value = text[at:end]
             yield text[done:at]
-            yield self._instead(value, hidden=hidden, told=name in TOLD)
+            if name in TOLD and text.startswith('"', at):
+                yield self._string(text[at:end])
+            else:
+                yield from self._stored_parts(text[at:end])
             at = done = end
         yield text[done:]
 
-    def _instead(self, value: str, *, hidden: bool, told: bool) -> str:
-        if hidden:
-            return _quoted(HIDDEN)
-        if told and value.startswith('"'):
-            return _quoted(self.text(json.loads(value)))
-        return "".join(self._parts(value, stored=True))
+    def _stored_parts(self, text: str) -> Iterator[str]:
+        """A payload or a result in parts."""
+        at = done = 0
+        while (found := _NAME_OR_TEXT.search(text, at)) is not None:
+            at = end = found.end()
+            if found[2] is None:
+                start, instead = found.start(), self._string(found[1])
+            elif self._hides(json.loads(found[1])):
+                start, end, instead = at, _end_of_value(text, at), _quoted(HIDDEN)
+            else:
+                continue
+            yield text[done:start]
+            yield instead
+            at = done = end
+        yield text[done:]
+
+    def _string(self, quoted: str) -> str:
+        """A string of JSON. One in which nothing is to be hidden stays as it is written."""
+        if not (":" in quoted or "=" in quoted or "\\" in quoted):
+            return quoted
+        said = json.loads(quoted)
+        shown = self.text(said)
+        return quoted if shown is said else _quoted(shown)
 
 
 def _quoted(text: str) -> str:
