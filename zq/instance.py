@@ -41,7 +41,7 @@ from zq.service.queue_topics import QueueTopics
 from zq.service.queues import QueueCounts, Queues
 from zq.service.replays import Replays
 from zq.service.routers import Routers
-from zq.service.schemas import Schemas
+from zq.service.schemas import PayloadChecks, Schemas
 from zq.service.status import ServerLimits, StatusBoard
 from zq.service.stuck import StuckWork
 from zq.service.sweeps import Sweeps
@@ -139,14 +139,15 @@ class Instance:
             *(store, clock, counts, self._filter),
             *(engine.inbox, engine.mint, settings.max_sweeps),
         )
-        schemas = Schemas(store, engine.inbox)
+        checks = PayloadChecks(engine.turns)
+        schemas = Schemas(store, engine.inbox, checks)
         jobs = Jobs(
             *(store, clock, ids, engine.inbox, engine.waiters, admission),
-            *(engine.mint, self._folding, schemas.parsed),
+            *(engine.mint, self._folding, checks),
         )
         topics = Topics(
             *(store, clock, engine.inbox, engine.topics, admission),
-            *(engine.mint, schemas.parsed),
+            *(engine.mint, checks),
         )
         work = Work(
             *(store, clock, ids, engine.inbox, engine.streams, engine.events),

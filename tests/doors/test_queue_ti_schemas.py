@@ -2,10 +2,12 @@
 
 import json
 import re
+import string
 from typing import Any
 
 import pytest
 
+from zq.model.avro import MOST_NESTED, Comparison
 from zq.model.queue_errors import InvalidSchema, SchemaMismatch
 from zq.model.schemas import PayloadSchema
 
@@ -177,16 +179,56 @@ def a_list(names: str, known: str = "") -> Doc:
     return {"type": "record", "name": first, "fields": [{"name": "next", "type": branches}]}
 
 
-def test_a_payload_that_can_match_in_too_many_ways_is_refused() -> None:
+def nested(depth: int, leaf: Any) -> str:
+    """An object whose field `next` is such an object, and so on."""
+    for _ in range(depth):
+        leaf = {"next": leaf}
+    return json.dumps(leaf)
+
+
+@pytest.mark.parametrize("leaf", [None, 1], ids=["good", "bad"])
+def test_an_object_is_compared_once_with_each_branch_of_its_union(leaf: Any) -> None:
     """The original compares as long as it takes, which doubles with each further level."""
     schema = PayloadSchema(json.dumps(a_list("ABCDEF")))
-    good: Any = None
-    bad: Any = 1
-    for _ in range(12):
-        good, bad = {"next": good}, {"next": bad}
-    schema.check(json.dumps(good))
-    with pytest.raises(SchemaMismatch, match="comparisons"):
-        schema.check(json.dumps(bad))
+    assert schema._record is not None
+    comparison = Comparison()
+    fault = comparison.fault(schema._record, json.loads(nested(MOST_NESTED, leaf)))
+    assert (fault is None) is (leaf is None)
+    assert comparison.compared < MOST_NESTED * 6 * 6 * 2
+
+
+def test_a_payload_that_can_match_in_too_many_ways_is_refused() -> None:
+    names = string.ascii_letters
+    branches = ["null"] + [
+        {"type": "record", "name": name, "fields": [{"name": "next", "type": list(names[: n + 1])}]}
+        for n, name in enumerate(names)
+    ]
+    fields = [{"name": "next", "type": branches}]
+    schema = PayloadSchema(json.dumps({"type": "record", "name": "Root", "fields": fields}))
+    with pytest.raises(SchemaMismatch, match="more than 10000 comparisons"):
+        schema.check(nested(MOST_NESTED, 1))
+
+
+async def test_a_bulk_is_compared_in_slices(api: Messages) -> None:
+    await put(api, ORDER)
+    turns = api.site.server.engine.turns
+    job = {"queue": "t", "type": "t", "payload": GOOD}
+    for jobs, waited in ((20, False), (5_000, True)):
+        before = turns.waited
+        reply = await api.native.call("POST", "/jobs/bulk", {"jobs": [job] * jobs})
+        assert reply.status == 201, reply.body
+        assert (turns.waited > before) is waited
+
+
+async def test_the_payloads_of_one_request_have_a_bound_together(
+    api: Messages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zq.service.schemas.MOST_COMPARED_TOGETHER", 1_000)
+    await put(api, ORDER)
+    job = {"queue": "t", "type": "t", "payload": GOOD}
+    reply = await api.native.call("POST", "/jobs/bulk", {"jobs": [job] * 1_000})
+    assert reply.status == 413 and "takes more than 1000 steps" in reply.error
+    assert await api.list("t") == []
 
 
 async def test_a_deep_payload_is_no_danger(api: Messages) -> None:

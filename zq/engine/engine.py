@@ -21,6 +21,7 @@ from zq.engine.news.waiters import HistoryReaders, Waiters
 from zq.engine.pace import Pace
 from zq.engine.scheduler import Scheduler
 from zq.engine.timetable import Alarm, Openings, Timetable
+from zq.engine.turns import Turns
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
 from zq.model.commands import SetAside
@@ -48,6 +49,8 @@ class Engine:
         self.streams = Streams(
             options.global_in_flight_limit, store.claimed, self.inbox.give_back, store.slot
         )
+        self.turns = Turns()
+        """Where work that takes longer than a slice waits, whichever request it is for."""
         self.waiters = Waiters()
         self.events = EventHub(clock)
         self.history = HistoryReaders(store.logged, recording=options.recording)

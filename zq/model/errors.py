@@ -52,7 +52,8 @@ ZqError
 │   └── BodyTimeout
 ├── TooLarge                the body is larger than its limit
 │   ├── PayloadTooLarge
-│   └── TooManyItems        one bulk request has too many items
+│   ├── TooManyItems        one bulk request has too many items
+│   └── TooManyCompared     its payloads take too long to compare with their schemas
 ├── ServiceUnavailable      the cause will pass; the same request may succeed later
 │   ├── InboxFull
 │   ├── WalFull             a reader keeps the write-ahead log from being emptied

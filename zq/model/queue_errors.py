@@ -1,6 +1,6 @@
 """The errors about queues as a whole, of the error tree in `zq.model.errors`."""
 
-from zq.model.errors import Conflict, InvalidRequest, NotFound, Unprocessable
+from zq.model.errors import Conflict, InvalidRequest, NotFound, TooLarge, Unprocessable
 
 
 class QueueNotRegistered(Unprocessable):
@@ -40,6 +40,16 @@ class SchemaMismatch(Unprocessable):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"payload does not match topic schema: {reason}")
+
+
+class TooManyCompared(TooLarge):
+    code = "too_many_compared"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"to compare the payloads of this request with their schemas takes more than {most}"
+            " steps: send fewer jobs a request, or give fewer branches to unions"
+        )
 
 
 class SchemaNotFound(NotFound):

@@ -7,22 +7,23 @@ enums, are not looked at.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from zq.model.avro import MOST_COMPARED, RECORDS, Comparison, Compiler, TooManyWays
 from zq.model.commands import Command
 from zq.model.queue_errors import InvalidSchema, SchemaMismatch
 
 MAX_SCHEMA = 64 * 1024
 """The longest schema, in bytes."""
 
-MOST_NESTED = 32
-"""Records of records are looked at to this depth."""
+MOST_COMPARED_TOGETHER = 10_000_000
+"""How many values are compared for the payloads of one request."""
 
-MOST_COMPARED = 10_000
-"""How many values are compared for a payload: the branches of unions within unions multiply."""
+BYTES_COMPARED = 16
+"""To decode so many bytes of a payload takes the time of about one comparison."""
 
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
@@ -60,11 +61,14 @@ class PayloadSchema:
         import fastavro
         from fastavro.schema import SchemaParseException, UnknownType
 
-        self._names: dict[str, Any] = {}
+        names: dict[str, Any] = {}
+        self._record = None
         try:
             schema = json.loads(body)
-            self._root = fastavro.parse_schema(schema, self._names)
+            root = fastavro.parse_schema(schema, names)
             _require_sound(schema)
+            if isinstance(root, dict) and root["type"] in RECORDS:
+                self._record = Compiler(names).record(root)
         except KeyError as missing:
             raise InvalidSchema(f"it lacks {missing.args[0]!r}") from None
         except json.JSONDecodeError as error:
@@ -76,10 +80,11 @@ class PayloadSchema:
         except (AttributeError, RecursionError, TypeError):
             raise InvalidSchema("it is no schema") from None
 
-    def check(self, payload: str) -> None:
-        """Raise `SchemaMismatch` if a payload, in JSON, does not match.
+    def check(self, payload: str) -> int:
+        """Raise `SchemaMismatch` if a payload, in JSON, does not match. Return what it cost.
 
-        Doors whose payloads are texts store JSON within a text, so a text is looked into.
+        Doors whose payloads are texts store JSON within a text, so a text is looked into. The cost
+        is in comparisons.
         """
         try:
             value = msgspec.json.decode(payload)
@@ -87,62 +92,19 @@ class PayloadSchema:
                 value = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
             raise SchemaMismatch("it is not valid JSON") from None
-        if isinstance(self._root, dict) and self._root.get("type") in _RECORDS:
+        comparison = Comparison()
+        if self._record is not None:
+            if not isinstance(value, dict):
+                raise SchemaMismatch("expected an object")
             try:
-                _Comparison(self._names).record(self._root, value, "", 0)
-            except _TooManyCompared:
+                fault = comparison.fault(self._record, value)
+            except TooManyWays:
                 raise SchemaMismatch(
                     f"it takes more than {MOST_COMPARED} comparisons: nest fewer unions"
                 ) from None
-
-
-class _TooManyCompared(Exception):
-    """A payload could match the branches of its unions in too many ways."""
-
-
-class _Comparison:
-    """Compares one payload with a schema whose named types are `names`."""
-
-    def __init__(self, names: Mapping[str, Any]) -> None:
-        self._names = names
-        self._left = MOST_COMPARED
-
-    def record(self, schema: Mapping[str, Any], value: object, at: str, depth: int) -> None:
-        """Raise `SchemaMismatch` unless a value has the fields of a record."""
-        if not isinstance(value, dict):
-            raise SchemaMismatch(f'field "{at}" must be an object' if at else "expected an object")
-        for field in schema["fields"]:
-            name = f"{at}.{field['name']}" if at else field["name"]
-            if field["name"] in value:
-                self._value(field["type"], value[field["name"]], name, depth + 1)
-            elif "default" not in field:
-                raise SchemaMismatch(f'missing required field "{name}"')
-
-    def _value(self, schema: Any, value: object, at: str, depth: int) -> None:
-        if depth > MOST_NESTED:
-            return
-        self._left -= 1
-        if self._left < 0:
-            raise _TooManyCompared
-        if isinstance(schema, str) and schema in self._names:
-            schema = self._names[schema]
-        if isinstance(schema, list):
-            self._union(schema, value, at, depth)
-            return
-        kind = schema["type"] if isinstance(schema, dict) else schema
-        if kind in _RECORDS:
-            self.record(schema, value, at, depth)
-        elif not _KINDS[kind](value):
-            raise SchemaMismatch(f'field "{at}" must be of type {kind}')
-
-    def _union(self, branches: Sequence[Any], value: object, at: str, depth: int) -> None:
-        for branch in branches:
-            try:
-                self._value(branch, value, at, depth + 1)
-            except SchemaMismatch:
-                continue
-            return
-        raise SchemaMismatch(f'field "{at}" matches no branch of its union')
+            if fault is not None:
+                raise SchemaMismatch(str(fault))
+        return 1 + comparison.compared + len(payload) // BYTES_COMPARED
 
 
 def _require_sound(schema: Any) -> None:
@@ -154,7 +116,7 @@ def _require_sound(schema: Any) -> None:
         if "name" in schema and kind in _NAMED:
             for part in str(schema["name"]).split("."):
                 _require_name(part)
-        if kind in _RECORDS:
+        if kind in RECORDS:
             _require_fields(schema.get("fields"))
         elif kind == "enum" and not schema["symbols"]:
             raise InvalidSchema("an enum needs symbols")
@@ -196,36 +158,6 @@ def _require_name(name: object) -> None:
         raise InvalidSchema(f"{str(name)[:512]!r} is no name: use letters, digits and underscores")
 
 
-def _is_int(value: object, bits: int) -> bool:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return is_whole and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-_RECORDS = ("record", "error")
-_NAMED = (*_RECORDS, "enum", "fixed")
+_NAMED = (*RECORDS, "enum", "fixed")
 _CONTAINERS = {"array": "items", "map": "values"}
 """Types with a type within, and where they have it."""
-
-_KINDS: Mapping[str, Callable[[object], bool]] = {
-    "null": lambda value: value is None,
-    "boolean": lambda value: isinstance(value, bool),
-    "int": lambda value: _is_int(value, 32),
-    "long": lambda value: _is_int(value, 64),
-    "float": _is_number,
-    "double": _is_number,
-    "string": _is_text,
-    "bytes": _is_text,
-    "fixed": _is_text,
-    "enum": _is_text,
-    "array": lambda value: isinstance(value, list),
-    "map": lambda value: isinstance(value, dict),
-}
-"""What JSON has in place of each type of Avro."""

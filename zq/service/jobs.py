@@ -4,7 +4,7 @@ A verb gets the reach of its caller. Jobs beyond it do not exist.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -28,9 +28,9 @@ from zq.model.job import ErrorRecord, JobRecord, NewJob, Retention
 from zq.model.outcome import Ending
 from zq.model.patching import UNSET, Patch
 from zq.model.reach import EVERYWHERE, Reach
-from zq.model.schemas import PayloadSchema
 from zq.model.settings import QueueSettings
 from zq.model.unique import KeySpace, lock_of
+from zq.service.schemas import PayloadChecks
 from zq.store.api import PAGE_BYTES, Store
 
 SPACE_CHECK_S = 1.0
@@ -123,7 +123,7 @@ class Jobs:
         admission: Admission,
         mint: Mint,
         folding: Folding,
-        schemas: Mapping[str, PayloadSchema],
+        checks: PayloadChecks,
     ) -> None:
         self._reads = store.reads
         self._clock = clock
@@ -133,7 +133,7 @@ class Jobs:
         self._admission = admission
         self._mint = mint
         self._folding = folding
-        self._schemas = schemas
+        self._checks = checks
 
     # Jobs in
 
@@ -152,14 +152,14 @@ class Jobs:
         and queues leave open are fixed; batches are not allowed then. With `registered_only`, a
         queue without settings raises `QueueNotRegistered`. Payloads that are `checked` already are
         not held against the schemas of their queues. Raises `QueueOutOfReach`, `SchemaMismatch`,
-        `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable` if the rule of a
-        batch fails.
+        `TooManyCompared`, `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable`
+        if the rule of a batch fails.
         """
         if reach is not EVERYWHERE:
             reach.require([job.queue for job in jobs])
             reach.require(_dead_letters(jobs))
-        if self._schemas and not checked:
-            self._check(jobs)
+        if self._checks.schemas and not checked:
+            await self._checks.require((job.queue, job.payload) for job in jobs)
         size = sum([job.payload_size for job in jobs])
         self._admission.admit(len(jobs), size)
         now = self._clock.now_ms()
@@ -183,11 +183,6 @@ class Jobs:
         if reply.owners:
             await self._fill_in_results(reply.owners.values())
         return Accepted(keys, now, reply)
-
-    def _check(self, jobs: Sequence[NewJob]) -> None:
-        for job in jobs:
-            if (schema := self._schemas.get(job.queue)) is not None:
-                schema.check(job.payload)
 
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int

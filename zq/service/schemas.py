@@ -1,24 +1,55 @@
 """The verbs about schemas of payloads."""
 
 import logging
+from collections.abc import Iterable
 
 from zq.engine.inbox import Inbox
-from zq.model.queue_errors import InvalidSchema, SchemaNotFound
+from zq.engine.turns import Slices, Turns
+from zq.model.queue_errors import InvalidSchema, SchemaNotFound, TooManyCompared
 from zq.model.reach import Reach
-from zq.model.schemas import DropSchema, PayloadSchema, PutSchema, StoredSchema
+from zq.model.schemas import (
+    MOST_COMPARED_TOGETHER,
+    DropSchema,
+    PayloadSchema,
+    PutSchema,
+    StoredSchema,
+)
 from zq.store.api import Store
 
 log = logging.getLogger(__name__)
 
 
-class Schemas:
-    """Schemas by queue. A queue has none, or one."""
+class PayloadChecks:
+    """Holds the payloads of new jobs against the schemas of their queues, in slices."""
 
-    def __init__(self, store: Store, inbox: Inbox) -> None:
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self.schemas: dict[str, PayloadSchema] = {}
+        """Schemas by queue, for queues that have one."""
+
+    async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
+        """Raise an error unless each payload of one request, given with its queue, matches.
+
+        Raises `SchemaMismatch` or `TooManyCompared`.
+        """
+        slices = Slices(self._turns)
+        compared = 0
+        for queue, payload in payloads:
+            if (schema := self.schemas.get(queue)) is not None:
+                steps = schema.check(payload)
+                compared += steps
+                if compared > MOST_COMPARED_TOGETHER:
+                    raise TooManyCompared(MOST_COMPARED_TOGETHER)
+                await slices.count(steps)
+
+
+class Schemas:
+    """Schemas by queue. A queue has none, or one. `checks` learns them."""
+
+    def __init__(self, store: Store, inbox: Inbox, checks: PayloadChecks) -> None:
         self._reads = store.crons
         self._inbox = inbox
-        self.parsed: dict[str, PayloadSchema] = {}
-        """What new jobs of a queue are checked with."""
+        self.parsed = checks.schemas
 
     async def start(self) -> None:
         """Read the schemas that are stored."""

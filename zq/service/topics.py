@@ -1,6 +1,6 @@
 """The verbs about topics: their lives, what is appended to them, and what readers find there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ from zq.engine.news.topics import TopicReaders, TopicWaiter
 from zq.model.clock import Clock
 from zq.model.ids import Mint
 from zq.model.reach import Reach
-from zq.model.schemas import PayloadSchema
 from zq.model.topic_commands import (
     Append,
     Appended,
@@ -38,6 +37,7 @@ from zq.model.topics import (
     configured,
 )
 from zq.service.jobs import Admission
+from zq.service.schemas import PayloadChecks
 from zq.store.api import Store
 from zq.store.topics import PageWanted
 
@@ -70,10 +70,10 @@ class Topics:
         readers: TopicReaders,
         admission: Admission,
         mint: Mint,
-        schemas: Mapping[str, PayloadSchema],
+        checks: PayloadChecks,
     ) -> None:
         self._reads = store.topics
-        self._schemas = schemas
+        self._checks = checks
         self._mint = mint
         self._queues: set[str] = set()
         """Names of topics that were seen to be queues."""
@@ -123,8 +123,8 @@ class Topics:
     ) -> Appended:
         """Append records. A topic that is not there is created with `create`, unless that is None.
 
-        Raises `TopicNotFound`, `TopicFull`, `TooManyTopics`, `SchemaMismatch`, or that there is no
-        room on the disk.
+        Raises `TopicNotFound`, `TopicFull`, `TooManyTopics`, `SchemaMismatch` or
+        `TooManyCompared`, or that there is no room on the disk.
         """
         reach.require([check_topic(name)])
         check_batch_size(len(records))
@@ -180,9 +180,8 @@ class Topics:
 
     async def _append_jobs(self, new: Append) -> Appended:
         """Append records that may become jobs, which need keys; a log leaves the keys unused."""
-        if (schema := self._schemas.get(new.topic)) is not None:
-            for record in new.records:
-                schema.check(record.data)
+        if new.topic in self._checks.schemas:
+            await self._checks.require((new.topic, record.data) for record in new.records)
         keys = self._mint.take(len(new.records), self._clock.now_ms())
         return await self._inbox.ask(msgspec.structs.replace(new, keys=keys))
 
