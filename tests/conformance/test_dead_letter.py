@@ -1,11 +1,13 @@
 """Jobs that die: to a dead-letter queue and back, revived one by one or by filter; sweeps."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from .client import Client, Doc, Reply, ids, without_body
 from .test_settings import put
+from .test_waiting import waiting
 
 
 async def die(client: Client, count: int = 1, *, queue: str = "q", **fields: object) -> list[str]:
@@ -54,14 +56,34 @@ async def test_a_dying_job_moves_to_the_dead_letter_queue_and_begins_anew(client
     assert await client.count() == 1
 
 
-async def test_a_killed_job_says_so_and_those_who_wait_go_on_waiting(client: Client) -> None:
+async def test_those_who_wait_for_a_job_learn_that_it_is_dead_and_nothing_of_its_dead_letter(
+    client: Client,
+) -> None:
+    await put(client, "q", dead_letter="dlq")
+    job = await client.in_flight(queue="q")
+    path = f"/jobs/{job['id']}/result"
+    async with waiting(client, job["id"]) as (waiter,):
+        await client.fail(job["id"], kill=True, message="no such mailbox")
+        told = await waiter
+    assert (told.status, told.doc["status"]) == (200, "dead")
+    assert told.doc["error"]["message"] == "no such mailbox"
+    assert (await client.job(job["id"]))["reason"] == "killed"
+    # Whoever asks later learns the same, however the dead letter fares.
+    stream = await client.take(queue="dlq", prefetch=1)
+    assert (await stream.job())["id"] == job["id"]
+    assert (await client.get(path)).doc == told.doc
+    await client.post(f"/jobs/{job['id']}/success", {"result": 5, "retention": {"completed_ms": 9}})
+    assert (await client.get(path)).doc == told.doc
+    assert (await client.job(job["id"]))["result"] == 5
+
+
+async def test_a_dead_letter_that_goes_home_has_an_outcome_again(client: Client) -> None:
     await put(client, "q", dead_letter="dlq")
     (job_id,) = await die(client)
-    reply = await client.get(f"/jobs/{job_id}/result")
-    assert (reply.status, reply.doc) == (202, {"status": "ready"})
-    assert (await client.job(job_id))["reason"] == "killed"
-    stream = await client.take(prefetch=1)
+    assert await redrive(client, "?queue=dlq") == 1
+    stream = await client.take(queue="q", prefetch=1)
     assert (await stream.job())["id"] == job_id
+    assert (await client.get(f"/jobs/{job_id}/result")).doc == {"status": "in_flight"}
     await client.post(f"/jobs/{job_id}/success", {"result": 5, "retention": {"completed_ms": 9}})
     assert (await client.get(f"/jobs/{job_id}/result")).doc == {"status": "completed", "result": 5}
 
@@ -96,12 +118,27 @@ async def test_settings_that_go_leave_no_job_behind(client: Client) -> None:
     assert (await client.get("/queues")).doc == {"queues": ["never-used"]}
 
 
-async def test_a_key_that_is_owned_comes_along(client: Client) -> None:
+@pytest.mark.parametrize("scope", ["queued", "active", "exists"])
+async def test_a_dead_letter_gives_up_its_key_and_takes_it_back_at_home(
+    client: Client, scope: str
+) -> None:
+    unique: dict[str, Any] = {"unique_key": "k", "unique_while": scope}
     await put(client, "q", dead_letter="dlq")
-    (job_id,) = await die(client, unique_key="k", unique_while="active")
+    (job_id,) = await die(client, 1, **unique)
+    new = await client.enqueue(queue="q", payload="new", on_conflict="replace_payload", **unique)
+    assert not new["duplicate"]
+    # No delivery of the dead letter, and no return of it, takes the key.
+    stream = await client.take(queue="dlq", prefetch=1)
+    assert (await stream.job())["payload"] != "new"
+    await stream.close()
+    await client.until(job_id, status="ready")
+    assert (await client.get("/jobs/by-key", key="k")).doc["id"] == new["id"]
+    home = await client.send("POST", f"/jobs/{job_id}/retry?home=true")
+    assert (home.status, home.headers["zq-error"]) == (409, "key_taken")
+    assert await redrive(client, "?queue=dlq") == 0
+    await client.delete(f"/jobs/{new['id']}")
+    assert await redrive(client, "?queue=dlq") == 1
     assert (await client.get("/jobs/by-key", key="k")).doc["id"] == job_id
-    again = await client.post("/jobs", {"queue": "q", "type": "t", "payload": 1, "unique_key": "k"})
-    assert (again.status, again.doc["id"]) == (200, job_id)
 
 
 async def test_a_group_goes_on_where_a_job_has_left_it(client: Client) -> None:

@@ -20,13 +20,17 @@ async def test_jobs_of_two_queues_may_have_one_key_of_their_queues(client: Clien
     assert (await client.get("/jobs/by-key", key="k")).doc["id"] == spanning["id"]
 
 
-async def test_a_job_takes_its_key_along_unless_another_has_it_there(client: Client) -> None:
+async def test_a_job_takes_its_key_along_and_stays_where_another_has_it_there(
+    client: Client,
+) -> None:
     moved = (await client.enqueue(queue="a", **UNIQUE))["id"]
     await client.change(moved, queue="b")
     assert (await client.get("/jobs/by-key", key="k", queue="b")).doc["id"] == moved
     assert (await client.get("/jobs/by-key", key="k", queue="a")).status == 404
     late = (await client.enqueue(queue="a", **UNIQUE))["id"]
-    await client.change(late, queue="b")
+    refused = await client.patch(f"/jobs/{late}", {"queue": "b"})
+    assert (refused.status, refused.headers["zq-error"]) == (409, "key_taken")
+    assert (await client.job(late))["queue"] == "a"
     assert (await client.get("/jobs/by-key", key="k", queue="b")).doc["id"] == moved
 
 

@@ -24,6 +24,16 @@ async def settle(api: Messages, id: str, way: str, group: str) -> int:
     return (await api.post(f"/messages/{id}/{way}", {"consumer_group": group})).status
 
 
+async def test_a_group_on_a_dead_letter_topic_gets_its_messages(api: Messages) -> None:
+    await api.post("/topics/t.dlq/consumer-groups", {"consumer_group": "ops"})
+    await api.configure("t", max_retries=1)
+    await api.enqueue("t", "one")
+    await api.fail("t")
+    sent = {"topic": "t.dlq", "consumer_group": "ops"}
+    (taken,) = (await api.post("/messages/dequeue", sent)).doc["messages"]
+    assert (taken["payload"], taken["original_topic"]) == ("one", "t")
+
+
 async def test_groups_are_listed_in_the_order_of_their_registration(api: Messages) -> None:
     assert (await api.get(GROUPS)).doc == {"items": []}
     await register(api, "mail", "billing")

@@ -104,10 +104,13 @@ class NaiveQueue(Enqueuing, Settling, Changing, Claiming):
             case PatchSlice(keys, filter, patch):
                 rows = [row for row in self._among(keys, filter) if row.purge_at is None]
                 rows = [row for row in rows if not self._is_tied(row, patch)]
+                patched = 0
                 for row in rows:
-                    self._patch(row, patch)
+                    if self._stops(row, patch) is None:
+                        self._patch(row, patch)
+                        patched += 1
                 self._restore_locks()
-                return len(rows)
+                return patched
             case DeleteJob(key):
                 return None if self._remove(key) else JobNotFound()
             case DeleteSlice(keys, filter):
@@ -127,12 +130,16 @@ class NaiveQueue(Enqueuing, Settling, Changing, Claiming):
             case Revive():
                 return self._retry(command)
             case ReviveSlice(keys, filter):
-                rows = [row for row in self._among(keys, filter) if not self._cannot_return(row)]
-                for row in rows:
-                    self._revive(row, row.origin or row.queue)
+                revived = 0
+                for row in self._among(keys, filter):
+                    home = row.origin or row.queue
+                    if self._cannot_return(row) or self._keeps_out(row, home):
+                        continue
                     row.origin = row.reason = row.died_at = None
+                    self._revive(row, home)
+                    revived += 1
                 self._restore_locks()
-                return len(rows)
+                return revived
             case SetQueue():
                 return self._set(command)
             case Clear(settings):

@@ -13,6 +13,7 @@ from zq.model.errors import (
     NotDead,
     NotFinished,
     Unprocessable,
+    ZqError,
 )
 from zq.model.events import EventType
 from zq.model.filters import Filter
@@ -21,7 +22,17 @@ from zq.model.patching import UNSET, Patch
 from zq.model.settings import SettingsPatch
 from zq.model.unique import KeySpace, Scope
 
-from .naive_jobs import CANCELLED, COMPLETED, DEAD, EXPIRED, IN_FLIGHT, READY, SCHEDULED, NaiveJobs
+from .naive_jobs import (
+    CANCELLED,
+    COMPLETED,
+    DEAD,
+    EXPIRED,
+    IN_FLIGHT,
+    READY,
+    SCHEDULED,
+    SPAN,
+    NaiveJobs,
+)
 from .naive_row import Row
 
 
@@ -59,18 +70,16 @@ class Changing(NaiveJobs):
         for row in self._among(keys, filter):
             if row.expired(self.now):
                 continue
-            if row.lock in self.owners:
-                kept["key_taken"] += 1
-            elif row.expires_at is not None and row.expires_at <= self.now:
+            if row.expires_at is not None and row.expires_at <= self.now:
                 kept["expired"] += 1
             elif self._cannot_return(row):
                 kept["budget_gone"] += 1
+            elif (refusal := self._keeps_out(row, row.queue, keyless=bool(row.origin))) is not None:
+                kept[refusal.code] += 1
             else:
                 changed += 1
                 row.finished_at = row.purge_at = row.swept = None
                 self._to(row, SCHEDULED if row.ready_at > self.now else READY)
-                if row.lock is not None:
-                    self.owners[row.lock] = row.key
                 self._tell(EventType.ENQUEUED, row)
         return Undone(changed, dict(kept))
 
@@ -98,6 +107,9 @@ class Changing(NaiveJobs):
             return NotDead(row.status.name.lower())
         if (refusal := self._cannot_return(row)) is not None:
             return refusal
+        letter = bool(row.origin) and not command.home
+        if (full := self._keeps_out(row, target, keyless=letter)) is not None:
+            return full
         row.reason = None
         if command.home:
             row.origin = row.died_at = None
@@ -134,9 +146,18 @@ class Changing(NaiveJobs):
                 f"cannot move job {text_id} to another queue while it is in flight, because"
                 f" it belongs to group {row.group!r}: try again when it waits"
             )
+        if (refusal := self._stops(row, patch)) is not None:
+            return refusal
         self._patch(row, patch)
         self._restore_locks()
         return row.job()
+
+    def _stops(self, row: Row, patch: Patch) -> ZqError | None:
+        """Why a job may not enter the queue to which a patch moves it."""
+        if patch.queue is UNSET or patch.queue == row.queue:
+            return None
+        stays = row.space is KeySpace.ALL or (row.scope and row.status not in SPAN[row.scope])
+        return self._keeps_out(row, patch.queue, keyless=bool(stays or row.origin))
 
     def _is_tied(self, row: Row, patch: Patch) -> bool:
         """A job of a group stays where it is while it is in flight."""

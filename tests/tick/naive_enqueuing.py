@@ -187,6 +187,7 @@ class Enqueuing(NaiveJobs):
             extras=new.extras,
             group=new.group,
             held=new.group is not None,
+            ttl_ms=new.ttl_ms,
         )
         ttl_ms = self._set_for(new.queue).ttl_ms if new.ttl_ms is None else new.ttl_ms
         if ttl_ms is not None:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from zq.model.commands import Deadlines, Due, Enqueue
 from zq.model.effects import Traffic
-from zq.model.errors import Unprocessable
+from zq.model.errors import QueueFull, Unprocessable, ZqError
 from zq.model.events import EventType
 from zq.model.filters import Filter
 from zq.model.job import JobRecord, Retention
 from zq.model.lifecycle import Status
+from zq.model.queue_errors import KeyTaken
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import KeySpace, Scope
@@ -104,11 +105,31 @@ class NaiveJobs:
         row.ready_at = self.now
         row.finished_at = row.purge_at = None
         row.forgiven, row.stalls = row.attempts, 0
-        ttl_ms = self._set_for(queue).ttl_ms
+        own = row.ttl_ms if row.origin is None else None
+        ttl_ms = self._set_for(queue).ttl_ms if own is None else own
         row.expires_at = None if ttl_ms is None else self.now + ttl_ms
         self._to(row, READY)
         self._tell(EventType.ENQUEUED, row)
         self._revived.append(row)
+
+    def _keeps_out(self, row: Row, queue: str, *, keyless: bool = False) -> ZqError | None:
+        """Why a job may not enter a queue. If it may, it has its key from now on."""
+        lock = None if keyless else row.lock_in(queue)
+        owner = self.rows.get(self.owners.get(lock or "", -1))
+        if lock is not None and owner is not None and owner is not row:
+            if not owner.lapsed(self.now) and not owner.expired(self.now):
+                return KeyTaken(row.unique_key or "")
+            del self.owners[lock]
+        most = self._set_for(queue).max_depth
+        waiting = [
+            other for other in self.rows.values() if other.waits_in(queue) and other is not row
+        ]
+        if most is not None and len(waiting) >= most:
+            return QueueFull(queue, most)
+        if lock is not None:
+            self._disown(row)
+            self.owners[lock] = row.key
+        return None
 
     def _lapse(self) -> None:
         """Leases are the business of a subclass."""
@@ -183,10 +204,10 @@ class NaiveJobs:
     def _restore_locks(self) -> None:
         """A "queued" owner that waits again owns its key again, if it is free; the oldest first."""
         for row in sorted(self._revived, key=lambda row: row.key):
-            if row.lock is not None:
+            if row.lock is not None and row.origin is None:
                 self.owners.setdefault(row.lock, row.key)
         for row in sorted(self._waits_again, key=lambda row: row.key):
-            if row.lock is not None and row.scope is Scope.QUEUED:
+            if row.lock is not None and row.scope is Scope.QUEUED and row.origin is None:
                 self.owners.setdefault(row.lock, row.key)
         self._revived, self._waits_again = [], []
 

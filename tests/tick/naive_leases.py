@@ -27,7 +27,7 @@ from zq.model.job import JobRecord
 from zq.model.leasing import DEFAULT_LEASE_MS
 
 from .naive import NaiveQueue
-from .naive_jobs import DEAD, IN_FLIGHT, READY, SCHEDULED, Answers
+from .naive_jobs import IN_FLIGHT, READY, SCHEDULED, Answers
 from .naive_row import Row
 
 TAKES_AWAY = (CancelJob, CancelSlice, DeleteJob, DeleteSlice, Clear)
@@ -148,8 +148,8 @@ class LeasingQueue(NaiveQueue):
         if limit is None or row.stalls <= limit:
             self._wait_again(row, READY)
             return
-        if self._bury(row, "stalled").status is DEAD:
-            self.outcome.buried[row.key] = "stalled"
+        self._bury(row, "stalled")
+        self.outcome.buried[row.key] = "stalled"
 
     def _claim(self, claim: Claim) -> list[JobRecord]:
         jobs = super()._claim(claim)

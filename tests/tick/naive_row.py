@@ -68,6 +68,8 @@ class Row:
     extras: Extras | None = None
     result: str | None = None
     expires_at: int | None = None
+    ttl_ms: int | None = None
+    """What the job itself came with."""
     lease_until: int | None = None
     claimant: str | None = None
     stalls: int = 0
@@ -109,9 +111,17 @@ class Row:
     @property
     def lock(self) -> str | None:
         """What its unique key is told from others by."""
+        return self.lock_in(self.queue)
+
+    def lock_in(self, queue: str) -> str | None:
+        """What its unique key would be told from others by in a queue."""
         if self.unique_key is None:
             return None
-        return f"{self.queue if self.space is KeySpace.QUEUE else ''},{self.unique_key}"
+        return f"{queue if self.space is KeySpace.QUEUE else ''},{self.unique_key}"
+
+    def waits_in(self, queue: str) -> bool:
+        """Whether it counts to the depth of a queue."""
+        return self.queue == queue and self.status <= Status.IN_FLIGHT
 
     @property
     def batch(self) -> str | None:
@@ -144,6 +154,7 @@ class Row:
             origin=self.origin,
             reason=self.reason,
             died_at=self.died_at,
+            ttl_ms=self.ttl_ms,
         )
         return JobRecord(
             key=self.key,
@@ -178,11 +189,13 @@ class Row:
 
     def outcome(self) -> Ending:
         """What those who ask for its result are told."""
-        if self.status is not Status.DEAD:
+        if self.status is not Status.DEAD and self.origin is None:
             return Ending(self.status, self.result)
         if self.reason == "stalled":
-            return Ending(self.status, reason=self.reason)
-        return Ending(self.status, error=self.errors[-1])
+            return Ending(Status.DEAD, reason=self.reason)
+        # A dead letter may fail again. That is not what the job has died of.
+        died_of = -1 if self.origin is None else self.forgiven - 1
+        return Ending(Status.DEAD, error=self.errors[died_of])
 
     def expired(self, now: int) -> bool:
         """Whether its retention is over, so that readers no longer see it."""

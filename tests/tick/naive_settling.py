@@ -78,7 +78,9 @@ class Settling(NaiveJobs):
         row.reason = reason
         grave, after = self._grave(row)
         too_soon = reason == "exhausted" and row.attempts - row.forgiven < (after or 0)
-        if grave is not None and grave != row.queue and after != 0 and not too_soon:
+        moves = grave is not None and grave != row.queue and after != 0 and not too_soon
+        if moves and grave and self._keeps_out(row, grave, keyless=True) is None:
+            self._disown(row)
             row.origin = row.origin or row.queue
             row.died_at = self.now
             self._revive(row, grave)

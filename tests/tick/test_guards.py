@@ -58,7 +58,7 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
         "now": 9,
         "purges": as_json({KEY: 10}),
         "ends": as_json([[KEY, 10, None]]),
-        "restored": as_json([[KEY, end]]),
+        "restored": as_json([[KEY, end, "q"]]),
         "completions": as_json([[KEY, 10, 4, "null"]]),
         "verdicts": as_json([[KEY, 2, 9]]),
         "graves": as_json([[KEY, 10, None]]),

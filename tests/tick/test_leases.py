@@ -19,7 +19,7 @@ from zq.model.commands import (
     Succeed,
 )
 from zq.model.errors import NotInFlight, StaleLease
-from zq.model.job import JobRecord, JobSettings
+from zq.model.job import JobRecord, JobSettings, Reason
 from zq.model.leasing import Terms
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
@@ -244,7 +244,7 @@ def test_a_job_that_stalls_too_often_moves_to_the_dead_letter_queue(ticker: Tick
     claim(ticker)
     ticker.now += LEASE_MS + 1
     result = ticker.run(lapse=True)
-    assert result.buried == {}
+    assert result.buried == {key: Reason.STALLED}
     job = row(ticker, key)
     assert (job.queue, job.status, job.stalls) == ("graves", Status.READY, 0)
     assert job.extras is not None

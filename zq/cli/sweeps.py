@@ -23,6 +23,7 @@ KEPT = {
     "key_taken": "stay cancelled, for another job has their unique key",
     "expired": "stay cancelled, for their time to live is over",
     "budget_gone": "stay cancelled, for a budget is gone or too small",
+    "queue_full": "stay cancelled, for their queue is full",
 }
 
 

@@ -260,16 +260,19 @@ class RetainJob(Command[JobRecord], frozen=True):
 
 
 class Revive(Command[JobRecord], frozen=True):
-    """Make a dead job ready again. Returns the changed job, `JobNotFound` or `NotDead`.
+    """Make a dead job ready again. Returns the changed job, or an error of those below.
 
     With `home` it goes to the queue in which it died first, also if it waits in a dead-letter
-    queue. `defaults` are as for `Enqueue`.
+    queue. `defaults` are as for `Enqueue`. With `yields` it comes without its unique key if another
+    job has that by now. The errors are `JobNotFound`, `NotDead`, `QueueOutOfReach`, `KeyTaken`,
+    `QueueFull`, and those of its budgets.
     """
 
     key: int
     reach: Reach = EVERYWHERE
     home: bool = False
     defaults: QueueSettings | None = None
+    yields: bool = False
 
 
 class ReviveSlice(Command[int], frozen=True):

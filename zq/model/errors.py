@@ -24,6 +24,7 @@ ZqError
 │   └── ForeignPage         a browser sends the request for a page of another site
 ├── Conflict
 │   ├── KeyConflict         the unique key belongs to a job that the caller may not see
+│   ├── KeyTaken            another job has the unique key of a job that is to come back
 │   ├── CursorAhead         the cursor is beyond the end of the log
 │   ├── StaleLease          the delivery that is acknowledged has ended
 │   ├── NotCancellable      the job runs or has finished

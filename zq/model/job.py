@@ -94,6 +94,8 @@ class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
     batch: BatchRule | None = None
     twin_of: int | None = None
     """The key of the first of the jobs that were one job until it went to several targets."""
+    ttl_ms: int | None = None
+    """How long it may wait for a worker, each time that it comes back, if it came with a limit."""
 
 
 class DedupeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -253,6 +255,11 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     unique_key: str | None = None
     batched: int = 0
     """Whether the job came with a batch."""
+
+
+def is_dead_letter(job: JobRecord) -> bool:
+    """Whether a job died in another queue. Its outcome is that of the life that ended there."""
+    return job.extras is not None and job.extras.origin is not None
 
 
 def is_open(host: JobRecord, now: int) -> bool:

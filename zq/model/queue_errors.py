@@ -81,3 +81,15 @@ class TargetNotFound(NotFound):
 
     def __init__(self, queue: str, target: str) -> None:
         super().__init__(f"{target!r} is not a target of {queue!r}")
+
+
+class KeyTaken(Conflict):
+    """A job cannot come back, or move, since another one has its unique key by now."""
+
+    code = "key_taken"
+
+    def __init__(self, unique_key: str) -> None:
+        super().__init__(
+            f"another job has the unique key {unique_key!r} by now: cancel or delete that one, or"
+            " try again when it is done"
+        )

@@ -243,7 +243,8 @@ class Jobs:
     async def patch(self, key: int, patch: Patch, reach: Reach) -> JobRecord:
         """Change a job.
 
-        Raises `JobNotFound`, `Unprocessable` if it is finished, or `QueueOutOfReach`.
+        Raises `JobNotFound`, `Unprocessable` if it is finished, or `QueueOutOfReach`; `KeyTaken`
+        and `QueueFull` if it may not enter the queue that the patch names.
         """
         reach.require(target_of(patch))
         return await self._inbox.ask(
@@ -270,18 +271,25 @@ class Jobs:
         return await self._inbox.ask(RetainJob(key=key, retention=retention, reach=reach))
 
     async def retry(self, key: int, reach: Reach) -> JobRecord:
-        """Make a dead job ready again. Raises `JobNotFound` or `NotDead`."""
+        """Make a dead job ready again. Raises `JobNotFound`, `NotDead`, `KeyTaken`, `QueueFull`."""
         return await self._inbox.ask(Revive(key=key, reach=reach))
 
     async def send_home(
-        self, key: int, reach: Reach, defaults: QueueSettings | None = None
+        self,
+        key: int,
+        reach: Reach,
+        defaults: QueueSettings | None = None,
+        *,
+        yields: bool = False,
     ) -> JobRecord:
         """Make a job ready in the queue in which it died first. Its limits begin anew.
 
-        The job waits in a dead-letter queue or has died there. `defaults` are as for `enqueue`.
-        Raises `JobNotFound`, `NotDead` or `QueueOutOfReach`.
+        The job waits in a dead-letter queue or has died there. `defaults` are as for `enqueue`. A
+        job that `yields` comes without its unique key if another has that by now. Raises
+        `JobNotFound`, `NotDead`, `QueueOutOfReach`, `KeyTaken` or `QueueFull`.
         """
-        return await self._inbox.ask(Revive(key=key, reach=reach, home=True, defaults=defaults))
+        revival = Revive(key=key, reach=reach, home=True, defaults=defaults, yields=yields)
+        return await self._inbox.ask(revival)
 
     # Waiting for one
 

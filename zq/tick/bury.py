@@ -1,8 +1,10 @@
 """The death of jobs, and how they are revived.
 
-A dying job moves to the dead-letter queue of its queue, if there is one. It keeps its id and the
-history of its errors, is ready again there, and its attempts count from the start. Otherwise it is
-dead.
+A dying job becomes a dead letter, if there is a queue for it and that has room: it moves there, is
+ready, and its attempts count from the start. It keeps its id and the history of its errors. What
+belonged to the life that ended it gives up: its unique key is free, and those who wait for it learn
+that it is dead, also later. A dead letter that goes home begins a new life with its key, unless
+another job has that by now. Where there is no queue for dead letters, the job is dead.
 """
 
 from collections.abc import Sequence
@@ -10,19 +12,32 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.commands import Revive, ReviveSlice
-from zq.model.dead_letters import dead_letter_of, grave_of
+from zq.model.dead_letters import DeadLetter, dead_letter_of, grave_of
 from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach
 from zq.model.fixing import fixed_options, fixed_ttl
-from zq.model.job import MAX_TIME, NO_EXTRAS, NO_OPTIONS, Brief, Extras, JobRecord, Reason, brief_of
+from zq.model.job import (
+    MAX_TIME,
+    NO_EXTRAS,
+    NO_OPTIONS,
+    Brief,
+    Extras,
+    JobRecord,
+    Reason,
+    brief_of,
+    is_dead_letter,
+)
 from zq.model.lifecycle import NAMES, Move, Status, sources
+from zq.model.queue_errors import KeyTaken
 from zq.model.settings import QueueSettings
 from zq.model.settling import kept_until
 from zq.tick.accounts import refuse_gone
+from zq.tick.entering import Arrival, QueueEntry, letters_among
 from zq.tick.moves import apply, tell
 from zq.tick.work import UnitOfWork, visible_job
 
 _DEAD = frozenset({Status.DEAD})
 _RETURNABLE = sources(Move.REVIVE) - {Status.IN_FLIGHT}
+_ALIVE = {"reason": None, "origin": None, "died_at": None}
 _NOT_FIXED = {"retry_limit": None, "dead_letter": None, "dead_letter_after": None}
 
 
@@ -31,22 +46,39 @@ def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
 
     Whatever caused their death, such as a failed attempt, is in the database already.
     """
-    moved: list[tuple[JobRecord, str]] = []
-    dead: list[JobRecord] = []
+    letters: dict[int, str] = {}
     for job, reason in dying:
         letter = dead_letter_of(job.options, work.settings_of(job.queue))
-        target = grave_of(letter, job.queue, job.attempts - job.forgiven, reason)
-        if target is None:
+        where = queue_as_named(work, letter, job)
+        target = grave_of(letter, where, job.attempts - job.forgiven, reason)
+        if target is not None:
+            letters[job.key] = target
+    arrivals = [(job, letters[job.key]) for job, _ in dying if job.key in letters]
+    entry = QueueEntry(work, arrivals, letters)
+    moved: list[Arrival] = []
+    dead: list[JobRecord] = []
+    for job, reason in dying:
+        target = letters.get(job.key)
+        if target is None or entry.refusal(job, target) is not None:
             _change_extras(job, reason=reason)
             dead.append(job)
+            entry.leaves(job)
         else:
             origin = _extras(job).origin or job.queue
             _change_extras(job, reason=reason, origin=origin, died_at=work.now)
-            moved.append((job, target))
+            moved.append((job, entry.place(job, target)))
     _bury(work, dead)
     # They are reported once more, as new jobs of the other queue.
     tell(work, Move.BURY, [brief_of(job) for job, _ in moved])
     _revive(work, moved)
+    entry.entered([job for job, _ in moved])
+
+
+def queue_as_named(work: UnitOfWork, letter: DeadLetter, job: JobRecord) -> str:
+    """The queue of a job; that of its dead letters if the job lies in one of its targets."""
+    if letter.queue is None or job.queue not in work.rulebook.fanning.get(letter.queue, ()):
+        return job.queue
+    return letter.queue
 
 
 def retry(work: UnitOfWork, command: Revive) -> object:
@@ -61,25 +93,39 @@ def retry(work: UnitOfWork, command: Revive) -> object:
         return QueueOutOfReach(target, command.reach.prefixes)
     if (refusal := refuse_gone(work.ledger, [job])) is not None:
         return refusal
+    entry = QueueEntry(work, [(job, target)], () if command.home else letters_among([job]))
+    refused = entry.refusal(job, target)
+    if isinstance(refused, KeyTaken) and command.yields:
+        entry = QueueEntry(work, [(job, target)], [job.key])
+        refused = entry.refusal(job, target)
+    if refused is not None:
+        return refused
     if command.home:
-        _change_extras(job, reason=None, origin=None, died_at=None)
+        _change_extras(job, **_ALIVE)
     else:
         _change_extras(job, reason=None)
-    _revive(work, [(job, target)], command.defaults)
+    _revive(work, [(job, entry.place(job, target))], command.defaults)
+    entry.entered([job])
     return job
 
 
 def revive_slice(work: UnitOfWork, command: ReviveSlice) -> int:
-    """Revive the jobs among the keys that still match the sweep's filter."""
+    """Revive the jobs among the keys that still match the sweep's filter and may come back."""
     keys = work.tx.matching(command.keys, command.filter)
-    targets: list[tuple[JobRecord, str]] = []
-    for job in work.tx.jobs("read_jobs", keys=keys):
-        target = _extras(job).origin or job.queue
-        if command.filter.reach.covers(target) and not refuse_gone(work.ledger, [job]):
-            _change_extras(job, reason=None, origin=None, died_at=None)
-            targets.append((job, target))
-    _revive(work, targets)
-    return len(targets)
+    arrivals = [
+        (job, target)
+        for job in work.tx.jobs("read_jobs", keys=keys)
+        if command.filter.reach.covers(target := _extras(job).origin or job.queue)
+    ]
+    entry = QueueEntry(work, arrivals)
+    admitted: list[Arrival] = []
+    for job, target in arrivals:
+        if not refuse_gone(work.ledger, [job]) and entry.refusal(job, target) is None:
+            _change_extras(job, **_ALIVE)
+            admitted.append((job, entry.place(job, target)))
+    _revive(work, admitted)
+    entry.entered([job for job, _ in admitted])
+    return len(admitted)
 
 
 def _bury(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
@@ -103,7 +149,7 @@ def _bury(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
 
 def _revive(
     work: UnitOfWork,
-    targets: Sequence[tuple[JobRecord, str]],
+    targets: Sequence[Arrival],
     defaults: QueueSettings | None = None,
 ) -> None:
     """Make jobs ready that wait, die or are dead, each in the given queue.
@@ -115,7 +161,8 @@ def _revive(
     rows: list[tuple[object, ...]] = []
     for job, queue in targets:
         settings = work.settings_of(queue)
-        ttl_ms = settings.ttl_ms
+        own_ttl = None if is_dead_letter(job) else _extras(job).ttl_ms
+        ttl_ms = settings.ttl_ms if own_ttl is None else own_ttl
         if defaults is not None:
             own = msgspec.structs.replace(job.options or NO_OPTIONS, **_NOT_FIXED)
             job.options = fixed_options(own, settings, defaults)

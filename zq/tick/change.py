@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from zq.model.budget_commands import BindSlice
 from zq.model.commands import (
     CancelJob,
@@ -23,11 +25,12 @@ from zq.model.commands import (
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Move, sources
-from zq.model.patching import Patch, moves_a_running_head, patched, refuse_terminal
+from zq.model.patching import UNSET, Patch, moves_a_running_head, patched, refuse_terminal
 from zq.model.schemas import DropSchema, PutSchema, StoredSchema
 from zq.tick.accounts import AnyBudgetChange, change_budget
 from zq.tick.bury import retry, revive_slice
 from zq.tick.cron import clear_crons
+from zq.tick.entering import QueueEntry, letters_among
 from zq.tick.finish import cancel, cancel_slice, retain
 from zq.tick.moves import apply, end_leases, remove, revoke
 from zq.tick.settings import clear_settings, set_queue
@@ -132,8 +135,8 @@ def _change(work: UnitOfWork, command: PatchJob) -> object:
             f"cannot move job {command.text_id} to another queue while it is in flight, because"
             f" it belongs to group {job.group!r}: try again when it waits"
         )
-    (changed,) = patch_jobs(work, [job], command.patch)
-    return changed
+    changed, why_not = _patch(work, [job], command.patch)
+    return why_not or changed[0]
 
 
 def _change_slice(work: UnitOfWork, command: PatchSlice) -> int:
@@ -145,7 +148,36 @@ def _change_slice(work: UnitOfWork, command: PatchSlice) -> int:
         for job in jobs
         if job.status in patchable and not moves_a_running_head(job, command.patch)
     ]
-    return len(patch_jobs(work, chosen, command.patch))
+    return len(_patch(work, chosen, command.patch)[0])
+
+
+def _patch(
+    work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch
+) -> tuple[list[JobRecord], ZqError | None]:
+    """Patch jobs, except those that may not enter the queue to which the patch moves them.
+
+    Return the jobs that were patched, and why the last of the others was not.
+    """
+    queue = patch.queue
+    if queue is UNSET:
+        return patch_jobs(work, jobs, patch), None
+    coming = [job for job in jobs if job.queue != queue]
+    changed = patch_jobs(work, [job for job in jobs if job.queue == queue], patch)
+    entry = QueueEntry(work, [(job, queue) for job in coming], letters_among(coming))
+    refusal: ZqError | None = None
+    admitted: list[JobRecord] = []
+    for job in coming:
+        why = entry.refusal(job, queue)
+        if why is None:
+            admitted.append(job)
+        else:
+            refusal = why
+    # All of them go to one place: the queue, or its first target.
+    for place in {entry.place(job, queue) for job in admitted}:
+        moved = patch_jobs(work, admitted, msgspec.structs.replace(patch, queue=place))
+        entry.entered(moved)
+        changed += moved
+    return changed, refusal
 
 
 def _delete(work: UnitOfWork, command: DeleteJob) -> object:

@@ -1,7 +1,7 @@
 """Limits on the depth of queues: whether the jobs of an enqueue still have room."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from zq.model.commands import Enqueue
 from zq.model.errors import QueueFull
@@ -11,15 +11,55 @@ from zq.tick.duplicates import NameTable
 from zq.tick.work import UnitOfWork
 
 
+class Room:
+    """The queues among the given ones that have a limit, and how many more jobs each may take."""
+
+    def __init__(self, work: UnitOfWork, queues: Set[str]) -> None:
+        self._work = work
+        self.left: dict[str, int] = {}
+        """It may be below 0: the limit may have been lowered below the present depth."""
+        if bounded := work.rulebook.bounded & queues:
+            self.left = {q: self.bound(q) - depth for q, depth in self._depths(bounded).items()}
+
+    def take(self, queue: str, jobs: int = 1) -> bool:
+        """Take room for some jobs. Return False, and take none, if there is too little."""
+        left = self.left.get(queue)
+        if left is None:
+            return True
+        if jobs > max(left, 0):
+            return False
+        self.left[queue] = left - jobs
+        return True
+
+    def free(self, queue: str) -> None:
+        """Count one unfinished job less."""
+        if queue in self.left:
+            self.left[queue] += 1
+
+    def bound(self, queue: str) -> int:
+        """The limit of a queue that has one."""
+        bound = self._work.settings_of(queue).max_depth
+        assert bound is not None
+        return bound
+
+    def _depths(self, queues: Set[str]) -> dict[str, int]:
+        """Unfinished jobs of each queue, this tick's changes included."""
+        names = sorted(queues)
+        depths = dict.fromkeys(names, 0) | dict(self._work.tx.table("read_depths", queues=names))
+        for (queue, status), n in self._work.counts.items():
+            if queue in depths and status not in TERMINAL:
+                depths[queue] += n
+        return depths
+
+
 class DepthTable:
-    """The queues with a limit among this tick's new jobs, and how many more jobs each may take."""
+    """Whether the queues with a limit have room for this tick's new jobs."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
-        self._work = work
-        self._room: dict[str, int] = {}
-        if bounded := work.rulebook.bounded:
-            named = {job.queue for command in commands for job in command.jobs} & bounded
-            self._room = {queue: self._left(queue, n) for queue, n in self._depths(named).items()}
+        named: Set[str] = frozenset()
+        if work.rulebook.bounded:
+            named = {job.queue for command in commands for job in command.jobs}
+        self._room = Room(work, named)
 
     def refusal(
         self, command: Enqueue, names: NameTable, is_new: Callable[[NewJob], bool]
@@ -29,7 +69,7 @@ class DepthTable:
         Copies by name, duplicates of unique keys and folded jobs need no room. `is_new` recognises
         the duplicates.
         """
-        if not self._room or command.over_depth:
+        if not self._room.left or command.over_depth:
             return None
         wanted: Counter[str] = Counter()
         brought: set[CopyName | str] = set()
@@ -48,29 +88,9 @@ class DepthTable:
                     continue
                 brought.add(job.lock)
             wanted[job.queue] += 1
-        for queue, left in self._room.items():
-            # The limit may have been lowered below the present depth.
+        for queue, left in self._room.left.items():
             if wanted[queue] > max(left, 0):
-                return QueueFull(queue, self._bound(queue))
-        for queue in self._room:
-            self._room[queue] -= wanted[queue]
+                return QueueFull(queue, self._room.bound(queue))
+        for queue, jobs in wanted.items():
+            self._room.take(queue, jobs)
         return None
-
-    def _depths(self, queues: set[str]) -> dict[str, int]:
-        """Unfinished jobs of each queue, this tick's changes included."""
-        if not queues:
-            return {}
-        names = sorted(queues)
-        depths = dict.fromkeys(names, 0) | dict(self._work.tx.table("read_depths", queues=names))
-        for (queue, status), n in self._work.counts.items():
-            if queue in depths and status not in TERMINAL:
-                depths[queue] += n
-        return depths
-
-    def _left(self, queue: str, depth: int) -> int:
-        return self._bound(queue) - depth
-
-    def _bound(self, queue: str) -> int:
-        bound = self._work.settings_of(queue).max_depth
-        assert bound is not None
-        return bound

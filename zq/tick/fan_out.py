@@ -6,24 +6,22 @@ meanwhile other targets finish some of them, and a job is not always stored afte
 ids. Of a target that goes, the caller deletes most jobs before.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import Conflict, InvalidRequest
 from zq.model.fan_out import AddTarget, RemoveTarget
-from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, JobRecord, NewJob
+from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.queue_errors import TargetExists, TargetNotFound
 from zq.model.settings import NO_SETTINGS, checked
-from zq.model.unique import KeySpace, OnConflict
-from zq.store.api import PAGE_BYTES, Sliced, exhaust
+from zq.store.api import Sliced
 from zq.tick.change import patch_jobs
-from zq.tick.intake import enqueue
 from zq.tick.moves import remove
 from zq.tick.settings import put_settings
+from zq.tick.twins import first_of, store_twins
 from zq.tick.work import UnitOfWork
 
 AnyTargetChange = AddTarget | RemoveTarget
@@ -144,61 +142,9 @@ class _Twins:
         """Store twins of the jobs that have none here yet. Returns how many."""
         new: list[JobRecord] = []
         for job in self._work.tx.jobs("read_jobs", keys=keys):
-            first = _first_of(job)
+            first = first_of(job)
             if first not in self._known:
                 self._known.add(first)
                 new.append(job)
-        return sum(self._store_some(some) for some in _by_bytes(new))
-
-    def _store_some(self, jobs: Sequence[JobRecord]) -> int:
-        work = self._work
-        beside = [job.key for job in jobs if job.payload_size > INLINE_PAYLOAD]
-        bodies = dict(work.tx.table("read_payloads", keys=beside)) if beside else {}
-        twins = [self._twin_of(job, bodies.get(job.key, job.payload)) for job in jobs]
-        size = sum(job.payload_size for job in jobs)
-        keys = work.new_keys(len(twins))
-        new = Enqueue(keys=keys, jobs=twins, now=work.now, size=size, over_depth=True)
-        (reply,) = exhaust(enqueue(work, [new]))
-        assert isinstance(reply, EnqueueResult), reply
-        return len(twins)
-
-    def _twin_of(self, job: JobRecord, payload: str | None) -> NewJob:
-        """A new job with the limits of a stored one. Its attempts begin anew."""
-        now = self._work.now
-        waits = job.status is Status.SCHEDULED and not job.attempts
-        start = max(job.ready_at, now) if waits else now
-        return NewJob(
-            self._target,
-            job.type,
-            payload or "null",
-            job.payload_size,
-            priority=job.priority,
-            ready_at=job.ready_at if waits else None,
-            options=job.options,
-            unique_key=job.unique_key,
-            unique_while=job.unique_while,
-            on_conflict=OnConflict.REPLACE_CONTENT,
-            group=job.group,
-            extras=msgspec.structs.replace(job.extras or NO_EXTRAS, twin_of=_first_of(job)),
-            ttl_ms=None if job.expires_at is None else max(job.expires_at - start, 1),
-            unique_in=KeySpace.QUEUE,
-        )
-
-
-def _first_of(job: JobRecord) -> int:
-    known = None if job.extras is None else job.extras.twin_of
-    return job.key if known is None else known
-
-
-def _by_bytes(jobs: Sequence[JobRecord]) -> Iterator[Sequence[JobRecord]]:
-    """The jobs in parts whose payloads fit into memory together."""
-    part: list[JobRecord] = []
-    size = 0
-    for job in jobs:
-        if part and size + job.payload_size > PAGE_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(job)
-        size += job.payload_size
-    if part:
-        yield part
+        store_twins(self._work, self._target, new)
+        return len(new)

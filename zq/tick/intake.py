@@ -218,6 +218,9 @@ class _Intake:
             return False
         key, _, _, _, status, ready_at = head
         expires_at: int | None = None
+        if job.ttl_ms is not None:
+            extras = msgspec.structs.replace(job.extras or NO_EXTRAS, ttl_ms=job.ttl_ms)
+            job = msgspec.structs.replace(job, extras=extras)
         if job.ttl_ms or (job.ttl_ms is None and job.queue in self._timed):
             expires_at = _expiry(self._work, job, max(ready_at, command.now))
         known = self._names.find(job, command.reach)

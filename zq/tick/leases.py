@@ -88,8 +88,7 @@ def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
         work.effects.news.append((EventType.STALLED, [brief_of(job) for job in dying]))
         work.tx.run("count_stalls", keys=[job.key for job in dying])
         bury(work, [(job, Reason.STALLED) for job in dying])
-        dead = {job.key: Reason.STALLED for job in dying if job.status is Status.DEAD}
-        work.effects.buried |= dead
+        work.effects.buried |= {job.key: Reason.STALLED for job in dying}
 
 
 def _meant(

@@ -16,7 +16,7 @@ from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure, after_failure, kept_until
 from zq.store.api import BYTES_A_ROW
-from zq.tick.bury import bury
+from zq.tick.bury import bury, queue_as_named
 from zq.tick.failures import count_causes
 from zq.tick.history import FailedAttempt, record_failures
 from zq.tick.late import resume, settled
@@ -151,7 +151,7 @@ def _is_last(work: UnitOfWork, job: JobRecord, failure: Failure) -> bool:
     if failure.retry_at is not None:
         return False
     letter = dead_letter_of(job.options, work.settings_of(job.queue))
-    return is_last_failure(letter, job.queue, job.attempts - job.forgiven)
+    return is_last_failure(letter, queue_as_named(work, letter, job), job.attempts - job.forgiven)
 
 
 def _retry(work: UnitOfWork, retried: Sequence[tuple[JobRecord, int]]) -> None:

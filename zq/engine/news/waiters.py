@@ -17,12 +17,10 @@ from zq.model.commands import (
     DeleteSlice,
     Enqueue,
     EnqueueResult,
-    Fail,
     Settled,
     Succeed,
 )
 from zq.model.events import EventType
-from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion, Ending
 
@@ -113,8 +111,6 @@ class Waiters:
             match command, reply:
                 case Succeed(), Settled():
                     self._succeeded(command, reply)
-                case Fail(), JobRecord(status=Status.DEAD):
-                    self._tell(reply.key, Ending(Status.DEAD, error=result.fatal[reply.key]))
                 case (DeleteJob(key=key), None):
                     self._nudge([key])
                 case (DeleteSlice(keys=keys), _):
@@ -123,6 +119,8 @@ class Waiters:
                     self._nudge(list(self._by_key))
                 case _:
                     pass
+        for key, error in result.fatal.items():
+            self._tell(key, Ending(Status.DEAD, error=error))
         for key in result.buried:
             self._tell(key, Ending(Status.DEAD, reason=result.buried[key]))
         for type, jobs in result.news:

@@ -75,7 +75,7 @@ class MessagesApi:
         seconds = sent.visibility_timeout_seconds
         wanted = MessagesWanted(sent.topic, sent.count or 1, seconds, group)
         claiming = self._calls.claimer(wanted, reach_of(request))
-        if sent.topic.endswith(DLQ):
+        if sent.topic.endswith(DLQ) and group is None:
             reach_of(request).require([sent.topic])
             return answer({"messages": []})
         with claiming as claimer, self._guard.while_granted(request, claimer.give_up):
@@ -114,7 +114,7 @@ class MessagesApi:
         if job.extras is None or job.extras.origin is None:
             raise NotFound("the message is not a dead letter: only those can be requeued")
         topic = await topic_behind(job.extras.origin, self._queues)
-        await self._jobs.send_home(key, reach, self._defaults.of(topic))
+        await self._jobs.send_home(key, reach, self._defaults.of(topic), yields=True)
         return Answer(204)
 
     async def page(self, request: web.BaseRequest) -> Answer:

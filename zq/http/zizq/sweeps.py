@@ -70,6 +70,7 @@ class SweepsApi:
     async def retry(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
 
+        It is 409 also if another job has its unique key by now, and 429 if its queue has no room.
         Its attempts begin anew, and its error history is kept. With `home=true` it goes back to the
         queue in which it died first, also if it waits in a dead-letter queue.
         """
@@ -84,7 +85,8 @@ class SweepsApi:
         """Bring back the matching jobs, at most `limit`: 200 with their number.
 
         These are dead jobs. If the query names queues, they are also the jobs that wait in these
-        queues as in dead-letter queues. Such jobs go back to the queue that they came from.
+        queues as in dead-letter queues. Such jobs go back to the queue that they came from. A job
+        whose queue has no room, or whose unique key another job has by now, stays as it is.
         """
         limit = decode_limit(body, sent)
         values, author = choice(request)
@@ -154,8 +156,9 @@ class SweepsApi:
 
         They wait again in their old places, with their attempts and unique keys. `kept` counts
         those that stay cancelled: another job has their unique key (`key_taken`), their time to
-        live is over (`expired`), or a budget is gone (`budget_gone`). `gone` counts those that are
-        deleted or no longer retained. 409 if there is nothing to take back.
+        live is over (`expired`), a budget is gone (`budget_gone`), or their queue has no room
+        (`queue_full`). `gone` counts those that are deleted or no longer retained. 409 if there is
+        nothing to take back.
         """
         author = author_of(request, parameters(request, ("reason",)))
         done = await self._ended.undo(_sweep_id(request), reach_of(request), author)

@@ -13,7 +13,7 @@ import msgspec
 from zq.model.budgets import Account, BudgetPolicy, BudgetState
 from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
-from zq.model.job import MAX_TIME, ErrorRecord, JobRecord, Reason, is_open
+from zq.model.job import MAX_TIME, ErrorRecord, JobRecord, Reason, is_dead_letter, is_open
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
@@ -92,12 +92,14 @@ def get_ending(connection: sqlite3.Connection, key: int, reach: Reach, now: int)
     job = get_row(connection, key, reach, now)
     if job is None:
         return None
-    if job.status is Status.DEAD:
+    if job.status is Status.DEAD or is_dead_letter(job):
         if job.extras is not None and job.extras.reason == Reason.STALLED:
-            return Ending(job.status, reason=job.extras.reason)
-        errors = list_errors(connection, key, MAX_TIME, True, 1)
+            return Ending(Status.DEAD, reason=job.extras.reason)
+        # A dead letter may have failed again; what it died of is the last failure before that.
+        beyond = job.forgiven + 1 if is_dead_letter(job) else MAX_TIME
+        errors = list_errors(connection, key, beyond, True, 1)
         # The error's record may have been set aside.
-        return Ending(job.status, error=errors[0] if errors else None)
+        return Ending(Status.DEAD, error=errors[0] if errors else None)
     body = job.result
     if job.result_beside:
         body = _complete(results(connection, [key]), [key])[key]

@@ -95,12 +95,13 @@ WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
 
 -- name: revive
 -- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras, options].
--- A key of a queue is given up, since another job may have it in the new queue. A job that waits
--- already still waits for its budgets.
+-- A key of a queue is given up, since another job may have it in the new queue. A dead letter gives up
+-- any key. A job that waits already still waits for its budgets.
 UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = held & 2, {no_lease},
     finished_at = NULL, purge_at = NULL,
     forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4,
     options = r.value ->> 5, owns_key = owns_key AND (unique_in = {in_all} OR queue = r.value ->> 2)
+        AND r.value ->> '$[4].origin' IS NULL
 FROM json_each(:revivals) AS r
 WHERE jobs.id = r.value ->> 0 AND status = r.value ->> 1
     AND status IN ({scheduled}, {ready}, {in_flight}, {dead})
@@ -109,6 +110,7 @@ WHERE jobs.id = r.value ->> 0 AND status = r.value ->> 1
 -- Revived jobs take their key back, unless the index says another has it by now.
 UPDATE OR IGNORE jobs SET owns_key = 1
 WHERE id IN {keys} AND owns_key = 0 AND status = {ready} AND unique_key IS NOT NULL
+    AND extras ->> '$.origin' IS NULL
 
 -- name: expire
 -- :ends lists [key, purge_at]. The key of an expired job is free.
@@ -170,7 +172,7 @@ UPDATE jobs SET stalls = stalls + 1 WHERE id IN {keys} AND status = {in_flight}
 -- "queued" owners that wait again take their key back, unless the index says another has it by now.
 UPDATE OR IGNORE jobs SET owns_key = 1
 WHERE id IN {keys} AND owns_key = 0 AND unique_while = {while_queued}
-    AND status IN ({scheduled}, {ready})
+    AND status IN ({scheduled}, {ready}) AND extras ->> '$.origin' IS NULL
 
 -- name: change
 -- :changes lists [key, queue, priority, status, ready_at, options as an object or null].
@@ -183,7 +185,7 @@ WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 -- name: restore_moved_locks
 -- Jobs that moved to another queue take their key there, unless the index says another has it.
 UPDATE OR IGNORE jobs SET owns_key = 1
-WHERE id IN {keys} AND owns_key = 0 AND unique_in = {in_queue}
+WHERE id IN {keys} AND owns_key = 0 AND unique_in = {in_queue} AND extras ->> '$.origin' IS NULL
     AND (status < {in_flight} OR unique_while <> {while_queued})
 
 -- name: cancel
@@ -200,9 +202,9 @@ FROM json_each(:ends) AS e
 WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: undo
--- :restored lists [key, status]. The caller knows that nobody else has the unique keys.
-UPDATE jobs SET status = r.value ->> 1, finished_at = NULL, purge_at = NULL, swept = NULL,
-    owns_key = unique_key IS NOT NULL
+-- :restored lists [key, status, queue]. The caller knows that nobody else has the unique keys.
+UPDATE jobs SET status = r.value ->> 1, queue = r.value ->> 2, finished_at = NULL, purge_at = NULL,
+    swept = NULL, owns_key = unique_key IS NOT NULL AND extras ->> '$.origin' IS NULL
 FROM json_each(:restored) AS r
 WHERE jobs.id = r.value ->> 0 AND status = {cancelled} AND swept IS NOT NULL
 

@@ -42,7 +42,8 @@ function undo(now, after) {
 }
 
 const WHY = /** @type {Record<string, string>} */ ({ key_taken: "another job has their unique key",
-  expired: "their time to live is over", budget_gone: "a budget is gone or too small" });
+  expired: "their time to live is over", budget_gone: "a budget is gone or too small",
+  queue_full: "their queue is full" });
 
 /** @param {any} sweep @param {() => void} again */
 const endedRow = (sweep, again) => ({ key: sweep.id, cells: [

@@ -1,0 +1,135 @@
+"""Stored jobs that enter a queue: the rules that new jobs meet there hold for them too."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from .client import Client, Doc
+from .test_dead_letter import die, redrive
+from .test_settings import put
+
+Way = Callable[[Client], Awaitable[int]]
+"""Brings one job into the queue `q`, or is refused. Returns the status of the answer."""
+
+
+async def by_patch(client: Client) -> int:
+    job = await client.enqueue(queue="elsewhere")
+    return (await client.patch(f"/jobs/{job['id']}", {"queue": "q"})).status
+
+
+async def by_patch_of_all(client: Client) -> int:
+    await client.enqueue(queue="elsewhere")
+    reply = await client.patch("/jobs?queue=elsewhere", {"queue": "q"})
+    return 200 if reply.doc["patched"] else 409
+
+
+async def by_retry(client: Client) -> int:
+    (dead,) = await client.jobs(queue="q", status="dead")
+    return (await client.send("POST", f"/jobs/{dead['id']}/retry")).status
+
+
+async def by_redrive(client: Client) -> int:
+    return 200 if await redrive(client, "?queue=q") else 409
+
+
+async def by_retry_at_home(client: Client) -> int:
+    (letter,) = await client.jobs(queue="dlq")
+    return (await client.send("POST", f"/jobs/{letter['id']}/retry?home=true")).status
+
+
+async def by_undo(client: Client) -> int:
+    sweeps = (await client.get("/sweeps/ended?limit=1")).doc["sweeps"]
+    return 200 if (await client.post(f"/sweeps/{sweeps[0]['id']}/undo", {})).doc["undone"] else 409
+
+
+async def nothing(client: Client) -> None:
+    """No job has to be anywhere before."""
+
+
+async def one_dead(client: Client) -> None:
+    await die(client, queue="q")
+
+
+async def one_in_the_dead_letter_queue(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq")
+    await die(client, queue="q")
+
+
+async def one_cancelled(client: Client) -> None:
+    await client.enqueue(queue="q")
+    assert (await client.post("/jobs/cancel?queue=q", {})).doc["cancelled"] == 1
+
+
+WAYS = pytest.mark.parametrize(
+    ("before", "way"),
+    [
+        (nothing, by_patch),
+        (nothing, by_patch_of_all),
+        (one_dead, by_retry),
+        (one_dead, by_redrive),
+        (one_in_the_dead_letter_queue, by_retry_at_home),
+        (one_cancelled, by_undo),
+    ],
+    ids=lambda part: part.__name__,
+)
+
+
+@WAYS
+async def test_no_way_leads_into_a_full_queue(
+    client: Client, before: Callable[[Client], Awaitable[None]], way: Way
+) -> None:
+    await before(client)
+    await client.patch("/queues/q/settings", {"max_depth": 1})
+    first = await client.enqueue(queue="q", payload="first")
+    assert await way(client) in (409, 429)
+    assert await client.count(queue="q", status="ready") == 1
+    await client.delete(f"/jobs/{first['id']}")
+    assert await way(client) == 200
+    assert await client.count(queue="q", status="ready") == 1
+
+
+@WAYS
+async def test_every_way_leads_to_all_targets_of_a_queue(
+    client: Client, before: Callable[[Client], Awaitable[None]], way: Way
+) -> None:
+    await before(client)
+    await client.patch("/queues/q/settings", {"fan_out": ["q@a", "q@b"]})
+    assert await way(client) == 200
+    (one,) = await client.jobs(queue="q@a")
+    (other,) = await client.jobs(queue="q@b")
+    assert one["payload"] == other["payload"]
+    assert await client.count(queue="q", status="ready") == 0
+
+
+async def test_a_dead_letter_comes_to_all_targets_and_dies_in_each_of_them(client: Client) -> None:
+    letter = {"dead_letter": "dlq", "dead_letter_after": 1}
+    await put(client, "dlq", fan_out=["dlq@a", "dlq@b"])
+    job = await client.in_flight(queue="q", **letter)
+    await client.fail(job["id"])
+    stream = await client.take(queue="dlq@a,dlq@b", prefetch=2)
+    for taken in await stream.jobs(2):
+        assert taken["origin"] == "q"
+        failed = await client.fail(taken["id"])
+        assert (failed["queue"], failed["status"]) == (taken["queue"], "dead")
+    assert await client.count() == 2
+
+
+async def test_a_job_is_dead_where_it_is_if_its_dead_letter_queue_is_full(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq")
+    await put(client, "dlq", max_depth=1)
+    first, second = await die(client, 2)
+    assert (await client.job(first))["queue"] == "dlq"
+    dead: Doc = await client.job(second)
+    assert (dead["queue"], dead["status"], dead["reason"]) == ("q", "dead", "killed")
+
+
+@pytest.mark.parametrize("way", [by_retry, by_redrive])
+async def test_a_job_that_comes_back_has_its_own_time_to_live_again(
+    client: Client, way: Way
+) -> None:
+    await put(client, "q", ttl_ms=90_000)
+    await die(client, ttl_ms=60_000)
+    client.site.clock.advance(50_000)
+    assert await way(client) == 200
+    (back,) = await client.jobs(queue="q")
+    assert back["expires_at"] == client.site.now + 60_000

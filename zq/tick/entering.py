@@ -1,0 +1,106 @@
+"""How a stored job enters a queue: the rules that new jobs meet there hold for it too.
+
+A job enters a queue when a patch moves it, when it is revived or goes home, when its cancellation
+is undone, and when it dies and becomes a dead letter. `zq.tick.intake` has the same rules for new
+jobs.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from zq.model.errors import Conflict, LimitReached, QueueFull
+from zq.model.job import JobRecord, is_dead_letter
+from zq.model.lifecycle import TERMINAL
+from zq.model.queue_errors import KeyTaken
+from zq.model.unique import COVERS, lock_of
+from zq.tick.depths import Room
+from zq.tick.twins import store_twins
+from zq.tick.work import UnitOfWork
+
+Arrival = tuple[JobRecord, str]
+"""A stored job as it was before, and the queue that it is to enter."""
+
+
+class QueueEntry:
+    """Decides which jobs may enter queues in a transaction, and in which queue each then lies.
+
+    Call `refusal` for each job in turn: what it admits takes room, and its unique key. Then move
+    the jobs to the queues that `place` names, and call `entered` with the objects of their rows.
+    """
+
+    def __init__(
+        self, work: UnitOfWork, arrivals: Sequence[Arrival], keyless: Collection[int] = ()
+    ) -> None:
+        """The jobs whose keys are in `keyless` are dead letters there: they have no unique key."""
+        self._work = work
+        self._keyless = keyless
+        self._room = Room(work, {queue for _, queue in arrivals})
+        self._owners: dict[str, JobRecord] = {}
+        self._twins: dict[str, list[int]] = {}
+        if locks := {lock for arrival in arrivals if (lock := self._wanted(*arrival)) is not None}:
+            owners = work.tx.owners(sorted(locks))
+            self._owners = {owner.lock: owner for owner in owners if owner.lock is not None}
+
+    def refusal(self, job: JobRecord, queue: str) -> Conflict | LimitReached | None:
+        """Why a job may not enter a queue. If it may, its key and its room are taken."""
+        lock = self._wanted(job, queue)
+        owner = None if lock is None else self._owners.get(lock)
+        if owner is not None and owner.key != job.key:
+            if not self._is_over(owner):
+                assert job.unique_key is not None
+                return KeyTaken(job.unique_key)
+            self._work.tx.run("release_locks", keys=[owner.key])
+        if job.queue != queue or job.status in TERMINAL:
+            if not self._room.take(queue):
+                return QueueFull(queue, self._room.bound(queue))
+            self.leaves(job)
+        if lock is not None:
+            self._owners[lock] = job
+        return None
+
+    def leaves(self, job: JobRecord) -> None:
+        """Count a job that ends, or moves elsewhere, no longer where it was."""
+        if job.status not in TERMINAL:
+            self._room.free(job.queue)
+
+    def place(self, job: JobRecord, queue: str) -> str:
+        """The queue in which an admitted job lies: the first target of the one that it enters."""
+        targets = self._work.rulebook.fanning.get(queue)
+        if targets is None:
+            return queue
+        first, *others = targets
+        for other in others:
+            self._twins.setdefault(other, []).append(job.key)
+        return first
+
+    def entered(self, jobs: Sequence[JobRecord]) -> None:
+        """Store the twins for further targets of jobs that have moved."""
+        if not self._twins:
+            return
+        known = {job.key: job for job in jobs}
+        for target, keys in self._twins.items():
+            store_twins(self._work, target, [self._model(known[key]) for key in keys])
+
+    def _model(self, job: JobRecord) -> JobRecord:
+        return msgspec.structs.replace(job, unique_key=None) if job.key in self._keyless else job
+
+    def _wanted(self, job: JobRecord, queue: str) -> str | None:
+        """The lock that a job takes when it enters a queue; None if it takes none."""
+        if job.unique_key is None or job.unique_while is None or job.key in self._keyless:
+            return None
+        lock = lock_of(queue, job.unique_key, job.unique_in)
+        if job.status in TERMINAL or is_dead_letter(job):
+            return lock
+        keeps = lock == job.lock or job.status not in COVERS[job.unique_while]
+        return None if keeps else lock
+
+    def _is_over(self, owner: JobRecord) -> bool:
+        """Whether an owner has ended by now, although its row still has the key."""
+        ended = owner.purge_at if owner.status in TERMINAL else owner.expires_at
+        return ended is not None and ended <= self._work.now
+
+
+def letters_among(jobs: Sequence[JobRecord]) -> set[int]:
+    """The keys of the dead letters among jobs."""
+    return {job.key for job in jobs if is_dead_letter(job)}

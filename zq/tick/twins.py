@@ -1,0 +1,72 @@
+"""Twins of stored jobs: new jobs for further targets of a queue."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from zq.model.commands import Enqueue, EnqueueResult
+from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, JobRecord, NewJob
+from zq.model.lifecycle import Status
+from zq.model.unique import KeySpace, OnConflict
+from zq.store.api import PAGE_BYTES, exhaust
+from zq.tick.intake import enqueue
+from zq.tick.work import UnitOfWork
+
+
+def store_twins(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
+    """Store a twin of each stored job in a target. Depths of queues do not count."""
+    for some in _by_bytes(jobs):
+        _store(work, target, some)
+
+
+def first_of(job: JobRecord) -> int:
+    """The key of the first of a job's twins, which may be the job itself."""
+    known = None if job.extras is None else job.extras.twin_of
+    return job.key if known is None else known
+
+
+def _store(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
+    beside = [job.key for job in jobs if job.payload_size > INLINE_PAYLOAD]
+    bodies: Mapping[int, str] = dict(work.tx.table("read_payloads", keys=beside)) if beside else {}
+    twins = [_twin_of(job, bodies.get(job.key, job.payload), target, work.now) for job in jobs]
+    size = sum(job.payload_size for job in jobs)
+    keys = work.new_keys(len(twins))
+    new = Enqueue(keys=keys, jobs=twins, now=work.now, size=size, over_depth=True)
+    (reply,) = exhaust(enqueue(work, [new]))
+    assert isinstance(reply, EnqueueResult), reply
+
+
+def _twin_of(job: JobRecord, payload: str | None, target: str, now: int) -> NewJob:
+    """A new job with the limits of a stored one. Its attempts begin anew."""
+    waits = job.status is Status.SCHEDULED and not job.attempts
+    start = max(job.ready_at, now) if waits else now
+    return NewJob(
+        target,
+        job.type,
+        payload or "null",
+        job.payload_size,
+        priority=job.priority,
+        ready_at=job.ready_at if waits else None,
+        options=job.options,
+        unique_key=job.unique_key,
+        unique_while=job.unique_while,
+        on_conflict=OnConflict.REPLACE_CONTENT,
+        group=job.group,
+        extras=msgspec.structs.replace(job.extras or NO_EXTRAS, twin_of=first_of(job)),
+        ttl_ms=None if job.expires_at is None else max(job.expires_at - start, 1),
+        unique_in=KeySpace.QUEUE,
+    )
+
+
+def _by_bytes(jobs: Sequence[JobRecord]) -> Iterator[Sequence[JobRecord]]:
+    """The jobs in parts whose payloads fit into memory together."""
+    part: list[JobRecord] = []
+    size = 0
+    for job in jobs:
+        if part and size + job.payload_size > PAGE_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(job)
+        size += job.payload_size
+    if part:
+        yield part
