@@ -29,6 +29,7 @@ from zq.store.errors import (
     FilesMoved,
     ForeignDatabase,
     RestoreUnfinished,
+    StoreBusy,
     StoreError,
 )
 
@@ -148,7 +149,7 @@ async def _start(server: Server, settings: Settings) -> int:
     except StoreError as error:
         file = database_of(Path(settings.root_dir))
         log.error(f"the database {file} cannot be used: {error}")
-        return EX_IOERR
+        return EX_TEMPFAIL if isinstance(error, StoreBusy) else EX_IOERR
     except OSError as error:
         log.error(
             f"the directory {settings.root_dir} cannot be used (--root-dir):"

@@ -175,3 +175,25 @@ async def test_health_names_the_cause_for_which_enqueues_are_refused(
 
 async def test_health_says_nothing_of_refusals_where_there_are_none(client: Client) -> None:
     assert "enqueues_refused" not in (await client.get("/health")).doc
+
+
+async def test_a_change_behind_another_programs_lock_is_refused_with_the_cause(
+    client: Client, site: Site, scrape: Scraper
+) -> None:
+    with site.busy():
+        # The server's clock stands still, so that nothing is refused before this test moves it.
+        enqueue = asyncio.create_task(client.post("/jobs", new_job()))
+        while (told := (await client.get("/health")).doc.get("database_locked")) is None:
+            pass
+        assert told["since"] == site.clock.now_ms()
+        site.clock.advance(5_000)
+        refused = await enqueue
+        assert_try_again(refused)
+        assert refused.headers["zq-error"] == "database_locked"
+        assert refused.error == told["error"]
+        assert (await client.get("/status")).doc["limits_reached"] == ["database_locked"]
+        assert (await scrape())["zq_lock_wait_seconds"] == 5
+        assert await client.count() == 0
+    assert (await client.post("/jobs", new_job())).status == 201
+    assert "database_locked" not in (await client.get("/health")).doc
+    assert (await scrape())["zq_lock_wait_seconds"] == 0

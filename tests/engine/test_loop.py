@@ -1,22 +1,33 @@
-"""The subscribers of ticks: each listening one learns once, after the waiting commands."""
+"""The tick loop: who learns of a tick, and what becomes of one that fails."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+import pytest
+from store.rig import new_job
+
 from zq.engine.after_commit import Committed
 from zq.engine.delivery.streams import Streams
+from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox, PendingReply
 from zq.engine.loop import Durability, Guides, TickLoop
 from zq.engine.news.waiters import HistoryReaders
 from zq.engine.pace import Pace
 from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.upkeep import Upkeep
+from zq.instance import Instance
 from zq.model.clock import ManualClock
-from zq.model.commands import Clear
+from zq.model.commands import AnyCommand, Clear, Return, Tick, TickResult
+from zq.model.errors import Internal, OutcomeUnknown
 from zq.model.ids import Mint
 from zq.model.job import BackoffRule
+from zq.model.leasing import Terms
+from zq.model.reach import EVERYWHERE
 from zq.model.settling import Policy
+from zq.model.storage_errors import DiskFailed
+from zq.store.errors import StoreFailed, StoreFull
 from zq.store.sqlite.store import open_store
 from zq.tick.runner import make_ticks
 
@@ -52,7 +63,8 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
         Timetable(clock, store.deadlines, 30),
         Openings(clock),
         Pace(),
-        Upkeep(store, clock, HistoryReaders(0, recording=False)),
+        Upkeep(store, clock, HistoryReaders(0, recording=False), ForeignLock(clock)),
+        ForeignLock(clock),
     )
     streams = Streams(0, 0, inbox.give_back)
     loop = TickLoop(
@@ -67,3 +79,85 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     await running
     assert told == ["first True", "last True"]
     await store.close()
+
+
+def failing(
+    monkeypatch: pytest.MonkeyPatch, instance: Instance, *errors: Exception
+) -> list[Sequence[AnyCommand]]:
+    """Have the next ticks of a store raise these errors. Return their commands."""
+    store, left, failed = instance._store, list(errors), list[Sequence[AnyCommand]]()
+    run = store.tick
+
+    async def tick(wanted: Tick) -> TickResult:
+        if not left:
+            return await run(wanted)
+        failed.append(wanted.commands)
+        raise left.pop(0)
+
+    monkeypatch.setattr(store, "tick", tick)
+    return failed
+
+
+async def test_a_tick_that_raises_anything_answers_its_callers_and_ticks_go_on(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine, jobs = instance.engine, instance.services.jobs
+    failed = failing(monkeypatch, instance, *[ValueError("a fault")] * 3)
+    callers = [asyncio.create_task(jobs.enqueue([new_job()], EVERYWHERE)) for _ in range(2)]
+    engine.inbox.give_back(Return(1, [7]))
+    for caller in callers:
+        with pytest.raises(Internal):
+            await caller
+    for _ in range(2):
+        with pytest.raises(Internal):
+            await jobs.enqueue([new_job()], EVERYWHERE)
+    assert await jobs.enqueue([new_job()], EVERYWHERE)
+    # Nobody waits for a return, so it is tried again.
+    assert [len(commands) for commands in failed] == [3, 2, 2]
+    assert all(isinstance(commands[0], Return) for commands in failed)
+    assert caplog.text.count("ValueError: a fault") == 1
+    assert not engine.failure.done()
+
+
+async def test_a_subscriber_that_raises_keeps_no_other_from_learning(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Faulty:
+        listens = True
+
+        def learn(self, _: Committed) -> None:
+            raise ValueError("a fault")
+
+    loop = instance.engine._loop
+    monkeypatch.setattr(loop, "_subscribers", (Faulty(), *loop._subscribers))
+    for _ in range(3):
+        await instance.services.jobs.enqueue([new_job()], EVERYWHERE)
+    assert instance.engine.stats.jobs.stored == 3
+    assert caplog.text.count("ValueError: a fault") == 1
+
+
+async def test_race_the_end_does_not_wait_for_returns_that_a_full_disk_refuses(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next start returns these jobs anyway."""
+    with monkeypatch.context() as patch:
+        failed = failing(patch, instance, *[StoreFull("no space")] * 1000)
+        instance.engine.inbox.give_back(Return(1, [7]))
+        while not failed:  # noqa: ASYNC110 - no event tells of it
+            await asyncio.sleep(0)
+        await instance.engine.stop()
+    assert len(failed) < 10
+
+
+async def test_a_store_that_fails_ends_the_loop_and_nobody_waits(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, instance, StoreFailed("broken"))
+    jobs = instance.services.jobs
+    with instance.services.work.claimer("q", EVERYWHERE, 1, Terms(), wait_ms=60_000) as claimer:
+        with pytest.raises(OutcomeUnknown):
+            await jobs.enqueue([new_job()], EVERYWHERE)
+        assert await claimer.take() == []
+    assert isinstance(await instance.engine.failure, StoreFailed)
+    with pytest.raises(DiskFailed):
+        await jobs.enqueue([new_job()], EVERYWHERE)

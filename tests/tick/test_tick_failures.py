@@ -1,6 +1,7 @@
 """Ticks that fail: a command that raises, a full disk, a database that cannot be written."""
 
 import logging
+import sqlite3
 from collections.abc import Callable
 
 import pytest
@@ -25,7 +26,7 @@ from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.settling import Failure
 from zq.model.unique import Scope
-from zq.store.errors import StoreFailed
+from zq.store.errors import StoreError, StoreFailed
 
 READY, IN_FLIGHT = Status.READY, Status.IN_FLIGHT
 
@@ -235,3 +236,20 @@ def test_a_read_only_database_stops_the_server_and_changes_nothing(ticker: Ticke
     assert not ticker.connection.in_transaction
     ticker.connection.execute("PRAGMA query_only = OFF")
     assert ticker.jobs() == before
+
+
+def _no_forgetting(action: int, table: str | None, *_: object) -> int:
+    denied = (action, table) == (sqlite3.SQLITE_DELETE, "dedupe")
+    return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
+
+
+def test_what_is_due_and_raises_fails_no_command(ticker: Ticker) -> None:
+    ticker.connection.set_authorizer(_no_forgetting)
+    enqueue = ticker.enqueue([new_job()])
+    assert ticker.run(enqueue, names=True).replies == [EnqueueResult({})]
+    # A tick without commands has nobody to spare, so it says what has failed.
+    with pytest.raises(StoreError, match="not authorized"):
+        ticker.run(names=True)
+    ticker.connection.set_authorizer(None)
+    ticker.run(names=True)
+    assert list(ticker.jobs()) == list(enqueue.keys)

@@ -69,7 +69,8 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
     """Run the server.
 
     Exit codes: 0 after a clean stop, 2 for an unknown flag, 74 after an I/O error or if the port is
-    in use, 75 if another server owns the directory, 78 if a setting cannot be used.
+    in use, 75 if another server owns the directory or another program locks the database, 78 if a
+    setting cannot be used.
     """
     try:
         settings = Settings.load(flags, os.environ)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from zq.engine.after_commit import Subscriber
 from zq.engine.delivery.streams import Streams
+from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox
 from zq.engine.loop import Durability, Guides, TickLoop
 from zq.engine.news.changes import QueueChanges
@@ -65,7 +66,9 @@ class Engine:
         self.trends = TrendMeter(clock, self.inbox, self.flows.minute)
         self.pulse = Pulse(self.stats)
         alarm = Alarm(clock, self.inbox.awake.set)
-        upkeep = Upkeep(store, clock, self.history, alarm.ring)
+        self.lock = ForeignLock(clock)
+        """The lock of another program that is in the way."""
+        upkeep = Upkeep(store, clock, self.history, self.lock, alarm.ring)
         self.compact = upkeep.compact
         """Gives all free space back. Its future is done when that has happened."""
         self.viewers = Viewers(store.reads, clock)
@@ -77,6 +80,7 @@ class Engine:
             self.openings,
             Pace(),
             upkeep,
+            self.lock,
         )
         subscribers: tuple[Subscriber, ...] = (
             # Requests wait for the first three, and workers for the fourth.
@@ -99,7 +103,7 @@ class Engine:
             self.mint,
         )
         self.failure = self._loop.failure
-        """Set when the disk has failed: nothing can be stored any more."""
+        """Set when the store has failed: nothing can be stored any more."""
         self._task: asyncio.Task[None] | None = None
         store.when_unreadable = self.set_aside
 

@@ -25,7 +25,8 @@ from zq.model.commands import (
     UndoSlice,
 )
 from zq.model.cron.crons import Fire, WriteCron
-from zq.model.errors import InboxFull, OutcomeUnknown, ServiceUnavailable, ZqError
+from zq.model.errors import InboxFull, ZqError
+from zq.model.storage_errors import DiskFailed
 from zq.model.topic_commands import Append
 
 MOST_BYTES = 8 * 1024 * 1024
@@ -128,7 +129,7 @@ class Inbox:
     async def ask(self, command: Command[R]) -> R:
         """Have the next tick do a command. Return its result.
 
-        Raises the command's error, `InboxFull` or `ServiceUnavailable`. If the caller is cancelled,
+        Raises the command's error, `InboxFull` or `DiskFailed`. If the caller is cancelled,
         only the answer is lost: the command is done.
         """
         if self._is_closed:
@@ -141,9 +142,9 @@ class Inbox:
             self.submit(rest)
 
     def check_open(self) -> None:
-        """Raise `ServiceUnavailable` if no tick will come any more."""
+        """Raise `DiskFailed` if no tick will come any more."""
         if self._is_closed:
-            raise ServiceUnavailable("the server is stopping after a failure of its disk")
+            raise DiskFailed
 
     def check_room(self) -> None:
         """Raise `InboxFull` if too many new jobs wait, here and elsewhere."""
@@ -220,7 +221,7 @@ class Inbox:
         self._is_closed = True
         for queue in (self._settlements, self._returns, self._changes, self._enqueues):
             for request in queue:
-                request.reply(OutcomeUnknown("the server is stopping after a failure of its disk"))
+                request.reply(DiskFailed())
             queue.clear()
         self.waiting_jobs = self.waiting_bytes = self._waiting_new = self._waiting_rest = 0
         self.commands = 0

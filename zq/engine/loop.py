@@ -6,29 +6,37 @@ No timer delays a commit. The next tick gathers while one commits, so ticks grow
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import NamedTuple
+
+from msgspec import structs
 
 from zq.engine.after_commit import Committed, Subscriber
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import NO_PLAN, Plan
+from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox, PendingCommand
 from zq.engine.pace import Pace
-from zq.engine.timetable import Alarm, Openings, Timetable
+from zq.engine.timetable import Alarm, Openings, TickTime, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
-from zq.model.commands import AnyCommand, Enqueue, Return, Tick
-from zq.model.errors import Internal, OutcomeUnknown, StorageFull
+from zq.model.commands import AnyCommand, Enqueue, Return, Tick, TickResult
+from zq.model.errors import Internal, OutcomeUnknown, StorageFull, ZqError
 from zq.model.ids import Mint
+from zq.model.storage_errors import DatabaseLocked
 from zq.model.topic_commands import Append
 from zq.store.api import Store
-from zq.store.errors import FilesMoved, StoreError, StoreFailed, StoreFull
+from zq.store.errors import FilesMoved, StoreBusy, StoreFailed, StoreFull
 from zq.tick.runner import STORAGE_FULL
 
 log = logging.getLogger(__name__)
 
-FULL_PAUSE_S = 0.1
-"""The pause after a tick that failed twice. As a rule the disk is full."""
+PAUSE_S = 0.1
+"""The pause after a failure: work without a command, such as a claim, would fail again at once."""
+
+FIRST_LOOK_S, LAST_LOOK_S = 0.001, 0.05
+"""The pauses between two looks at a lock of another program grow from the first to the last."""
 
 LONGEST_NAP_S = 1.0
 """The loop looks at the clock, which may jump, and at the files, which may go away, this often."""
@@ -56,10 +64,15 @@ class Guides(NamedTuple):
     openings: Openings
     pace: Pace
     upkeep: Upkeep
+    lock: ForeignLock
 
 
 class TickLoop:
-    """Runs ticks until it is stopped or the disk fails. `failure` then says how."""
+    """Runs ticks until it is stopped or the store fails. `failure` then says how.
+
+    Any other error is answered to the callers whom it concerns and logged once, and the loop goes
+    on.
+    """
 
     def __init__(
         self,
@@ -82,12 +95,17 @@ class TickLoop:
         self._clock = clock
         self._inbox = inbox
         self._streams = streams
-        self._alarm, self._timetable, self._openings, self._pace, self._upkeep = guides
+        self._alarm, self._timetable, self._openings = guides[:3]
+        self._pace, self._upkeep, self._lock = guides[3:]
         self._durability = durability
         self._subscribers = subscribers
         self._reschedule = reschedule
         self._mint = mint
         self._stopping = False
+        self._logged = ""
+        """The last failure in the log, while it goes on."""
+        self._faulty: list[Subscriber] = []
+        """The subscribers of which a failure is in the log."""
         self._synced = clock.monotonic()
 
     def stop(self) -> None:
@@ -99,17 +117,23 @@ class TickLoop:
         """Tick until stopped. This never raises: it sets an error as `failure`."""
         try:
             while not (self._stopping and not self._inbox.commands):
-                if self._has_work():
-                    await self._tick()
-                elif self._alarm.is_set:
-                    await self._sleep()
-                elif (nap := await self._upkeep.tidy()) > 0:
-                    self._set_alarm(nap)
-        except Exception as error:
+                try:
+                    if self._has_work():
+                        await self._tick()
+                    elif self._alarm.is_set:
+                        await self._sleep()
+                    elif (nap := await self._upkeep.tidy()) > 0:
+                        self._set_alarm(nap)
+                except StoreFailed:
+                    raise
+                except Exception as error:
+                    self._log(error)
+                    await asyncio.sleep(PAUSE_S)
+        except StoreFailed as error:
             if isinstance(error, FilesMoved):
                 log.critical(str(error))
             else:
-                log.critical("the tick loop has failed", exc_info=error)
+                log.critical("the store has failed", exc_info=error)
             self.failure.set_result(error)
             self._upkeep.fail(error)
             self._streams.stop()
@@ -126,10 +150,18 @@ class TickLoop:
         return bool(self._openings.times) and self._openings.is_due
 
     async def _tick(self) -> None:
-        """Run one tick, unless it has nothing to do."""
+        """Run one tick, unless it has nothing to do. If it fails, its commands learn of that."""
         time = self._timetable.look()
         inbox, pace = self._inbox, self._pace
         requests = inbox.take(pace.rows, pace.beside) if inbox.commands else []
+        try:
+            await self._do(requests, time)
+        except Exception as error:
+            self._refuse(requests, error)
+            raise
+
+    async def _do(self, requests: list[PendingCommand], time: TickTime) -> None:
+        """Run one tick with these commands."""
         batch: list[AnyCommand] = [*map(_COMMAND, requests)]
         if self._openings.times:
             self._streams.touch(self._openings.due())
@@ -149,13 +181,16 @@ class TickLoop:
             mint=self._mint,
         )
         try:
-            result = await self._store.tick(tick)
-        except StoreError as error:
-            self._fail(requests, error)
+            try:
+                result = await self._store.tick(tick)
+            except StoreBusy:
+                tick, result = await self._once_unlocked(tick)
+        except BaseException:
             self._streams.postpone(plan)
-            # Work without a command, such as a claim, would fail again at once.
-            await asyncio.sleep(FULL_PAUSE_S)
-            return
+            raise
+        if self._logged or self._lock.since is not None:
+            self._logged = ""
+            self._lock.gone()
         if result.durable:
             self._synced = started
         ended = self._clock.monotonic()
@@ -182,24 +217,52 @@ class TickLoop:
             request.reply(reply)
         for subscriber in self._subscribers:
             if subscriber.listens:
-                subscriber.learn(committed)
+                try:
+                    subscriber.learn(committed)
+                except Exception as error:
+                    self._log_once(subscriber, error)
 
-    def _fail(self, requests: list[PendingCommand], error: StoreError) -> None:
-        """Answer the commands of a tick that has failed."""
-        if isinstance(error, StoreFailed):
-            unknown = "the disk failed while this was being written: it may or may not be stored"
-            for request in requests:
-                request.reply(OutcomeUnknown(unknown))
-            raise error
-        log.error("a tick was rolled back", exc_info=error)
+    async def _once_unlocked(self, tick: Tick) -> tuple[Tick, TickResult]:
+        """Run a tick that another program's lock holds up, with the time at which it ran.
+
+        Raises `StoreBusy` if the lock is held for too long.
+        """
+        pause = FIRST_LOOK_S
+        while not self._lock.met():
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LAST_LOOK_S)
+            time = self._timetable.look()
+            now = self._clock.monotonic()
+            tick = structs.replace(tick, now=time.now, steady=time.steady, monotonic=now)
+            with suppress(StoreBusy):
+                return tick, await self._store.tick(tick)
+        raise StoreBusy("another program holds the database's lock")
+
+    def _refuse(self, requests: list[PendingCommand], error: Exception) -> None:
+        """Answer those commands of a failed tick that have no answer yet."""
+        answer = _answer_to(error)
         for request in requests:
-            if isinstance(request.command, Return):
-                # Nobody waits for a return, and its jobs must not stay with a closed stream.
-                self._inbox.submit(request.command)
-            elif isinstance(error, StoreFull):
-                request.reply(StorageFull(STORAGE_FULL))
+            if request.future.done():
+                continue
+            if isinstance(request.command, Return) and not self._stopping:
+                # Nobody waits for a return, and its jobs must not stay with a closed stream. The
+                # next start returns them too, so the end of the server does not wait for it.
+                self._inbox.give_back(request.command)
             else:
-                request.reply(Internal())
+                request.reply(answer)
+
+    def _log(self, error: Exception) -> None:
+        """Log a failure once, and not again while it goes on. The lock has a line of its own."""
+        told = f"{type(error).__name__}: {error}"
+        if told != self._logged and not isinstance(error, StoreBusy):
+            self._logged = told
+            log.error("a tick or the upkeep has failed, and others go on", exc_info=error)
+
+    def _log_once(self, subscriber: Subscriber, error: Exception) -> None:
+        """Log the first failure of a subscriber. The others have learnt of the tick."""
+        if subscriber not in self._faulty:
+            self._faulty.append(subscriber)
+            log.error("a subscriber of ticks has failed, and ticks go on", exc_info=error)
 
     def _must_sync(self, batch: list[AnyCommand], plan: Plan) -> bool:
         # A power cut could take a token back, which might then be given out a second time.
@@ -225,3 +288,14 @@ class TickLoop:
         """Wait until something arrives or the alarm rings."""
         await self._inbox.awake.wait()
         self._inbox.awake.clear()
+
+
+def _answer_to(error: Exception) -> ZqError:
+    """The answer to a command whose tick has failed."""
+    if isinstance(error, StoreFailed):
+        return OutcomeUnknown(
+            "the disk failed while this was being written: it may or may not be stored"
+        )
+    if isinstance(error, StoreFull):
+        return StorageFull(STORAGE_FULL)
+    return DatabaseLocked() if isinstance(error, StoreBusy) else Internal()

@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from zq.engine.foreign_lock import ForeignLock
 from zq.engine.news.waiters import HistoryReaders
 from zq.model.clock import Clock
 from zq.store.api import Store
-from zq.store.errors import StoreFull
+from zq.store.errors import StoreBusy, StoreFull
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,9 @@ CHECK_S = 0.5
 
 WAL_RETRY_S = 1.0
 """The time between two checks whether a reader still keeps the WAL over its limit."""
+
+LOCK_RETRY_S = 1.0
+"""The time between two looks at another program's lock."""
 
 
 SLICES_A_CHECKPOINT = 4
@@ -50,6 +54,7 @@ class Upkeep:
         store: Store,
         clock: Clock,
         history: HistoryReaders,
+        lock: ForeignLock,
         wake: Callable[[], object] = lambda: None,
     ) -> None:
         """`wake` makes an idle loop check whether there is something to do."""
@@ -58,6 +63,7 @@ class Upkeep:
         self._store = store
         self._clock = clock
         self._history = history
+        self._lock = lock
         self._untidy = True
         self._ticked = self._checkpointed = self._checked = clock.monotonic()
 
@@ -82,7 +88,7 @@ class Upkeep:
     def compact(self) -> asyncio.Future[None]:
         """Give all free space back, slice by slice. The future is done when that has happened.
 
-        It raises `StoreError` if the disk fails or is full.
+        It raises `StoreError` if the disk fails or is full, or another program keeps its lock.
         """
         if self._compaction is None:
             self._compaction = _Compaction(asyncio.get_running_loop().create_future())
@@ -102,12 +108,18 @@ class Upkeep:
                 # The changes in the log may fill pages that would otherwise be moved.
                 await self.checkpoint()
             more = await self._store.tidy(spare=False)
+            self._lock.gone()
             compaction.slices += 1
             if not more:
                 await self.checkpoint(shrink=True)
                 self._end_compaction(None)
             elif compaction.slices % SLICES_A_CHECKPOINT == 0:
                 await self.checkpoint()
+        except StoreBusy as error:
+            if self._lock.met():
+                self._end_compaction(error)
+            compaction.next = began + LOCK_RETRY_S
+            return
         except StoreFull as error:
             self._end_compaction(error)
         ended = self._clock.monotonic()
@@ -151,12 +163,12 @@ class Upkeep:
             self._store.check_files()
         if self._compaction is not None:
             await self._compact(self._compaction)
-            return 0.0
+            return LOCK_RETRY_S if self._lock.since is not None else 0.0
         wal_retry = self._wal_retry(now) if self._store.wal_is_over else math.inf
         if wal_retry <= 0:
             await self.checkpoint()
             return 0.0
-        if not self._untidy:
+        if not (self._untidy or self._lock.since is not None):
             return wal_retry
         if (rest := self._ticked + IDLE_S - now) > 0:
             return min(rest, wal_retry)
@@ -165,6 +177,11 @@ class Upkeep:
             self._untidy = await self._store.tidy()
         except StoreFull:
             self._ticked = self._clock.monotonic()  # try again after a rest
+        except StoreBusy:
+            self._lock.met()
+            self._ticked = self._clock.monotonic()
+        else:
+            self._lock.gone()
         return 0.0
 
     def _wants_checkpoint(self, now: float) -> bool:

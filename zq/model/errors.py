@@ -67,6 +67,8 @@ ZqError
 │   ├── FiltersBusy         jq filters wait for each other
 │   ├── BackupRunning       a backup is under way, and there is one at a time
 │   ├── BackupDisturbed     another program writes to the database
+│   ├── DatabaseLocked      another program holds the database's lock
+│   ├── DiskFailed          the disk has failed, and nothing is stored or told any more
 │   └── OutcomeUnknown      the disk failed while the change was being written
 ├── LimitReached            a limit is reached for now; there will be room again
 │   ├── QueueFull           a queue has as many unfinished jobs as its settings allow
@@ -339,23 +341,6 @@ class FiltersBusy(ServiceUnavailable):
         super().__init__(
             f"{waiting} jq filters are waiting already: try again later, ask less often, or use"
             " only the other filters"
-        )
-
-
-class BackupRunning(ServiceUnavailable):
-    code = "backup_running"
-
-    def __init__(self) -> None:
-        super().__init__("a backup is under way already: try again when it has ended")
-
-
-class BackupDisturbed(ServiceUnavailable):
-    code = "backup_disturbed"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "another program writes to the database, and each time a copy begins anew: try again"
-            " when that program (say litestream) is stopped, or take the backup from it"
         )
 
 

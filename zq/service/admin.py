@@ -29,6 +29,8 @@ class ServerHealth(NamedTuple):
     """The error that new jobs get at present; None if they are accepted."""
     quarantined: Quarantined
     """Rows that were set aside because they cannot be read. Jobs are named by their ids."""
+    locked_since: int | None
+    """When another program's lock on the database came in the way (ms); None if nothing does."""
 
 
 class ServerFigures(NamedTuple):
@@ -46,6 +48,8 @@ class ServerFigures(NamedTuple):
     wal_bytes: int
     database_bytes: int
     free_bytes: int
+    lock_wait_s: float
+    """How long another program's lock on the database has been in the way; 0 if nothing is."""
 
 
 class OpenStream(NamedTuple):
@@ -108,6 +112,7 @@ class Admin:
             self._store.flushed_by,
             self._admission.refusal(),
             Quarantined(count, named),
+            self._engine.lock.since,
         )
 
     def figures(self) -> ServerFigures:
@@ -124,6 +129,7 @@ class Admin:
             store.wal_bytes(),
             store.database_bytes(),
             store.free_bytes(),
+            self._engine.lock.seconds(),
         )
 
     async def clear(self) -> None:

@@ -18,6 +18,7 @@ class Severity(IntEnum):
 class FindingCode(StrEnum):
     """The names of the findings, in the order of equally severe ones."""
 
+    DATABASE_LOCKED = "database_locked"
     STORAGE_FULL = "storage_full"
     WAL_FULL = "wal_full"
     INBOX_FULL = "inbox_full"
@@ -82,6 +83,8 @@ FAILING_LEAST = 5 / 300
 """How many failures in five minutes are worth a line, if they are a share of the deliveries."""
 
 _LIMITS = {
+    FindingCode.DATABASE_LOCKED: "another program holds the database's lock: changes are refused."
+    " End its transaction (lsof on zq.db names it)",
     FindingCode.STORAGE_FULL: "the disk is full: new jobs are refused. Free space on it",
     FindingCode.WAL_FULL: "the write-ahead log is over --max-wal: new jobs are refused",
     FindingCode.INBOX_FULL: "more jobs wait to be stored than --max-inbox-jobs allows",

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from typing import BinaryIO
 
 from zq.engine.engine import Engine
-from zq.model.errors import BackupDisturbed, BackupRunning, Internal, StorageFull
+from zq.model.errors import Internal, StorageFull
+from zq.model.storage_errors import BackupDisturbed, BackupRunning, DatabaseLocked
 from zq.store.api import Store
 from zq.store.errors import StoreBusy, StoreError, StoreFull
 
@@ -39,13 +40,18 @@ class Maintenance:
             self._is_copying = False
 
     async def compact(self) -> None:
-        """Give all free space back to the file system. Raises `StorageFull` or `Internal`."""
+        """Give all free space back to the file system.
+
+        Raises `StorageFull`, `DatabaseLocked` or `Internal`.
+        """
         try:
             await self._engine.compact()
         except StoreFull:
             raise StorageFull(
                 "no space is left on the disk, and compacting needs a little: free some space"
             ) from None
+        except StoreBusy:
+            raise DatabaseLocked from None
         except StoreError as error:
             raise Internal from error
 

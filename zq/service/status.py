@@ -7,6 +7,7 @@ from zq.engine.engine import Engine
 from zq.engine.news.recent import RecentTimes
 from zq.model.clock import Clock
 from zq.model.errors import InboxFull, WalFull
+from zq.model.storage_errors import DatabaseLocked
 from zq.service.jobs import Admission
 from zq.store.api import Store
 
@@ -85,6 +86,8 @@ class StatusBoard:
         reached = [] if refusal is None else [refusal.code]
         if self._store.wal_is_over and WalFull.code not in reached:
             reached.append(WalFull.code)
+        if self._engine.lock.is_long:
+            reached.append(DatabaseLocked.code)
         if self._engine.inbox.waiting_jobs >= self._limits.inbox_jobs:
             reached.append(InboxFull.code)
         if self._engine.streams.free <= 0:

@@ -210,8 +210,9 @@ class Store(Protocol):
     async def tick(self, tick: Tick) -> TickResult:
         """Run one tick. If it is durable, wait until it is on the disk.
 
-        Raises `StoreError` if the tick failed and changed nothing. Raises `StoreFailed` if its
-        changes may be stored although no command gets an answer.
+        Raises `StoreError` if the tick failed and changed nothing, such as `StoreBusy` if another
+        program holds the lock. Raises `StoreFailed` if its changes may be stored although no
+        command gets an answer.
         """
 
     def check_files(self) -> None:
@@ -223,7 +224,8 @@ class Store(Protocol):
     async def tidy(self, *, spare: bool = True) -> bool:
         """Give a slice of free space back. Return True if more can be given back.
 
-        With `spare`, the space that the next burst will need is kept.
+        With `spare`, the space that the next burst will need is kept. Raises `StoreFull`, or
+        `StoreBusy` if another program holds the lock.
         """
 
     async def ping(self) -> None:
@@ -284,8 +286,8 @@ class Transaction(Protocol):
     def is_open(self) -> bool:
         """Whether the transaction has begun and not ended."""
 
-    def begin(self) -> Callable[[], object] | None:
-        """Begin. If that has to wait, return a function that waits, for the connection's thread."""
+    def begin(self) -> None:
+        """Begin. Raises `StoreBusy` at once if another program holds the lock for writing."""
 
     def commit(self) -> object:
         """Make the changes visible."""

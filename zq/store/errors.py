@@ -19,7 +19,7 @@ class StoreFull(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Another program held the store for too long."""
+    """Another program holds the store's lock. Nothing was changed, and all data is sound."""
 
 
 class DirectoryInUse(Exception):

@@ -35,7 +35,7 @@ from zq.model.settling import Policy
 from zq.model.topic_commands import Append, LayAside
 from zq.model.trends import AddTrends
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
-from zq.store.errors import StoreFailed, StoreFull
+from zq.store.errors import StoreBusy, StoreFailed, StoreFull
 from zq.tick.audit import record_actions
 from zq.tick.change import AnyChange, apply_changes
 from zq.tick.claim import claim
@@ -148,12 +148,12 @@ class TickRunner:
         If a statement or a decision raises, nothing of the transaction is kept. The commands then
         run again one by one, and only those that raise fail. If the disk is full, only the enqueues
         fail. Any other error of the disk is raised, since the state on the disk is unknown. So is
-        an error without a command, since it would come again.
+        an error without a command, since it would come again, and a lock of another program.
         """
         try:
             return (yield from self._commit(tick, self._apply_together))
         except Exception as error:
-            if not tick.commands or isinstance(error, StoreFailed):
+            if not tick.commands or isinstance(error, StoreFailed | StoreBusy):
                 raise
             # The claims counted on settlements that may fail now. The next tick makes them.
             again = msgspec.structs.replace(tick, claims=())
@@ -161,15 +161,24 @@ class TickRunner:
                 log.warning("the disk is full: new jobs are refused")
                 return (yield from self._commit(again, self._apply_without_enqueues))
             log.error("a tick failed, its commands run again one by one", exc_info=error)
-            return (yield from self._commit(again, self._apply_singly))
+            return (yield from self._commit_singly(again))
+
+    def _commit_singly(self, tick: Tick) -> Sliced[TickResult]:
+        """Commit a tick in which only those commands fail that raise."""
+        try:
+            return (yield from self._commit(tick, self._apply_singly))
+        except Exception as error:
+            if not tick.due or isinstance(error, StoreFailed | StoreBusy):
+                raise
+        # What is due has failed. It is left to ticks without commands, which say so.
+        tick = msgspec.structs.replace(tick, due=frozenset())
+        return (yield from self._commit(tick, self._apply_singly))
 
     def _commit(
         self, tick: Tick, apply: Callable[[UnitOfWork, Sequence[AnyCommand]], Sliced[list[object]]]
     ) -> Sliced[TickResult]:
         tx = self._transactions(tick.now)
-        wait = tx.begin()
-        if wait is not None:
-            yield wait
+        tx.begin()
         try:
             if tx.version() != self._version:
                 self._reread_settings(tx)
@@ -272,7 +281,7 @@ class TickRunner:
             if not work.tx.is_open:
                 raise
             work.drop()
-            if isinstance(error, StoreFailed):
+            if isinstance(error, StoreFailed | StoreBusy):
                 raise
             log.error("a command failed", exc_info=error)
             return Internal()

@@ -10,6 +10,7 @@ from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer, endpoint
 from zq.model.errors import Forbidden
 from zq.model.keys import KeyScope
+from zq.model.storage_errors import DatabaseLocked
 from zq.service import Services
 from zq.wire.codecs import BodyCodec
 
@@ -53,6 +54,12 @@ class ServiceApi:
         if (refusal := health.refusal) is not None:
             # The status is 200: acknowledgements are accepted, and a restart would not help.
             document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
+        if health.locked_since is not None:
+            # A restart would not help here either.
+            document["database_locked"] = {
+                "since": health.locked_since,
+                "error": DatabaseLocked().message,
+            }
         if (set_aside := health.quarantined).rows:
             document["quarantined"] = {
                 "rows": set_aside.rows,

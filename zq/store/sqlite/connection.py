@@ -26,10 +26,10 @@ PROGRESS_STEPS = 10_000
 # (https://www.sqlite.org/rescode.html).
 _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _PROTOCOL, _NOTADB = 8, 10, 11, 13, 14, 15, 26
 _BUSY, _INTERRUPT = 5, 9
-_DISK_FAILURES = frozenset({_READONLY, _IOERR, _CORRUPT, _CANTOPEN, _PROTOCOL, _NOTADB})
+_DISK_FAILURES = frozenset({_READONLY, _IOERR, _CORRUPT, _CANTOPEN, _NOTADB})
 
-PATIENCE_MS = 5_000
-"""How long the writer waits for another program that has locked the database."""
+# SQLite answers PROTOCOL if other connections were quicker again and again for some seconds.
+_OTHERS_LOCKS = frozenset({_BUSY, _PROTOCOL})
 
 WRITER_PRAGMAS = {
     # Readers see the last commit while the writer works.
@@ -120,18 +120,9 @@ class Deadline:
 def wait_for_nobody(connection: sqlite3.Connection) -> None:
     """Let a connection never wait, once it is open, so that the event loop can use it.
 
-    Its transactions wait for other programs in its thread: see `SqliteTransaction.begin`.
+    The engine tries again while another program holds a lock: see `zq.engine.foreign_lock`.
     """
     connection.execute("PRAGMA busy_timeout = 0")
-
-
-def patiently(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
-    """Run a function that waits for other programs' locks, in the connection's thread."""
-    connection.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
-    try:
-        return function()
-    finally:
-        wait_for_nobody(connection)
 
 
 def in_snapshot(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
@@ -167,7 +158,7 @@ def is_full(error: sqlite3.Error) -> bool:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another program has the database locked."""
-    return _primary_code(error) == _BUSY
+    return _primary_code(error) in _OTHERS_LOCKS
 
 
 def is_read_only(error: sqlite3.Error) -> bool:
@@ -197,7 +188,9 @@ def store_error(error: OSError | sqlite3.Error | StoreError) -> StoreError:
         return StoreFailed(str(error))
     if is_full(error):
         return StoreFull(str(error))
-    return StoreBusy(str(error)) if is_busy(error) else StoreError(str(error))
+    if is_busy(error):
+        return StoreBusy("another program holds its lock, such as a sqlite3 shell or a backup tool")
+    return StoreError(str(error))
 
 
 @contextmanager
@@ -205,7 +198,7 @@ def store_errors() -> Iterator[None]:
     """Raise the errors of SQLite and the disk as the store's own within the block."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         raise store_error(error) from error
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from zq.model.errors import ServiceUnavailable
+from zq.model.storage_errors import DiskFailed
 
 log = logging.getLogger(__name__)
 
@@ -141,31 +141,36 @@ class Landing:
     def __init__(self) -> None:
         self._in_doubt = False
         """Whether visible changes may still be lost."""
-        self._landed: asyncio.Future[bool] | None = None
-        """Resolves to whether the changes reached the disk; None if nobody waits."""
+        self._has_failed = False
+        """Whether the disk has failed: the doubt stays for as long as the store is open."""
+        self._decided: asyncio.Future[None] | None = None
+        """Done when the doubt has ended or is to stay; None if nobody waits."""
 
     def hold_back(self) -> None:
         """Make readers wait: changes that are visible, or soon will be, may still be lost."""
         self._in_doubt = True
 
-    def let_go(self, is_safe: bool) -> None:
-        """End the wait: the changes are on the disk, or never will be."""
-        self._in_doubt = False
-        if self._landed is not None:
-            self._landed.set_result(is_safe)
-            self._landed = None
+    def let_go(self) -> None:
+        """End the wait: the changes are on the disk, or were taken back."""
+        self._in_doubt = self._has_failed
+        if self._decided is not None:
+            self._decided.set_result(None)
+            self._decided = None
+
+    def fail(self) -> None:
+        """Let no reader tell anything from now on: nobody knows what is on the disk."""
+        self._has_failed = True
 
     async def wait(self) -> None:
-        """Wait until everything visible is on the disk.
-
-        Raises `ServiceUnavailable` if the disk fails.
-        """
+        """Wait until everything visible is on the disk. Raises `DiskFailed` if the disk fails."""
         if not self._in_doubt:
             return
-        if self._landed is None:
-            self._landed = asyncio.get_running_loop().create_future()
-        if not await asyncio.shield(self._landed):
-            raise ServiceUnavailable("the server is stopping after a failure of its disk")
+        if not self._has_failed:
+            if self._decided is None:
+                self._decided = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._decided)
+        if self._has_failed:
+            raise DiskFailed
 
 
 def _module(name: str) -> ModuleType | None:

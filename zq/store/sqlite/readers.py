@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from zq.model.errors import ReadersBusy, ReadTimeout
-from zq.store.sqlite.connection import Deadline, HopConnection, in_snapshot, is_interrupt
+from zq.model.storage_errors import DatabaseLocked
+from zq.store.sqlite.connection import Deadline, HopConnection, in_snapshot, is_busy, is_interrupt
 from zq.store.sqlite.quarantine import UnreadableRows
 
 P = ParamSpec("P")
@@ -101,6 +102,8 @@ class Lane:
             deadline.expire()
             raise
         except sqlite3.OperationalError as error:
+            if is_busy(error):
+                raise DatabaseLocked from None
             if not is_interrupt(error):
                 raise
             raise ReadTimeout(

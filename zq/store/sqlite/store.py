@@ -15,11 +15,12 @@ from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
 from zq.store.api import LongCommit, MakeTicks, Sliced, Store, Ticks
-from zq.store.errors import FilesMoved, StoreError, StoreFailed
+from zq.store.errors import FilesMoved, StoreBusy, StoreError, StoreFailed
 from zq.store.sqlite import upkeep
 from zq.store.sqlite.backup import Copies
 from zq.store.sqlite.connection import (
     HopConnection,
+    is_busy,
     is_full,
     open_reader,
     open_writer,
@@ -148,12 +149,13 @@ class SqliteStore(Store):
             await self._land(result, durable=result.durable)
         except (OSError, sqlite3.Error, StoreError) as error:
             failure = store_error(error)
-            self._landing.let_go(not isinstance(failure, StoreFailed))
+            if isinstance(failure, StoreFailed):
+                self._landing.fail()
             if failure is error:
                 raise
             raise failure from error
         finally:
-            self._landing.let_go(True)
+            self._landing.let_go()
         if result.misfits:
             self._tell(result.misfits)
         self._rows += result.rows
@@ -212,8 +214,8 @@ class SqliteStore(Store):
     async def checkpoint(self, *, shrink: bool = False) -> None:
         """Copy the WAL into the database, as far as no reader prevents it.
 
-        With `shrink`, its file becomes empty. If the disk is full, the WAL stays as it is: a later
-        checkpoint finds more space.
+        With `shrink`, its file becomes empty. If the disk is full, or another program copies the
+        WAL, it stays as it is: a later checkpoint goes on.
         """
         with store_errors():
             await self._checkpoint(0 if shrink else self._max_wal)
@@ -221,6 +223,8 @@ class SqliteStore(Store):
     async def _checkpoint(self, most_bytes: int) -> None:
         try:
             pages, copied = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
+        except StoreBusy:
+            pages, copied = self.wal_bytes() // PAGE_BYTES, 0
         except sqlite3.OperationalError as error:
             if not is_full(error):
                 raise
@@ -246,7 +250,8 @@ class SqliteStore(Store):
         try:
             await self._writer.hop(upkeep.restart_log, self._writer.raw)
         except sqlite3.OperationalError as error:
-            if not is_full(error):
+            # Then the next tick writes that page.
+            if not (is_full(error) or is_busy(error)):
                 raise
 
     async def tidy(self, *, spare: bool = True) -> bool:

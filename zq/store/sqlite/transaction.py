@@ -1,8 +1,8 @@
 """The tick's transaction on SQLite: it runs the named statements and decodes their answers."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from zq.store.api import (
     Transaction,
     exhaust,
 )
-from zq.store.sqlite.connection import is_busy, patiently, store_error, store_errors
+from zq.store.sqlite.connection import store_error, store_errors
 from zq.store.sqlite.quarantine import is_unreadable, keys_query, set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
@@ -96,17 +96,8 @@ class SqliteTransaction(Transaction):
     def is_open(self) -> bool:
         return self._connection.in_transaction
 
-    def begin(self) -> Callable[[], object] | None:
-        try:
-            self._execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if not is_busy(error):
-                raise store_error(error) from error
-            again = partial(self._execute, "BEGIN IMMEDIATE")
-            return partial(_run_translated, partial(patiently, self._connection, again))
-        except sqlite3.Error as error:
-            raise store_error(error) from error
-        return None
+    def begin(self) -> None:
+        self._do("BEGIN IMMEDIATE")
 
     def commit(self) -> object:
         return self._do("COMMIT")
@@ -334,11 +325,6 @@ def _bound(parameters: Parameters) -> Parameters:
         if type(value) in _AS_JSON:
             parameters[name] = _encode(value).decode()
     return parameters
-
-
-def _run_translated(function: Callable[[], object]) -> object:
-    with store_errors():
-        return function()
 
 
 def _large_size(rows: Sequence[tuple[object, ...]], start: int) -> int:

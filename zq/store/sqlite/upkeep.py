@@ -3,7 +3,6 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -15,7 +14,7 @@ from zq.model.ids import HOLDER_BITS, FormerSuffix
 from zq.model.lifecycle import Status
 from zq.model.log import Bounds
 from zq.store.api import as_json
-from zq.store.sqlite.connection import patiently
+from zq.store.errors import StoreBusy
 from zq.store.sqlite.identity import read_former_suffixes
 from zq.store.sqlite.logs import last_seq, set_bounds
 from zq.store.sqlite.quarantine import read_quarantine
@@ -128,9 +127,12 @@ def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -
 def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:
     """Copy the WAL into the database without waiting for readers.
 
-    Return how many pages the WAL holds, and how many of them are copied.
+    Return how many pages the WAL holds, and how many of them are copied. Raises `StoreBusy` while
+    another program copies it.
     """
-    _busy, pages, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    busy, pages, copied = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    if busy:
+        raise StoreBusy("another program copies its log, such as a sqlite3 shell or a backup tool")
     return pages, copied
 
 
@@ -140,7 +142,7 @@ def restart_log(connection: sqlite3.Connection) -> None:
     SQLite flushes the header of a log that starts over before the rest. This does so in the
     connection's thread; otherwise the next tick would do it in the event loop.
     """
-    patiently(connection, partial(connection.execute, QUERIES["touch"]))
+    connection.execute(QUERIES["touch"])
 
 
 def shrink_wal(connection: sqlite3.Connection) -> None:
@@ -153,10 +155,6 @@ def tidy(connection: sqlite3.Connection, *, spare: bool = True) -> bool:
 
     Without `spare`, shrink it if any of it is free.
     """
-    return patiently(connection, partial(_tidy, connection, spare))
-
-
-def _tidy(connection: sqlite3.Connection, spare: bool) -> bool:
     connection.execute(QUERIES["forget_empty_queues"])
     pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
     free: int = connection.execute("PRAGMA freelist_count").fetchone()[0]

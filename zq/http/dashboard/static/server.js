@@ -98,7 +98,8 @@ export function budgets(main) {
 }
 
 const LIMITS = { storage_full: "the disk is full", wal_full: "the write-ahead log is too large",
-  inbox_full: "too many jobs wait to be stored", server_limit: "too many jobs are in flight" };
+  inbox_full: "too many jobs wait to be stored", server_limit: "too many jobs are in flight",
+  database_locked: "another program holds the database's lock" };
 
 /** @param {Element} main */
 export function health(main) {

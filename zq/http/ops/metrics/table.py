@@ -210,6 +210,12 @@ METRICS = (
         lambda s: _one(s.figures.is_accepting),
     ),
     Metric(
+        "zq_lock_wait_seconds",
+        "gauge",
+        "Time for which another program's lock on the database has been in the way; 0 if none is.",
+        lambda s: _one(s.figures.lock_wait_s),
+    ),
+    Metric(
         "zq_ticks_total",
         "counter",
         "Transactions committed.",

@@ -209,6 +209,13 @@ class Quarantine(msgspec.Struct):
     latest: list[QuarantinedRow]
 
 
+class LockInTheWay(msgspec.Struct):
+    """Another program's lock on the database: since when changes wait for it."""
+
+    since: int
+    error: str
+
+
 class Health(msgspec.Struct):
     """`fsync` or `buffered`: what acknowledgements, and enqueues, wait for.
 
@@ -222,6 +229,7 @@ class Health(msgspec.Struct):
     flushed_by: str
     enqueues_refused: Refusal | UnsetType = UNSET
     quarantined: Quarantine | UnsetType = UNSET
+    database_locked: LockInTheWay | UnsetType = UNSET
 
 
 class Version(msgspec.Struct):
