@@ -1,7 +1,9 @@
 """The options of `format("zq")`, and the secrets that it keeps."""
 
+import json
 import pickle
 import re
+from typing import Any
 
 import pytest
 from documents import ROOT
@@ -11,7 +13,7 @@ from zq.client.history.reader import HistoryReader
 from zq.spark.errors import SourceError
 from zq.spark.source.options import KNOWN, parse
 from zq.spark.source.reading import HistoryRange
-from zq.spark.source.rows import BadRow, check_columns, job_of
+from zq.spark.source.rows import BadRow, RowNames, check_columns, job_of
 from zq.spark.source.streaming import admit
 
 SECRET = "s3cret-of-the-key"
@@ -88,29 +90,44 @@ def test_a_limit_is_shared_evenly(limit: int | None, shares: dict[str, int]) -> 
 PLAIN = parse({})
 
 
+def named(row: dict[str, object]) -> dict[str, Any]:
+    """The first row of a task, as the server gets it."""
+    job: dict[str, Any] = json.loads(RowNames("w,0", 60).named(job_of(row, PLAIN)))
+    return job
+
+
 def test_a_row_becomes_a_job() -> None:
     row = {"queue": "q", "type": "t", "payload": '{"a": [1, 2]}', "priority": 5, "group": None}
-    job = job_of(row, PLAIN, "spark,w,0,7")
-    assert bytes(job.pop("payload")) == b'{"a":[1,2]}'
+    job = named(row)
+    name = job["unique_key"]
+    assert re.fullmatch("spark,w,0,[0-9a-f]{32},0", name)
     assert job == {
         "queue": "q",
         "type": "t",
+        "payload": {"a": [1, 2]},
         "priority": 5,
-        "unique_key": "spark,w,0,7",
+        "unique_key": name,
         "unique_while": "exists",
-        "dedupe": {"id": "spark,w,0,7", "window_ms": 86_400_000},
+        "dedupe": {"id": name, "window_ms": 60_000},
     }
 
 
+def test_maps_have_one_name_in_whatever_order_their_entries_come() -> None:
+    one = named({"queue": "q", "type": "t", "payload": {"a": 1, "b": 2}})
+    other = named({"queue": "q", "type": "t", "payload": {"b": 2, "a": 1}})
+    assert one["unique_key"] == other["unique_key"]
+
+
 def test_a_key_of_the_rows_own_is_kept() -> None:
-    job = job_of({"queue": "q", "type": "t", "unique_key": "mine"}, PLAIN, "id")
-    assert (job["unique_key"], job["dedupe"]["id"]) == ("mine", "id")
+    job = named({"queue": "q", "type": "t", "unique_key": "mine"})
+    assert job["unique_key"] == "mine"
+    assert job["dedupe"]["id"].startswith("spark,w,0,")
     assert "unique_while" not in job
 
 
 def test_options_fill_in_what_rows_do_not_say() -> None:
     options = parse({"queue": "other", "type": "u", "priority": "3"})
-    job = job_of({"queue": "q", "type": None}, options, "id")
+    job = job_of({"queue": "q", "type": None}, options)
     assert (job["queue"], job["type"], job["priority"], job["payload"]) == ("q", "u", 3, None)
 
 
@@ -123,7 +140,7 @@ def test_options_fill_in_what_rows_do_not_say() -> None:
 )
 def test_a_row_that_is_no_job_says_why(row: dict[str, object], complaint: str) -> None:
     with pytest.raises(BadRow, match=complaint):
-        job_of(row, PLAIN, "id")
+        job_of(row, PLAIN)
 
 
 def test_columns_that_are_no_fields_are_refused() -> None:

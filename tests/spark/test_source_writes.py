@@ -13,7 +13,7 @@ from pyspark.sql import Row
 
 from zq.spark.errors import SourceError
 from zq.spark.source.options import parse
-from zq.spark.source.writing import Written, _Task
+from zq.spark.source.writing import WRITES_REPEAT_S, Written, _Task
 
 from .served import Served, served
 
@@ -49,6 +49,43 @@ def test_a_task_that_runs_again_stores_nothing_twice(lab: Served) -> None:
     store(lab.url, rows("again", 15), "w,1", batchSize="10")
     store(lab.url, rows("again", 25), "w,1", batchSize="7")
     assert [job["payload"]["n"] for job in jobs(lab, "again")] == list(range(25))
+
+
+def test_a_task_that_runs_again_with_its_rows_in_another_order_loses_and_doubles_none(
+    lab: Served,
+) -> None:
+    """Spark computes rows again after a lost executor, in whatever order a shuffle brings them."""
+    six = rows("order-again", 6)
+
+    def lost() -> Iterator[Row]:
+        yield from six[:3]
+        raise RuntimeError("executor lost")
+
+    task = {"url": lab.url, "batchSize": "3"}
+    with pytest.raises(RuntimeError):
+        _Task(parse(task), "o,0").store(lost())
+    assert _Task(parse(task), "o,0").store(iter(six[3:] + six[:3])) == Written(6, 0)
+    assert sorted(job["payload"]["n"] for job in jobs(lab, "order-again")) == list(range(6))
+
+
+def test_equal_rows_of_a_task_are_as_many_jobs_in_any_order(lab: Served) -> None:
+    one, other = rows("equal", 2)
+    store(lab.url, [one, one, other], "e,0", batchSize="2")
+    store(lab.url, [other, one, one], "e,0", batchSize="1")
+    assert sorted(job["payload"]["n"] for job in jobs(lab, "equal")) == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "window_s"),
+    [({}, WRITES_REPEAT_S), ({"dedupeFor": "60"}, 60), ({"dedupeFor": "9999999"}, 4_294_967.295)],
+)
+def test_a_row_is_recognised_for_as_long_as_its_write_may_be_repeated(
+    given: dict[str, str], window_s: float
+) -> None:
+    task = _Task(parse({"url": "http://127.0.0.1:1", **given}), "w,0")
+    job = json.loads(task._names.named({"queue": "q", "type": "t", "payload": None}))
+    assert job["dedupe"]["window_ms"] == window_s * 1000
+    assert job["dedupe"]["id"] == job["unique_key"]
 
 
 def test_a_row_that_is_sent_again_is_known_even_when_its_job_is_done_and_gone(lab: Served) -> None:

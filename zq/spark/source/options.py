@@ -59,7 +59,7 @@ class SourceOptions:
     write_id: str | None
     retry_for_s: float
     bad_rows: str | None
-    dedupe_for_s: float
+    dedupe_for_s: int | None
 
     @property
     def url(self) -> str:
@@ -143,7 +143,7 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
         write_id=given.text("writeId"),
         retry_for_s=float(given.number("retryFor") or 600),
         bad_rows=given.text("badRows"),
-        dedupe_for_s=float(given.number("dedupeFor", 1) or 86_400),
+        dedupe_for_s=given.number("dedupeFor", 1),
     )
 
 

@@ -4,7 +4,9 @@ A row that is not a job fails the write, or goes to a separate table (`BadRows`)
 """
 
 import datetime
+import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +21,9 @@ FIELDS = (
     *("queue", "type", "payload", "priority", "ready_at", "retry_limit", "backoff", "retention"),
     *("unique_key", "unique_while", "on_conflict", "group"),
 )
+
+MOST_WINDOW_MS = 2**32 - 1
+"""The longest time for which the server recognises a name: 49 days."""
 
 MOST_NAMED = 5
 """How many bad rows fail a task. The message names each of them."""
@@ -43,12 +48,8 @@ def check_columns(schema: StructType, options: SourceOptions) -> None:
             raise SourceError(f"there is no column {name}: add one, or set the option {name}")
 
 
-def job_of(row: Mapping[str, Any], options: SourceOptions, identity: str) -> dict[str, Any]:
-    """A row in the form that the server accepts. `identity` names the row among all rows ever
-    written.
-
-    Raises `BadRow`.
-    """
+def job_of(row: Mapping[str, Any], options: SourceOptions) -> dict[str, Any]:
+    """A row in the form that the server accepts, without a name. Raises `BadRow`."""
     job: dict[str, Any] = {name: options.filters.get(name) for name in ("queue", "type")}
     job["payload"] = None
     if options.priority is not None:
@@ -60,20 +61,45 @@ def job_of(row: Mapping[str, Any], options: SourceOptions, identity: str) -> dic
     job["payload"] = _payload(row.get("payload"))
     if "ready_at" in job:
         job["ready_at"] = _millis(job["ready_at"])
-    if "unique_key" not in job:
-        job |= {"unique_key": identity, "unique_while": "exists"}
-    # The server recognises a row that is sent twice, even after its job is done and deleted.
-    window = min(int(options.dedupe_for_s * 1000), 2**32 - 1)
-    job["dedupe"] = {"id": identity, "window_ms": window}
     return job
 
 
-def encoded(job: Mapping[str, Any]) -> bytes:
-    """The job as JSON. Raises `BadRow` for values that JSON does not have."""
-    try:
-        return msgspec.json.encode(job)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadRow(str(error)) from None
+class RowNames:
+    """Names the rows of one task by what they hold, and counts among equal ones.
+
+    So a row has the same name whenever its task runs, in whatever order its rows come: after a
+    shuffle Spark may compute them in another one. A task needs about 70 bytes of memory a row.
+    """
+
+    def __init__(self, task: str, window_s: int) -> None:
+        """The server recognises a name for `window_s` seconds."""
+        self._task = task
+        self._window_ms = min(window_s * 1000, MOST_WINDOW_MS)
+        self._seen: set[int] = set()
+        self._repeated: Counter[int] = Counter()
+
+    def named(self, job: Mapping[str, Any]) -> bytes:
+        """The job as JSON, with a name. Raises `BadRow` for values that JSON does not have."""
+        try:
+            content = msgspec.json.encode(job, order="deterministic")
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadRow(str(error)) from None
+        digest = hashlib.blake2b(content, digest_size=16).digest()
+        name = f"spark,{self._task},{digest.hex()},{self._count(digest)}"
+        # The server recognises the name also when the job is done and deleted.
+        fields: dict[str, Any] = {"dedupe": {"id": name, "window_ms": self._window_ms}}
+        if "unique_key" not in job:
+            fields |= {"unique_key": name, "unique_while": "exists"}
+        return content[:-1] + b"," + msgspec.json.encode(fields)[1:]
+
+    def _count(self, digest: bytes) -> int:
+        """How many equal rows came before."""
+        short = int.from_bytes(digest[:8])
+        if short not in self._seen:
+            self._seen.add(short)
+            return 0
+        self._repeated[short] += 1
+        return self._repeated[short]
 
 
 def body_of(jobs: Iterable[bytes]) -> bytes:

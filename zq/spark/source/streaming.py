@@ -180,6 +180,16 @@ else:
             """The end of a batch after `start`."""
             return self.latest(start, getattr(limit, "max_rows", None))
 
+        def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
+            """The ends of the histories now, for the status of the query: what is still to come.
+
+            A server that does not answer is none of this status, which stops no query.
+            """
+            try:
+                return _offset({url: _position(p, p.max_seq) for url, p in self._look().items()})
+            except SourceError:
+                return None
+
     StreamReader = AdmittingStream
 
 

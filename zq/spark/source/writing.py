@@ -1,7 +1,8 @@
 """Writes: rows become jobs, in bulk, and only once even if a task or a batch runs again.
 
-The name of a row is its write (or its streaming query and batch), its partition and its place
-there. If a row is sent again under its name, the server finds the existing job.
+The name of a row is its write (or its streaming query and batch), its partition, what it holds, and
+its number among equal rows there. If a row is sent again under its name, the server finds the
+existing job.
 """
 
 import itertools
@@ -26,9 +27,20 @@ from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Reply, Request, Unreachable, jittered
 from zq.spark.errors import SourceError
 from zq.spark.source.options import SourceOptions
-from zq.spark.source.rows import BadRow, BadRows, body_of, check_columns, encoded, job_of
+from zq.spark.source.rows import BadRow, BadRows, RowNames, body_of, check_columns, job_of
 
 TIMEOUT_S = 60.0
+
+DAY_S = 86_400
+
+TASKS_REPEAT_S = 7 * DAY_S
+"""For so long a row is recognised in a write that nobody can run again: Spark tries its tasks again
+as long as the program runs."""
+
+WRITES_REPEAT_S = 49 * DAY_S
+"""A write with a `writeId` may be run again, and a micro-batch is after any stop of its query: for
+as long as the server can recognise a row."""
+
 WAITS = (408, 429, 500, 502, 503, 504, 507)
 """Statuses after which the same jobs are sent again. Their names make that harmless."""
 
@@ -56,7 +68,10 @@ class JobsWriter(DataSourceWriter):
         """Store the rows of a partition. Raises `SourceError` for bad rows without a table."""
         context = TaskContext.get()
         assert context is not None
-        return _Task(self._options, f"{self._write},{context.partitionId()}").store(iterator)
+        window_s = WRITES_REPEAT_S if self._options.write_id else TASKS_REPEAT_S
+        return _Task(self._options, f"{self._write},{context.partitionId()}", window_s).store(
+            iterator
+        )
 
 
 class JobsStreamWriter(DataSourceStreamWriter):
@@ -81,9 +96,9 @@ class JobsStreamWriter(DataSourceStreamWriter):
 class _Task:
     """One partition, in requests of `batchSize` rows."""
 
-    def __init__(self, options: SourceOptions, name: str) -> None:
+    def __init__(self, options: SourceOptions, name: str, window_s: int = WRITES_REPEAT_S) -> None:
         self._options = options
-        self._name = name
+        self._names = RowNames(name, options.dedupe_for_s or window_s)
         self._transport = BlockingTransport(Address(options.url, options.token))
         self._bad = BadRows(options.bad_rows, name)
 
@@ -104,8 +119,7 @@ class _Task:
         for number, row in chunk:
             fields = row.asDict(recursive=True)
             try:
-                identity = f"spark,{self._name},{number}"
-                jobs[number] = encoded(job_of(fields, self._options, identity))
+                jobs[number] = self._names.named(job_of(fields, self._options))
             except BadRow as error:
                 self._bad.add(number, fields, str(error))
         by_number = dict(chunk)
