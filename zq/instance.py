@@ -172,7 +172,7 @@ class Instance:
             queues,
             Budgets(store, clock, ids, engine.inbox, sweeps),
             Failures(store),
-            History(store, clock, ids, engine.history),
+            History(store, ids, engine.history),
             Audit(store, engine.inbox),
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
             Cleaning(

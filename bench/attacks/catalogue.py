@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.attacks import bodies
+from bench.attacks import bodies, readers
 from bench.attacks.site import Attack
 
 CATALOGUE: Mapping[str, Sequence[Attack]] = {
     "bodies": bodies.ATTACKS,
+    "readers": readers.ATTACKS,
 }
 
 

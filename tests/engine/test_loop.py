@@ -63,7 +63,7 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
         Timetable(clock, store.deadlines, 30),
         Openings(clock),
         Pace(),
-        Upkeep(store, clock, HistoryReaders(0, recording=False), ForeignLock(clock)),
+        Upkeep(store, clock, HistoryReaders(0, clock, recording=False), ForeignLock(clock)),
         ForeignLock(clock),
     )
     streams = Streams(0, 0, inbox.give_back)

@@ -52,9 +52,9 @@ class Engine:
         )
         self.turns = Turns()
         """Where work that takes longer than a slice waits, whichever request it is for."""
-        self.waiters = Waiters()
+        self.waiters = Waiters(clock)
         self.events = EventHub(clock)
-        self.history = HistoryReaders(store.logged, recording=options.recording)
+        self.history = HistoryReaders(store.logged, clock, recording=options.recording)
         self.topics = TopicReaders(clock)
         self.mint = Mint(store.last_key, store.slot)
         """Gives new jobs their keys, whichever door they come through."""

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import msgspec
 
 from zq.engine.news.waiters import HistoryReaders
-from zq.model.clock import Clock
 from zq.model.history import HISTORY_LOG, AttemptOutcome, HistoryRecord, StoredAttempt
 from zq.model.ids import IdCodec, minted_at
 from zq.store.api import Store
@@ -26,10 +25,9 @@ class HistoryRecords(NamedTuple):
 class History:
     """The log of attempts."""
 
-    def __init__(self, store: Store, clock: Clock, ids: IdCodec, readers: HistoryReaders) -> None:
+    def __init__(self, store: Store, ids: IdCodec, readers: HistoryReaders) -> None:
         self._reads = store.reads
         self._epoch = store.epoch
-        self._clock = clock
         self._ids = ids
         self._readers = readers
 
@@ -42,7 +40,7 @@ class History:
         found = await self._read(after, until, seen, limit)
         if found.records or not wait_ms or (after is not None and after >= until):
             return found
-        await self._readers.wait(seen, wait_ms, self._clock)
+        await self._readers.wait(seen, wait_ms)
         return await self._read(after, until, self._readers.readable, limit)
 
     async def _read(

@@ -71,3 +71,4 @@ EVENT_LINES = EventFraming("application/x-ndjson", _json.encode_lines, lambda _:
 EVENT_FRAMES = EventFraming(
     "application/vnd.zizq.msgpack-stream", _length_prefixed, lambda _: bytes(4)
 )
+EVENT_FRAMINGS = (EVENTS, EVENT_LINES, EVENT_FRAMES)

@@ -9,7 +9,8 @@ from msgspec import UNSET
 from zq.client.embedded.deliveries import Do
 from zq.client.errors import Unavailable
 from zq.client.values import EventQuery, JobEvent
-from zq.engine.news.events import Reader, Told, Wanted
+from zq.engine.news.events import Reader
+from zq.engine.news.window import Told, Wanted
 from zq.model.events import EventType
 from zq.service import Services
 
@@ -47,15 +48,11 @@ class Listening:
     async def _next(self, services: Services) -> list[JobEvent]:
         events, reader = self._services.events, self._reader
         while services is self._services and not reader.ended:
-            if events.lost(reader):
-                missed = events.first - reader.position if reader.position else None
-                reader.position = events.first
-                place = events.id(events.first - 1)
+            await reader.wait()
+            if (gap := events.gap(reader)) is not None:
                 now = services.clock.now_ms()
-                return [JobEvent("gap", now, missed=missed, event_id=place)]
-            if reader.idle:
-                await reader.wait()
-            elif told := events.take(reader):
+                return [JobEvent("gap", now, missed=gap.missed, event_id=gap.event_id)]
+            if told := events.take(reader):
                 return [_event(each, services) for each in told]
         raise Unavailable("the embedded queue was closed")
 

@@ -1,72 +1,64 @@
-"""The latest events in memory, and their readers.
+"""The readers of events. Each of them goes through the window of the latest events at its own pace.
 
-Each tick is one entry, in the form in which the tick has reported it. It becomes text only when
-somebody reads it. Events are kept only while somebody listens, and for a while after that.
+Events are kept only while somebody listens, and for a while after that. A tick wakes those readers
+that have seen everything so far and may want its events: in turns, a few at a time. Every part that
+a reader gets is a turn of its own. A reader whose peer does not read is not touched meanwhile. It
+misses what the window no longer has, and is told of that.
 """
 
 import asyncio
-import secrets
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+import itertools
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from zq.engine.after_commit import Committed
+from zq.engine.news.waking import SHARE, WakeLine
+from zq.engine.news.window import PART_BYTES, EventWindow, Told, Wanted
 from zq.model.clock import Clock, Timer
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.events import UNDER_WAY, EventRecord, EventType, Subject
-from zq.model.reach import EVERYWHERE, Reach
-
-MOST_EVENTS = 100_000
-MOST_BYTES = 16 * 1024 * 1024
-EVENT_BYTES = 200
-"""The approximate size of an event in memory besides its texts."""
 
 KEEP_S = 600.0
 """Events are kept for so long, also after the last listener has gone."""
 
-LOOKED_AT = 2_000
-"""A reader looks at so many events in one go, so that other tasks get their turn."""
+SHARED_BYTES = 4 * 1024 * 1024
+"""Texts of so many bytes are kept for other readers who want the same."""
+
+TEXT_BYTES = 200
+"""What a text takes up in memory besides its bytes."""
+
+MOST_NAMED = 16
+"""A reader waits for so many things one by one. One that names more waits for more than that."""
+
+NO_JOB = -1
+"""The key of no job."""
+
+Name = int | tuple[str | None, EventType | None]
+"""What readers wait for: events of a job, by its key, or of a queue and a type. None means any."""
+
+Form = Callable[[Sequence[Told]], bytes]
+"""Makes the text of some events. Readers with equal forms share their texts."""
 
 
-class Wanted(NamedTuple):
-    """A listener's choice of events: different fields AND together, the values of one OR.
+class Gap(NamedTuple):
+    """Events are missing: how many, if that is known, and the id after which the next ones come."""
 
-    No queues, or no types, means all of them. `keys` of None means all jobs.
-    """
-
-    queues: frozenset[str] = frozenset()
-    keys: frozenset[int] | None = None
-    types: frozenset[EventType] = frozenset()
-    reach: Reach = EVERYWHERE
-
-    def includes(self, event: EventRecord) -> bool:
-        """Whether the choice includes an event."""
-        return (
-            (self.keys is None or event.key in self.keys)
-            and (not self.types or event.type in self.types)
-            and (not self.queues or event.queue in self.queues)
-            and (self.reach is EVERYWHERE or self.reach.covers(event.queue))
-        )
-
-
-class Told(NamedTuple):
-    """An event with its number and its time in milliseconds."""
-
-    number: int
-    ts: int
-    event: EventRecord
+    missed: int | None
+    event_id: str
 
 
 class Reader:
-    """One listener. While it is `idle`, no event waits for it."""
+    """One listener. It gets news by turns: call `EventHub.take` or `text` once after each wait."""
 
-    def __init__(self, wanted: Wanted, position: int, idle: bool) -> None:
-        self.wanted = wanted
-        self.position = position
-        """The number of the next event to look at. It has no meaning while idle."""
-        self.idle = idle
+    def __init__(self, feed: "_Feed", position: int) -> None:
         self.ended = False
+        self._feed = feed
+        self._position = position
+        """The number of the next event to look at. Of a reader that rests, its crowds know it."""
+        self._crowds: list[_Crowd] = []
+        """Where it rests, since it has seen everything."""
         self._wake = asyncio.Event()
         self._wake.set()
 
@@ -85,20 +77,40 @@ class Reader:
         self._wake.clear()
 
 
-class _Entry(NamedTuple):
-    first: int
-    ts: int
-    events: Sequence[EventRecord]
-    size: int
+class _Feed:
+    """What readers with the same choice and form share: the texts of parts, by their beginnings."""
+
+    def __init__(self, wanted: Wanted, form: Form | None) -> None:
+        self.wanted = wanted
+        self.names = _names_for(wanted)
+        self.form = form
+        self.readers: set[Reader] = set()
+        self.texts: dict[int, tuple[int, bytes]] = {}
+
+
+class _Crowd:
+    """Readers that rest until there is news of one thing. `first` is the number of that event."""
+
+    def __init__(self, home: "dict[Name, _Crowd]", name: Name) -> None:
+        self.readers: dict[Reader, None] = {}
+        self.first: int | None = None
+        self._home, self._name = home, name
+
+    def leave(self, reader: Reader) -> None:
+        """Let a reader go. Nothing is kept of an empty crowd."""
+        self.readers.pop(reader, None)
+        if not self.readers and self._home.get(self._name) is self:
+            del self._home[self._name]
 
 
 class EventHub:
-    """The window of events, numbered from 1. A number means nothing in another `epoch`."""
+    """The window of events, and all its readers."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ranging: set[Reader] = set()
-        self._by_key: dict[int, set[Reader]] = {}
+        self._line = WakeLine(clock, SHARE)
+        self._feeds: dict[tuple[Wanted, Form | None], _Feed] = {}
+        self._resting: dict[Name, _Crowd] = {}
         self._timer: Timer | None = None
         self._closed = False
         self._begin()
@@ -106,34 +118,38 @@ class EventHub:
     @property
     def next(self) -> int:
         """The number of the next event."""
-        return self._next
+        return self._window.next
 
     @contextmanager
-    def reader(self, wanted: Wanted, last_id: str | None) -> Iterator[Reader]:
+    def reader(
+        self, wanted: Wanted, last_id: str | None, form: Form | None = None
+    ) -> Iterator[Reader]:
         """A reader within the context, from the event after `last_id` on.
 
         Without an id it begins with the next event. With an id that the window does not know, it
-        begins with the oldest event that is kept: see `lost`.
+        begins with the oldest event that is kept, after a gap. `form` is for the use of `text`.
         """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self.listens = True
-        reader = self._new_reader(wanted, last_id)
-        homes = [self._ranging]
-        if wanted.keys is not None:
-            homes = [self._by_key.setdefault(key, set()) for key in wanted.keys]
-        for home in homes:
-            home.add(reader)
+        feed = self._feeds.setdefault((wanted, form), _Feed(wanted, form))
+        window = self._window
+        position = window.next if last_id is None else window.position_after(last_id)
+        reader = Reader(feed, position)
+        feed.readers.add(reader)
+        if position == window.next:
+            self._let_rest(reader)
+        if self._closed:
+            reader.end()
         try:
             yield reader
         finally:
-            for home in homes:
-                home.discard(reader)
-            for key in wanted.keys or ():
-                if not self._by_key.get(key, True):
-                    del self._by_key[key]
-            if not self._ranging and not self._by_key:
+            self._rouse(reader)
+            feed.readers.discard(reader)
+            if not feed.readers:
+                del self._feeds[wanted, form]
+            if not self._feeds:
                 self._timer = self._clock.call_later(KEEP_S, self._begin)
 
     def learn(self, committed: Committed) -> None:
@@ -150,101 +166,141 @@ class EventHub:
         """Add events of one time, if anybody listens or has listened recently."""
         if not events or not self.listens:
             return
-        size = sum(EVENT_BYTES + _length(event) for event in events)
-        entry = _Entry(self._next, now, events, size)
-        self._entries[self._last_entry + 1] = entry
-        self._last_entry += 1
-        self._next += len(events)
-        self._bytes += size
-        while self._next - self.first > MOST_EVENTS or self._bytes > MOST_BYTES:
-            self._bytes -= self._entries.pop(self._first_entry).size
-            self._first_entry += 1
-        for reader in self._ranging:
-            self._alert(reader, entry)
-        if self._by_key:
-            for key in self._by_key.keys() & {event.key for event in events}:
-                for reader in self._by_key[key]:
-                    self._alert(reader, entry)
+        first = self._window.add(now, events)
+        if self._resting:
+            # A crowd with news leaves as a whole, so this costs the same however large it is.
+            for name in self._resting.keys() & _names_of(events):
+                crowd = self._resting.pop(name)
+                crowd.first = first
+                self._line.wake(crowd.readers, Reader.nudge)
 
-    @property
-    def first(self) -> int:
-        """The number of the oldest event that is kept."""
-        oldest = self._entries.get(self._first_entry)
-        return self._next if oldest is None else oldest.first
+    def gap(self, reader: Reader) -> Gap | None:
+        """What a reader misses, if the next events for it are no longer kept. It goes on after it.
 
-    def lost(self, reader: Reader) -> bool:
-        """Whether the next events for a reader are no longer kept."""
-        return not reader.idle and reader.position < self.first
+        Events that are not of its choice count too.
+        """
+        position, first = self._place(reader), self._window.first
+        if position >= first:
+            return None
+        self._rouse(reader)
+        self._go_on(reader, first)
+        return Gap(first - position if position else None, self.id(first - 1))
 
     def take(self, reader: Reader) -> list[Told]:
-        """The next events for a reader, perhaps none. It is idle once it has all."""
-        told: list[Told] = []
-        stop = min(reader.position + LOOKED_AT, self._next)
-        place = self._place(reader.position)
-        while reader.position < stop:
-            entry = self._entries[place]
-            start = reader.position - entry.first
-            some = entry.events[start : start + stop - reader.position]
-            told += [
-                Told(number, entry.ts, event)
-                for number, event in enumerate(some, reader.position)
-                if reader.wanted.includes(event)
-            ]
-            reader.position += len(some)
-            place += 1
-        reader.idle = reader.position == self._next
+        """The next events for a reader, perhaps none. Look for a `gap` before."""
+        position = self._rouse(reader)
+        position, told = self._window.part(position, reader._feed.wanted)
+        self._go_on(reader, position)
         return told
+
+    def text(self, reader: Reader) -> bytes:
+        """The next events for a reader in its form, perhaps none. Look for a `gap` before.
+
+        What has been made for a reader who wants the same is not made again.
+        """
+        position = self._rouse(reader)
+        texts, size = [], 0
+        while size < PART_BYTES and (part := reader._feed.texts.get(position)) is not None:
+            position, text = part
+            texts.append(text)
+            size += len(text)
+        if not texts:
+            position, text = self._made(reader._feed, position)
+            texts.append(text)
+        self._go_on(reader, position)
+        return b"".join(texts)
 
     def last_id(self, reader: Reader) -> str:
         """The id of the last event that a reader has received or passed over."""
-        return self.id(self._next - 1 if reader.idle else reader.position - 1)
+        return self.id(self._place(reader) - 1)
 
     def id(self, number: int) -> str:
         """The id of an event, with which a listener can come back."""
-        return f"{self.epoch}-{number}"
+        return self._window.id(number)
 
     def close(self) -> None:
         """End all readers."""
         self._closed = True
-        for reader in {*self._ranging, *(r for some in self._by_key.values() for r in some)}:
-            reader.end()
+        for feed in self._feeds.values():
+            for reader in feed.readers:
+                reader.end()
 
     def _begin(self) -> None:
         """Forget everything. Older numbers can no longer be asked for."""
-        self.epoch = secrets.token_hex(4)
         self.listens = False
         """Whether events are kept: somebody listens, or has listened recently."""
         self._timer = None
-        self._entries: dict[int, _Entry] = {}
-        self._first_entry, self._last_entry = 1, 0
-        self._next = 1
-        self._bytes = 0
+        self._window = EventWindow()
+        self._shared: deque[tuple[_Feed, int]] = deque()
+        """The texts that are kept, the oldest first."""
+        self._shared_bytes = 0
 
-    def _new_reader(self, wanted: Wanted, last_id: str | None) -> Reader:
-        if last_id is None:
-            reader = Reader(wanted, self._next, True)
+    def _made(self, feed: _Feed, position: int) -> tuple[int, bytes]:
+        """The next part of a feed, which is kept if there are others to read it."""
+        assert feed.form is not None, "only a reader with a form is told texts"
+        stop, told = self._window.part(position, feed.wanted)
+        text = feed.form(told) if told else b""
+        if len(feed.readers) > 1 and stop > position:
+            feed.texts[position] = stop, text
+            self._shared.append((feed, position))
+            self._shared_bytes += len(text) + TEXT_BYTES
+            while self._shared_bytes > SHARED_BYTES:
+                oldest, first = self._shared.popleft()
+                self._shared_bytes -= len(oldest.texts.pop(first)[1]) + TEXT_BYTES
+        return stop, text
+
+    def _place(self, reader: Reader) -> int:
+        """The number of the next event that a reader has to look at."""
+        if not reader._crowds:
+            return reader._position
+        news = [crowd.first for crowd in reader._crowds if crowd.first is not None]
+        return min(news, default=self._window.next)
+
+    def _rouse(self, reader: Reader) -> int:
+        """Take a reader from where it rests. Return the number of the next event for it."""
+        position = self._place(reader)
+        for crowd in reader._crowds:
+            crowd.leave(reader)
+        reader._crowds = []
+        return position
+
+    def _go_on(self, reader: Reader, position: int) -> None:
+        """Let a reader that has come so far stand in line for more, or rest."""
+        reader._position = position
+        if position < self._window.next:
+            self._line.wake({reader: None}, Reader.nudge)
         else:
-            epoch, _, number = last_id.partition("-")
-            known = epoch == self.epoch and number.isascii() and number.isdigit()
-            # An unknown id counts as one before the oldest: the reader has lost events.
-            position = int(number[:18]) + 1 if known else 0
-            position = position if position <= self._next else 0
-            reader = Reader(wanted, position, position == self._next)
-        if self._closed:
-            reader.end()
-        return reader
+            self._let_rest(reader)
 
-    def _alert(self, reader: Reader, entry: _Entry) -> None:
-        if reader.idle:
-            reader.idle = False
-            reader.position = entry.first
-        reader.nudge()
+    def _let_rest(self, reader: Reader) -> None:
+        for name in reader._feed.names:
+            crowd = self._resting.get(name)
+            if crowd is None:
+                crowd = self._resting[name] = _Crowd(self._resting, name)
+            crowd.readers[reader] = None
+            reader._crowds.append(crowd)
 
-    def _place(self, number: int) -> int:
-        """The entry that an event is in."""
-        places = range(self._first_entry, self._last_entry + 1)
-        found = bisect_right(places, number, key=lambda place: self._entries[place].first)
-        return self._first_entry + found - 1
+
+def _names_for(wanted: Wanted) -> list[Name]:
+    """What a reader with this choice waits for."""
+    if wanted.keys is not None and len(wanted.keys) <= MOST_NAMED:
+        return [*(wanted.keys or (NO_JOB,))]
+    queues: Collection[str | None] = wanted.queues or (None,)
+    types: Collection[EventType | None] = wanted.types or (None,)
+    if len(queues) > MOST_NAMED:
+        queues = (None,)
+    if len(queues) * len(types) > MOST_NAMED:
+        types = (None,)
+    return list(itertools.product(queues, types))
+
+
+def _names_of(events: Sequence[EventRecord]) -> set[Name]:
+    """All that somebody may wait for who wants one of these events."""
+    pairs = {(event.queue, event.type) for event in events}
+    names: set[Name] = {(None, None), *pairs, *(event.key for event in events)}
+    names.update((queue, None) for queue, _ in pairs)
+    names.update((None, type) for _, type in pairs)
+    return names
 
 
 def _event(type: EventType, job: Subject) -> EventRecord:
@@ -258,7 +314,3 @@ def _enqueued(command: Enqueue, reply: EnqueueResult) -> Iterator[EventRecord]:
         if index not in joined:
             queue = reply.queues.get(index, job.queue)
             yield EventRecord(EventType.ENQUEUED, key, queue, job.unique_key, 0)
-
-
-def _length(event: EventRecord) -> int:
-    return len(event.queue) + len(event.unique_key or "") + len(event.data or "")

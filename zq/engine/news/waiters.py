@@ -2,7 +2,8 @@
 
 Both are registries in memory. Each tick tells them after its commit, and nothing polls. A waiter is
 registered before its job is stored or read, and stays until its owner removes it. So it misses no
-ending, not even that of a job that is deleted on success.
+ending, not even that of a job that is deleted on success. Each has its news at once, and is woken
+in its turn, since thousands may wait for one job.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from zq.engine.after_commit import Committed
+from zq.engine.news.waking import Crowd, WakeLine
 from zq.model.clock import Clock
 from zq.model.commands import (
     Clear,
@@ -41,11 +43,6 @@ class Waiter:
         """The time is up, or the server stops: answer with the present state."""
         self._news = asyncio.Event()
 
-    def tell(self, outcome: Ending) -> None:
-        """Set the outcome: the job is finished."""
-        self.outcome = outcome
-        self._news.set()
-
     def nudge(self) -> None:
         """Wake the waiter: the job has changed, so read it."""
         self._news.set()
@@ -64,7 +61,8 @@ class Waiter:
 class Waiters:
     """All waiters, by the keys of their jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._line = WakeLine(clock)
         self._by_key: dict[int, set[Waiter]] = {}
         self.listens: Collection[int] = self._by_key
         """The jobs that somebody waits for."""
@@ -149,13 +147,15 @@ class Waiters:
                 waiter.nudge()
 
     def _tell(self, key: int, outcome: Ending) -> None:
-        for waiter in self._by_key.get(key, ()):
-            waiter.tell(outcome)
+        if waiters := self._by_key.get(key):
+            for waiter in waiters:
+                waiter.outcome = outcome
+            self._line.wake(dict.fromkeys(waiters), Waiter.nudge)
 
     def _nudge(self, keys: Iterable[int]) -> None:
         for key in keys:
-            for waiter in self._by_key.get(key, ()):
-                waiter.nudge()
+            if waiters := self._by_key.get(key):
+                self._line.wake(dict.fromkeys(waiters), Waiter.nudge)
 
     def _forget(self, waiter: Waiter) -> None:
         if waiter.key is None:
@@ -174,13 +174,15 @@ class HistoryReaders:
     back and give its number to another one.
     """
 
-    def __init__(self, logged: int, *, recording: bool) -> None:
+    def __init__(self, logged: int, clock: Clock, *, recording: bool) -> None:
         """`logged` is the last record. All records of an earlier start have been synced."""
+        self._clock = clock
+        self._line = WakeLine(clock)
         self.listens = self.recording = recording
         """Whether attempts are recorded."""
         self.readable = logged
         self._logged = logged
-        self.waiting: set[asyncio.Event] = set()
+        self.waiting: Crowd[asyncio.Event] = {}
         self._closed = False
 
     def learn(self, committed: Committed) -> None:
@@ -200,18 +202,18 @@ class HistoryReaders:
         self._closed = True
         self._wake()
 
-    async def wait(self, after: int, wait_ms: int, clock: Clock) -> None:
+    async def wait(self, after: int, wait_ms: int) -> None:
         """Wait until there is a record after `after`, for at most `wait_ms`."""
         event = asyncio.Event()
-        timer = clock.call_later(wait_ms / 1000, event.set)
-        self.waiting.add(event)
+        timer = self._clock.call_later(wait_ms / 1000, event.set)
+        self.waiting[event] = None
         try:
             if self.readable <= after and not self._closed:
                 await event.wait()
         finally:
-            self.waiting.discard(event)
+            self.waiting.pop(event, None)
             timer.cancel()
 
     def _wake(self) -> None:
-        for event in self.waiting:
-            event.set()
+        waiting, self.waiting = self.waiting, {}
+        self._line.wake(waiting, asyncio.Event.set)

@@ -150,7 +150,7 @@ class _Telling:
         await self._show(writer, topic, page)
         if page.next_seq < page.head_seq:
             self._behind.add(topic)
-            self._watcher.nudge(topic)
+            self._watcher.again(topic)
         elif topic in self._behind or page.records or page.loss is not None:
             self._behind.discard(topic)
             document = {"topic": topic, "head_seq": page.head_seq}

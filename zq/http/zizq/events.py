@@ -1,12 +1,13 @@
 """GET /events: the events of jobs, as they happen; and workers' reports of progress."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from aiohttp import web
 
-from zq.engine.news.events import EventHub, Reader, Told, Wanted
+from zq.engine.news.events import EventHub, Reader
+from zq.engine.news.window import Told, Wanted
 from zq.http.door import PATH, Route
 from zq.http.guard import Guard, reach_of
 from zq.http.transport.answer import EXTRA_HEADERS, Answer
@@ -19,13 +20,12 @@ from zq.http.zizq.take import HEADERS, TakeOptions
 from zq.model.clock import Clock
 from zq.model.errors import InvalidRequest, TooManyStreams
 from zq.model.events import EventType
-from zq.model.ids import IdCodec
 from zq.model.keys import KeyScope
 from zq.service import Services
 from zq.wire.bodies import decode_progress
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import event_document
-from zq.wire.events import EventDocument, EventFraming
+from zq.wire.events import EVENT_FRAMINGS, EventDocument, EventFraming
 from zq.wire.ids import held_key
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,7 @@ class EventsApi:
         self._endpoints = endpoints
         self._peers = PeerCounts(options.max_per_peer)
         self._heartbeats = options.heartbeats
+        self._forms = {framing: partial(self._text, framing) for framing in EVENT_FRAMINGS}
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -68,8 +69,8 @@ class EventsApi:
         """Stream the events of jobs from now on, or after `Last-Event-ID`.
 
         The latest events are kept in memory while somebody listens, and for ten minutes after that.
-        If some of the requested events are missing, a `gap` says so. A `gap` is also the last entry
-        for a client that reads too slowly, before its stream ends.
+        If some events are missing, a `gap` says so: they are no longer kept, or the client has read
+        too slowly. After the `gap`, the stream goes on with the oldest event that is kept.
         """
         with self._peers.one_more(peer_of(request.transport), _too_many):
             return await self._stream(request)
@@ -85,18 +86,15 @@ class EventsApi:
             return response
         last_id = request.headers.get("Last-Event-ID")
         # Listening begins before the headers are sent, so no later event is missed.
-        with self._events.reader(wanted, last_id or None) as reader:
+        form = self._forms[framing]
+        with self._events.reader(wanted, last_id or None, form) as reader:
             await response.prepare(request)
             channel = channel_of(request)
             if channel.transport is not None:
                 with watch_for_end(channel), self._guard.while_granted(request, reader.end):
                     heartbeats = self._heartbeats.begin(channel, reader.nudge, {"stream": "events"})
                     await _Telling(
-                        *(self._events, self._clock, self._ids),
-                        reader,
-                        response,
-                        framing,
-                        heartbeats,
+                        *(self._events, self._clock, reader, response, framing, heartbeats)
                     ).run()
         return response
 
@@ -109,6 +107,13 @@ class EventsApi:
             keys = frozenset(key for job in jobs if (key := self._key(job)) is not None)
         types = frozenset(map(_type, names(values.get("types"))))
         return Wanted(frozenset(queues), keys, types, reach)
+
+    def _text(self, framing: EventFraming, told: Sequence[Told]) -> bytes:
+        """The text of events. Readers with the same choice and the same framing share it."""
+        ids, id = self._ids, self._events.id
+        return framing.frames(
+            [event_document(event, ts, id(number), ids) for number, ts, event in told]
+        )
 
     def _key(self, id: str) -> int | None:
         key = self._ids.key(id)
@@ -133,7 +138,6 @@ class _Telling:
         self,
         events: EventHub,
         clock: Clock,
-        ids: IdCodec,
         reader: Reader,
         response: web.StreamResponse,
         framing: EventFraming,
@@ -141,7 +145,6 @@ class _Telling:
     ) -> None:
         self._events = events
         self._clock = clock
-        self._ids = ids
         self._reader = reader
         self._response = response
         self._framing = framing
@@ -150,54 +153,30 @@ class _Telling:
     async def run(self) -> None:
         """Run until the reader must end. Raises if its connection breaks."""
         try:
-            await self._begin()
+            if not await self._tell_gap():
+                await self._write(self._place())
             while not self._reader.ended:
                 await self._reader.wait()
-                if not await self._catch_up():
-                    return
+                if not await self._tell_gap() and (text := self._events.text(self._reader)):
+                    await self._write(text)
                 if self._heartbeats.is_due:
-                    await self._write(self._framing.heartbeat(self._last_id()))
+                    await self._write(self._place())
         finally:
             self._heartbeats.stop()
 
-    async def _begin(self) -> None:
-        """Send the place where the stream begins, and a gap if events before it are missing."""
-        if self._events.lost(self._reader):
-            await self._tell_gap()
-        else:
-            await self._write(self._framing.heartbeat(self._last_id()))
+    def _place(self) -> bytes:
+        """A heartbeat, which says how far the reader has come."""
+        return self._framing.heartbeat(self._events.last_id(self._reader))
 
-    async def _catch_up(self) -> bool:
-        """Write all events so far. Return False if the reader is too slow: it is cut off."""
-        while not self._reader.idle and not self._reader.ended:
-            if self._events.lost(self._reader):
-                log.info("a reader of events is too slow, it is cut off")
-                await self._tell_gap()
-                return False
-            if told := self._events.take(self._reader):
-                await self._write(self._framing.frames(self._documents(told)))
-            else:
-                await asyncio.sleep(0)
+    async def _tell_gap(self) -> bool:
+        """Tell the reader that it misses events, if it does. Return whether that was so."""
+        gap = self._events.gap(self._reader)
+        if gap is None:
+            return False
+        log.info("a reader of events misses some", extra={"fields": {"missed": gap.missed}})
+        missing = EventDocument(GAP, self._clock.now_ms(), missed=gap.missed, event_id=gap.event_id)
+        await self._write(self._framing.frames([missing]))
         return True
-
-    async def _tell_gap(self) -> None:
-        """Send a gap, and continue with the oldest event that is kept."""
-        first, position = self._events.first, self._reader.position
-        self._reader.position = first
-        document = EventDocument(
-            GAP,
-            self._clock.now_ms(),
-            missed=first - position if position else None,
-            event_id=self._events.id(first - 1),
-        )
-        await self._write(self._framing.frames([document]))
-
-    def _documents(self, told: Sequence[Told]) -> list[EventDocument]:
-        ids, id = self._ids, self._events.id
-        return [event_document(event, ts, id(number), ids) for number, ts, event in told]
-
-    def _last_id(self) -> str:
-        return self._events.last_id(self._reader)
 
     async def _write(self, data: bytes) -> None:
         self._heartbeats.written()

@@ -1,0 +1,98 @@
+"""The rules for a client's frames of a WebSocket that aiohttp does not hold it to."""
+
+from typing import Any
+
+from aiohttp import WebSocketError, WSCloseCode
+
+from zq.model.clock import Clock
+
+FRAMES_A_SECOND = 50
+"""A client may send so many frames a second on average: messages, their fragments, and pings."""
+
+MOST_FRAMES = 200
+"""So many frames may come at once."""
+
+MASK = 0x80
+LENGTH = 0x7F
+EXTENDED = {126: 2, 127: 8}
+"""How many bytes of an extended length follow a length of this value (RFC 6455, 5.2)."""
+
+MASKING_KEY = 4
+
+
+class FrameGuard:
+    """Looks at the heads of a client's frames before aiohttp's `parser` gets the bytes.
+
+    A frame that is not masked ends the connection with 1002 (RFC 6455, 5.1), and too many frames
+    end it with 1008. No frame after the first one at fault is looked at.
+    """
+
+    def __init__(self, parser: Any, clock: Clock) -> None:
+        self._parser = parser
+        self._clock = clock
+        self._head = b""
+        """The beginning of a head whose rest has not arrived yet."""
+        self._passing = 0
+        """How many bytes of the present frame are still to come."""
+        self._left: float = MOST_FRAMES
+        self._looked = clock.monotonic()
+        self._is_over = False
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """Pass bytes on. True means that the connection is to be closed."""
+        if self._is_over:
+            return True, b""
+        try:
+            self._look(bytes(data))
+        except WebSocketError as error:
+            self._is_over = True
+            self._parser.queue.set_exception(error)
+            return True, b""
+        passed: tuple[bool, bytes] = self._parser.feed_data(data)
+        return passed
+
+    def feed_eof(self) -> None:
+        """Pass on that nothing more comes."""
+        self._parser.feed_eof()
+
+    def _look(self, data: bytes) -> None:
+        """Pass over the frames in these bytes. Raises `WebSocketError` for one at fault."""
+        now = self._clock.monotonic()
+        self._left = min(self._left + (now - self._looked) * FRAMES_A_SECOND, MOST_FRAMES)
+        self._looked = now
+        data = self._head + data
+        self._head, position = b"", self._passing
+        while position < len(data):
+            head = data[position : position + 10]
+            size = _size_of(head)
+            if size is None:
+                self._head = head
+                return
+            self._count()
+            position += size
+        self._passing = position - len(data)
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise WebSocketError(
+                WSCloseCode.POLICY_VIOLATION, f"more than {FRAMES_A_SECOND} frames a second"
+            )
+
+
+def _size_of(head: bytes) -> int | None:
+    """The size of the frame that begins so; None if more of it must be known.
+
+    Raises `WebSocketError` if it is not masked.
+    """
+    if len(head) < 2:
+        return None
+    if not head[1] & MASK:
+        raise WebSocketError(WSCloseCode.PROTOCOL_ERROR, "a client must mask its frames")
+    length = head[1] & LENGTH
+    begin = 2 + EXTENDED.get(length, 0)
+    if len(head) < begin:
+        return None
+    if begin > 2:
+        length = int.from_bytes(head[2:begin], "big")
+    return begin + MASKING_KEY + length
