@@ -13,6 +13,11 @@ from bench.idle import allow_descriptors
 CHANGES = 2
 """Changes that the attacker makes for each of its listeners."""
 
+HANDSHAKE = (
+    b"GET /events HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+)
+
 JOB = {"queue": "q", "type": "t", "payload": 1}
 
 
@@ -77,6 +82,30 @@ def takes_of_many_sets(site: Site, count: int) -> Outcome:
         return Outcome(f"{begun} began; {enqueued(site, count)}")
 
 
+def pings(site: Site, count: int) -> Outcome:
+    """A viewer sends many pings at once, and reads no answer."""
+    return frames(site, b"\x89\x80\x00\x00\x00\x00" * count)
+
+
+def unmasked(site: Site, count: int) -> Outcome:
+    """A viewer sends messages that are not masked."""
+    return frames(site, b"\x81\x02{}" * count)
+
+
+def frames(site: Site, data: bytes) -> Outcome:
+    """Open a WebSocket and send frames. Return how many bytes were taken."""
+    taken = 0
+    with site.connect(site.admin_port) as viewer:
+        viewer.sendall(HANDSHAKE)
+        viewer.recv(12)
+        try:
+            while taken < len(data):
+                taken += viewer.send(data[taken : taken + 65_536])
+        except OSError as error:
+            return Outcome(f"{taken >> 10} of {len(data) >> 10} KiB, then {type(error).__name__}")
+    return Outcome(f"{taken >> 10} KiB")
+
+
 def enqueued(site: Site, count: int) -> str:
     """Enqueue jobs one after the other. Return how they were answered."""
     return posted(site, "/jobs", json.dumps(JOB).encode(), count)
@@ -106,4 +135,6 @@ ATTACKS = (
     Attack("1000 watch sessions that read nothing", watches_unread, 1000, 5),
     Attack("1500 long polls for one job", polls_answered, 1500, 10),
     Attack("1500 takes of as many sets of queues", takes_of_many_sets, 1500, 10),
+    Attack("1000000 pings of a viewer", pings, 1_000_000, 10_000, parts=("admin",)),
+    Attack("1000000 unmasked frames of a viewer", unmasked, 1_000_000, 10_000, parts=("admin",)),
 )

@@ -21,6 +21,7 @@ from zq.http.transport.answer import SMALL, Answer, Responder, Response, last_wo
 from zq.http.transport.bodies import is_withheld
 from zq.http.transport.channel import Channel, Peer
 from zq.http.transport.gate import Gate
+from zq.http.transport.websocket import guarded
 from zq.model.clock import Clock, Timer
 
 log = logging.getLogger(__name__)
@@ -81,8 +82,7 @@ class Connection(web.RequestHandler):
     def withheld(self) -> int:
         return 0
 
-    def moved(self) -> int:
-        return 0
+    moved = withheld
 
     def cut_off(self, found: Peer) -> None:
         if self.transport is not None:
@@ -132,6 +132,9 @@ class Connection(web.RequestHandler):
                 self._expect_header()
         if self._messages:
             self._serve_next()
+
+    def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
+        super().set_parser(guarded(parser, self.transport, self._clock), data_received_cb)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Resume reading where it was paused.

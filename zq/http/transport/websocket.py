@@ -1,8 +1,10 @@
 """The rules for a client's frames of a WebSocket that aiohttp does not hold it to."""
 
+import asyncio
+import struct
 from typing import Any
 
-from aiohttp import WebSocketError, WSCloseCode
+from aiohttp import WebSocketError, WSCloseCode, WSMsgType
 
 from zq.model.clock import Clock
 
@@ -12,23 +14,32 @@ FRAMES_A_SECOND = 50
 MOST_FRAMES = 200
 """So many frames may come at once."""
 
-MASK = 0x80
+FIN = MASK = 0x80
 LENGTH = 0x7F
 EXTENDED = {126: 2, 127: 8}
 """How many bytes of an extended length follow a length of this value (RFC 6455, 5.2)."""
 
 MASKING_KEY = 4
+LONGEST_HEAD = 10
+"""The bytes of a head before its masking key, in a frame of the longest kind."""
+
+
+def guarded(parser: Any, transport: asyncio.Transport | None, clock: Clock) -> Any:
+    """A parser of frames in the place of aiohttp's, for a client that has to keep the rules."""
+    return parser if transport is None else FrameGuard(parser, transport, clock)
 
 
 class FrameGuard:
     """Looks at the heads of a client's frames before aiohttp's `parser` gets the bytes.
 
     A frame that is not masked ends the connection with 1002 (RFC 6455, 5.1), and too many frames
-    end it with 1008. No frame after the first one at fault is looked at.
+    end it with 1008. Nothing that arrives with or after the frame at fault is passed on.
     """
 
-    def __init__(self, parser: Any, clock: Clock) -> None:
+    def __init__(self, parser: Any, transport: asyncio.Transport, clock: Clock) -> None:
+        """The `transport` gets the last word to a client that is at fault."""
         self._parser = parser
+        self._transport = transport
         self._clock = clock
         self._head = b""
         """The beginning of a head whose rest has not arrived yet."""
@@ -36,17 +47,15 @@ class FrameGuard:
         """How many bytes of the present frame are still to come."""
         self._left: float = MOST_FRAMES
         self._looked = clock.monotonic()
-        self._is_over = False
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Pass bytes on. True means that the connection is to be closed."""
-        if self._is_over:
-            return True, b""
+        """Pass bytes on. True means that the connection takes no more."""
         try:
             self._look(bytes(data))
         except WebSocketError as error:
-            self._is_over = True
-            self._parser.queue.set_exception(error)
+            reason = struct.pack(">H", error.code) + str(error).encode()
+            self._transport.write(bytes([FIN | WSMsgType.CLOSE, len(reason)]) + reason)
+            self._transport.close()
             return True, b""
         passed: tuple[bool, bytes] = self._parser.feed_data(data)
         return passed
@@ -63,13 +72,13 @@ class FrameGuard:
         data = self._head + data
         self._head, position = b"", self._passing
         while position < len(data):
-            head = data[position : position + 10]
+            head = data[position : position + LONGEST_HEAD]
             size = _size_of(head)
             if size is None:
-                self._head = head
-                return
-            self._count()
-            position += size
+                self._head, position = head, len(data)
+            else:
+                self._count()
+                position += size
         self._passing = position - len(data)
 
     def _count(self) -> None:
