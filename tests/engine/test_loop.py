@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 import pytest
 from store.rig import new_job
@@ -161,3 +162,46 @@ async def test_a_store_that_fails_ends_the_loop_and_nobody_waits(
     assert isinstance(await instance.engine.failure, StoreFailed)
     with pytest.raises(DiskFailed):
         await jobs.enqueue([new_job()], EVERYWHERE)
+
+
+async def test_race_a_wait_that_is_over_while_its_tick_is_flushed_ends_with_its_jobs(
+    instance: Instance, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tick has committed the lease: a crash after the answer [] would leave it behind."""
+    work, terms = instance.services.work, Terms(60_000, claimant="c")
+    flush: Any = cast(Any, instance._store)._flush
+    begin, landed = flush.begin, asyncio.get_running_loop().create_future()
+    begun = asyncio.Event()
+
+    def held_up() -> Any:
+        if begun.is_set():
+            return begin()
+        begun.set()
+        return landed
+
+    with (
+        work.claimer("q", EVERYWHERE, 1, terms, wait_ms=1000) as claimer,
+        work.claimer("other", EVERYWHERE, 1, terms, wait_ms=1000) as other,
+    ):
+        await instance.services.jobs.enqueue([new_job(queue="third")], EVERYWHERE)
+        monkeypatch.setattr(flush, "begin", held_up)
+        enqueue = asyncio.create_task(instance.services.jobs.enqueue([new_job()], EVERYWHERE))
+        await begun.wait()
+        clock.advance(1000)
+        assert not claimer.is_done
+        landed.set_result(None)
+        (job,) = await claimer.take()
+        assert job.key == (await enqueue).keys[0]
+        assert await other.take() == []
+
+
+async def test_race_a_wait_that_is_over_while_its_tick_fails_ends_with_nothing(
+    instance: Instance, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = failing(monkeypatch, instance, *[StoreFull("no space")] * 3)
+    terms = Terms(60_000, claimant="c")
+    with instance.services.work.claimer("q", EVERYWHERE, 1, terms, wait_ms=1000) as claimer:
+        while not failed:  # noqa: ASYNC110 - no event tells of it
+            await asyncio.sleep(0)
+        clock.advance(1000)
+        assert await claimer.take() == []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from zq.engine.after_commit import Committed
 from zq.engine.delivery.takers import (
     NO_PLAN,
+    NOBODY,
     Claimer,
     ClaimGroup,
     GroupedQueues,
@@ -212,7 +213,7 @@ class Streams:
         """
         if self.stopped or not (self._groups or self._hasty):
             return NO_PLAN
-        freed = self._freed(commands) if self._holders else _NOTHING_FREED
+        freed = self._freed(commands) if self._holders else Counter[Taker]()
         for stream in freed:
             self.credit_changed(stream)
         brought: list[Enqueue] = [c for c in commands if type(c) is Enqueue]
@@ -235,6 +236,7 @@ class Streams:
             claim = Claim(group.queues, credits, group.reach, terms or None)
             plan.claims.append(claim)
             budget -= claim.limit
+            plan.admit([self._claimers[n] for n in terms if n in self._claimers])
         if self._hasty:
             self._settle_hasty(plan, budget)
         return plan
@@ -254,6 +256,7 @@ class Streams:
     def postpone(self, plan: Plan) -> None:
         """A planned tick has failed: its hasty claimers wait for the next tick."""
         self._hasty += plan.hasty
+        plan.end()
 
     def learn(self, committed: Committed) -> None:
         """Hand out the jobs that a tick has claimed. Return those whose taker is gone."""
@@ -281,6 +284,7 @@ class Streams:
         if len(result.claimed) < len(plan.claims):
             self.postpone(plan)
         else:
+            plan.end()
             for claimer in plan.hasty:
                 claimer.give_up()
         if not self._holders and self._when_empty is not None:
@@ -294,16 +298,16 @@ class Streams:
             self.credit_changed(self._streams[holder])
         self._claimed -= self._windows.leave(ended) if 0 in holders else 0
         for _, key in ended:
-            self._holders.pop(key, _NOBODY).held.pop(key, None)
+            self._holders.pop(key, NOBODY).held.pop(key, None)
 
     def _notify(self, result: TickResult) -> list[Stream]:
         """Tell streams which jobs they have lost. Return the streams whose lease has lapsed."""
         for key in result.revoked:
-            self._holders.get(key, _NOBODY).tell("cancel", key)
+            self._holders.get(key, NOBODY).tell("cancel", key)
         lapsed: dict[Stream, None] = {}
         for key in result.lapsed:
-            stream = self._holders.get(key, _NOBODY)
-            if stream is not _NOBODY:
+            stream = self._holders.get(key, NOBODY)
+            if stream is not NOBODY:
                 stream.lapse(key)
                 lapsed[stream] = None
         return list(lapsed)
@@ -322,7 +326,7 @@ class Streams:
                 taker = None
             is_streams = given[0].claimant is None
             if is_streams:
-                stream = taker if isinstance(taker, Stream) else _NOBODY
+                stream = taker if isinstance(taker, Stream) else NOBODY
                 self._holders.update([(job.key, stream) for job in given])
             else:
                 self._claimed += self._windows.hold(taker.counts_in if taker else None, given)
@@ -392,9 +396,3 @@ class Streams:
         for taker in without:
             del group.waiting[taker]
         return credits, terms
-
-
-_NOTHING_FREED: Counter[Taker] = Counter()
-
-_NOBODY = Stream(0, ClaimGroup(()), Subscription(), 0, lambda: 0)
-"""Stands for a stream that closed while a tick claimed for it, until its jobs are returned."""

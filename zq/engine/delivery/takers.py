@@ -241,8 +241,16 @@ class Stream:
         return jobs
 
 
+NOBODY = Stream(0, ClaimGroup(()), Subscription(), 0, lambda: 0)
+"""Stands for a stream that closed while a tick claimed for it, until its jobs are returned."""
+
+
 class Claimer:
-    """A claim of up to `most` jobs, which is answered once. They count in its window, if any."""
+    """A claim of up to `most` jobs, which is answered once. They count in its window, if any.
+
+    While a tick claims for it, only that tick can answer it: otherwise jobs that the tick commits
+    would belong to a claimant who was told that there are none.
+    """
 
     def __init__(self, number: int, group: ClaimGroup, most: int, terms: Terms) -> None:
         self.counts_in: ClaimWindow | None = None
@@ -254,13 +262,25 @@ class Claimer:
         self._jobs: list[JobRecord] = []
         self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._most = most
+        self._in_tick = False
+        self._is_over = False
 
     @property
     def is_done(self) -> bool:
         return self._decided.done()
 
     def credit(self, freed: int) -> int:
-        return 0 if self.is_done else self._most
+        return 0 if self._is_over or self.is_done else self._most
+
+    def enter_tick(self) -> None:
+        """Note that a tick begins to claim for it."""
+        self._in_tick = True
+
+    def leave_tick(self) -> None:
+        """Note that this tick has ended, and with it the wait if that was over meanwhile."""
+        self._in_tick = False
+        if self._is_over:
+            self.give_up()
 
     def deliver(self, jobs: Sequence[JobRecord]) -> bool:
         if self.is_done:
@@ -277,8 +297,9 @@ class Claimer:
         return jobs
 
     def give_up(self) -> None:
-        """Answer with no jobs, unless it has been answered."""
-        if not self._decided.done():
+        """Answer with no jobs, unless it has been answered, or a tick claims for it just now."""
+        self._is_over = True
+        if not (self._in_tick or self._decided.done()):
             self._decided.set_result(None)
 
 
@@ -289,6 +310,19 @@ class Plan(msgspec.Struct):
     groups: list[ClaimGroup] = []
     hasty: list[Claimer] = []
     """Claimers that take part and do not wait."""
+    claimers: list[Claimer] = []
+    """All claimers that take part."""
+
+    def admit(self, claimers: Sequence[Claimer]) -> None:
+        """Let claimers take part."""
+        self.claimers += claimers
+        for claimer in claimers:
+            claimer.enter_tick()
+
+    def end(self) -> None:
+        """Note that the tick has ended, whatever it has claimed."""
+        for claimer in self.claimers:
+            claimer.leave_tick()
 
 
 NO_PLAN = Plan()
