@@ -84,8 +84,12 @@ def message(job: JobRecord, ids: Ids, limit: int, last_error: str, topic: str) -
 
 
 def payload_of(job: JobRecord) -> str:
-    """The payload of a message: a text as it is, what natively is something else as JSON."""
-    return as_text(msgspec.json.decode(job.payload or "null"))
+    """The payload of a message: a text as it is, and what natively is something else as its JSON.
+
+    No values are made of that JSON, however many it has.
+    """
+    stored = job.payload or "null"
+    return msgspec.json.decode(stored, type=str) if stored.startswith('"') else stored
 
 
 def metadata_of(job: JobRecord) -> dict[str, str] | None:

@@ -11,8 +11,13 @@ from zq.http.queue_ti.rpc.queue_pb2 import DequeueResponse, SubscribeResponse
 from zq.model.ids import minted_at
 from zq.model.job import JobRecord
 
-BASE64 = "base64"
-"""The one field of a payload that stands for bytes which are no text."""
+class _Bytes(msgspec.Struct, forbid_unknown_fields=True):
+    """A payload that stands for bytes which are no text. Any other is refused at its first field."""
+
+    base64: str
+
+
+_bytes = msgspec.json.Decoder(_Bytes)
 
 
 def stored_payload(sent: bytes) -> bytes:
@@ -20,20 +25,17 @@ def stored_payload(sent: bytes) -> bytes:
     try:
         return msgspec.json.encode(sent.decode())
     except UnicodeDecodeError:
-        return msgspec.json.encode({BASE64: base64.b64encode(sent).decode()})
+        return msgspec.json.encode(_Bytes(base64.b64encode(sent).decode()))
 
 
 def sent_payload(stored: str) -> bytes:
     """The bytes of a payload. JSON that is no text, of a native job, is sent as it is."""
-    value = msgspec.json.decode(stored)
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, dict) and value.keys() == {BASE64} and isinstance(value[BASE64], str):
-        try:
-            return base64.b64decode(value[BASE64], validate=True)
-        except binascii.Error:
-            pass
-    return stored.encode()
+    if stored.startswith('"'):
+        return msgspec.json.decode(stored, type=str).encode()
+    try:
+        return base64.b64decode(_bytes.decode(stored).base64, validate=True)
+    except (msgspec.ValidationError, binascii.Error):
+        return stored.encode()
 
 
 def dequeued(job: JobRecord, document: MessageDocument) -> DequeueResponse:
