@@ -194,6 +194,7 @@ class Instance:
             stuck,
             Lookout(clock, queues, admin, status, trends, engine.changes, stuck),
             Maintenance(store, engine, settings.disk_reserve),
+            engine.turns,
             clock,
             ids,
         )

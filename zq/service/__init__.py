@@ -40,6 +40,7 @@ from typing import NamedTuple
 from zq.engine.news.events import EventHub
 from zq.engine.news.tallies import QueueTallies
 from zq.engine.news.viewers import Viewers
+from zq.engine.turns import Turns
 from zq.model.clock import Clock
 from zq.model.ids import IdCodec
 from zq.service.admin import Admin
@@ -104,6 +105,8 @@ class Services(NamedTuple):
     stuck: StuckWork
     lookout: Lookout
     maintenance: Maintenance
+    turns: Turns
+    """Where slices of long work wait."""
     clock: Clock
     """The clock of the whole server."""
     ids: IdCodec

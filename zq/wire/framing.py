@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Raw
 
 from zq.wire.documents import JobDocument, NoticeDocument
+from zq.wire.packing import pack, repacked
 
 
 class Framing(NamedTuple):
@@ -19,7 +21,6 @@ class Framing(NamedTuple):
 
 
 _json = msgspec.json.Encoder()
-_msgpack = msgspec.msgpack.Encoder()
 _LENGTH = struct.Struct(">I")
 
 
@@ -29,25 +30,24 @@ def _event_stream(documents: Sequence[JobDocument | NoticeDocument]) -> bytes:
 
 def _length_prefixed(documents: Sequence[JobDocument]) -> bytes:
     for document in documents:
-        assert isinstance(document.payload, msgspec.Raw)
-        document.payload = _repacked(document.payload)
-        if isinstance(document.meta, msgspec.Raw):
-            document.meta = _repacked(document.meta)
-    return _packed(documents)
+        assert isinstance(document.payload, Raw)
+        document.payload = Raw(repacked(document.payload))
+        if isinstance(document.meta, Raw):
+            document.meta = Raw(repacked(document.meta))
+    return packed_frames(documents)
 
 
-def _repacked(text: msgspec.Raw) -> msgspec.Raw:
-    return msgspec.Raw(_msgpack.encode(msgspec.json.decode(text)))
-
-
-def _packed(documents: Sequence[JobDocument | NoticeDocument]) -> bytes:
+def packed_frames(documents: Sequence[JobDocument | NoticeDocument]) -> bytes:
+    """The frames of documents in which MessagePack has taken the place of JSON."""
     frames: list[bytes] = []
     for document in documents:
-        frame = _msgpack.encode(document)
+        frame = pack(document)
         frames += (_LENGTH.pack(len(frame)), frame)
     return b"".join(frames)
 
 
 NDJSON = Framing("application/x-ndjson", _json.encode_lines, _json.encode_lines, b"\n")
-MSGPACK_STREAM = Framing("application/vnd.zizq.msgpack-stream", _length_prefixed, _packed, bytes(4))
+MSGPACK_STREAM = Framing(
+    "application/vnd.zizq.msgpack-stream", _length_prefixed, packed_frames, bytes(4)
+)
 EVENT_STREAM = Framing("text/event-stream", _event_stream, _event_stream, b": heartbeat\n\n")

@@ -6,6 +6,7 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.zizq.packing import Packer
 from zq.http.zizq.query import parameters
 from zq.model.keys import KeyScope
 from zq.service import Services
@@ -31,9 +32,12 @@ ENTRY = f"{ENTRIES}/{{entry}}"
 class CronsApi:
     """`/crons`. A slash in a name is written `%2F` in the path."""
 
-    def __init__(self, services: Services, endpoints: BodyEndpoints, limits: Limits) -> None:
+    def __init__(
+        self, services: Services, endpoints: BodyEndpoints, packer: Packer, limits: Limits
+    ) -> None:
         self._crons = services.crons
         self._endpoints = endpoints
+        self._packer = packer
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -66,7 +70,7 @@ class CronsApi:
     async def get_group(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """A group with its entries, sorted by name."""
         found = await self._crons.group(_group(request), reach_of(request))
-        return answer(group_document(*found), accepted)
+        return await self._packer.answer(group_document(*found), accepted)
 
     async def put_group(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
@@ -78,7 +82,7 @@ class CronsApi:
         """
         name, draft = _group(request), decode_group(body, sent, self._limits)
         group = await self._crons.replace_group(name, draft, reach_of(request))
-        return answer(group_document(*group), accepted)
+        return await self._packer.answer(group_document(*group), accepted)
 
     async def patch_group(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
@@ -86,7 +90,7 @@ class CronsApi:
         """Pause or resume a group, or change the zone for its entries without one."""
         name, patch = _group(request), decode_group_patch(body, sent)
         group = await self._crons.change_group(name, patch, reach_of(request))
-        return answer(group_document(*group), accepted)
+        return await self._packer.answer(group_document(*group), accepted)
 
     async def delete_group(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
         """Delete a group with its entries. The jobs that they have enqueued stay."""
@@ -99,12 +103,12 @@ class CronsApi:
         """Add an entry, and its group if that does not exist."""
         group, draft = _group(request), decode_entry(body, sent, self._limits, None)
         entry = await self._crons.add_entry(group, draft, reach_of(request))
-        return answer(entry_document(entry), accepted, 201)
+        return await self._packer.answer(entry_document(entry), accepted, 201)
 
     async def get_entry(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """One entry."""
         entry = await self._crons.entry(*_place(request), reach_of(request))
-        return answer(entry_document(entry), accepted)
+        return await self._packer.answer(entry_document(entry), accepted)
 
     async def put_entry(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
@@ -113,7 +117,7 @@ class CronsApi:
         group, name = _place(request)
         draft = decode_entry(body, sent, self._limits, name)
         entry = await self._crons.put_entry(group, draft, reach_of(request))
-        return answer(entry_document(entry), accepted)
+        return await self._packer.answer(entry_document(entry), accepted)
 
     async def patch_entry(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
@@ -121,7 +125,7 @@ class CronsApi:
         """Pause or resume an entry. Times that pass during a pause are not made up for."""
         (group, name), paused = _place(request), decode_paused(body, sent)
         entry = await self._crons.pause_entry(group, name, paused, reach_of(request))
-        return answer(entry_document(entry), accepted)
+        return await self._packer.answer(entry_document(entry), accepted)
 
     async def delete_entry(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
         """Delete an entry. Its group stays, even when it is empty."""

@@ -26,6 +26,7 @@ from zq.http.zizq.jobs import JobsApi
 from zq.http.zizq.keys import KeysApi
 from zq.http.zizq.leases import LeasesApi
 from zq.http.zizq.outcomes import OutcomesApi
+from zq.http.zizq.packing import Packer
 from zq.http.zizq.problems import error_codec, problem
 from zq.http.zizq.push import PushApi
 from zq.http.zizq.schemas import QueueSchemasApi
@@ -70,14 +71,15 @@ def zizq_routes(
 ) -> Sequence[Route]:
     """Every route of the door, and the one that describes them."""
     endpoints = BodyEndpoints(bodies, line)
+    packer = Packer(services.turns)
     apis = (
-        JobsApi(services, endpoints, answers, limits),
+        JobsApi(services, endpoints, answers, packer, limits),
         SettlementsApi(services, endpoints, limits),
-        OutcomesApi(services, endpoints),
+        OutcomesApi(services, endpoints, packer),
         PushApi(services, bodies, line, limits),
-        LeasesApi(services, guard, endpoints, answers, limits),
+        LeasesApi(services, guard, endpoints, answers, packer, limits),
         WaitsApi(services),
-        TakeApi(services, guard, take),
+        TakeApi(services, guard, take, packer),
         FailuresApi(services),
         HistoryApi(services),
         AuditApi(services),
@@ -90,7 +92,7 @@ def zizq_routes(
         SweepsApi(services, endpoints),
         BudgetsApi(services, endpoints),
         EventsApi(services, guard, endpoints, take),
-        CronsApi(services, endpoints, limits),
+        CronsApi(services, endpoints, packer, limits),
         StatsApi(services),
         TrendsApi(services, endpoints),
         ServiceApi(services),

@@ -12,6 +12,7 @@ from zq.http.transport.answers import Answers
 from zq.http.zizq.author import choice
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.outcomes import outcome_answer, wait_time
+from zq.http.zizq.packing import Packer
 from zq.http.zizq.query import (
     FILTERS,
     PAGING,
@@ -41,12 +42,18 @@ class JobsApi:
     """`/jobs` and `/queues`, without streams and settlements."""
 
     def __init__(
-        self, services: Services, endpoints: BodyEndpoints, answers: Answers, limits: Limits
+        self,
+        services: Services,
+        endpoints: BodyEndpoints,
+        answers: Answers,
+        packer: Packer,
+        limits: Limits,
     ) -> None:
         self._jobs, self._listing, self._sweeps = services.jobs, services.listing, services.sweeps
         self._queues, self._ids = services.queues, services.ids
         self._endpoints = endpoints
         self._answers = answers
+        self._packer = packer
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -86,7 +93,7 @@ class JobsApi:
             return answer(document, accepted, 200 if known else 201)
         stored, outcome = await self._jobs.enqueue_and_wait(job, reach_of(request), wait_ms)
         (document,) = self._enqueued([job], stored)
-        return outcome_answer(outcome, accepted, document)
+        return await outcome_answer(outcome, accepted, self._packer, document)
 
     async def enqueue_bulk(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
@@ -103,7 +110,8 @@ class JobsApi:
         self._answers.admit(len(body))
         stored = await self._jobs.enqueue(jobs, reach_of(request))
         status = 200 if stored.joined == len(jobs) else 201
-        return answer({"jobs": self._enqueued(jobs, stored)}, accepted, status)
+        document = {"jobs": self._enqueued(jobs, stored)}
+        return await self._packer.answer(document, accepted, status)
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """A page of jobs.
@@ -128,7 +136,7 @@ class JobsApi:
         if page.reached is not None:
             found["searched_to"] = last = self._ids.text(page.reached)
         found["pages"] = links("/jobs", query, wanted, PageShown(first, last, page.more))
-        return answer(found, accepted)
+        return await self._packer.answer(found, accepted)
 
     async def count(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """How many jobs match."""
@@ -143,7 +151,8 @@ class JobsApi:
     async def get(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """One job with its payload."""
         job = await self._jobs.get(key_of(request[PATH]["id"], self._ids), reach_of(request))
-        return answer(job_document(job, self._ids, with_payload=True), accepted)
+        document = job_document(job, self._ids, with_payload=True)
+        return await self._packer.answer(document, accepted)
 
     async def patch(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec

@@ -9,6 +9,7 @@ from zq.http.guard import Guard, reach_of
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.zizq.endpoints import BodyEndpoints, answer
+from zq.http.zizq.packing import Packer
 from zq.model.job import JobRecord
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
@@ -37,12 +38,14 @@ class LeasesApi:
         guard: Guard,
         endpoints: BodyEndpoints,
         answers: Answers,
+        packer: Packer,
         limits: Limits,
     ) -> None:
         self._work, self._ids = services.work, services.ids
         self._guard = guard
         self._endpoints = endpoints
         self._answers = answers
+        self._packer = packer
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -87,7 +90,7 @@ class LeasesApi:
 
     async def _render(self, claimed: Sequence[JobRecord], accepted: BodyCodec) -> Answer:
         jobs = await self._work.large_payloads(claimed)
-        return answer({"jobs": taken_documents(jobs, self._ids)}, accepted)
+        return await self._packer.answer({"jobs": taken_documents(jobs, self._ids)}, accepted)
 
     async def extend(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec

@@ -9,6 +9,7 @@ from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.author import choice
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.zizq.packing import Packer
 from zq.http.zizq.problems import CODE_HEADER, STATUSES
 from zq.http.zizq.query import job_filter, parameters, whole_number
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
@@ -29,9 +30,10 @@ _GONE = {Status.CANCELLED: JobCancelled, Status.EXPIRED: JobExpired}
 class OutcomesApi:
     """The endpoints about the ends of jobs, except success and failure."""
 
-    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
+    def __init__(self, services: Services, endpoints: BodyEndpoints, packer: Packer) -> None:
         self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
         self._endpoints = endpoints
+        self._packer = packer
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -50,12 +52,13 @@ class OutcomesApi:
         """The outcome of a job, now or within `wait_ms`."""
         wait_ms, key = wait_time(request) or 0, key_of(request[PATH]["id"], self._ids)
         outcome = await self._jobs.ending(key, reach_of(request), wait_ms)
-        return outcome_answer(outcome, accepted)
+        return await outcome_answer(outcome, accepted, self._packer)
 
     async def by_key(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The job that owns a unique key."""
         job = await self._jobs.owner(*_unique_key(request), reach_of(request))
-        return answer(job_document(job, self._ids, with_payload=True), accepted)
+        document = job_document(job, self._ids, with_payload=True)
+        return await self._packer.answer(document, accepted)
 
     async def cancel(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
@@ -98,8 +101,8 @@ def wait_time(request: web.BaseRequest) -> int | None:
     return None if text is None else whole_number("wait_ms", text, MOST_WAIT_MS)
 
 
-def outcome_answer(
-    outcome: Ending, accepted: BodyCodec, job: EnqueuedDocument | None = None
+async def outcome_answer(
+    outcome: Ending, accepted: BodyCodec, packer: Packer, job: EnqueuedDocument | None = None
 ) -> Answer:
     """200 for a job that was completed, 202 for an unfinished one, else 410.
 
@@ -109,8 +112,9 @@ def outcome_answer(
     if outcome.status in _GONE:
         gone = _GONE[outcome.status]()
         document.error = gone.message
-        return answer(document, accepted, status_in(STATUSES, gone), {CODE_HEADER: gone.code})
-    return answer(document, accepted, 200 if outcome.is_final else 202)
+        status, headers = status_in(STATUSES, gone), {CODE_HEADER: gone.code}
+        return await packer.answer(document, accepted, status, headers)
+    return await packer.answer(document, accepted, 200 if outcome.is_final else 202)
 
 
 def _unique_key(request: web.BaseRequest) -> tuple[str, str | None]:

@@ -16,6 +16,7 @@ from zq.http.transport.channel import Channel, channel_of, watch_for_end
 from zq.http.transport.gate import PeerCounts, peer_of
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.http.zizq.endpoints import PlainRefusal, stream_framing
+from zq.http.zizq.packing import SMALL, Packer
 from zq.http.zizq.query import QUERY, names, parameters, whole_number
 from zq.model.errors import InvalidRequest, TooManyStreams
 from zq.model.ids import IdCodec
@@ -25,7 +26,7 @@ from zq.model.reach import EVERYWHERE
 from zq.service import Services
 from zq.service.work import Work
 from zq.wire.documents import NoticeDocument, taken_documents
-from zq.wire.framing import Framing
+from zq.wire.framing import MSGPACK_STREAM, Framing, packed_frames
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +55,12 @@ class TakeOptions(NamedTuple):
 class TakeApi:
     """The stream endpoint."""
 
-    def __init__(self, services: Services, guard: Guard, options: TakeOptions) -> None:
+    def __init__(
+        self, services: Services, guard: Guard, options: TakeOptions, packer: Packer
+    ) -> None:
         self._work, self._ids = services.work, services.ids
         self._guard = guard
+        self._packer = packer
         self._peers = PeerCounts(options.max_per_peer)
         self._heartbeats = options.heartbeats
         # One stream renders at a time. Between two renderings the event loop reads its sockets, so
@@ -103,7 +107,7 @@ class TakeApi:
         log.debug("stream opened", extra={"fields": fields})
         try:
             with watch_for_end(channel), self._guard.while_granted(request, stream.end):
-                outlet = _Outlet(response, channel, framing)
+                outlet = _Outlet(response, channel, framing, self._packer)
                 heartbeats = self._heartbeats.begin(
                     channel, stream.nudge, {"stream": stream.number}
                 )
@@ -149,6 +153,7 @@ class _Outlet(NamedTuple):
     response: web.StreamResponse
     channel: Channel
     framing: Framing
+    packer: Packer
 
 
 class _Pump:
@@ -166,7 +171,7 @@ class _Pump:
         self._work = work
         self._ids = ids
         self._stream = stream
-        self._response, self._channel, self._framing = outlet
+        self._response, self._channel, self._framing, self._packer = outlet
         self._heartbeats = heartbeats
         self._turn = turn
 
@@ -198,14 +203,21 @@ class _Pump:
 
     async def _frames(self, jobs: Sequence[JobRecord]) -> bytes:
         try:
-            async with self._turn:
-                return self._render(jobs)
+            return await self._render(jobs)
         except msgspec.DecodeError:  # the payload is no JSON any more
             jobs = await self._work.readable(jobs, self._stream)
-            return self._render(jobs)
+            return await self._render(jobs)
 
-    def _render(self, jobs: Sequence[JobRecord]) -> bytes:
-        return self._framing.frames(taken_documents(jobs, self._ids))
+    async def _render(self, jobs: Sequence[JobRecord]) -> bytes:
+        async with self._turn:
+            documents = taken_documents(jobs, self._ids)
+            if (
+                self._framing is not MSGPACK_STREAM
+                or sum([job.payload_size for job in jobs]) < SMALL
+            ):
+                return self._framing.frames(documents)
+        await self._packer.fill(documents)
+        return packed_frames(documents)
 
     async def _notify(self) -> None:
         """Write the stream's notices, none of them before the job that it concerns."""

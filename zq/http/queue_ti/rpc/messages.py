@@ -11,8 +11,9 @@ from zq.http.queue_ti.rpc.queue_pb2 import DequeueResponse, SubscribeResponse
 from zq.model.ids import minted_at
 from zq.model.job import JobRecord
 
+
 class _Bytes(msgspec.Struct, forbid_unknown_fields=True):
-    """A payload that stands for bytes which are no text. Any other is refused at its first field."""
+    """A payload that stands for bytes which are no text."""
 
     base64: str
 
@@ -33,6 +34,7 @@ def sent_payload(stored: str) -> bytes:
     if stored.startswith('"'):
         return msgspec.json.decode(stored, type=str).encode()
     try:
+        # An object of another kind is refused at its first field, before values are made of it.
         return base64.b64decode(_bytes.decode(stored).base64, validate=True)
     except (msgspec.ValidationError, binascii.Error):
         return stored.encode()

@@ -1,0 +1,33 @@
+"""Large payloads in MessagePack: the same as in JSON, and others are served while they are made."""
+
+from .client import Client
+
+PAYLOADS = [{f"k{n}": [n] for n in range(3_000)}, [0] * 40_000, {"a": {"b": "x" * 50_000}}]
+
+
+async def test_stored_json_is_packed_in_slices(client: Client) -> None:
+    turns = client.site.server.engine.turns
+    made = [await client.enqueue(payload=payload, queue="large") for payload in PAYLOADS]
+    makes_values = client.wire.name.startswith("msgpack")
+    before = turns.waited
+    assert [job["payload"] for job in await client.jobs(queue="large")] == PAYLOADS
+    assert (turns.waited > before) is makes_values
+    before = turns.waited
+    assert (await client.job(made[0]["id"]))["payload"] == PAYLOADS[0]
+    assert (turns.waited > before) is makes_values
+    before = turns.waited
+    stream = await client.take(queue="large", prefetch=10)
+    assert [(await stream.job())["payload"] for _ in PAYLOADS] == PAYLOADS
+    assert (turns.waited > before) is makes_values
+    await stream.close()
+
+
+async def test_a_claim_has_large_payloads(client: Client) -> None:
+    turns = client.site.server.engine.turns
+    for payload in PAYLOADS:
+        await client.enqueue(payload=payload, queue="large")
+    before = turns.waited
+    wanted = {"max": 10, "lease_ms": 60_000, "holder": "w"}
+    reply = await client.post("/queues/large/claim", wanted)
+    assert [job["payload"] for job in reply.doc["jobs"]] == PAYLOADS
+    assert (turns.waited > before) is client.wire.name.startswith("msgpack")
