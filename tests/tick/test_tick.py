@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from store.rig import Ticker, new_job
 
+from zq.model.budget_commands import CreateBudget
+from zq.model.budgets import BudgetPolicy
 from zq.model.commands import (
     AnyCommand,
     CancelSlice,
@@ -244,15 +246,15 @@ def test_an_empty_tick_changes_nothing(ticker: Ticker) -> None:
     assert result.deadlines == {}
 
 
-def test_promotion_and_purge_take_a_slice_a_tick_the_most_overdue_first(ticker: Ticker) -> None:
-    late = ticker.store(SLICE, ready_at=ticker.now + 20)
-    early = ticker.store(5, ready_at=ticker.now + 10)
+def test_promotion_takes_a_slice_a_tick_in_order_and_purge_the_most_overdue(ticker: Ticker) -> None:
+    first_stored = ticker.store(SLICE, ready_at=ticker.now + 20)
+    ticker.store(5, ready_at=ticker.now + 10)
     ticker.now += 20
     first = ticker.run(promote=True)
     ready = {key for key, job in ticker.jobs().items() if job.status is Status.READY}
-    assert ready == {*early, *late[: SLICE - 5]}
+    assert ready == set(first_stored)
     assert first.deadlines is not None
-    assert first.deadlines[Due.PROMOTION] == ticker.now
+    assert first.deadlines[Due.PROMOTION] == ticker.now - 10
     second = ticker.run(promote=True)
     assert second.deadlines == {}
     ticker.check_counts()
@@ -364,3 +366,20 @@ def test_race_a_job_expires_while_it_runs_and_is_to_be_tried_again_at_once(ticke
     failure = Fail(key, Failure("m", retry_at=ticker.now))
     result = ticker.run(failure, claims=[Claim(None, [(1, 1)])], promote=True)
     assert (result.claimed, result.tally.expired) == ([[]], 1)
+
+
+@pytest.mark.parametrize("with_budget", [False, True])
+def test_of_many_jobs_that_are_due_at_once_the_most_urgent_are_promoted_first(
+    ticker: Ticker, with_budget: bool
+) -> None:
+    """They become ready in several ticks, and the one stored last goes out with the first."""
+    if with_budget:
+        ticker.run(CreateBudget("b", BudgetPolicy(1)))
+    ticker.store(3 * SLICE, ready_at=ticker.now + 5, priority=100)
+    (urgent,) = ticker.store(1, ready_at=ticker.now + 6, priority=0)
+    ticker.now += 7
+    result = ticker.run(claims=[Claim(None, [(1, 2)])], promote=True)
+    assert result.claimed[0][0].key == urgent
+    for _ in range(3):
+        ticker.run(promote=True)
+    assert Status.SCHEDULED not in {job.status for job in ticker.jobs().values()}

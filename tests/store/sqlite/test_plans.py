@@ -119,6 +119,8 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     heads |= {"running_long"}
     # The records of one page are added up in their order.
     heads |= {"look for topic fitting"}
+    # A bounded number of jobs that are due is sorted by how urgent they are.
+    heads |= {"read_due", "read_due_briefs"}
     # A bounded number of expired jobs is sorted by topic.
     heads |= {"note_expired_numbers"}
     lines = {line for name, lines in FINDS.items() if name not in heads for line in lines}

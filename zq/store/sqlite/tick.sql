@@ -233,15 +233,22 @@ WHERE owns_key = 1 AND key_lock IN (NAMES)
 UPDATE jobs SET owns_key = 0 WHERE id IN {keys}
 
 -- name: read_due
+-- The first jobs in dispatch order of the :window that are due for the longest time.
 SELECT json_group_array(json_array(id, queue, NULL, status)) FROM (
-    SELECT id, queue, status FROM jobs WHERE status = {scheduled} AND ready_at <= :now
-    ORDER BY ready_at, id LIMIT :limit)
+    SELECT id, queue, status FROM jobs WHERE id IN (
+        SELECT id FROM (
+            SELECT id, priority FROM jobs WHERE status = {scheduled} AND ready_at <= :now
+            ORDER BY ready_at, id LIMIT :window)
+        ORDER BY priority, id LIMIT :limit))
 
 -- name: read_due_briefs
 -- The same with the columns that budgets need.
 SELECT json_group_array({brief_row}) FROM (
-    SELECT * FROM jobs WHERE status = {scheduled} AND ready_at <= :now
-    ORDER BY ready_at, id LIMIT :limit)
+    SELECT * FROM jobs WHERE id IN (
+        SELECT id FROM (
+            SELECT id, priority FROM jobs WHERE status = {scheduled} AND ready_at <= :now
+            ORDER BY ready_at, id LIMIT :window)
+        ORDER BY priority, id LIMIT :limit))
 
 -- name: promote
 UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
