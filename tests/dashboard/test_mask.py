@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 from conformance.site import Site
 
-from zq.http.dashboard.mask import LARGE, LONGEST_NAME, Mask
+from zq.engine.turns import Turns
+from zq.http.dashboard.mask import LONGEST_NAME, SLICE, Mask
 
 from .place import key_file
 from .test_live import frame
@@ -36,43 +37,55 @@ pytestmark = pytest.mark.settings(no_admin=False, admin_port=0, ui_mask="passwor
     ],
     ids=["field", "object", "list", "escaped", "text", "url", "inner", "nothing", "number"],
 )
-def test_a_payload_keeps_all_but_what_is_hidden(stored: str, shown: str) -> None:
-    mask = Mask("password|token")
+async def test_a_payload_keeps_all_but_what_is_hidden(stored: str, shown: str) -> None:
+    mask = Mask("password|token", Turns())
     text = '{{"id": "1", "token": "of a field of the API", "payload": {0}, "result":{0}}}'
-    found = mask.document(text.format(stored))
+    found = await mask.document(text.format(stored))
     assert found == text.format(shown.replace("HID", f'"{DOTS}"'))
     json.loads(found)
 
 
-def test_what_follows_a_name_in_an_error_is_hidden() -> None:
-    mask = Mask("password|token")
-    assert mask.text("bad password: 'a b', try again") == f"bad password: {DOTS}, try again"
-    assert mask.text('{"password": "a b", "c": 1}') == f'{{"password": {DOTS}, "c": 1}}'
-    assert mask.text("the token is wrong") == "the token is wrong"
-    assert mask.text("my_token_2 == abc; x") == f"my_token_2 == {DOTS}; x"
-    assert mask.text('password: "a b\nc') == f"password: {DOTS}\nc"
-    assert mask.text(r"{\"token\":\"a b\"} c") == rf"{{\"token\":{DOTS}}} c"
-    assert mask.text("password=,token=a") == f"password=,token={DOTS}"
+async def test_what_follows_a_name_in_an_error_is_hidden() -> None:
+    mask = Mask("password|token", Turns())
+    assert await mask.text("bad password: 'a b', try again") == f"bad password: {DOTS}, try again"
+    assert await mask.text('{"password": "a b", "c": 1}') == f'{{"password": {DOTS}, "c": 1}}'
+    assert await mask.text("the token is wrong") == "the token is wrong"
+    assert await mask.text("my_token_2 == abc; x") == f"my_token_2 == {DOTS}; x"
+    assert await mask.text('password: "a b\nc') == f"password: {DOTS}\nc"
+    assert await mask.text(r"{\"token\":\"a b\"} c") == rf"{{\"token\":{DOTS}}} c"
+    assert await mask.text("password=,token=a") == f"password=,token={DOTS}"
 
 
-def test_a_pattern_may_be_about_whole_names_and_about_several_words() -> None:
-    assert Mask("^pin$").text("spin=1 pin=2") == f"spin=1 pin={DOTS}"
-    assert Mask("api[ -]key").text("the api key is: 1; X-Api-Key: 2") == (
+async def test_a_pattern_may_be_about_whole_names_and_about_several_words() -> None:
+    assert await Mask("^pin$", Turns()).text("spin=1 pin=2") == f"spin=1 pin={DOTS}"
+    assert await Mask("api[ -]key", Turns()).text("the api key is: 1; X-Api-Key: 2") == (
         f"the api key is: 1; X-Api-Key: {DOTS}"
     )
-    assert Mask("api[ -]key").text("API key: 1") == f"API key: {DOTS}"
+    assert await Mask("api[ -]key", Turns()).text("API key: 1") == f"API key: {DOTS}"
 
 
-def test_a_long_name_is_hidden_unseen() -> None:
+async def test_a_long_name_is_hidden_unseen() -> None:
     name = "x" * LONGEST_NAME
-    assert json.loads(Mask("token").document(json.dumps({"payload": {name: 1, name[1:]: 2}}))) == {
-        "payload": {name: DOTS, name[1:]: 2}
-    }
+    assert json.loads(
+        await Mask("token", Turns()).document(json.dumps({"payload": {name: 1, name[1:]: 2}}))
+    ) == {"payload": {name: DOTS, name[1:]: 2}}
 
 
-def test_text_without_what_is_hidden_stays_as_it_was_written() -> None:
+async def test_text_without_what_is_hidden_stays_as_it_was_written() -> None:
     text = '{"payload": {"a": "\\u00e9 \\/ b: c"}, "message": "d=\\u00e9"}'
-    assert Mask("token").document(text) == text
+    assert await Mask("token", Turns()).document(text) == text
+
+
+async def test_a_long_answer_is_masked_in_slices() -> None:
+    turns = Turns()
+    inner = [{"token": [1, {"a": []}], "b": "token=x"}] * SLICE
+    shown = [{"token": DOTS, "b": f"token={DOTS}"}] * SLICE
+    document = json.loads(await Mask("token", turns).document(json.dumps({"payload": inner})))
+    assert document == {"payload": shown}
+    assert turns.waited >= 5
+    before = turns.waited
+    await Mask("token", turns).text("a=" * SLICE * 5)
+    assert turns.waited - before >= 4
 
 
 class Counting:
@@ -103,11 +116,11 @@ class Counting:
     ],
     ids=repr,
 )
-def test_no_text_makes_a_mask_look_through_it_more_than_a_few_times(part: str) -> None:
-    mask = Mask("password|token")
+async def test_no_text_makes_a_mask_look_through_it_more_than_a_few_times(part: str) -> None:
+    mask = Mask("password|token", Turns())
     mask._names = counting = Counting(mask._names)  # type: ignore[assignment]
     text = part * (60_000 // len(part))
-    mask.document(json.dumps({"payload": {"note": text}, "message": text}))
+    await mask.document(json.dumps({"payload": {"note": text}, "message": text}))
     assert counting.looked_through < 10 * len(text)
 
 
@@ -127,7 +140,7 @@ async def failed_job(site: Site, http: aiohttp.ClientSession, key: str = "") -> 
             assert answer.ok, await answer.text()
             return await answer.json()
 
-    payload = {"password": SECRET, "text": "x" * LARGE}
+    payload = {"password": SECRET, "text": "x" * 65_536}
     job = await post("/jobs", {"queue": "mail", "type": "t", "payload": payload})
     claimed = await post("/queues/mail/claim", {"max": 1, "lease_ms": 60_000, "holder": "w"})
     failure = {"message": f"token={SECRET}", "backtrace": f"password: {SECRET}", "kill": True}

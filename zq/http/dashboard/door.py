@@ -93,7 +93,7 @@ class Dashboard(NamedTuple):
         guard.sessions = sessions = Sessions(clock)
         scopes = READ_ONLY if read_only else OFFERED
         pattern = self.settings.ui_mask
-        mask = None if pattern is None else Mask(pattern)
+        mask = None if pattern is None else Mask(pattern, self.services.turns)
         live = LiveApi(self.services, guard, mask)
         offered = [
             live.acting(route._replace(path=API + route.path))

@@ -5,13 +5,14 @@ and the order of fields. The time grows with the length of the text and no faste
 nothing (`zq/setting.py` sees to that), and each expression here gives nothing back that it took.
 """
 
-import asyncio
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
+from typing import TypeVar
 
+import msgspec
 from aiohttp import hdrs, web
 
+from zq.engine.turns import Turns
 from zq.http.door import Route
 from zq.http.transport.answer import Answer, Response
 from zq.model.errors import InvalidRequest
@@ -19,14 +20,21 @@ from zq.model.errors import InvalidRequest
 HIDDEN = "\u2022\u2022\u2022"
 """Stands for what is hidden."""
 
+_HIDDEN = f'"{HIDDEN}"'
+
 STORED = frozenset({"payload", "result"})
 """Fields of documents with what clients have stored."""
 
 TOLD = frozenset({"message", "backtrace", "error", "error_message"})
 """Fields with what programs have said."""
 
-LARGE = 16 * 1024
-"""A larger answer is changed beside the loop, in characters."""
+MASKED = STORED | TOLD
+
+SLICE = 1_000
+"""So many parts of an answer are looked at in a turn of the event loop, in about a millisecond."""
+
+CHARACTERS = 64
+"""So many characters of a text take the time of one more step."""
 
 LONGEST_NAME = 1_024
 """A longer name counts as one that is to be hidden: nobody looks through it."""
@@ -35,7 +43,8 @@ JSON_TYPES = ("application/json", "application/x-ndjson")
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NAME_OR_TEXT = re.compile(rf"({_STRING})(\s*+:\s*+)?")
-_TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]|[^\s\"{{}}\[\],:]++")
+_VALUE_OR_BEGIN = re.compile(rf"\s*+(?:{_STRING}|([{{\[])|[^\s\"{{}}\[\],:]++)")
+_INNER = re.compile(rf"{_STRING}|([{{}}\[\]])|[^\"{{}}\[\]]{{1,65536}}+")
 
 _SIGN = re.compile("[:=]++")
 """What stands between a name and its value in a text."""
@@ -47,30 +56,29 @@ _VALUE = re.compile(
 """A text in quotes, of which the second may be missing, or all up to a sign that ends it."""
 
 
-class Mask:
-    """Hides what a pattern finds in names. A match has at most the length of the pattern."""
+T = TypeVar("T")
+Masked = Generator[None, None, T]
+"""Makes what is shown of a text. It yields between two slices."""
 
-    def __init__(self, pattern: str) -> None:
+
+class Mask:
+    """Hides what a pattern finds in names. A match has at most the length of the pattern.
+
+    Others are served between two slices of a text.
+    """
+
+    def __init__(self, pattern: str, turns: Turns) -> None:
         self._names = re.compile(pattern, re.IGNORECASE)
         self._longest_match = len(pattern)
+        self._turns = turns
 
-    def text(self, said: str) -> str:
+    async def text(self, said: str) -> str:
         """What a program has said, without the values that follow such names."""
-        parts: list[str] = []
-        done = name_from = 0
-        for sign in _SIGN.finditer(said):
-            at, end = sign.span()
-            if at < done:
-                continue
-            if self._ends_with_name(said, name_from, at) and (value := _VALUE.match(said, end)):
-                parts += (said[done : value.start(1)], HIDDEN)
-                done = value.end()
-            name_from = max(end, done)
-        return "".join([*parts, said[done:]]) if parts else said
+        return await self._done(self._text(said, _Steps()))
 
-    def document(self, text: str) -> str:
+    async def document(self, text: str) -> str:
         """One or more documents of JSON, without what is to be hidden."""
-        return "".join(self._parts(text))
+        return await self._done(self._document(text, _Steps()))
 
     def over(self, route: Route) -> Route:
         """A route whose answers hide it."""
@@ -90,12 +98,30 @@ class Mask:
         if kind not in JSON_TYPES:
             response.body = b""
             raise InvalidRequest("with --ui-mask the page answers in JSON only: accept that")
-        text = response.body.decode()
-        if len(text) > LARGE:
-            text = await asyncio.to_thread(self.document, text)
-        else:
-            text = self.document(text)
-        response.body = text.encode()
+        response.body = (await self.document(response.body.decode())).encode()
+
+    async def _done(self, masked: Masked[str]) -> str:
+        while True:
+            try:
+                next(masked)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            await self._turns.next()
+
+    def _text(self, said: str, steps: "_Steps") -> Masked[str]:
+        parts: list[str] = []
+        done = name_from = 0
+        for sign in _SIGN.finditer(said):
+            if steps.make_a_slice():
+                yield
+            at, end = sign.span()
+            if at < done:
+                continue
+            if self._ends_with_name(said, name_from, at) and (value := _VALUE.match(said, end)):
+                parts += (said[done : value.start(1)], HIDDEN)
+                done = value.end()
+            name_from = max(end, done)
+        return "".join([*parts, said[done:]]) if parts else said
 
     def _ends_with_name(self, said: str, start: int, end: int) -> bool:
         """True if a part of a text ends with a name that the pattern matches, perhaps in quotes."""
@@ -117,60 +143,90 @@ class Mask:
     def _hides(self, name: str) -> bool:
         return len(name) >= LONGEST_NAME or self._names.search(name) is not None
 
-    def _parts(self, text: str) -> Iterator[str]:
-        """Documents in parts."""
+    def _document(self, text: str, steps: "_Steps") -> Masked[str]:
+        parts: list[str] = []
         at = done = 0
         while (found := _NAME_OR_TEXT.search(text, at)) is not None:
+            if steps.make_a_slice(found.end() - at):
+                yield
             at = found.end()
-            if found[2] is None or (name := json.loads(found[1])) not in STORED | TOLD:
+            if found[2] is None or _string(found[1]) not in MASKED:
                 continue
-            end = _end_of_value(text, at)
-            yield text[done:at]
-            if name in TOLD and text.startswith('"', at):
-                yield self._string(text[at:end])
+            end = yield from _end_of_value(text, at, steps)
+            parts.append(text[done:at])
+            if text.startswith('"', at):
+                parts.append((yield from self._quoted(text[at:end], steps)))
             else:
-                yield from self._stored_parts(text[at:end])
+                parts.append((yield from self._stored(text[at:end], steps)))
             at = done = end
-        yield text[done:]
+        return "".join([*parts, text[done:]])
 
-    def _stored_parts(self, text: str) -> Iterator[str]:
-        """A payload or a result in parts."""
+    def _stored(self, text: str, steps: "_Steps") -> Masked[str]:
+        """A payload or a result."""
+        parts: list[str] = []
         at = done = 0
         while (found := _NAME_OR_TEXT.search(text, at)) is not None:
+            if steps.make_a_slice(found.end() - at):
+                yield
             at = end = found.end()
             if found[2] is None:
-                start, instead = found.start(), self._string(found[1])
-            elif self._hides(json.loads(found[1])):
-                start, end, instead = at, _end_of_value(text, at), _quoted(HIDDEN)
+                start, instead = found.start(), (yield from self._quoted(found[1], steps))
+            elif self._hides(_string(found[1])):
+                start, instead = at, _HIDDEN
+                end = yield from _end_of_value(text, at, steps)
             else:
                 continue
-            yield text[done:start]
-            yield instead
+            parts += (text[done:start], instead)
             at = done = end
-        yield text[done:]
+        return "".join([*parts, text[done:]])
 
-    def _string(self, quoted: str) -> str:
+    def _quoted(self, quoted: str, steps: "_Steps") -> Masked[str]:
         """A string of JSON. One in which nothing is to be hidden stays as it is written."""
         if not (":" in quoted or "=" in quoted or "\\" in quoted):
             return quoted
-        said = json.loads(quoted)
-        shown = self.text(said)
-        return quoted if shown is said else _quoted(shown)
+        said = _string(quoted)
+        if steps.make_a_slice(len(quoted)):
+            yield
+        shown = yield from self._text(said, steps)
+        if shown is said:
+            return quoted
+        if steps.make_a_slice(len(shown)):
+            yield
+        return msgspec.json.encode(shown).decode()
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+class _Steps:
+    """Counts what is looked at, over all of one answer: a step is a sign or a word."""
+
+    def __init__(self) -> None:
+        self._left = SLICE
+
+    def make_a_slice(self, length: int = 0) -> bool:
+        """Count a step, and more for a long text. True if others should be served before it."""
+        self._left -= 1 + length // CHARACTERS
+        if self._left > 0:
+            return False
+        self._left = SLICE
+        return True
 
 
-def _end_of_value(text: str, at: int) -> int:
+def _string(quoted: str) -> str:
+    return msgspec.json.decode(quoted, type=str)
+
+
+def _end_of_value(text: str, at: int, steps: _Steps) -> Masked[int]:
     """Where the value that begins at this place ends."""
-    depth = 0
-    while (found := _TOKEN.search(text, at)) is not None:
+    first = _VALUE_OR_BEGIN.match(text, at)
+    if first is None or first[1] is None:
+        end = at if first is None else first.end()
+        if steps.make_a_slice(end - at):
+            yield
+        return end
+    at, depth = first.end(), 1
+    while depth and (found := _INNER.match(text, at)) is not None:
+        if steps.make_a_slice(found.end() - at):
+            yield
         at = found.end()
-        if found[0] in ("{", "["):
-            depth += 1
-        elif found[0] in ("}", "]"):
-            depth -= 1
-        if depth == 0:
-            break
+        if found[1] is not None:
+            depth += 1 if found[1] in "{[" else -1
     return at

@@ -166,7 +166,7 @@ class Views:
             document = msgspec.structs.replace(
                 document,
                 groups=[
-                    msgspec.structs.replace(group, message=self._mask.text(group.message))
+                    msgspec.structs.replace(group, message=await self._mask.text(group.message))
                     for group in document.groups
                 ],
             )
