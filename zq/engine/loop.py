@@ -199,6 +199,9 @@ class TickLoop:
             # One turn of the event loop first: replies are sent before the disk is busy again.
             await asyncio.sleep(0)
             await self._upkeep.between_ticks()
+        elif not (requests or result.durable):
+            # Many groups may be asked in one such tick after the other: requests come in between.
+            await asyncio.sleep(0)
 
     def _tell(self, committed: Committed) -> None:
         """Tell the waiting commands and the subscribers of a tick that is on the disk."""

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from zq.engine.after_commit import Committed
+from zq.engine.delivery.groups import ClaimGroups
 from zq.engine.delivery.takers import (
     NO_PLAN,
     NOBODY,
@@ -60,10 +61,7 @@ class Streams:
         self._hasty: list[Claimer] = []
         self._numbers = itertools.count((slot << HOLDER_BITS) + 1)
         self._streams: dict[int, Stream] = {}
-        self._groups: dict[tuple[str, ...] | Reach, ClaimGroup] = {}
-        self._by_queue: dict[str, set[ClaimGroup]] = {}
-        self._ranging: set[ClaimGroup] = set()
-        self._hungry: dict[ClaimGroup, None] = {}
+        self._groups = ClaimGroups()
         self._holders: dict[int, Stream] = {}
         self._grouped = GroupedQueues()
         self._windows = ClaimWindows()
@@ -79,7 +77,7 @@ class Streams:
     @property
     def is_hungry(self) -> bool:
         """Whether a tick without commands could claim jobs, or answer a hasty claim."""
-        return not self.stopped and bool(self._hasty or (self._hungry and self.free > 0))
+        return not self.stopped and bool(self._hasty or (self._groups.are_hungry and self.free > 0))
 
     @property
     def free(self) -> int:
@@ -95,8 +93,7 @@ class Streams:
     def is_empty(self) -> bool:
         """Whether there are no takers, no groups and no jobs in flight."""
         takers = self._streams or self._claimers or self._hasty
-        groups = self._groups or self._by_queue or self._ranging or self._hungry
-        return not (takers or groups or self._holders or self._claimed)
+        return self._groups.is_empty and not (takers or self._holders or self._claimed)
 
     def all(self) -> list[Stream]:
         """The open streams, in the order of opening."""
@@ -111,7 +108,7 @@ class Streams:
         unsent: Callable[[], int],
     ) -> Stream:
         """Register a stream of some queues, open `since`. No queues means all within reach."""
-        group = self._join(tuple(sorted(set(queues))), reach)
+        group = self._groups.join(tuple(sorted(set(queues))), reach)
         subscription = subscription._replace(window=subscription.window or self._limit)
         self.listens = True
         stream = Stream(next(self._numbers), group, subscription, since, unsent)
@@ -126,7 +123,7 @@ class Streams:
 
         The caller must `dismiss` the claimer in the end.
         """
-        group = self._join((queue,), EVERYWHERE)
+        group = self._groups.join((queue,), EVERYWHERE)
         self.listens = True
         claimer = Claimer(next(self._numbers), group, most, terms)
         self._claimers[claimer.number] = claimer
@@ -141,7 +138,7 @@ class Streams:
         """Forget a claimer. Jobs that are being claimed for it are returned."""
         claimer.give_up()
         del self._claimers[claimer.number]
-        self._leave(claimer)
+        self._groups.leave(claimer)
 
     def end_all(self) -> None:
         """End every stream: its handler completes the response."""
@@ -169,39 +166,21 @@ class Streams:
             self._left.append(stream.number)
             if len(self._left) > MOST_LEFT:
                 self.workers.pop(self._left.popleft(), None)
-        self._leave(stream)
+        self._groups.leave(stream)
         return rest
-
-    def _leave(self, taker: Taker) -> None:
-        group = taker.group
-        group.waiting.pop(taker, None)
-        group.members -= 1
-        if not group.members:
-            self._groups.pop(group.queues or group.reach, None)
-            self._ranging.discard(group)
-            self._hungry.pop(group, None)
-            for queue in group.queues or ():
-                self._by_queue[queue].discard(group)
-                if not self._by_queue[queue]:
-                    del self._by_queue[queue]
 
     def credit_changed(self, taker: Taker) -> None:
         """Note that a taker may have more credit than before."""
         if self._taker(taker.number) is not None:
-            taker.group.waiting.setdefault(taker)
-            self._consider(taker.group)
+            self._groups.wait(taker)
 
     def touch(self, queues: Iterable[str]) -> None:
         """Note that queues may have ready jobs that they did not have before."""
-        for queue in queues:
-            for group in self.groups_of(queue):
-                group.dry = False
-                self._consider(group)
+        self._groups.touch(queues)
 
     def groups_of(self, queue: str) -> list[ClaimGroup]:
         """The groups that take from a queue."""
-        ranging = (group for group in self._ranging if group.reach.covers(queue))
-        return [*self._by_queue.get(queue, ()), *ranging]
+        return self._groups.of_queue(queue)
 
     def plan(self, commands: Sequence[AnyCommand]) -> Plan:
         """The claims of a tick that applies these commands first.
@@ -223,15 +202,13 @@ class Streams:
             self.touch(self._grouped.settled(commands))
         plan = Plan()
         budget = self.free + freed.total()
-        for group in list(self._hungry):
+        for group in self._groups.next():
             if budget <= 0:
                 break
             credits, terms = self._credits(group, freed, min(budget, MOST_CLAIMED))
-            # A group that was asked goes to the end of the line, so that no group starves another.
-            del self._hungry[group]
+            self._groups.ask(group, again=bool(credits))
             if not credits:
                 continue
-            self._hungry[group] = None
             plan.groups.append(group)
             claim = Claim(group.queues, credits, group.reach, terms or None)
             plan.claims.append(claim)
@@ -275,10 +252,9 @@ class Streams:
         self.touch(result.woken)
         orphans = [give_back(stream) for stream in lapsed if stream.held]
         for group, claim, jobs in zip(plan.groups, plan.claims, result.claimed, strict=False):
-            group.dry = len(jobs) < claim.limit
             orphans += self._deliver(jobs)
-            if group.dry or not group.waiting:
-                self._hungry.pop(group, None)
+            self._groups.served(group, short=len(jobs) < claim.limit)
+        self._groups.all_served()
         if result.left:
             self.touch(result.left)
         if len(result.claimed) < len(plan.claims):
@@ -336,23 +312,6 @@ class Streams:
 
     def _taker(self, number: int) -> Taker | None:
         return self._streams.get(number) or self._claimers.get(number)
-
-    def _join(self, names: tuple[str, ...], reach: Reach) -> ClaimGroup:
-        group = self._groups.get(names or reach) or self._new_group(names, reach)
-        group.members += 1
-        return group
-
-    def _new_group(self, names: tuple[str, ...], reach: Reach) -> ClaimGroup:
-        group = self._groups[names or reach] = ClaimGroup(names or None, reach)
-        for queue in names:
-            self._by_queue.setdefault(queue, set()).add(group)
-        if not names:
-            self._ranging.add(group)
-        return group
-
-    def _consider(self, group: ClaimGroup) -> None:
-        if group.waiting and not group.dry:
-            self._hungry.setdefault(group)
 
     def _freed(self, commands: Sequence[AnyCommand]) -> Counter[Taker]:
         freed: Counter[Taker] = Counter()

@@ -48,7 +48,8 @@ class ClaimGroup:
 
     `waiting` holds the takers that may have credit, in the order of their turns. `dry` means that
     the last claim found fewer jobs than it asked for, and that no queue of the group was touched
-    since.
+    since. `touched` has the queues that were since then, if the group names its queues and has been
+    dry before; else it is None.
     """
 
     def __init__(self, queues: tuple[str, ...] | None, reach: Reach = EVERYWHERE) -> None:
@@ -57,6 +58,7 @@ class ClaimGroup:
         self.members = 0
         self.waiting: dict[Taker, None] = {}
         self.dry = False
+        self.touched: set[str] | None = None
 
     def served(self, taker: Taker) -> None:
         """Let a taker that was given jobs wait behind the others, if it can take more."""
