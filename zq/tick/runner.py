@@ -198,7 +198,8 @@ class TickRunner:
             for wanted in tick.claims:
                 jobs = yield from self._claim(work, wanted, tick.monotonic)
                 claimed.append(jobs)
-                yield None
+                if len(claimed) < len(tick.claims):
+                    yield None
             high_water = self._high_water
             if work.highest_key > high_water:
                 high_water = work.highest_key + RESERVED_KEYS
