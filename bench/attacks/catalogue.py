@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.attacks import bodies, readers
+from bench.attacks import bodies, readers, stored
 from bench.attacks.site import Attack
 
 CATALOGUE: Mapping[str, Sequence[Attack]] = {
     "bodies": bodies.ATTACKS,
     "readers": readers.ATTACKS,
+    "stored": stored.ATTACKS,
 }
 
 

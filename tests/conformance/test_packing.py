@@ -1,5 +1,7 @@
 """Large payloads in MessagePack: the same as in JSON, and others are served while they are made."""
 
+from zq.http.zizq.packing import ROWS
+
 from .client import Client
 
 PAYLOADS = [{f"k{n}": [n] for n in range(3_000)}, [0] * 40_000, {"a": {"b": "x" * 50_000}}]
@@ -31,3 +33,13 @@ async def test_a_claim_has_large_payloads(client: Client) -> None:
     reply = await client.post("/queues/large/claim", wanted)
     assert [job["payload"] for job in reply.doc["jobs"]] == PAYLOADS
     assert (turns.waited > before) is client.wire.name.startswith("msgpack")
+
+
+async def test_statistics_of_many_queues_are_made_in_slices(client: Client) -> None:
+    jobs = [{"queue": f"q{n:03}", "type": "t", "payload": n} for n in range(2 * ROWS + 1)]
+    assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 201
+    turns = client.site.server.engine.turns
+    before = turns.waited
+    reply = await client.get("/stats")
+    assert [each["queue"] for each in reply.doc["queues"]] == [job["queue"] for job in jobs]
+    assert turns.waited - before >= 2

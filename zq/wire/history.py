@@ -20,11 +20,6 @@ class HistoryDocument(msgspec.Struct):
     records: list[HistoryRecord]
 
 
-def plain(document: HistoryDocument) -> object:
-    """The document as dicts. A field without a value is null, as it is in JSON."""
-    return msgspec.to_builtins(document)
-
-
 def lines_of(records: Sequence[HistoryRecord]) -> bytes:
     """One record on each line."""
     return _encoder.encode_lines(records)

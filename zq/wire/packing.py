@@ -16,6 +16,11 @@ PIECE = 16 * 1024
 """Values are made of so many characters of JSON at a time: of 8,000 values at most."""
 
 
+def without_head(packed: bytes) -> bytes:
+    """The members of an array or a map alone."""
+    return packed[_HEAD_LENGTHS.get(packed[0], 1) :]
+
+
 class StoredText(NamedTuple):
     """A field of a document with JSON."""
 
@@ -117,7 +122,7 @@ class _Container:
         values = msgspec.json.decode(f"[{members}]" if is_array else f"{{{members}}}")
         self.length += len(values)
         part = pack(values)
-        packed += part[_HEAD_LENGTHS.get(part[0], 1) :]
+        packed += without_head(part)
 
     def close(self, packed: bytearray) -> None:
         """Write the number of members into the head."""

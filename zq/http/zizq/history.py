@@ -4,17 +4,18 @@ from aiohttp import web
 
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
-from zq.http.zizq.endpoints import answer, lines_or_codec
+from zq.http.zizq.endpoints import lines_or_codec
+from zq.http.zizq.packing import Packer
 from zq.http.zizq.query import parameters, whole_number
 from zq.model.errors import InvalidRequest
+from zq.model.history import HistoryRecord
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
 from zq.model.outcome import MOST_WAIT_MS
 from zq.service import Services
 from zq.service.history import HistoryRecords
-from zq.wire.codecs import JSON
 from zq.wire.framing import NDJSON
-from zq.wire.history import HistoryDocument, lines_of, plain
+from zq.wire.history import lines_of
 
 DEFAULT_LIMIT = 1_000
 MOST_LIMIT = 10_000
@@ -23,8 +24,9 @@ MOST_LIMIT = 10_000
 class HistoryApi:
     """The history, read by record numbers."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, packer: Packer) -> None:
         self._history = services.history
+        self._packer = packer
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -58,11 +60,16 @@ class HistoryApi:
         if codec is None:
             headers["Content-Type"] = NDJSON.content_type
             return Answer(200, lines_of(found.records), headers)
-        document = HistoryDocument(*found)
-        return answer(document if codec is JSON else plain(document), codec, headers=headers)
+        others = found._asdict()
+        records = others.pop("records")
+        return await self._packer.listed("records", records, _itself, codec, others, headers)
 
 
 _HIGHEST = {"after": MAX_TIME, "until": MAX_TIME, "limit": MOST_LIMIT, "wait_ms": MOST_WAIT_MS}
+
+
+def _itself(record: HistoryRecord) -> HistoryRecord:
+    return record
 
 
 def _limit(numbers: dict[str, int]) -> int:

@@ -1,17 +1,27 @@
-"""Answers and frames in MessagePack, made in slices: others are served between them."""
+"""Long answers and frames, made in slices: others are served between them."""
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from zq.engine.turns import Slices, Turns
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer
-from zq.wire.codecs import MSGPACK, BodyCodec
-from zq.wire.packing import pack, repacking, stored_texts
+from zq.wire.codecs import JSON, MSGPACK, BodyCodec
+from zq.wire.packing import pack, repacking, stored_texts, without_head
 
 SMALL = 16 * 1024
 """Jobs with payloads of fewer bytes together are packed in one go."""
 
 
+ROWS = 250
+"""A slice of a list has so many documents."""
+
+T = TypeVar("T")
+
+
 class Packer:
-    """Puts MessagePack in the place of the JSON that clients have stored."""
+    """Makes answers of what clients have stored."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
@@ -29,6 +39,34 @@ class Packer:
         await self.fill(document)
         own = {"Content-Type": codec.content_type}
         return Answer(status, pack(document), own | (headers or {}))
+
+    async def listed(
+        self,
+        name: str,
+        rows: Sequence[T],
+        document: Callable[[T], object],
+        codec: BodyCodec,
+        others: Mapping[str, object] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Make an answer whose field `name` has a document for each row; `others` come first.
+
+        There is no stored JSON among them.
+        """
+        is_json = codec is JSON
+        encode = codec.encode if is_json else pack
+        slices = Slices(self._turns)
+        parts: list[bytes] = []
+        for start in range(0, len(rows), ROWS):
+            part = encode(list(map(document, rows[start : start + ROWS])))
+            parts.append(part[1:-1] if is_json else without_head(part))
+            await slices.count(len(part))
+        around = encode({**(others or {}), name: []})
+        if is_json:
+            body = around[:-2] + b",".join(parts) + b"]}"
+        else:
+            body = around[:-1] + struct.pack(">BI", 0xDD, len(rows)) + b"".join(parts)
+        return Answer(200, body, {"Content-Type": codec.content_type} | (headers or {}))
 
     async def fill(self, documents: object) -> None:
         """Replace all stored JSON in documents. Raises `msgspec.DecodeError`."""

@@ -8,6 +8,7 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer, endpoint
+from zq.http.zizq.packing import Packer
 from zq.http.zizq.query import parameters
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
@@ -15,14 +16,15 @@ from zq.model.names import check_name
 from zq.service import Services
 from zq.service.queues import QueueStatistics
 from zq.wire.codecs import BodyCodec
-from zq.wire.stats import QUIET, FlowDocument, QueueStatsDocument, StatsDocument
+from zq.wire.stats import QUIET, FlowDocument, QueueStatsDocument
 
 
 class StatsApi:
     """`stats` of all queues and of one."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, packer: Packer) -> None:
         self._queues = services.queues
+        self._packer = packer
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -39,7 +41,7 @@ class StatsApi:
         """
         parameters(request, ())
         found = await self._queues.statistics(reach_of(request))
-        return answer(StatsDocument(list(map(_document, found))), accepted)
+        return await self._packer.listed("queues", found, _document, accepted)
 
     async def one(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """One queue, as in `GET /stats`. A queue that does not exist is an empty one."""
