@@ -228,6 +228,9 @@ class Settings(DoorSettings):
     max_bulk_items: Annotated[
         int, Rule(INT, "Most jobs, or ids, in one bulk request; more get 413.", low=1)
     ] = 10_000
+    max_values: Annotated[
+        int, Rule(INT, "Most values (texts, numbers, …) in a body; more get 413.", low=1_000)
+    ] = 1_000_000
     http2_engine: Annotated[
         Http2Engine,
         Rule(

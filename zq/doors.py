@@ -20,9 +20,9 @@ from zq.http.queue_ti.calls import Defaults, MessageCalls
 from zq.http.queue_ti.door import QueueTiDoor, queue_ti_routes
 from zq.http.queue_ti.ids import UuidIds
 from zq.http.queue_ti.metrics import QUEUE_TI_METRICS
+from zq.http.reading import RequestBodies
 from zq.http.topics.door import TopicsDoor, topics_routes
 from zq.http.transport.answers import Answers
-from zq.http.transport.bodies import Bodies
 from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.http.transport.tls import CertificateFiles
 from zq.service import Services
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from zq.http.queue_ti.rpc.server import RpcServer
 
 
-SharedParts = tuple[Services, Guard, Bodies, BulkLine, Answers]
+SharedParts = tuple[Services, Guard, RequestBodies, BulkLine, Answers]
 """What every door is given."""
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zq import keyfile, logs
 from zq.config import Settings
 from zq.doors import grpc_listener, open_auth, other_doors, other_metrics, read_auth
+from zq.engine.aside.aside import AsideLane
 from zq.engine.engine import Engine
 from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace
@@ -27,9 +28,9 @@ from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
 from zq.http.queue_ti.auth.api import DoorAuth
 from zq.http.queue_ti.rpc import require_grpc
+from zq.http.reading import BODIES, MEMORY, MODULES, RequestBodies
 from zq.http.transport.answer import Responder
 from zq.http.transport.answers import Answers
-from zq.http.transport.bodies import Bodies
 from zq.http.transport.h2.codec import MakeCodec, codec_by
 from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.http.transport.listener import AddressInUse
@@ -72,6 +73,7 @@ class Server:
         self._admin: Entrance | None = None
         self._rpc: RpcServer | None = None
         self._lag: LagMeter | None = None
+        self._aside: AsideLane | None = None
         if not settings.no_admin:
             self._admin = Entrance(
                 ListeningPlace.admin(settings), settings, self._clock, self._refused
@@ -135,11 +137,13 @@ class Server:
     async def _listen(self, make_codec: MakeCodec, auth: DoorAuth | None) -> None:
         """Put the doors together over the running engine, and open the listeners."""
         settings = self._settings
-        bodies = Bodies(
-            settings.max_body,
-            settings.max_inbox_bytes,
-            settings.body_timeout / 1000,
+        self._aside = AsideLane(self._clock, MEMORY + BODIES * settings.max_body, MODULES)
+        bodies = RequestBodies(
+            *(settings.max_body, settings.max_inbox_bytes, settings.body_timeout / 1000),
             self._clock,
+            aside=self._aside,
+            turns=self.engine.turns,
+            max_values=settings.max_values,
         )
         answers = Answers(
             self._clock,
@@ -259,4 +263,6 @@ class Server:
         await asyncio.gather(*doors)
         if self._lag is not None:
             self._lag.stop()
+        if self._aside is not None:
+            await self._aside.close()
         await self._core.stop()

@@ -22,7 +22,7 @@ from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.payload import MAX_DEPTH, MAX_INTEGER, MIN_INTEGER
-from zq.wire import bodies
+from zq.wire import bodies, bulk
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
 from zq.wire.documents import taken_documents
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
@@ -73,7 +73,7 @@ LIMITS = bodies.Limits(body=1_000, payload=100, items=2)
 
 DECODERS: dict[str, Callable[[bytes, BodyCodec], object]] = {
     "job": partial(bodies.decode_job, limits=LIMITS),
-    "jobs": partial(bodies.decode_jobs, limits=LIMITS),
+    "jobs": lambda body, codec: list(bulk.decode_jobs(body, codec, LIMITS)),
     "success": bodies.decode_success,
     "successes": partial(bodies.decode_successes, limits=LIMITS),
     "cancellation": bodies.decode_force,

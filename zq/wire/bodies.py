@@ -16,7 +16,6 @@ from zq.model.errors import (
     TooLarge,
     TooManyItems,
     Unprocessable,
-    ZqError,
 )
 from zq.model.events import MAX_PROGRESS
 from zq.model.job import (
@@ -85,10 +84,6 @@ class _Job(msgspec.Struct, gc=False):
     dead_letter_after: UInt32 | None = None
 
 
-class _Bulk(msgspec.Struct):
-    jobs: list[_Job]
-
-
 class _Success(msgspec.Struct):
     result: Raw | UnsetType = UNSET
     retention: Retention | None = None
@@ -125,7 +120,6 @@ class _Patch(msgspec.Struct):
 
 
 _job = msgspec.json.Decoder(_Job)
-_bulk = msgspec.json.Decoder(_Bulk)
 _success = msgspec.json.Decoder(_Success)
 _successes = msgspec.json.Decoder(_Successes)
 _cancel = msgspec.json.Decoder(_Cancel)
@@ -140,23 +134,12 @@ def decode_job(body: bytes, codec: BodyCodec, limits: Limits) -> NewJob:
     return _new_job(decode(body, codec, _job), codec, limits.payload, set())
 
 
-def decode_jobs(body: bytes, codec: BodyCodec, limits: Limits) -> list[NewJob]:
-    """The body of a bulk enqueue. If a job is not valid, the error names the first such job."""
-    items = decode(body, codec, _bulk).jobs
-    check_items(len(items), limits, "jobs")
-    jobs: list[NewJob] = []
-    names: set[str] = set()
-    for index, job in enumerate(items):
-        try:
-            jobs.append(_new_job(job, codec, limits.payload, names))
-        except ZqError as error:
-            raise type(error)(f"jobs[{index}]: {error.message}") from None
-    return jobs
+def new_job(job: _Job, codec: BodyCodec, limits: Limits, names: set[str] | None = None) -> NewJob:
+    """A job inside another body. It is checked like a job that is enqueued.
 
-
-def new_job(job: _Job, codec: BodyCodec, limits: Limits) -> NewJob:
-    """A job inside another body. It is checked like a job that is enqueued."""
-    return _new_job(job, codec, limits.payload, set())
+    `names` are the valid names that the body had so far.
+    """
+    return _new_job(job, codec, limits.payload, set() if names is None else names)
 
 
 def decode_success(body: bytes, codec: BodyCodec) -> Completion:
@@ -393,5 +376,5 @@ def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:
 
 # The names of these shapes in the description of the API.
 JobBody: TypeAlias = _Job
-JobsBody, PatchBody = _Bulk, _Patch
+PatchBody = _Patch
 SuccessBody, SuccessesBody, ProgressBody, CancelBody = _Success, _Successes, _Progress, _Cancel

@@ -5,6 +5,7 @@ https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#form-sub
 
 import base64
 import hashlib
+from collections.abc import Iterator, Sequence
 from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any, NamedTuple
@@ -12,13 +13,18 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from zq.model.body_errors import TooManyValues
 from zq.model.errors import InvalidRequest
 from zq.wire.codecs import JSON, MSGPACK
+from zq.wire.weight import LIGHT_BYTES, check_json, json_of_msgpack
 
 TEXT = "text/plain"
 BYTES = "application/octet-stream"
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
+
+LIGHT_FORM = 16 * 1024
+"""A form of so many bytes is read on the loop."""
 
 MEDIA_TYPES = (JSON.content_type, MSGPACK.content_type, URLENCODED, MULTIPART, TEXT, BYTES)
 
@@ -28,6 +34,8 @@ class Pushed(NamedTuple):
 
     text: bytes
     content_type: str | None = None
+    known_key: str | None = None
+    """The name that equal payloads share, if it was computed aside."""
 
     @property
     def raw(self) -> msgspec.Raw:
@@ -41,7 +49,7 @@ class Pushed(NamedTuple):
 
     def key(self) -> str:
         """A name that equal payloads share: see `digest_of`."""
-        return digest_of(_canonical.encode(msgspec.json.decode(self.text)))
+        return self.known_key or digest_of(_canonical.encode(msgspec.json.decode(self.text)))
 
 
 _canonical = msgspec.json.Encoder(order="sorted")
@@ -61,7 +69,7 @@ def read_push(content_type: str | None, body: bytes) -> Pushed | None:
     Without a media type the body is read as JSON. A form becomes an object, in which a repeated
     field is a list. Raises `InvalidRequest` if the body is empty or cannot be read.
     """
-    kind = (content_type or JSON.content_type).partition(";")[0].strip().lower()
+    kind = _kind(content_type)
     if kind not in MEDIA_TYPES:
         return None
     if not body:
@@ -78,6 +86,44 @@ def read_push(content_type: str | None, body: bytes) -> Pushed | None:
     if text.strip() in (b"null", b'""'):
         raise InvalidRequest("the payload is empty: there is nothing to push")
     return Pushed(text)
+
+
+def is_light_push(content_type: str | None, body: bytes) -> bool:
+    """True if the event loop may call `read_push`. Forms take it longer than other bodies."""
+    kind = _kind(content_type)
+    if kind in (URLENCODED, MULTIPART):
+        return len(body) <= LIGHT_FORM
+    return len(body) <= LIGHT_BYTES
+
+
+def heavy_push(body: bytes, content_type: str | None, most: int) -> Iterator[bytes]:
+    """What `pushed_aside` makes a payload of: text, type and key. It takes long, and runs aside.
+
+    Raises as `read_push` does, and `TooManyValues` for more than `most` values.
+    """
+    kind = _kind(content_type)
+    if kind == MSGPACK.content_type:
+        (body,) = json_of_msgpack(body, most)
+        content_type = JSON.content_type
+    elif kind == JSON.content_type:
+        list(check_json(body, most))
+    elif kind == URLENCODED and body.count(b"&") >= most:
+        raise TooManyValues(most)
+    pushed = read_push(content_type, body)
+    if pushed is not None:
+        yield from (pushed.text, (pushed.content_type or "").encode(), pushed.key().encode())
+
+
+def pushed_aside(pieces: Sequence[bytes]) -> Pushed | None:
+    """The payload from what `heavy_push` has yielded."""
+    if not pieces:
+        return None
+    text, content_type, key = pieces
+    return Pushed(text, content_type.decode() or None, key.decode())
+
+
+def _kind(content_type: str | None) -> str:
+    return (content_type or JSON.content_type).partition(";")[0].strip().lower()
 
 
 def _urlencoded(body: bytes) -> dict[str, Any]:

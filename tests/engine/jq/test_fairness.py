@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from zq.engine.jq.filter import MIB, JqFilter
-from zq.engine.jq.lane import MOST_WAITING, JqLane
+from zq.engine.jq.lane import JqLane
+from zq.engine.process_lane import MOST_WAITING
 from zq.model.errors import FilterAborted, FiltersBusy
 
 from .processes import ENDLESS, children, eventually, is_busy, only_child

@@ -54,7 +54,7 @@ from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.sweeps import SweepAuthor
 from zq.model.waits import WaitReason
 from zq.service import Services
-from zq.wire import bodies, lease_bodies
+from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import job_document
 from zq.wire.ids import NamedKeys, held_key, key_of, place_of
@@ -108,7 +108,7 @@ class EmbeddedBackend:
         text = JSON.encode({"jobs": jobs})
 
         async def verb(services: Services) -> list[StoredJob]:
-            new = bodies.decode_jobs(text, wire.JSON, LIMITS)
+            new = [job for some in bulk.decode_jobs(text, wire.JSON, LIMITS) for job in some]
             stored = await services.jobs.enqueue(new, EVERYWHERE)
             return enqueued(new, stored, services.ids)
 

@@ -103,7 +103,7 @@ class Evaluator:
             )
         if nests_too_deeply(chain.payload):
             return f"the payload would nest deeper than {MAX_DEPTH}"
-        if has_long_integer(chain.payload):
+        if has_long_integer(chain.payload.encode()):
             return "the payload would hold an integer outside of -2^63 and 2^64-1"
         return None
 

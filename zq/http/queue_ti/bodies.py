@@ -10,17 +10,22 @@ from msgspec import Meta
 
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.door import Handler
+from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Response
-from zq.http.transport.bodies import Bodies
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME, MAX_UINT32
 from zq.model.settings import MAX_RATE
+from zq.wire.codecs import JSON
+from zq.wire.weight import LIGHT_BYTES
 
 T = TypeVar("T")
 Serve = Callable[[web.BaseRequest, T], Awaitable[Response]]
 
 FORM = "application/x-www-form-urlencoded"
 WRONG = "invalid request body"
+
+MOST_FIELDS = 1_000
+"""A form has at most so many fields. No message has more than a few."""
 
 Count = Annotated[int, Meta(ge=0, le=MAX_UINT32)]
 Seconds = Annotated[int, Meta(ge=0, le=MAX_TIME // 1000)]
@@ -77,7 +82,7 @@ class OverridesBody(msgspec.Struct):
 class MessageEndpoints:
     """Endpoints that read a body: ``serve(request, what was sent)``."""
 
-    def __init__(self, bodies: Bodies, line: BulkLine) -> None:
+    def __init__(self, bodies: RequestBodies, line: BulkLine) -> None:
         self._bodies = bodies
         self._line = line
 
@@ -90,7 +95,7 @@ class MessageEndpoints:
             try:
                 if len(body) > SMALL:
                     await line.take(request.transport, len(body))
-                return await serve(request, _decode(body, request, shape))
+                return await serve(request, await _decoded(bodies, body, request, shape))
             finally:
                 bodies.release(len(body))
 
@@ -104,13 +109,23 @@ class MessageEndpoints:
         async def handler(request: web.BaseRequest) -> Response:
             body = await bodies.read(request, reserved=True)
             try:
-                sent = shape() if optional and not body else _decode(body, request, shape)
-                return await serve(request, sent)
+                if optional and not body:
+                    return await serve(request, shape())
+                return await serve(request, await _decoded(bodies, body, request, shape))
             finally:
                 bodies.release(len(body))
 
         handler.__doc__ = serve.__doc__
         return handler
+
+
+async def _decoded(
+    bodies: RequestBodies, body: bytes, request: web.BaseRequest, shape: type[T]
+) -> T:
+    """A body as a value. One that the loop cannot read in a slice is looked at aside first."""
+    if len(body) > LIGHT_BYTES and FORM not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
+        await bodies.light(body, JSON)
+    return _decode(body, request, shape)
 
 
 def _decode(body: bytes, request: web.BaseRequest, shape: type[T]) -> T:
@@ -119,10 +134,14 @@ def _decode(body: bytes, request: web.BaseRequest, shape: type[T]) -> T:
         if kind == "application/json" or kind.endswith("+json"):
             return msgspec.json.decode(body, type=shape)
         if kind == FORM:
-            fields = dict(parse_qsl(body.decode(), keep_blank_values=True))
+            fields = dict(
+                parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+            )
             return msgspec.convert(fields, shape, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"{WRONG}: {error}") from None
+    except ValueError as error:  # of the form: it has too many fields
+        raise InvalidRequest(f"{WRONG}: {error}: send up to {MOST_FIELDS}") from None
     except RecursionError:
         raise InvalidRequest(f"{WRONG}: it nests too deeply") from None
     raise InvalidRequest(f"{WRONG}: send it as application/json")

@@ -20,9 +20,9 @@ from zq.http.queue_ti.messages import MessagesApi
 from zq.http.queue_ti.problems import answer, problem
 from zq.http.queue_ti.schemas import SchemasApi
 from zq.http.queue_ti.topics import TopicsApi
+from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
-from zq.http.transport.bodies import Bodies
 from zq.model.errors import ZqError
 from zq.service import Services
 
@@ -49,7 +49,7 @@ class QueueTiDoor(Door):
 def queue_ti_routes(
     services: Services,
     guard: Guard,
-    bodies: Bodies,
+    bodies: RequestBodies,
     line: BulkLine,
     answers: Answers,
     calls: MessageCalls,

@@ -6,8 +6,8 @@ import msgspec
 from aiohttp import hdrs, web
 
 from zq.http.bulk_line import SMALL, BulkLine
+from zq.http.reading import RequestBodies
 from zq.http.topics.gzip import is_gzip, restored
-from zq.http.transport.bodies import Bodies
 from zq.http.zizq.endpoints import UnsupportedMediaType
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
@@ -16,6 +16,7 @@ from zq.model.topics import MOST_PAGE, MOST_PAGE_BYTES, USUAL_PAGE_BYTES, TopicP
 from zq.model.watching import USUAL_BATCH_BYTES
 from zq.wire.codecs import JSON, decode
 from zq.wire.topics import RecordBody
+from zq.wire.weight import LIGHT_BYTES
 
 T = TypeVar("T")
 
@@ -108,7 +109,7 @@ _append = msgspec.json.Decoder(AppendBody)
 class TopicBodies:
     """Reads bodies as values of their types, and releases their memory."""
 
-    def __init__(self, bodies: Bodies, line: BulkLine, *, takes_gzip: bool = False) -> None:
+    def __init__(self, bodies: RequestBodies, line: BulkLine, *, takes_gzip: bool = False) -> None:
         self._takes_gzip = takes_gzip
         self._bodies = bodies
         self._line = line
@@ -121,7 +122,7 @@ class TopicBodies:
         _check_type(request)
         body = await self._read(request, reserved=True)
         try:
-            return decode(body, JSON, shape)
+            return await self._decoded(body, shape)
         finally:
             self._bodies.release(len(body))
 
@@ -132,7 +133,7 @@ class TopicBodies:
         try:
             if len(body) > SMALL:
                 await self._line.take(request.transport, len(body))
-            return decode(body, JSON, _append), body
+            return await self._decoded(body, _append), body
         except BaseException:
             self._bodies.release(len(body))
             raise
@@ -145,6 +146,12 @@ class TopicBodies:
         coded = self._takes_gzip and is_gzip(request)
         body = await self._bodies.read(request, reserved=reserved, coded=coded)
         return await restored(body, self._bodies, reserved=reserved) if coded else body
+
+    async def _decoded(self, body: bytes, shape: msgspec.json.Decoder[T]) -> T:
+        codec = JSON
+        if len(body) > LIGHT_BYTES:
+            body, codec = await self._bodies.light(body, codec)
+        return decode(body, codec, shape)
 
 
 def filtered(sent: object, field: str) -> TagFilter:

@@ -8,6 +8,7 @@ from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Route
 from zq.http.guard import Guard
 from zq.http.json_description import JsonDescriptionApi
+from zq.http.reading import RequestBodies
 from zq.http.topics.bodies import TopicBodies
 from zq.http.topics.description.openapi import TOPICS
 from zq.http.topics.lifecycle import TopicLifecycleApi
@@ -23,7 +24,6 @@ from zq.http.topics.watch import TopicWatchApi
 from zq.http.topics.work import TopicWorkApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
-from zq.http.transport.bodies import Bodies
 from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.model.errors import ZqError
 from zq.service import Services
@@ -52,7 +52,7 @@ class TopicsDoor(Door):
 def topics_routes(
     services: Services,
     guard: Guard,
-    bodies: Bodies,
+    bodies: RequestBodies,
     line: BulkLine,
     answers: Answers,
     heartbeats: HeartbeatTimer,

@@ -1,5 +1,7 @@
 """Request bodies: limits on the size and the time of one, and on the memory of all together."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from aiohttp import StreamReader, hdrs, web
@@ -63,6 +65,15 @@ class Bodies:
     def grow(self, more: int, have: int, *, reserved: bool) -> None:
         """Count `more` bytes of a body of which `have` bytes are known. Raises as `read` does."""
         self._take(more, have, reserved)
+
+    @contextmanager
+    def holding(self, size: int) -> Iterator[None]:
+        """Count `size` more bytes within the block: copies of a body that was let in."""
+        self.held += size
+        try:
+            yield
+        finally:
+            self.held -= size
 
     def release(self, size: int) -> None:
         """A request that held `size` bytes is done."""

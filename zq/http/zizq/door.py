@@ -10,9 +10,9 @@ from zq.http.guard import Guard
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.service import ServiceApi
 from zq.http.ops.status import StatusApi
+from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
-from zq.http.transport.bodies import Bodies
 from zq.http.zizq.archive import RetainedApi
 from zq.http.zizq.audit import AuditApi
 from zq.http.zizq.budgets import BudgetsApi
@@ -62,7 +62,7 @@ class ZizqDoor(Door):
 def zizq_routes(
     services: Services,
     guard: Guard,
-    bodies: Bodies,
+    bodies: RequestBodies,
     line: BulkLine,
     answers: Answers,
     limits: Limits,

@@ -8,14 +8,16 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import hdrs, web
 
+from zq.engine.turns import Turns
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.door import Handler
+from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer, Response
-from zq.http.transport.bodies import Bodies
 from zq.model.errors import InvalidRequest, ZqError
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
+from zq.wire.weight import LIGHT_BYTES
 
 Plain = Callable[[web.BaseRequest, BodyCodec], Awaitable[Response]]
 WithBody = Callable[[web.BaseRequest, BodyCodec, bytes, BodyCodec], Awaitable[Response]]
@@ -131,9 +133,14 @@ def endpoint(serve: Plain) -> Handler:
 class BodyEndpoints:
     """Endpoints that read a body: ``serve(request, answer format, body, body's format)``."""
 
-    def __init__(self, bodies: Bodies, line: BulkLine) -> None:
+    def __init__(self, bodies: RequestBodies, line: BulkLine) -> None:
         self._bodies = bodies
         self._line = line
+
+    @property
+    def turns(self) -> Turns:
+        """A body that takes several slices of the loop is worked on in these turns."""
+        return self._bodies.turns
 
     def new_jobs(self, serve: WithBody) -> Handler:
         """An endpoint for new jobs. Large bodies take turns."""
@@ -142,12 +149,15 @@ class BodyEndpoints:
         async def handler(request: web.BaseRequest) -> Response:
             accepted, sent = answer_codec(request), body_codec(request)
             body = await bodies.read(request, reserved=False)
+            size = len(body)
             try:
-                if len(body) > SMALL:
-                    await line.take(request.transport, len(body))
+                if size > SMALL:
+                    await line.take(request.transport, size)
+                if size > LIGHT_BYTES:
+                    body, sent = await bodies.light(body, sent)
                 return await serve(request, accepted, body, sent)
             finally:
-                bodies.release(len(body))
+                bodies.release(size)
 
         handler.__doc__ = serve.__doc__
         return handler
@@ -172,10 +182,15 @@ class BodyEndpoints:
                     raise
                 sent, foreign = JSON, True
             body = await bodies.read(request, reserved=True)
+            size = len(body)
             try:
-                return await serve(request, accepted, b"" if foreign else body, sent)
+                if foreign:
+                    body = b""
+                if size > LIGHT_BYTES:
+                    body, sent = await bodies.light(body, sent)
+                return await serve(request, accepted, body, sent)
             finally:
-                bodies.release(len(body))
+                bodies.release(size)
 
         handler.__doc__ = serve.__doc__
         return handler

@@ -28,7 +28,8 @@ from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.service import Services
 from zq.service.jobs import Accepted
-from zq.wire.bodies import Limits, decode_job, decode_jobs, decode_patch
+from zq.wire.bodies import Limits, decode_job, decode_patch
+from zq.wire.bulk import decode_jobs
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import EnqueuedDocument, enqueued_documents, job_document
 from zq.wire.ids import key_of, place_of
@@ -102,7 +103,11 @@ class JobsApi:
 
         The results of owners are included up to 16 MiB.
         """
-        jobs = decode_jobs(body, sent, self._limits)
+        jobs: list[NewJob] = []
+        for some in decode_jobs(body, sent, self._limits):
+            if jobs:
+                await self._endpoints.turns.next()
+            jobs += some
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
         # The jobs cannot be taken back once they are stored. The answer is about as large as the

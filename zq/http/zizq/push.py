@@ -5,8 +5,8 @@ from aiohttp import web
 from zq.http.bulk_line import BulkLine
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
+from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer
-from zq.http.transport.bodies import Bodies
 from zq.http.zizq.endpoints import UnsupportedMediaType, answer, answer_codec
 from zq.model.errors import InvalidRequest, NotFound, Unprocessable
 from zq.model.job import NewJob
@@ -16,7 +16,8 @@ from zq.service import Services
 from zq.wire.bodies import Limits, decode_job
 from zq.wire.codecs import JSON
 from zq.wire.documents import enqueued_documents
-from zq.wire.pushing import MEDIA_TYPES, Pushed, read_push
+from zq.wire.pushing import MEDIA_TYPES, Pushed
+from zq.wire.weight import CHECKED
 
 FIFO = ".fifo"
 """A queue whose name ends like this has groups, other queues have none: the name decides."""
@@ -25,7 +26,9 @@ FIFO = ".fifo"
 class PushApi:
     """The endpoint for forms: one job in a request, with the body as its payload."""
 
-    def __init__(self, services: Services, bodies: Bodies, line: BulkLine, limits: Limits) -> None:
+    def __init__(
+        self, services: Services, bodies: RequestBodies, line: BulkLine, limits: Limits
+    ) -> None:
         self._jobs, self._ids = services.jobs, services.ids
         self._bodies = bodies
         self._line = line
@@ -54,20 +57,21 @@ class PushApi:
         body = await self._bodies.read(request, reserved=False)
         try:
             await self._line.take(request.transport, len(body))
-            job = self._job(request, body)
+            job = await self._job(request, body)
             stored = await self._jobs.enqueue([job], reach_of(request))
         finally:
             self._bodies.release(len(body))
         (document,) = enqueued_documents([job], stored.keys, stored.now, stored.reply, self._ids)
         return answer(document, accepted, 202, {"X-Job-Id": document.id})
 
-    def _job(self, request: web.BaseRequest, body: bytes) -> NewJob:
+    async def _job(self, request: web.BaseRequest, body: bytes) -> NewJob:
         try:
-            pushed = read_push(request.headers.get("Content-Type"), body)
+            pushed = await self._bodies.pushed(body, request.headers.get("Content-Type"))
             if pushed is None:
                 raise UnsupportedMediaType(supported=list(MEDIA_TYPES))
             text = JSON.encode(_submission(request, pushed))
-            return decode_job(text, JSON, self._limits)
+            # The payload is known to be valid, and all else is small.
+            return decode_job(text, CHECKED[JSON.name], self._limits)
         except InvalidRequest as error:
             raise Unprocessable(error.message) from None
 

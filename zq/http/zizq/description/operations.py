@@ -49,7 +49,7 @@ from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.model.trends import TimeMark
 from zq.service.trends import TrendSpan
-from zq.wire import bodies, lease_bodies, settings
+from zq.wire import bodies, bulk, lease_bodies, settings
 from zq.wire.audit import ActionsDocument
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
@@ -121,7 +121,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("POST", "/jobs/bulk"): Operation(
         {201: EnqueuedJobs, 200: EnqueuedJobs},
-        bodies.JobsBody,
+        bulk.JobsBody,
         refusals={409: _TAKEN, **UNBUILT, **_FULL},
     ),
     ("GET", "/jobs"): Operation(

@@ -1,0 +1,60 @@
+"""Request bodies that would hold the event loop are looked at in a process of their own.
+
+A body is light if the loop can read it in a slice (`zq.wire.weight`). Nearly all are. Of a heavy
+one, the process counts the values, and checks them or turns them into JSON. What the handlers do
+with it then takes a small part of that time.
+"""
+
+from typing import Any
+
+from zq.engine.aside.aside import AsideLane
+from zq.engine.turns import Turns
+from zq.http.transport.bodies import Bodies
+from zq.wire.codecs import JSON, BodyCodec
+from zq.wire.pushing import Pushed, heavy_push, is_light_push, pushed_aside, read_push
+from zq.wire.weight import CHECKED, check_json, is_light, json_of_msgpack
+
+MODULES = ("zq.wire.weight", "zq.wire.pushing")
+"""The modules whose functions are run aside."""
+
+MEMORY = 512 * 1024 * 1024
+"""The address space of the process besides that for the bodies, in bytes."""
+
+BODIES = 8
+"""It has room for so many bodies of the largest size."""
+
+COPIES = 2
+"""A heavy body is held so many more times while it is looked at: in the pipe and in the process."""
+
+
+class RequestBodies(Bodies):
+    """Reads bodies, and has heavy ones looked at aside."""
+
+    def __init__(self, *limits: Any, aside: AsideLane, turns: Turns, max_values: int) -> None:
+        """`limits` are those of `Bodies`. A body has up to `max_values` values."""
+        super().__init__(*limits)
+        self.aside = aside
+        self.turns = turns
+        self._max_values = max_values
+
+    async def light(self, body: bytes, codec: BodyCodec) -> tuple[bytes, BodyCodec]:
+        """A body, and its format, that the loop can read in a slice.
+
+        Raises `TooManyValues`, `InvalidRequest`, and what `AsideLane.run` does.
+        """
+        if is_light(body, codec.name):
+            return body, codec
+        with self.holding(len(body) * COPIES):
+            if codec.name == JSON.name:
+                await self.aside.run(check_json, body, self._max_values)
+                return body, CHECKED[codec.name]
+            (text,) = await self.aside.run(json_of_msgpack, body, self._max_values)
+            return text, CHECKED[codec.name]
+
+    async def pushed(self, body: bytes, content_type: str | None) -> Pushed | None:
+        """The payload for a body that is pushed: see `zq.wire.pushing.read_push`."""
+        if is_light_push(content_type, body):
+            return read_push(content_type, body)
+        with self.holding(len(body) * COPIES):
+            found = await self.aside.run(heavy_push, body, content_type, self._max_values)
+            return pushed_aside(found)

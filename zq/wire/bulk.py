@@ -1,0 +1,42 @@
+"""The body of a bulk enqueue, which is checked in slices: many jobs would hold the event loop."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from zq.model.errors import ZqError
+from zq.model.job import NewJob
+from zq.wire.bodies import JobBody, Limits, check_items, new_job
+from zq.wire.codecs import BodyCodec, decode
+
+SLICE = 1_000
+"""So many jobs are checked at a time, which takes about a millisecond."""
+
+
+class JobsBody(msgspec.Struct):
+    """What a bulk enqueue brings."""
+
+    jobs: list[JobBody]
+
+
+_bulk = msgspec.json.Decoder(JobsBody)
+
+
+def decode_jobs(body: bytes, codec: BodyCodec, limits: Limits) -> Iterator[list[NewJob]]:
+    """The jobs of a bulk enqueue, in slices.
+
+    If a job is not valid, the error names the first such job. No job counts before the last slice.
+    """
+    items = decode(body, codec, _bulk).jobs
+    check_items(len(items), limits, "jobs")
+    names: set[str] = set()
+    jobs: list[NewJob] = []
+    for index, job in enumerate(items):
+        if index and not index % SLICE:
+            yield jobs
+            jobs = []
+        try:
+            jobs.append(new_job(job, codec, limits, names))
+        except ZqError as error:
+            raise type(error)(f"jobs[{index}]: {error.message}") from None
+    yield jobs

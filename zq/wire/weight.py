@@ -1,0 +1,108 @@
+"""How heavy a request body is: how many values it holds, and whether the event loop can read it.
+
+A body that takes more than a slice of the loop is looked at elsewhere (`zq.http.reading`). What it
+may hold at all is bounded before any of its values is made.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgpack
+
+from zq.model.body_errors import TooManyValues
+from zq.model.payload import without_strings
+from zq.wire.codecs import JSON, MSGPACK
+
+LIGHT_BYTES = 256 * 1024
+"""A body of so many bytes is read on the loop without a look: it takes a few milliseconds at
+most."""
+
+HEAVY_BYTES = 4 * 1024 * 1024
+"""A larger body is never read on the loop."""
+
+LIGHT_VALUES = 50_000
+"""A body between these sizes is read on the loop if it has at most so many values."""
+
+_OTHERS = bytes(byte for byte in range(256) if byte not in b",[{")
+
+
+def is_light(body: bytes, kind: str) -> bool:
+    """True if the loop may read a body, which is JSON or of another kind (a codec's name)."""
+    if len(body) <= LIGHT_BYTES:
+        return True
+    if kind != JSON.name or len(body) > HEAVY_BYTES:
+        return False
+    return most_values(body) <= LIGHT_VALUES
+
+
+def most_values(body: bytes) -> int:
+    """An upper bound of the values of a JSON text, by its commas and brackets.
+
+    Each value but the first of an array or object has a comma before it, and each array or object
+    has a bracket. Commas within strings count as well.
+    """
+    return len(body.translate(None, _OTHERS)) + 1
+
+
+def check_json(body: bytes, most: int) -> Iterator[bytes]:
+    """Check a JSON body of up to `most` values. Yields nothing: the body stays as it is.
+
+    Raises `InvalidRequest` or `TooManyValues`. It takes long, and runs aside.
+    """
+    if most_values(body) > most and most_values(without_strings(body)) > most:
+        raise TooManyValues(most)
+    JSON.to_json(body)
+    yield from ()
+
+
+def json_of_msgpack(body: bytes, most: int) -> Iterator[bytes]:
+    """A MessagePack body of up to `most` values as JSON. It takes long, and runs aside.
+
+    The sizes of arrays and maps are known before their values, and are added up as each ends. So at
+    most twice `most` values are in memory. Raises `InvalidRequest` or `TooManyValues`.
+    """
+    left = most
+
+    def count(ended: Any) -> Any:
+        nonlocal left
+        left -= len(ended) + 1
+        if left < 0:
+            raise TooManyValues(most)
+        return ended
+
+    bounds = {"max_array_len": most, "max_map_len": most}
+    try:
+        msgpack.unpackb(
+            body,
+            raw=False,
+            ext_hook=msgpack.ExtType,
+            strict_map_key=False,
+            list_hook=count,
+            object_hook=count,
+            **bounds,
+        )
+    except (ValueError, RecursionError, msgpack.UnpackException) as error:
+        if "max_array_len" in str(error) or "max_map_len" in str(error):
+            raise TooManyValues(most) from None
+        # The codec says what else is wrong.
+    yield MSGPACK.to_json(body)
+
+
+class CheckedJson:
+    """The format of a body that was checked aside: JSON text whose values are known to be valid."""
+
+    content_type = JSON.content_type
+
+    def __init__(self, name: str) -> None:
+        """`name` is that of the format in which the body was sent."""
+        self.name = name
+        self.encode = JSON.encode
+
+    def to_json(self, body: bytes) -> bytes:
+        return body
+
+    def begins_object(self, body: bytes) -> bool:
+        return JSON.begins_object(body)
+
+
+CHECKED = {codec.name: CheckedJson(codec.name) for codec in (JSON, MSGPACK)}
