@@ -220,6 +220,17 @@ async def test_a_bulk_is_compared_in_slices(api: Messages) -> None:
         assert (turns.waited > before) is waited
 
 
+async def test_a_long_payload_is_decoded_in_slices(api: Messages) -> None:
+    await put(api, ORDER)
+    turns = api.site.server.engine.turns
+    long = GOOD | {"more": {f"k{n}": [n] for n in range(20_000)}}
+    before = turns.waited
+    await api.enqueue("t", json.dumps(long))
+    assert turns.waited - before >= 5
+    for bad in (json.dumps(long)[:-1], json.dumps(long) + "]", json.dumps(long | {"n": "x"})):
+        assert (await api.post("/messages", {"topic": "t", "payload": bad})).status == 422
+
+
 async def test_the_payloads_of_one_request_have_a_bound_together(
     api: Messages, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,11 +36,11 @@ class PayloadChecks:
         compared = 0
         for queue, payload in payloads:
             if (schema := self.schemas.get(queue)) is not None:
-                steps = schema.check(payload)
-                compared += steps
-                if compared > MOST_COMPARED_TOGETHER:
-                    raise TooManyCompared(MOST_COMPARED_TOGETHER)
-                await slices.count(steps)
+                for steps in schema.checking(payload):
+                    compared += steps
+                    if compared > MOST_COMPARED_TOGETHER:
+                        raise TooManyCompared(MOST_COMPARED_TOGETHER)
+                    await slices.count(steps)
 
 
 class Schemas:

@@ -4,16 +4,14 @@ Documents have it as `msgspec.Raw`. Large JSON is packed piece by piece, so that
 document can serve others between two pieces.
 """
 
-import re
 import struct
 from collections.abc import Generator, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
-PIECE = 16 * 1024
-"""Values are made of so many characters of JSON at a time: of 8,000 values at most."""
+from zq.model.json_pieces import PieceKind, json_pieces
 
 
 def without_head(packed: bytes) -> bytes:
@@ -55,36 +53,27 @@ def repacked(text: bytes | str | Raw) -> bytes:
 
 
 def repacking(text: str) -> Generator[int, None, bytes]:
-    """Return JSON as MessagePack, piece by piece. Yields how much it looked at.
+    """Return JSON as MessagePack, piece by piece. Yields the length of each piece.
 
     An array or object that is longer than a piece has the long form of its head, and keeps names
     that it has twice. Raises `msgspec.DecodeError` for what is no JSON.
     """
-    if len(text) <= PIECE or text[0] not in _HEADS:
-        yield len(text)
-        return repacked(text)
     packed = bytearray()
-    outer = [_Container(text[0], packed)]
-    at = 1
-    while outer:
-        piece = _next_piece(text, at)
-        inside = outer[-1]
-        if piece.is_deep:
-            head = _DEEP.match(text, at)
-            if head is None:
-                return repacked(text)
-            inside.length += 1
-            packed += b"" if head[1] is None else repacked(head[1])
-            outer.append(_Container(head[2], packed))
-            at = head.end()
-            yield PIECE
-            continue
-        inside.add(text[at : piece.end], packed)
-        yield piece.end - at
-        at = piece.end + 1
-        if piece.is_last:
-            outer.pop().close(packed)
-            at = _NEXT.match(text, at).end()  # type: ignore[union-attr]
+    outer: list[_Container] = []
+    for piece in json_pieces(text):
+        match piece.kind:
+            case PieceKind.WHOLE:
+                packed += repacked(text)
+            case PieceKind.OPENED:
+                if outer:
+                    outer[-1].length += 1
+                packed += b"" if piece.name is None else repacked(piece.name)
+                outer.append(_Container(piece.text, packed))
+            case PieceKind.MEMBERS:
+                outer[-1].add(msgspec.json.decode(piece.text), packed)
+            case PieceKind.CLOSED:
+                outer.pop().close(packed)
+        yield len(piece.text)
     return bytes(packed)
 
 
@@ -94,35 +83,19 @@ pack = msgspec.msgpack.Encoder().encode
 _HEADS = {"[": b"\xdd", "{": b"\xdf"}
 """The long heads of arrays and maps, before the number of their members."""
 
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_TOKEN = re.compile(
-    rf"(?P<members>(?:(?:[^\[\]{{}},\"]++|{_STRING})*+,){{1,32}}+)|[\[{{]|(?P<closing>[\]}}])"
-    rf"|{_STRING}|[^\[\]{{}},\"]++"
-)
-"""Scalar members up to a comma, a bracket, or a part of a member."""
-
-_DEEP = re.compile(rf"\s*+(?:({_STRING})\s*+:\s*+)?([\[{{])")
-"""The beginning of a member that is an array or an object."""
-
-_NEXT = re.compile(r"\s*+,?")
-
 
 class _Container:
     """An array or object that is packed in pieces. Its head gets the number of members last."""
 
     def __init__(self, opening: str, packed: bytearray) -> None:
         self.length = 0
-        self._opening = opening
         self._place = len(packed)
         packed += _HEADS[opening] + bytes(4)
 
-    def add(self, members: str, packed: bytearray) -> None:
-        """Pack members, which have commas between them alone."""
-        is_array = self._opening == "["
-        values = msgspec.json.decode(f"[{members}]" if is_array else f"{{{members}}}")
-        self.length += len(values)
-        part = pack(values)
-        packed += without_head(part)
+    def add(self, members: list[Any] | dict[str, Any], packed: bytearray) -> None:
+        """Pack members."""
+        self.length += len(members)
+        packed += without_head(pack(members))
 
     def close(self, packed: bytearray) -> None:
         """Write the number of members into the head."""
@@ -131,35 +104,3 @@ class _Container:
 
 _HEAD_LENGTHS = {0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
 """The lengths of heads with more than 15 members."""
-
-
-class _Piece(NamedTuple):
-    """Whole members up to `end`: the `is_last` ones, or those before a comma.
-
-    If `is_deep`, there are none, for the first member is an array or object that is too long.
-    """
-
-    end: int
-    is_last: bool = False
-    is_deep: bool = False
-
-
-def _next_piece(text: str, start: int) -> _Piece:
-    """The members of an array or object from here on, until they make a piece."""
-    at, depth, whole = start, 0, -1
-    while (token := _TOKEN.match(text, at)) is not None:
-        at = token.end()
-        if token["closing"]:
-            depth -= 1
-            if depth < 0:
-                return _Piece(at - 1, is_last=True)
-        elif token["members"] is None:
-            depth += text[at - 1] in _HEADS
-        elif not depth:
-            whole = at - 1
-        if at - start >= PIECE:
-            if whole >= 0:
-                return _Piece(whole)
-            if depth:
-                return _Piece(start, is_deep=True)
-    return _Piece(len(text), is_last=True)
