@@ -158,6 +158,12 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
             return None
         return lock_of(self.queue, self.unique_key, self.unique_in)
 
+    @property
+    def queues_named(self) -> tuple[str, ...]:
+        """Its queue, and the dead-letter queue that it brings itself."""
+        own = None if self.options is None else self.options.dead_letter
+        return (self.queue,) if own is None else (self.queue, own)
+
 
 class JobRecord(msgspec.Struct, array_like=True, gc=False):
     """A stored job, in the order of the store's columns. Times are milliseconds since the epoch.

@@ -28,6 +28,11 @@ class Patch(msgspec.Struct, frozen=True):
     retention: RetentionPatch | None | Unset = UNSET
     lease_ms: int | None | Unset = UNSET
 
+    @property
+    def queues_named(self) -> tuple[str, ...]:
+        """The queue that it moves jobs to, if any."""
+        return () if self.queue is UNSET else (self.queue,)
+
 
 def refuse_terminal(text_id: str, status: Status) -> None:
     """Raise `Unprocessable` for a finished job: it can no longer change."""

@@ -1,10 +1,19 @@
 """The reach of a caller: all queues, or the queues with certain prefixes."""
 
 from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
 
 from zq.model.errors import QueueOutOfReach
+
+
+class NamesQueues(Protocol):
+    """A job, a setting, or another value from a client that names queues or topics."""
+
+    @property
+    def queues_named(self) -> Iterable[str]:
+        """Every queue and topic that the value names."""
 
 
 class Reach(msgspec.Struct, frozen=True):
@@ -20,11 +29,17 @@ class Reach(msgspec.Struct, frozen=True):
         """Whether a queue lies within reach."""
         return queue.startswith(self.prefixes)
 
-    def require(self, queues: Iterable[str]) -> None:
-        """Raise `QueueOutOfReach` for the first queue out of reach."""
-        for queue in queues:
-            if not self.covers(queue):
-                raise QueueOutOfReach(queue, self.prefixes)
+    def require(self, named: Iterable[str | NamesQueues]) -> None:
+        """Raise `QueueOutOfReach` for the first queue out of reach.
+
+        `named` has names of queues and values that name some. All doors and verbs check by this.
+        """
+        if self is EVERYWHERE:
+            return
+        for each in named:
+            for queue in (each,) if isinstance(each, str) else each.queues_named:
+                if not self.covers(queue):
+                    raise QueueOutOfReach(queue, self.prefixes)
 
 
 EVERYWHERE = Reach(("",))

@@ -54,6 +54,11 @@ class RouterConfig(msgspec.Struct, frozen=True):
     filter: TagFilter | None = None
     allow_cycle: bool = False
 
+    @property
+    def queues_named(self) -> tuple[str, str]:
+        """Its two ends."""
+        return self.source, self.dest
+
 
 class TopicRouter(msgspec.Struct, array_like=True):
     """A router as it stands. `forwarded` counts its copies."""

@@ -60,6 +60,11 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         return self.rate is not None or self.concurrency is not None
 
     @property
+    def queues_named(self) -> tuple[str, ...]:
+        """Its dead-letter queue and its targets."""
+        return _named(self.dead_letter, self.fan_out)
+
+    @property
     def archived_ms(self) -> int | None:
         """How long it keeps completed jobs by its own settings; None or 0 if not at all."""
         return None if self.retention is None else self.retention.completed_ms
@@ -92,6 +97,18 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pause_reason: PauseText | None | Unset = UNSET
     paused_by: PauseText | None | Unset = UNSET
     paused_until: TtlMillis | None | Unset = UNSET
+
+    @property
+    def queues_named(self) -> tuple[str, ...]:
+        """The dead-letter queue and the targets that it sets."""
+        return _named(self.dead_letter, self.fan_out)
+
+
+def _named(
+    dead_letter: str | None | Unset, targets: tuple[str, ...] | None | Unset
+) -> tuple[str, ...]:
+    letters = (dead_letter,) if isinstance(dead_letter, str) else ()
+    return (*letters, *(targets if isinstance(targets, tuple) else ()))
 
 
 def checked(settings: QueueSettings) -> QueueSettings:

@@ -89,6 +89,11 @@ class TopicPatch(msgspec.Struct, frozen=True):
     dead_letter: str | None | UnsetType = UNSET
     leases_durable: bool | UnsetType = UNSET
 
+    @property
+    def queues_named(self) -> tuple[str, ...]:
+        """The dead-letter topic that it sets, if any."""
+        return (self.dead_letter,) if isinstance(self.dead_letter, str) else ()
+
 
 NO_PATCH = TopicPatch()
 

@@ -110,7 +110,7 @@ class Crons:
         An entry keeps its next time if its expression and effective zone stay the same. Raises
         `InvalidRequest`, `Unprocessable`, `QueueOutOfReach` or `CronOutOfReach`.
         """
-        reach.require(entry.job.queue for entry in draft.entries)
+        reach.require([draft])
         await self._folding.check(entry.job for entry in draft.entries)
         return await self._alone(lambda: self._replace_group(name, draft, reach))
 
@@ -151,13 +151,13 @@ class Crons:
 
         Raises `CronEntryExists`, `InvalidRequest`, `Unprocessable` or `QueueOutOfReach`.
         """
-        reach.require([draft.job.queue])
+        reach.require([draft])
         await self._folding.check([draft.job])
         return await self._alone(lambda: self._put_entry(group, draft, reach, new=True))
 
     async def put_entry(self, group: str, draft: EntryDraft, reach: Reach) -> CronEntry:
         """Add or replace an entry, as `add_entry` does. Raises `CronOutOfReach` too."""
-        reach.require([draft.job.queue])
+        reach.require([draft])
         await self._folding.check([draft.job])
         return await self._alone(lambda: self._put_entry(group, draft, reach, new=False))
 

@@ -26,7 +26,7 @@ from zq.model.errors import ErrorRecordNotFound, JobNotFound, StorageFull, WalFu
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, JobRecord, NewJob, Retention
 from zq.model.outcome import Ending
-from zq.model.patching import UNSET, Patch
+from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.model.unique import KeySpace, lock_of
@@ -155,9 +155,7 @@ class Jobs:
         `TooManyCompared`, `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable`
         if the rule of a batch fails.
         """
-        if reach is not EVERYWHERE:
-            reach.require([job.queue for job in jobs])
-            reach.require(_dead_letters(jobs))
+        reach.require(jobs)
         if self._checks.schemas and not checked:
             await self._checks.require((job.queue, job.payload) for job in jobs)
         size = sum([job.payload_size for job in jobs])
@@ -246,7 +244,7 @@ class Jobs:
         Raises `JobNotFound`, `Unprocessable` if it is finished, or `QueueOutOfReach`; `KeyTaken`
         and `QueueFull` if it may not enter the queue that the patch names.
         """
-        reach.require(target_of(patch))
+        reach.require([patch])
         return await self._inbox.ask(
             PatchJob(key=key, text_id=self._ids.text(key), patch=patch, reach=reach)
         )
@@ -344,20 +342,9 @@ class Jobs:
                 job.result = bodies.get(job.key, job.result)
 
 
-def target_of(patch: Patch) -> tuple[str, ...]:
-    """The queue that a patch moves jobs to, if any."""
-    return () if patch.queue is UNSET else (patch.queue,)
-
-
 def _lock(unique_key: str, queue: str | None) -> str:
     space = KeySpace.ALL if queue is None else KeySpace.QUEUE
     return lock_of(queue or "", unique_key, space)
-
-
-def _dead_letters(jobs: Sequence[NewJob]) -> list[str]:
-    """The dead-letter queues that jobs name themselves."""
-    own = [job.options.dead_letter for job in jobs if job.options is not None]
-    return [queue for queue in own if queue is not None]
 
 
 def _found(job: JobRecord | None) -> JobRecord:

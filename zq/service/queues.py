@@ -162,12 +162,7 @@ class Queues:
         Return the new settings. Raises `DeadLetterCycle`, `FanOutChain` or
         `QueueOutOfReach`.
         """
-        named = [queue]
-        if isinstance(settings.dead_letter, str):
-            named.append(settings.dead_letter)
-        if isinstance(settings.fan_out, tuple):
-            named += settings.fan_out
-        reach.require(named)
+        reach.require([queue, settings])
         return await self._inbox.ask(SetQueue(queue, settings))
 
     # Targets

@@ -31,13 +31,13 @@ class Routers:
         found = await self._reads.router(check_router(name))
         if found is None:
             raise RouterNotFound(name)
-        reach.require([found.config.source, found.config.dest])
+        reach.require([found.config])
         return found
 
     async def put(self, name: str, config: RouterConfig, reach: Reach) -> RouterPut:
         """Create or change a router. Raises the errors of `PutRouter`."""
         check_ends(config)
-        reach.require([config.source, config.dest])
+        reach.require([config])
         return await self._inbox.ask(PutRouter(check_router(name), config, reach))
 
     async def delete(self, name: str, reach: Reach) -> bool:

@@ -42,7 +42,6 @@ from zq.model.patching import Patch
 from zq.model.reach import Reach
 from zq.model.sweep_errors import SweepNotFound, TooManySweeps
 from zq.model.sweeps import NOBODY, SweepAuthor, SweepMark, SweepOutline
-from zq.service.jobs import target_of
 from zq.service.queues import QueueCounts
 from zq.service.sweep import (
     Sweep,
@@ -98,7 +97,7 @@ class Sweeps:
         states in which the change leaves jobs alone, or `TooManySweeps`.
         """
         wanted = changeable(filter)
-        filter.reach.require(target_of(patch))
+        filter.reach.require([patch])
 
         def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[int]:
             return PatchSlice(keys, plain, patch, mark)

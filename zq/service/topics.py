@@ -103,7 +103,7 @@ class Topics:
 
     async def put(self, name: str, patch: TopicPatch, reach: Reach) -> TopicPut:
         """Create or change a topic. Raises `TopicIncompatible` or `TooManyTopics`."""
-        reach.require([check_topic(name)])
+        reach.require([check_topic(name), patch])
         return await self._inbox.ask(PutTopic(name, patch))
 
     async def delete(self, name: str, reach: Reach, *, if_empty: bool = False) -> TopicDeleted:
@@ -126,7 +126,7 @@ class Topics:
         Raises `TopicNotFound`, `TopicFull`, `TooManyTopics`, `SchemaMismatch` or
         `TooManyCompared`, or that there is no room on the disk.
         """
-        reach.require([check_topic(name)])
+        reach.require([check_topic(name), create or NO_PATCH])
         check_batch_size(len(records))
         size = sum([record.size for record in records])
         config = None if create is None else configured(name, DEFAULT_CONFIG, create)

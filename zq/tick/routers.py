@@ -91,7 +91,7 @@ def _delete(work: UnitOfWork, command: DeleteRouter) -> bool:
 
 def _require(router: TopicRouter, command: AnyRouterChange) -> None:
     """Raise `QueueOutOfReach` where an end of the router is out of the sender's reach."""
-    command.reach.require([router.config.source, router.config.dest])
+    command.reach.require([router.config])
 
 
 def _named(work: UnitOfWork, name: str) -> TopicRouter | None:

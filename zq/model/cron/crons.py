@@ -55,6 +55,11 @@ class EntryDraft(msgspec.Struct, frozen=True):
     paused: bool | None
     job: NewJob
 
+    @property
+    def queues_named(self) -> tuple[str, ...]:
+        """The queues that its job names."""
+        return self.job.queues_named
+
 
 class GroupDraft(msgspec.Struct, frozen=True):
     """A group as a client sends it, with all its entries."""
@@ -62,6 +67,11 @@ class GroupDraft(msgspec.Struct, frozen=True):
     paused: bool | None
     timezone: str | None
     entries: Sequence[EntryDraft]
+
+    @property
+    def queues_named(self) -> list[str]:
+        """The queues that the jobs of its entries name."""
+        return [queue for entry in self.entries for queue in entry.queues_named]
 
 
 class GroupPatch(msgspec.Struct, frozen=True):
