@@ -1,7 +1,11 @@
 """`zq cron`: list, add, pause, resume, remove, next."""
 
+import sqlite3
+from contextlib import closing
 from datetime import datetime
 from zoneinfo import ZoneInfo
+
+from conformance.site import Site
 
 from .shell import Shell
 
@@ -84,3 +88,15 @@ async def test_what_is_wrong_is_said_in_one_line(shell: Shell) -> None:
     assert "invalid cron expression: '61 * * * *': bad minute" in said.errors
     said = await shell.zq("cron", "add", "g", "e", "* * * * *", "q", "{")
     assert (said.code, "looks like JSON" in said.errors) == (2, True)
+
+
+async def test_an_entry_that_cannot_be_evaluated_is_listed_with_the_reason(
+    shell: Shell, site: Site
+) -> None:
+    await shell.zq("cron", "add", "billing", "nightly", "30 2 * * *", "reports")
+    with closing(sqlite3.connect(site.root / "zq.db", isolation_level=None)) as other:
+        other.execute("UPDATE cron_entries SET timezone = 'Area/Gone'")
+    said = await shell.zq("cron", "list")
+    assert 'set aside: invalid timezone: "Area/Gone"' in said.output
+    said = await shell.zq("cron", "next", "--json")
+    assert (said.code, said.documents) == (0, [])

@@ -1,5 +1,8 @@
 """Cron entries that fire: at their times, after stops and pauses, and when the clock is set."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from .client import Client
@@ -144,3 +147,23 @@ async def test_a_firing_is_an_event_and_is_counted(client: Client, scrape: Scrap
     metrics = await scrape()
     assert metrics["zq_cron_firings_total"] == 1
     assert metrics["zq_cron_lag_seconds"] == 0
+
+
+async def test_a_schedule_that_cannot_be_evaluated_is_named_and_others_fire(
+    client: Client, scrape: Scraper
+) -> None:
+    await put(client, "bad", entry())
+    await put(client, "g", entry())
+    with closing(sqlite3.connect(client.site.root / "zq.db", isolation_level=None)) as other:
+        other.execute("UPDATE cron_entries SET expression = '* * * * MON~FRI' WHERE cron = 'bad'")
+    stream = await client.take(prefetch=5)
+    while (told := (await client.get("/health")).doc.get("faulty_crons")) is None:
+        client.site.clock.advance(SECOND_MS)
+    await stream.job()
+    (faulty,) = told["named"]
+    assert (told["entries"], faulty["group"], faulty["entry"]) == (1, "bad", "e")
+    bad = await entry_of(client, "bad", "e")
+    assert bad["fault"] == faulty["reason"]
+    assert "next_enqueue_at" not in bad
+    assert "fault" not in await entry_of(client, "g", "e")
+    assert (await scrape())["zq_cron_faulty_entries"] == 1

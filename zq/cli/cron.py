@@ -203,7 +203,7 @@ def next(remote: Remote, groups: tuple[str, ...], limit: int, count: int) -> Non
         (at, group, entry)
         for group in _found(remote, groups)
         for entry in group.entries
-        if not (group.paused or entry.paused)
+        if not (group.paused or entry.paused or entry.fault)
         for at in islice(_times(group, entry), count)
     ]
     waiting.sort(key=lambda each: (each[0], each[1].name, each[2].name))
@@ -246,6 +246,8 @@ def _times(group: "ShownGroup", entry: "ShownSchedule") -> Iterator[int]:
 def _row(group: "ShownGroup", entry: "ShownSchedule") -> tuple[object, ...]:
     zone = entry.timezone or group.timezone or ""
     state = "paused" if entry.paused else "group paused" if group.paused else ""
+    if entry.fault is not None:
+        state = f"set aside: {one_line(entry.fault)}"
     return (
         *(group.name, entry.name, entry.expression, zone),
         *(entry.job["queue"], short(entry.job["type"])),

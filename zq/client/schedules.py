@@ -22,7 +22,10 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ShownSchedule(msgspec.Struct, omit_defaults=True):
-    """An entry as the server shows it. Times are in milliseconds since the epoch."""
+    """An entry as the server shows it. Times are in milliseconds since the epoch.
+
+    A `fault` says why its schedule cannot be evaluated on the server's host.
+    """
 
     name: str
     expression: str
@@ -33,6 +36,7 @@ class ShownSchedule(msgspec.Struct, omit_defaults=True):
     resumed_at: int | None = None
     next_enqueue_at: int | None = None
     last_enqueue_at: int | None = None
+    fault: str | None = None
 
 
 class ShownGroup(msgspec.Struct, omit_defaults=True):

@@ -3,10 +3,15 @@
 It knows when the first entry is due and reads nothing before, however many entries there are. The
 store has every next time. If firings were missed while the server was stopped or late, each entry
 makes up for them with one job.
+
+An entry whose schedule cannot be evaluated here is set aside when it is due: it has no next time.
+All others fire. A survey of all schedules names such entries, and brings those back that can be
+evaluated again.
 """
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
 
@@ -16,8 +21,9 @@ from zq.engine.folding.folding import Folding
 from zq.engine.inbox import Inbox
 from zq.model.clock import Clock
 from zq.model.commands import Enqueue
-from zq.model.cron.crons import RETRY_MS, DueCron, Fire, Firing
+from zq.model.cron.crons import RETRY_MS, CronSchedule, DueCron, Fire, Firing
 from zq.model.cron.expression import parsed
+from zq.model.cron.faults import NONE_FAULTY, FaultyEntries, FaultyEntry, fault_of
 from zq.model.cron.zones import zone_named
 from zq.model.errors import TooLarge, Unprocessable, ZqError
 from zq.model.ids import Mint
@@ -48,6 +54,12 @@ SLIGHT_MS = 60_000
 LARGE_MS = 3 * 3_600_000
 """If the clock is set back by more, it was wrong before: all entries go by the new time."""
 
+SURVEY_S = 60.0
+"""While entries are set aside, the next survey comes after so long."""
+
+MOST_NAMED = 10
+"""At most so many entries that are set aside are named."""
+
 Admit = Callable[[int, int], object]
 
 
@@ -68,6 +80,9 @@ class Scheduler:
         self._awake = asyncio.Event()
         self._seen = 0
         """The latest wall time so far."""
+        self.faulty = NONE_FAULTY
+        """The entries whose schedules cannot be evaluated, as the last survey has found them."""
+        self._survey_at = -math.inf
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -103,6 +118,8 @@ class Scheduler:
                     await self._retime(now)
                     ahead, self._seen = False, now
                     continue
+                if self._survey_at <= self._clock.monotonic():
+                    await self._survey(now)
                 self._seen = max(self._seen, now)
                 if self._next is None or self._next > now:
                     await self._doze(now)
@@ -119,9 +136,9 @@ class Scheduler:
         """Wait until an entry is due or another entry becomes the first, at most for a nap."""
         self._awake.clear()
         timer = None
-        if self._next is not None:
-            delay = min(self._next - now, NAP_MS) / 1000
-            timer = self._clock.call_later(delay, self._awake.set)
+        if self._next is not None or self.faulty.entries:
+            delay = NAP_MS if self._next is None else min(self._next - now, NAP_MS)
+            timer = self._clock.call_later(delay / 1000, self._awake.set)
         try:
             await self._awake.wait()
         finally:
@@ -148,7 +165,11 @@ class Scheduler:
         firings: list[Firing] = []
         folding: list[Firing] = []
         for index, (cron, key) in enumerate(zip(due, keys, strict=True), 1):
-            (folding if cron.batched else firings).append(self._firing(cron, now, key))
+            if fault_of(cron.expression, cron.zone) is not None:
+                firings.append(_set_aside(cron))
+                self._survey_at = -math.inf
+            else:
+                (folding if cron.batched else firings).append(self._firing(cron, now, key))
             if not index % AT_A_TIME:
                 await asyncio.sleep(0)
         moved = await self._inbox.ask(Fire(firings)) if firings else 0
@@ -180,11 +201,43 @@ class Scheduler:
             place = EntryPlace(page[-1].group, page[-1].entry)
             firings = []
             for cron in page:
-                if not _stays(cron, now):
+                is_faulty = fault_of(cron.expression, cron.zone) is not None
+                if not (is_faulty or _stays(cron, now)):
                     firings.append(self._firing(cron, now, None))
                 await asyncio.sleep(0)
             if firings:
                 await self._inbox.ask(Fire(firings))
+
+    async def _survey(self, now: int) -> None:
+        """Find the entries that are faulty, and bring back those that are so no longer."""
+        place, count, named = FIRST_PLACE, 0, list[FaultyEntry]()
+        while page := await self._crons.schedules(place, MOST_FIRINGS):
+            place = EntryPlace(page[-1].group, page[-1].entry)
+            back: list[Firing] = []
+            for index, entry in enumerate(page, 1):
+                reason = fault_of(entry.expression, entry.zone)
+                if reason is not None:
+                    count += 1
+                    named.append(FaultyEntry(entry.group, entry.entry, reason))
+                elif entry.next_at is None and self._comes(entry, now):
+                    back.append(_brought_back(entry, now))
+                if not index % AT_A_TIME:
+                    await asyncio.sleep(0)
+            named = named[:MOST_NAMED]
+            if back:
+                await self._inbox.ask(Fire(back))
+        for faulty in named:
+            if faulty not in self.faulty.named:
+                fields = faulty._asdict()
+                log.error(
+                    "a cron entry cannot be evaluated and is set aside", extra={"fields": fields}
+                )
+        self.faulty = FaultyEntries(count, named)
+        self._survey_at = self._clock.monotonic() + SURVEY_S if count else math.inf
+
+    def _comes(self, entry: CronSchedule, now: int) -> bool:
+        """Whether there is a next time of an entry that has none in the store."""
+        return parsed(entry.expression).after(now, self.zone_of(entry.zone)) is not None
 
     def _firing(self, cron: DueCron, now: int, key: int | None) -> Firing:
         """The firing of an entry, with its next time."""
@@ -199,6 +252,16 @@ def _stays(cron: DueCron, now: int) -> bool:
     fixed interval go on. A next time far ahead came from a wrong clock.
     """
     return parsed(cron.expression).is_timed and cron.timed_at - now <= LARGE_MS
+
+
+def _set_aside(cron: DueCron) -> Firing:
+    """The firing that sets an entry aside: no job, and no next time."""
+    return Firing(cron.group, cron.entry, cron.expression, cron.zone, cron.at, None, None)
+
+
+def _brought_back(entry: CronSchedule, now: int) -> Firing:
+    """The firing that makes an entry due at once: it makes up for what it has missed."""
+    return Firing(entry.group, entry.entry, entry.expression, entry.zone, None, now, None)
 
 
 def _first(due: Sequence[DueCron]) -> Sequence[DueCron]:

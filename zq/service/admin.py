@@ -8,6 +8,7 @@ from zq.engine.engine import Engine
 from zq.engine.loop import Durability
 from zq.engine.news.figures import Histogram
 from zq.model.commands import Clear
+from zq.model.cron.faults import FaultyEntries
 from zq.model.damage import Quarantined
 from zq.model.effects import Tally
 from zq.model.errors import WorkerNotFound, ZqError
@@ -31,6 +32,8 @@ class ServerHealth(NamedTuple):
     """Rows that were set aside because they cannot be read. Jobs are named by their ids."""
     locked_since: int | None
     """When another program's lock on the database came in the way (ms); None if nothing does."""
+    faulty: FaultyEntries
+    """The cron entries whose schedules cannot be evaluated."""
 
 
 class ServerFigures(NamedTuple):
@@ -113,6 +116,7 @@ class Admin:
             self._admission.refusal(),
             Quarantined(count, named),
             self._engine.lock.since,
+            self._engine.scheduler.faulty,
         )
 
     def figures(self) -> ServerFigures:

@@ -34,6 +34,7 @@ from zq.model.cron.errors import (
     CronOutOfReach,
 )
 from zq.model.cron.expression import parsed
+from zq.model.cron.faults import fault_of
 from zq.model.patching import UNSET
 from zq.model.reach import EVERYWHERE, Reach
 from zq.store.api import Store
@@ -92,15 +93,15 @@ class Crons:
         if group is None:
             raise CronGroupNotFound(name)
         entries = await self._reads.entries(name, MOST_SHOWN)
-        seen = [entry for entry in entries if reach.covers(entry.job.queue)]
+        seen = [_judged(entry, group) for entry in entries if reach.covers(entry.job.queue)]
         if entries and not seen:
             raise CronGroupNotFound(name)
         return group, seen
 
     async def entry(self, group: str, name: str, reach: Reach) -> CronEntry:
         """One entry. Raises `CronGroupNotFound` or `CronEntryNotFound`."""
-        _, entry = await self._found(group, name, reach)
-        return entry
+        home, entry = await self._found(group, name, reach)
+        return _judged(entry, home)
 
     # Changing groups
 
@@ -231,7 +232,7 @@ class Crons:
             group = structs.replace(group, timezone=patch.timezone)
             zone = self._zone_of(group.timezone)
             for entry in entries.values():
-                if entry.timezone is None:
+                if entry.timezone is None and fault_of(entry.expression, None) is None:
                     next_at = parsed(entry.expression).after(now, zone)
                     changed.append(structs.replace(entry, next_at=next_at, timed_at=now))
                     if not len(changed) % AT_A_TIME:
@@ -287,6 +288,17 @@ class Crons:
 def _goes_on(
     entry: CronEntry, was_in: CronGroup | None, draft: EntryDraft, group: CronGroup
 ) -> bool:
-    """Whether a draft keeps an entry's expression and effective zone, and so its next time."""
+    """Whether a draft keeps an entry's expression and effective zone, and so its next time.
+
+    An entry without a next time was set aside, and the draft brings it back.
+    """
+    if entry.next_at is None:
+        return False
     was = entry.timezone or (was_in and was_in.timezone)
     return entry.expression == draft.expression.text and was == (draft.timezone or group.timezone)
+
+
+def _judged(entry: CronEntry, group: CronGroup) -> CronEntry:
+    """The entry, with its fault if it has one."""
+    fault = fault_of(entry.expression, entry.timezone or group.timezone)
+    return entry if fault is None else structs.replace(entry, fault=fault)

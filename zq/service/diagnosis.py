@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
+from zq.model.cron.faults import NONE_FAULTY, FaultyEntries
 from zq.model.trends import MINUTE_MS, TrendFlow
 
 
@@ -24,6 +25,7 @@ class FindingCode(StrEnum):
     INBOX_FULL = "inbox_full"
     NO_WORKER = "no_worker"
     FAILING = "failing"
+    CRON_FAULTY = "cron_faulty"
     SERVER_LIMIT = "server_limit"
     SLOW_DISK = "slow_disk"
     LITTLE_DISK = "little_disk"
@@ -69,6 +71,7 @@ class ServerFacts(NamedTuple):
     flush_p99_s: float | None = None
     free_bytes: int = 2**63
     reserve_bytes: int = 0
+    faulty: FaultyEntries = NONE_FAULTY
 
 
 OLD_MS = 300_000
@@ -112,6 +115,11 @@ def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
         ms = round(server.flush_p99_s * 1000)
         text = f"the disk is slow: 1 % of the flushes of five minutes took {ms} ms or more"
         yield Finding(Severity.WARNING, FindingCode.SLOW_DISK, text)
+    if server.faulty.entries:
+        first = server.faulty.named[0]
+        more = f" (and {server.faulty.entries - 1:,} more)" if server.faulty.entries > 1 else ""
+        text = f"the cron entry {first.group}/{first.entry}{more} is set aside: {first.reason}"
+        yield Finding(Severity.WARNING, FindingCode.CRON_FAULTY, text)
     is_full = FindingCode.STORAGE_FULL in server.reached
     if not is_full and server.free_bytes < FEW_RESERVES * server.reserve_bytes:
         mib = server.free_bytes // 2**20

@@ -197,5 +197,9 @@ def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set
 
 def _server_facts(status: StatusLook) -> ServerFacts:
     return ServerFacts(
-        status.reached, status.flushes.p99, status.free_bytes, status.limits.disk_reserve
+        status.reached,
+        status.flushes.p99,
+        status.free_bytes,
+        status.limits.disk_reserve,
+        status.faulty,
     )

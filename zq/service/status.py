@@ -6,6 +6,7 @@ from typing import NamedTuple
 from zq.engine.engine import Engine
 from zq.engine.news.recent import RecentTimes
 from zq.model.clock import Clock
+from zq.model.cron.faults import FaultyEntries
 from zq.model.errors import InboxFull, WalFull
 from zq.model.storage_errors import DatabaseLocked
 from zq.service.jobs import Admission
@@ -40,6 +41,8 @@ class StatusLook(NamedTuple):
     """The codes of the limits that are reached."""
     flags: Mapping[str, str]
     """The settings that are not at their defaults, in their written form."""
+    faulty: FaultyEntries
+    """The cron entries that are set aside."""
 
 
 class StatusBoard:
@@ -79,6 +82,7 @@ class StatusBoard:
             self._limits,
             self._reached(),
             self._flags,
+            engine.scheduler.faulty,
         )
 
     def _reached(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from zq.model.cron.crons import CronEntry, CronGroup, DueCron
+from zq.model.cron.crons import CronEntry, CronGroup, CronSchedule, DueCron
 from zq.model.schemas import StoredSchema
 
 
@@ -46,6 +46,9 @@ class CronReads(Protocol):
 
     async def timed_ahead(self, now: int, after: EntryPlace, limit: int) -> list[DueCron]:
         """Up to `limit` entries beyond `after` whose next time was computed later than `now`."""
+
+    async def schedules(self, after: EntryPlace, limit: int) -> list[CronSchedule]:
+        """The schedules of up to `limit` entries beyond `after`."""
 
     async def note(self, name: str) -> str | None:
         """A text about the whole server, as `WriteNote` has stored it."""

@@ -130,7 +130,10 @@ class TemplateDocument(msgspec.Struct, omit_defaults=True):
 
 
 class CronEntryDocument(msgspec.Struct, omit_defaults=True):
-    """An entry. Times are in milliseconds since the epoch."""
+    """An entry. Times are in milliseconds since the epoch.
+
+    A `fault` says why its schedule cannot be evaluated on this host: it is set aside until it can.
+    """
 
     name: str
     expression: str
@@ -141,6 +144,7 @@ class CronEntryDocument(msgspec.Struct, omit_defaults=True):
     resumed_at: int | None = None
     next_enqueue_at: int | None = None
     last_enqueue_at: int | None = None
+    fault: str | None = None
 
 
 class CronGroupDocument(msgspec.Struct, omit_defaults=True):
@@ -178,6 +182,7 @@ def entry_document(entry: CronEntry) -> CronEntryDocument:
         resumed_at=entry.resumed_at,
         next_enqueue_at=entry.next_at,
         last_enqueue_at=entry.last_at,
+        fault=entry.fault,
     )
 
 

@@ -272,6 +272,10 @@ FINDS: dict[str, set[str]] = {
         HOME_OF_CRON,
         "SEARCH e USING INDEX cron_by_time (next_at>? AND next_at<?)",
     },
+    "look for cron schedules": {
+        HOME_OF_CRON,
+        "SEARCH e USING PRIMARY KEY ((cron,name)>(?,?))",
+    },
     "look for cron timed_ahead": {
         HOME_OF_CRON,
         "SEARCH e USING PRIMARY KEY ((cron,name)>(?,?))",

@@ -68,6 +68,11 @@ class ServiceApi:
                     for row in set_aside.latest
                 ],
             }
+        if (faulty := health.faulty).entries:
+            document["faulty_crons"] = {
+                "entries": faulty.entries,
+                "named": [entry._asdict() for entry in faulty.named],
+            }
         return answer(document, accepted)
 
     async def version(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:

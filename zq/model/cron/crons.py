@@ -31,7 +31,8 @@ class CronGroup(msgspec.Struct, frozen=True):
 class CronEntry(msgspec.Struct, frozen=True):
     """A schedule and the job that it enqueues. Times are in milliseconds.
 
-    `next_at` was computed at `timed_at`. `last_at` is the time of its last firing.
+    `next_at` was computed at `timed_at`. `last_at` is the time of its last firing. A `fault` says
+    why its schedule cannot be evaluated here: then it has no `next_at` once it was due.
     """
 
     name: str
@@ -44,6 +45,7 @@ class CronEntry(msgspec.Struct, frozen=True):
     last_at: int | None
     timed_at: int
     job: NewJob
+    fault: str | None = None
 
 
 class EntryDraft(msgspec.Struct, frozen=True):
@@ -104,7 +106,7 @@ class DeleteCrons(Command[int], frozen=True):
 
 
 class Firing(msgspec.Struct, frozen=True):
-    """An entry that was due at `at` moves on to `then`.
+    """An entry that was due at `at` moves on to `then`. One that was set aside has no `at`.
 
     This applies only while the entry has this expression, this time and this effective `zone`
     (None: the server's). `key` is the key of its job; with None it moves on without a job.
@@ -114,7 +116,7 @@ class Firing(msgspec.Struct, frozen=True):
     entry: str
     expression: str
     zone: str | None
-    at: int
+    at: int | None
     then: int | None
     key: int | None
     job: NewJob | None = None
@@ -131,6 +133,16 @@ class Fire(Command[int], frozen=True):
     """
 
     firings: Sequence[Firing]
+
+
+class CronSchedule(msgspec.Struct, array_like=True, frozen=True):
+    """The schedule of an entry, with its effective zone."""
+
+    group: str
+    entry: str
+    expression: str
+    zone: str | None
+    next_at: int | None
 
 
 class DueCron(msgspec.Struct, array_like=True, frozen=True):

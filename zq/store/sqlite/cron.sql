@@ -49,7 +49,7 @@ SELECT json_group_array(json_array(f.key, iif(e.paused OR g.paused, NULL, e.job)
 FROM json_each(:firings) AS f
 CROSS JOIN cron_entries AS e ON e.cron = f.value ->> 0 AND e.name = f.value ->> 1
 CROSS JOIN cron_groups AS g ON g.name = e.cron
-WHERE e.next_at = f.value ->> 4 AND e.expression = f.value ->> 2
+WHERE e.next_at IS (f.value ->> 4) AND e.expression = f.value ->> 2
     AND ifnull(e.timezone, g.timezone) IS (f.value ->> 3)
 
 -- name: move_crons

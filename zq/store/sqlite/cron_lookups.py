@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.model.cron.crons import CronEntry, CronGroup, DueCron
+from zq.model.cron.crons import CronEntry, CronGroup, CronSchedule, DueCron
 from zq.model.job import NewJob
 from zq.model.schemas import StoredSchema
 from zq.store.cron import EntryPlace
@@ -37,6 +37,7 @@ _head = msgspec.json.Decoder(_Head)
 _template = msgspec.json.Decoder(NewJob)
 _queues = msgspec.json.Decoder(list[tuple[str, str | None]])
 _due = msgspec.json.Decoder(list[DueCron])
+_schedules = msgspec.json.Decoder(list[CronSchedule])
 
 
 def group_names(connection: sqlite3.Connection) -> list[str]:
@@ -90,6 +91,12 @@ def timed_ahead(
     """Up to `limit` entries whose next time was computed later than `now`, in order of names."""
     values = {"now": now, "cron": after.group, "entry": after.entry, "limit": limit}
     return _due.decode(connection.execute(QUERIES["timed_ahead"], values).fetchone()[0])
+
+
+def schedules(connection: sqlite3.Connection, after: EntryPlace, limit: int) -> list[CronSchedule]:
+    """The schedules of up to `limit` entries, in order of names."""
+    values = {"cron": after.group, "entry": after.entry, "limit": limit}
+    return _schedules.decode(connection.execute(QUERIES["schedules"], values).fetchone()[0])
 
 
 def _entries(group: str, rows: Sequence[Row]) -> list[CronEntry]:

@@ -48,6 +48,12 @@ SELECT json_group_array(json_array(cron, name, expression, zone, next_at, timed_
     WHERE (e.cron, e.name) > (:cron, :entry) AND next_at IS NOT NULL AND timed_at > :now
     ORDER BY e.cron, e.name LIMIT :limit)
 
+-- name: schedules
+SELECT json_group_array(json_array(cron, name, expression, zone, next_at)) FROM (
+    SELECT e.cron, e.name, expression, ifnull(e.timezone, g.timezone) AS zone, next_at
+    FROM cron_entries AS e JOIN cron_groups AS g ON g.name = e.cron
+    WHERE (e.cron, e.name) > (:cron, :entry) ORDER BY e.cron, e.name LIMIT :limit)
+
 -- name: note
 SELECT value FROM meta WHERE name = 'note:' || :name
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from zq.model.cron.crons import CronEntry, CronGroup, DueCron
+from zq.model.cron.crons import CronEntry, CronGroup, CronSchedule, DueCron
 from zq.model.errors import TooLarge
 from zq.model.schemas import StoredSchema
 from zq.store.cron import CronReads, EntryPlace
@@ -53,6 +53,9 @@ class SqliteCronReads(CronReads):
 
     async def timed_ahead(self, now: int, after: EntryPlace, limit: int) -> list[DueCron]:
         return await self._scans(cron_lookups.timed_ahead, now, after, limit)
+
+    async def schedules(self, after: EntryPlace, limit: int) -> list[CronSchedule]:
+        return await self._scans(cron_lookups.schedules, after, limit)
 
     async def note(self, name: str) -> str | None:
         return await self._looks(cron_lookups.note, name)

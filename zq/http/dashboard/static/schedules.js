@@ -62,7 +62,7 @@ async function cronTable(again) {
     const paused = group.paused || entry.paused;
     return { key: `${group.name} ${entry.name}`, cells: [`${group.name} / ${entry.name}`, el("code", {}, entry.expression),
       own, time(entry.next_enqueue_at, own), time(entry.next_enqueue_at), time(entry.last_enqueue_at),
-      queueLink(entry.job.queue), entry.job.type, badge(paused ? "paused" : "scheduled"),
+      queueLink(entry.job.queue), entry.job.type, entry.fault ? badge("dead", "set aside") : badge(paused ? "paused" : "scheduled"),
       el("span", { class: "buttons" }, turnButton(group, entry, again), runButton(entry))] };
   }));
   return table("Cron entries", ["entry", "expression", "zone", "next there", "next here", "last", "queue", "type", "state", "do"],

@@ -62,6 +62,7 @@ class Scrape:
     """How many cron entries there are."""
     cron_lag: float
     """How many seconds ago the first cron entry became due."""
+    faulty_crons: int
     refused: Mapping[str, int]
     connections: int
     accepted: int
@@ -128,6 +129,7 @@ class Scraper:
             tokens={budget.key: budget.available for budget in budgets if budget.key in named},
             crons=await services.crons.count(),
             cron_lag=services.crons.lag() / 1000,
+            faulty_crons=services.admin.health().faulty.entries,
             refused=sources.refused,
             connections=sources.gate.open,
             accepted=sources.gate.accepted,

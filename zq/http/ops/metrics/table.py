@@ -150,6 +150,12 @@ METRICS = (
         lambda s: _one(s.crons),
     ),
     Metric(
+        "zq_cron_faulty_entries",
+        "gauge",
+        "Entries that are set aside: their schedules cannot be evaluated. `/health` names some.",
+        lambda s: _one(s.faulty_crons),
+    ),
+    Metric(
         "zq_cron_firings_total",
         "counter",
         "Entries that were due and have moved on with their job, also with a duplicate.",

@@ -209,6 +209,21 @@ class Quarantine(msgspec.Struct):
     latest: list[QuarantinedRow]
 
 
+class FaultyCron(msgspec.Struct):
+    """A cron entry whose schedule cannot be evaluated, and why."""
+
+    group: str
+    entry: str
+    reason: str
+
+
+class FaultyCrons(msgspec.Struct):
+    """How many cron entries are set aside, and some of them."""
+
+    entries: int
+    named: list[FaultyCron]
+
+
 class LockInTheWay(msgspec.Struct):
     """Another program's lock on the database: since when changes wait for it."""
 
@@ -230,6 +245,7 @@ class Health(msgspec.Struct):
     enqueues_refused: Refusal | UnsetType = UNSET
     quarantined: Quarantine | UnsetType = UNSET
     database_locked: LockInTheWay | UnsetType = UNSET
+    faulty_crons: FaultyCrons | UnsetType = UNSET
 
 
 class Version(msgspec.Struct):
