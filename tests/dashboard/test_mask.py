@@ -203,3 +203,16 @@ async def test_a_backup_through_the_page_is_for_those_who_may_see_what_is_hidden
     # The mask is about the page: a key may still ask the listener itself.
     async with http.post(f"{site.admin_url}/backup", headers=key) as answer:
         assert answer.status == (403 if name == "reveal" else 200)
+
+
+@pytest.mark.parametrize("quote", ["\\", '"', "é"], ids=["backslash", "quote", "letter"])
+async def test_a_long_text_is_looked_through_in_parts(quote: str) -> None:
+    turns = Turns()
+    said = f"token={quote * 3} and " + quote * 200_000 + " token=x"
+    stored = {"payload": [said, {"a": said, "token": said}], "message": said}
+    text = await Mask("token", turns).document(json.dumps(stored))
+    shown = json.loads(text)
+    assert shown["payload"][1]["token"] == DOTS
+    assert shown["message"] == shown["payload"][0] == shown["payload"][1]["a"]
+    assert shown["message"].endswith(f"token={DOTS}")
+    assert turns.waited >= 4

@@ -6,7 +6,7 @@ nothing (`zq/setting.py` sees to that), and each expression here gives nothing b
 """
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 import msgspec
@@ -41,10 +41,14 @@ LONGEST_NAME = 1_024
 
 JSON_TYPES = ("application/json", "application/x-ndjson")
 
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_NAME_OR_TEXT = re.compile(rf"({_STRING})(\s*+:\s*+)?")
-_VALUE_OR_BEGIN = re.compile(rf"\s*+(?:{_STRING}|([{{\[])|[^\s\"{{}}\[\],:]++)")
-_INNER = re.compile(rf"{_STRING}|([{{}}\[\]])|[^\"{{}}\[\]]{{1,65536}}+")
+_SHORT = re.compile(r'"[^"\\]{0,4096}+(?:\\.[^"\\]{0,64}+){0,64}+"')
+_PART = re.compile(r'[^"\\]{0,65536}+(?:\\.[^"\\]{0,64}+){0,1024}+', re.DOTALL)
+"""A string of JSON, and a part of a longer one."""
+
+_COLON = re.compile(r"\s*+:\s*+")
+_BEGIN = re.compile(r"\s*+(?:([{\[])|(?=\")|[^\s\"{}\[\],:]++)")
+_INNER = re.compile(r"([{}\[\]])|(?=\")|[^\"{}\[\]]{1,65536}+")
+"""A bracket, the place before a string, or what is neither."""
 
 _SIGN = re.compile("[:=]++")
 """What stands between a name and its value in a text."""
@@ -108,11 +112,15 @@ class Mask:
                 return done.value  # type: ignore[no-any-return]
             await self._turns.next()
 
-    def _text(self, said: str, steps: "_Steps") -> Masked[str]:
+    def _text(self, said: str, steps: "_Steps", write: Callable[[str], str] = str) -> Masked[str]:
+        """A text without what is hidden. It is written slice by slice, if there is any of that."""
+        written: list[str] = []
         parts: list[str] = []
         done = name_from = 0
         for sign in _SIGN.finditer(said):
             if steps.make_a_slice():
+                written.append(write("".join(parts)))
+                parts.clear()
                 yield
             at, end = sign.span()
             if at < done:
@@ -121,7 +129,9 @@ class Mask:
                 parts += (said[done : value.start(1)], HIDDEN)
                 done = value.end()
             name_from = max(end, done)
-        return "".join([*parts, said[done:]]) if parts else said
+        if not done:
+            return said
+        return "".join([*written, write("".join([*parts, said[done:]]))])
 
     def _ends_with_name(self, said: str, start: int, end: int) -> bool:
         """True if a part of a text ends with a name that the pattern matches, perhaps in quotes."""
@@ -146,12 +156,12 @@ class Mask:
     def _document(self, text: str, steps: "_Steps") -> Masked[str]:
         parts: list[str] = []
         at = done = 0
-        while (found := _NAME_OR_TEXT.search(text, at)) is not None:
-            if steps.make_a_slice(found.end() - at):
-                yield
-            at = found.end()
-            if found[2] is None or _string(found[1]) not in MASKED:
+        while (start := text.find('"', at)) >= 0:
+            at = yield from _end_of_string(text, start, steps)
+            colon = _COLON.match(text, at)
+            if colon is None or _string(text[start:at]) not in MASKED:
                 continue
+            at = colon.end()
             end = yield from _end_of_value(text, at, steps)
             parts.append(text[done:at])
             if text.startswith('"', at):
@@ -165,15 +175,14 @@ class Mask:
         """A payload or a result."""
         parts: list[str] = []
         at = done = 0
-        while (found := _NAME_OR_TEXT.search(text, at)) is not None:
-            if steps.make_a_slice(found.end() - at):
-                yield
-            at = end = found.end()
-            if found[2] is None:
-                start, instead = found.start(), (yield from self._quoted(found[1], steps))
-            elif self._hides(_string(found[1])):
-                start, instead = at, _HIDDEN
-                end = yield from _end_of_value(text, at, steps)
+        while (start := text.find('"', at)) >= 0:
+            at = end = yield from _end_of_string(text, start, steps)
+            colon = _COLON.match(text, at)
+            if colon is None:
+                instead = yield from self._quoted(text[start:at], steps)
+            elif self._hides(_string(text[start:at])):
+                start, instead = colon.end(), _HIDDEN
+                end = yield from _end_of_value(text, start, steps)
             else:
                 continue
             parts += (text[done:start], instead)
@@ -187,12 +196,8 @@ class Mask:
         said = _string(quoted)
         if steps.make_a_slice(len(quoted)):
             yield
-        shown = yield from self._text(said, steps)
-        if shown is said:
-            return quoted
-        if steps.make_a_slice(len(shown)):
-            yield
-        return msgspec.json.encode(shown).decode()
+        shown = yield from self._text(said, steps, _escaped)
+        return quoted if shown is said else f'"{shown}"'
 
 
 class _Steps:
@@ -214,19 +219,37 @@ def _string(quoted: str) -> str:
     return msgspec.json.decode(quoted, type=str)
 
 
+def _escaped(text: str) -> str:
+    return msgspec.json.encode(text).decode()[1:-1]
+
+
+def _end_of_string(text: str, start: int, steps: _Steps) -> Masked[int]:
+    """Where the string that begins at this place ends."""
+    if steps.make_a_slice():
+        yield
+    if (short := _SHORT.match(text, start)) is not None:
+        return short.end()
+    at = start + 1
+    while (part := _PART.match(text, at)) is not None and part.end() > at:
+        if steps.make_a_slice(part.end() - at):
+            yield
+        at = part.end()
+    return at + 1
+
+
 def _end_of_value(text: str, at: int, steps: _Steps) -> Masked[int]:
     """Where the value that begins at this place ends."""
-    first = _VALUE_OR_BEGIN.match(text, at)
-    if first is None or first[1] is None:
-        end = at if first is None else first.end()
-        if steps.make_a_slice(end - at):
-            yield
-        return end
-    at, depth = first.end(), 1
-    while depth and (found := _INNER.match(text, at)) is not None:
+    depth = 0
+    pattern = _BEGIN
+    while (found := pattern.match(text, at)) is not None:
         if steps.make_a_slice(found.end() - at):
             yield
         at = found.end()
         if found[1] is not None:
             depth += 1 if found[1] in "{[" else -1
+        elif text.startswith('"', at):
+            at = yield from _end_of_string(text, at, steps)
+        if not depth:
+            break
+        pattern = _INNER
     return at
