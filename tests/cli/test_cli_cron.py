@@ -3,9 +3,8 @@
 import sqlite3
 from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
-
-from conformance.site import Site
 
 from .shell import Shell
 
@@ -91,10 +90,10 @@ async def test_what_is_wrong_is_said_in_one_line(shell: Shell) -> None:
 
 
 async def test_an_entry_that_cannot_be_evaluated_is_listed_with_the_reason(
-    shell: Shell, site: Site
+    shell: Shell, tmp_path: Path
 ) -> None:
     await shell.zq("cron", "add", "billing", "nightly", "30 2 * * *", "reports")
-    with closing(sqlite3.connect(site.root / "zq.db", isolation_level=None)) as other:
+    with closing(sqlite3.connect(tmp_path / "data" / "zq.db", isolation_level=None)) as other:
         other.execute("UPDATE cron_entries SET timezone = 'Area/Gone'")
     said = await shell.zq("cron", "list")
     assert 'set aside: invalid timezone: "Area/Gone"' in said.output
