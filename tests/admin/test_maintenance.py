@@ -1,4 +1,4 @@
-"""POST /backup and POST /compact: complete, one at a time, within the disk, and for whom."""
+"""Backups and compactions: complete, one at a time, within the disk, for whom; and damage."""
 
 import asyncio
 import io
@@ -144,7 +144,7 @@ async def test_a_read_error_cuts_the_answer_short(
 
 
 @pytest.mark.parametrize(("key", "status"), [(None, 401), ("not-manage", 403), ("shop", 403)])
-@pytest.mark.parametrize("path", ["backup", "compact"])
+@pytest.mark.parametrize("path", ["backup", "compact", "damage/acknowledge"])
 async def test_it_takes_a_key_for_the_whole_server(
     tmp_path: Path, http: aiohttp.ClientSession, key: str | None, status: int, path: str
 ) -> None:
@@ -210,3 +210,25 @@ async def test_what_is_restored_has_what_was_acknowledged(
     site.root = tmp_path / "other"
     await site.start()
     assert [job["id"] for job in await client.jobs()] == ids
+
+
+async def test_damage_is_told_everywhere_until_it_is_acknowledged(
+    site: Site, http: aiohttp.ClientSession, client: Client
+) -> None:
+    id = (await client.enqueue())["id"]
+    with closing(sqlite3.connect(site.root / "zq.db", isolation_level=None)) as other:
+        other.execute("UPDATE jobs SET type = CAST(x'ff' AS TEXT)")
+    assert await client.jobs() == []
+    health = (await client.get("/health")).doc
+    assert health["status"] == "damaged"
+    async with http.get(f"{site.admin_url}/damage") as answer:
+        found = await answer.json()
+    assert found == health["quarantined"]
+    assert (found["rows"], found["latest"][0]["key"]) == (1, id)
+    assert "zq_set_aside 1" in (await client.get("/metrics")).body.decode()
+    async with http.post(f"{site.admin_url}/damage/acknowledge") as answer:
+        assert await answer.json() == {"acknowledged": 1}
+    await site.restart()
+    health = (await client.get("/health")).doc
+    assert (health["status"], "quarantined" in health) == ("ok", False)
+    assert "zq_set_aside 0" in (await client.get("/metrics")).body.decode()

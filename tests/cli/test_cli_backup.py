@@ -1,10 +1,13 @@
-"""`zq backup`, `zq restore` and `zq compact` as users run them."""
+"""`zq backup`, `zq restore`, `zq compact` and `zq damage` as users run them."""
 
 import asyncio
+import json
 import os
 import re
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -147,7 +150,7 @@ async def test_a_backup_that_fails_leaves_nothing(shell: Served) -> None:
     nobody = await shell.zq("backup", "zq.tar.gz", "--url", "http://127.0.0.1:1")
     assert (nobody.code, "no zq server answers" in nobody.errors) == (3, True)
     assert nobody.errors.endswith("the admin listener: --url or ZQ_ADMIN_URL names its address.\n")
-    for command in (("backup", "zq.tar.gz"), ("compact",)):
+    for command in (("backup", "zq.tar.gz"), ("compact",), ("damage",)):
         primary = await shell.zq(*command, "--url", shell.url)
         assert primary.code == 1
         assert primary.errors.startswith(f"Error: {shell.url} is no admin listener")
@@ -159,6 +162,22 @@ async def test_a_backup_that_fails_leaves_nothing(shell: Served) -> None:
 async def test_compacting_ends_with_a_word(shell: Served) -> None:
     said = await shell.zq("compact", *admin(shell))
     assert (said.code, said.output) == (0, "compacted\n")
+
+
+async def test_damage_is_listed_and_acknowledged(shell: Served) -> None:
+    look, acknowledge = (line.split()[1:] for line in code("damage").splitlines())
+    said = await shell.zq(*look, *admin(shell))
+    assert (said.code, said.output) == (0, "nothing damaged is known\n")
+    (job,) = await shell.push("hello")
+    with closing(sqlite3.connect(shell.directory / "data/zq.db", isolation_level=None)) as other:
+        other.execute("UPDATE jobs SET type = CAST(x'ff' AS TEXT)")
+    await shell.zq("jobs", "--url", shell.url)
+    said = await shell.zq(*look, *admin(shell))
+    assert said.output.startswith(f"set aside: jobs {job.id} (its row holds text that is no UTF-8")
+    said = await shell.zq(*acknowledge, *admin(shell))
+    assert said.output == "acknowledged: 1\n"
+    said = await shell.zq("damage", "--json", *admin(shell))
+    assert json.loads(said.output) == {"rows": 0, "latest": []}
 
 
 async def test_a_terminal_sees_how_it_ends(shell: Served) -> None:

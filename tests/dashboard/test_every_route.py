@@ -85,7 +85,10 @@ async def test_no_foreign_page_changes_anything_by_any_route(
         for url in (site.url, f"{site.admin_url}/ui/api")
     ]
     calls += [(m, f"{site.admin_url}/ui/session", b'{"key": "x"}') for m in ("POST", "DELETE")]
-    calls += [("POST", f"{site.admin_url}/{name}", b"{}") for name in ("backup", "compact")]
+    calls += [
+        ("POST", f"{site.admin_url}/{name}", b"{}")
+        for name in ("backup", "compact", "damage/acknowledge")
+    ]
     for method, url, body in calls:
         async with http_client.request(method, url, data=body, headers=FOREIGN[signs]) as answer:
             assert answer.status == 403 or (answer.status in (404, 405) and "/ui/api" in url), url

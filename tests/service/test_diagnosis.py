@@ -66,6 +66,7 @@ def test_a_queue_has(facts: dict[str, object], codes: list[str]) -> None:
         (ServerFacts(flush_p99_s=0.05), []),
         (ServerFacts(free_bytes=399, reserve_bytes=100), ["little_disk"]),
         (ServerFacts(free_bytes=400, reserve_bytes=100), []),
+        (ServerFacts(("storage_full",), set_aside=3), ["damaged", "storage_full"]),
     ],
     ids=str,
 )

@@ -16,6 +16,7 @@ from zq.cli.change import change
 from zq.cli.check import check
 from zq.cli.compact import compact
 from zq.cli.cron import cron
+from zq.cli.damage import damage
 from zq.cli.dead import dead
 from zq.cli.delete import delete
 from zq.cli.history import history
@@ -132,7 +133,10 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-SERVICE = (serve, worker, relay, check, backup, restore, compact, history, keys, tls, pipeline)
+SERVICE = (
+    *(serve, worker, relay, check, damage, backup, restore, compact),
+    *(history, keys, tls, pipeline),
+)
 PEOPLE = (
     *(push, wait, status, change, cancel, delete, jobs, dead, requeue, queues, pause, resume),
     *(settings, schema),

@@ -303,6 +303,10 @@ class SetAside(Command[None], frozen=True):
     keys: Sequence[Any]
 
 
+class AcknowledgeDamage(Command[int], frozen=True):
+    """Note that an operator knows of all that was set aside so far. Returns how many rows."""
+
+
 class WriteNote(Command[None], frozen=True):
     """Store a text about the whole server, such as a schedule that was set while it ran."""
 

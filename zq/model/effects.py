@@ -90,6 +90,8 @@ class Effects(msgspec.Struct):
     """What has happened to stored jobs, except for what replies and claims show."""
     misfits: list[Misfit] = msgspec.field(default_factory=list)
     """Rows that were set aside because they cannot be read."""
+    acknowledged: int = 0
+    """How many rows that were set aside an operator has acknowledged."""
     logged: int = 0
     """The number of the last record of the history; 0 if none was added."""
     appended: set[str] = msgspec.field(default_factory=set)

@@ -7,7 +7,7 @@ from zq.engine.delivery.takers import Stream
 from zq.engine.engine import Engine
 from zq.engine.loop import Durability
 from zq.engine.news.figures import Histogram
-from zq.model.commands import Clear
+from zq.model.commands import AcknowledgeDamage, Clear
 from zq.model.cron.faults import FaultyEntries
 from zq.model.damage import Quarantined
 from zq.model.effects import Tally
@@ -53,6 +53,8 @@ class ServerFigures(NamedTuple):
     free_bytes: int
     lock_wait_s: float
     """How long another program's lock on the database has been in the way; 0 if nothing is."""
+    quarantined: int
+    """Rows and logs that were set aside and not acknowledged by an operator."""
 
 
 class OpenStream(NamedTuple):
@@ -134,7 +136,12 @@ class Admin:
             store.database_bytes(),
             store.free_bytes(),
             self._engine.lock.seconds(),
+            store.quarantined.rows,
         )
+
+    async def acknowledge_damage(self) -> int:
+        """Note that an operator knows of all that was set aside so far. Return how many rows."""
+        return await self._engine.inbox.ask(AcknowledgeDamage())
 
     async def clear(self) -> None:
         """Delete every job, and the settings and schemas of all queues."""

@@ -20,6 +20,7 @@ class FindingCode(StrEnum):
     """The names of the findings, in the order of equally severe ones."""
 
     DATABASE_LOCKED = "database_locked"
+    DAMAGED = "damaged"
     STORAGE_FULL = "storage_full"
     WAL_FULL = "wal_full"
     INBOX_FULL = "inbox_full"
@@ -72,6 +73,8 @@ class ServerFacts(NamedTuple):
     free_bytes: int = 2**63
     reserve_bytes: int = 0
     faulty: FaultyEntries = NONE_FAULTY
+    set_aside: int = 0
+    """Damaged rows and logs that no operator has acknowledged."""
 
 
 OLD_MS = 300_000
@@ -107,6 +110,12 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
     """What is wrong with the server itself."""
+    if server.set_aside:
+        text = (
+            f"damaged and set aside: {server.set_aside:,}. `zq damage` lists them, and /health the"
+            " latest"
+        )
+        yield Finding(Severity.ALARM, FindingCode.DAMAGED, text)
     for code, text in _LIMITS.items():
         if code in server.reached:
             is_passing = code is FindingCode.SERVER_LIMIT

@@ -202,4 +202,5 @@ def _server_facts(status: StatusLook) -> ServerFacts:
         status.free_bytes,
         status.limits.disk_reserve,
         status.faulty,
+        status.set_aside,
     )

@@ -36,6 +36,8 @@ class StatusLook(NamedTuple):
     uncopied_bytes: int
     database_bytes: int
     free_bytes: int
+    set_aside: int
+    """Damaged rows and logs that no operator has acknowledged."""
     limits: ServerLimits
     reached: list[str]
     """The codes of the limits that are reached."""
@@ -79,6 +81,7 @@ class StatusBoard:
             store.uncopied_bytes,
             store.database_bytes(),
             store.free_bytes(),
+            store.quarantined.rows,
             self._limits,
             self._reached(),
             self._flags,

@@ -6,6 +6,7 @@ import msgspec
 
 from zq.model.budget_commands import BindSlice
 from zq.model.commands import (
+    AcknowledgeDamage,
     CancelJob,
     CancelSlice,
     Clear,
@@ -53,6 +54,7 @@ AnyChange = (
     | EndSweep
     | SetQueue
     | SetAside
+    | AcknowledgeDamage
     | WriteNote
     | PutSchema
     | DropSchema
@@ -108,6 +110,9 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
         case SetAside():
             work.tx.set_aside(command.source, command.keys)
             return None
+        case AcknowledgeDamage():
+            work.effects.acknowledged = work.tx.run("acknowledge_damage", now=work.now)
+            return work.effects.acknowledged
         case WriteNote():
             work.tx.run("write_note", note=command.name, value=command.value)
             return None

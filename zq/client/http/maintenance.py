@@ -1,16 +1,18 @@
-"""Requests to an admin listener: a backup, and a compaction."""
+"""Requests to an admin listener: a backup, a compaction, and what was damaged."""
 
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import IO
+from typing import IO, Any
+
+import msgspec
 
 from zq.client.backend import run
 from zq.client.errors import BackendError
 from zq.client.http.address import Address
 from zq.client.http.blocking import BlockingTransport
-from zq.client.http.transport import Request
+from zq.client.http.transport import Reply, Request
 from zq.wire.archive import SIZE_HEADER
 
 TIMEOUT_S = 3600.0
@@ -44,14 +46,32 @@ def download_backup(
 
 def compact(address: Address) -> None:
     """Make a server give all free space back. Raises `Unavailable` or another `BackendError`."""
+    _ask(address, Request("POST", "/compact", timeout=TIMEOUT_S))
+
+
+def damage(address: Address) -> dict[str, Any]:
+    """What a server has set aside, as `GET /damage` answers it. Raises `BackendError`."""
+    found: dict[str, Any] = msgspec.json.decode(_ask(address, Request("GET", "/damage")).body)
+    return found
+
+
+def acknowledge_damage(address: Address) -> int:
+    """Acknowledge what a server has set aside. Return how many rows. Raises `BackendError`."""
+    reply = _ask(address, Request("POST", "/damage/acknowledge"))
+    count: int = msgspec.json.decode(reply.body)["acknowledged"]
+    return count
+
+
+def _ask(address: Address, request: Request) -> Reply:
     transport = BlockingTransport(address)
     with _administered(address):
         try:
-            reply = run(transport.send(Request("POST", "/compact", timeout=TIMEOUT_S)))
+            reply = run(transport.send(request))
         finally:
             run(transport.close())
-        if reply.status != 204:
+        if reply.status not in (200, 204):
             raise reply.error()
+        return reply
 
 
 @contextmanager

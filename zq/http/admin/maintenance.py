@@ -1,4 +1,4 @@
-"""POST /backup and POST /compact."""
+"""Backups, compactions, and what was damaged."""
 
 import asyncio
 import logging
@@ -7,12 +7,15 @@ from typing import BinaryIO
 from aiohttp import web
 
 from zq.http.door import Route
+from zq.http.ops.service import set_aside
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.transport.channel import Peer, channel_of
+from zq.http.zizq.endpoints import answer, endpoint
 from zq.model.keys import KeyScope
 from zq.service import Services
 from zq.wire.archive import SIZE_HEADER, pack, unpacked_size
+from zq.wire.codecs import BodyCodec
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,7 @@ class MaintenanceApi:
 
     def __init__(self, services: Services, answers: Answers) -> None:
         self._maintenance = services.maintenance
+        self._admin = services.admin
         self._answers = answers
 
     @property
@@ -40,6 +44,14 @@ class MaintenanceApi:
         return [
             self.backup_route,
             Route("POST", "/compact", self.compact, KeyScope.MANAGE, whole=True),
+            Route("GET", "/damage", endpoint(self.damage), KeyScope.MANAGE, whole=True),
+            Route(
+                "POST",
+                "/damage/acknowledge",
+                endpoint(self.acknowledge),
+                KeyScope.MANAGE,
+                whole=True,
+            ),
         ]
 
     async def backup(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -71,3 +83,11 @@ class MaintenanceApi:
         """Give all free space back to the file system. The answer comes when that is done."""
         await self._maintenance.compact()
         return Answer(204)
+
+    async def damage(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """What was set aside because it is damaged, and not acknowledged yet."""
+        return answer(set_aside(self._admin.health().quarantined), accepted)
+
+    async def acknowledge(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Note that an operator knows of everything set aside: `/health` names it no longer."""
+        return answer({"acknowledged": await self._admin.acknowledge_damage()}, accepted)

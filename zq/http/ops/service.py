@@ -8,6 +8,7 @@ from zq.http.guard import KEY
 from zq.http.transport.addresses import is_loopback
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer, endpoint
+from zq.model.damage import Quarantined
 from zq.model.errors import Forbidden
 from zq.model.keys import KeyScope
 from zq.model.storage_errors import DatabaseLocked
@@ -18,6 +19,17 @@ API_VERSION = "0.7.0"
 """The level of Zizq's API. Zizq's clients check it."""
 
 COMMIT_MODES = {True: "fsync", False: "buffered"}
+
+
+def set_aside(found: Quarantined) -> dict[str, object]:
+    """The document of what was set aside."""
+    return {
+        "rows": found.rows,
+        "latest": [
+            {"table": row.source, "key": row.key, "reason": row.reason, "at": row.at}
+            for row in found.latest
+        ],
+    }
 
 
 class ServiceApi:
@@ -60,19 +72,14 @@ class ServiceApi:
                 "since": health.locked_since,
                 "error": DatabaseLocked().message,
             }
-        if (set_aside := health.quarantined).rows:
-            document["quarantined"] = {
-                "rows": set_aside.rows,
-                "latest": [
-                    {"table": row.source, "key": row.key, "reason": row.reason, "at": row.at}
-                    for row in set_aside.latest
-                ],
-            }
         if (faulty := health.faulty).entries:
             document["faulty_crons"] = {
                 "entries": faulty.entries,
                 "named": [entry._asdict() for entry in faulty.named],
             }
+        if health.quarantined.rows:
+            document["status"] = "damaged"
+            document["quarantined"] = set_aside(health.quarantined)
         return answer(document, accepted)
 
     async def version(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:

@@ -1,17 +1,18 @@
 """Checks the data directory of a stopped server for damage, for `zq check`."""
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from zq.store.errors import DatabaseTooNew, ForeignDatabase
-from zq.store.sqlite.damage import find_damage, refuse_damaged_log
-from zq.store.sqlite.files import FILE_NAME, WAL_NAME
+from zq.store.sqlite.damage import damaged_header, find_damage
+from zq.store.sqlite.files import WAL_NAME
 from zq.store.sqlite.identity import codec_in
-from zq.store.sqlite.lock import DirectoryLock
+from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import read_quarantine
+from zq.store.sqlite.unchanged import opened_unchanged
+from zq.store.sqlite.wal import InvalidHeader, walk
 
 
 class Report(NamedTuple):
@@ -24,19 +25,37 @@ class Report(NamedTuple):
 
 
 def examine(directory: Path) -> Report:
-    """Check the database of a directory. Raises `DirectoryInUse` or `OSError`."""
-    lock = DirectoryLock(directory)
+    """Check the database of a directory, and change nothing in it.
+
+    Raises `DirectoryInUse`, `StoreFull` if a copy is needed that has no space, or OSError.
+    """
+    with locked_unchanged(directory):
+        log = _log_damage(directory / WAL_NAME)
+        try:
+            with opened_unchanged(directory) as connection:
+                found = _examine(connection, "a start finds" if log else "no damage found in")
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            found = Report([], [str(error)])
+    return found._replace(damage=[*log, *found.damage])
+
+
+def _log_damage(wal: Path) -> list[str]:
+    """What a start would lose of the log."""
     try:
-        refuse_damaged_log(directory / WAL_NAME)
-        with closing(sqlite3.connect(directory / FILE_NAME, isolation_level=None)) as connection:
-            return _examine(connection)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        return Report([], [str(error)])
-    finally:
-        lock.release()
+        found = walk(wal)
+    except InvalidHeader:
+        return [damaged_header(wal)]
+    if found is None or found.bad is None:
+        return []
+    if found.is_torn:
+        return [f"the end of its log {wal.name} is unfinished or damaged: {found.loss()}"]
+    return [
+        f"its log {wal.name} is damaged: {found.loss()}. Put back a copy of the directory; a start"
+        " goes on without these changes and keeps a copy of the log"
+    ]
 
 
-def _examine(connection: sqlite3.Connection) -> Report:
+def _examine(connection: sqlite3.Connection, finding: str) -> Report:
     try:
         refuse_foreign(connection)
         version = refuse_newer(connection)
@@ -46,7 +65,7 @@ def _examine(connection: sqlite3.Connection) -> Report:
         return Report(["it is empty: no server has stored anything in it yet"], [])
     if damage := find_damage(connection):
         return Report([], damage)
-    said = [f"no damage found in {_contents(connection)}"]
+    said = [f"{finding} {_contents(connection)}"]
     if version < latest_version():
         said.append(f"its schema is version {version}: a start makes it {latest_version()}")
         return Report(said, [])

@@ -1,9 +1,19 @@
 """Checks a database for damage before it is used, also for damage that SQLite would ignore."""
 
+import filecmp
 import logging
+import os
+import shutil
 import sqlite3
-import struct
+import time
 from pathlib import Path
+
+from zq.model.damage import Misfit
+from zq.store.errors import StoreFull
+from zq.store.sqlite.files import WAL_NAME, create_private
+from zq.store.sqlite.lock import sync_directory
+from zq.store.sqlite.quarantine import QUERIES
+from zq.store.sqlite.wal import InvalidHeader, refuse_bad_header, walk
 
 log = logging.getLogger(__name__)
 
@@ -12,11 +22,11 @@ CHECKED_BYTES = 64 * 1024 * 1024
 
 MOST_FINDINGS = 5
 
-_HEADER = struct.Struct(">8I")
-_FRAME = struct.Struct(">6I")
-"""https://www.sqlite.org/fileformat2.html#the_write_ahead_log"""
+KEPT_LOG = f"{WAL_NAME}.damaged-"
+"""How the name of a log that was kept aside begins; its date follows."""
 
-_MAGIC = 0x377F0682
+PART = ".part"
+"""The end of its name until it is complete."""
 
 
 def refuse_damage(connection: sqlite3.Connection) -> None:
@@ -57,53 +67,82 @@ def refuse_damaged_log(wal: Path) -> None:
 
     Raises `sqlite3.DatabaseError`.
     """
-    header = _header(wal)
-    if header is None or not any(header):
-        return
-    magic = header[0]
-    if magic & ~1 != _MAGIC or _checksum(header[:6], magic & 1) != header[6:]:
-        raise sqlite3.DatabaseError(
-            f"the header of its log {wal.name} is damaged: put back a copy of the directory, or"
-            " move that file away to start without the changes in it"
-        )
+    try:
+        refuse_bad_header(wal)
+    except InvalidHeader:
+        raise sqlite3.DatabaseError(damaged_header(wal)) from None
 
 
-def report_torn_tail(wal: Path, valid: int) -> None:
-    """Log a warning if a log has more pages than the `valid` ones that SQLite has recovered.
+def damaged_header(wal: Path) -> str:
+    """What is to be said and done about a log with a damaged header."""
+    return (
+        f"the header of its log {wal.name} is damaged: put back a copy of the directory, or"
+        " move that file away to start without the changes in it"
+    )
 
-    Such pages are damaged, or belong to a transaction that was cut off before any answer.
+
+def keep_damaged_log(wal: Path, recovered: int) -> None:
+    """Keep a copy of a log whose frames behind the `recovered` ones are damaged.
+
+    Call it before anything is written, since a write overwrites the log. A log whose end does not
+    fit is not kept: as a rule, a power cut has torn the last change, which nobody was told of.
+    Raises `StoreFull` or OSError.
     """
-    header = _header(wal)
-    if header is None:
+    found = walk(wal, recovered)
+    if found is None or found.bad is None:
         return
-    dropped = 0
-    page_size, salts = header[2], header[4:6]
-    with wal.open("rb") as file:
-        file.seek(_HEADER.size + valid * (_FRAME.size + page_size))
-        while len(head := file.read(_FRAME.size)) == _FRAME.size:
-            dropped += _FRAME.unpack(head)[2:4] == salts
-            file.seek(page_size, 1)
-    if dropped:
+    fields = {"pages": found.frames - found.recovered, "recovered_pages": found.recovered}
+    if not found.is_damaged:
         log.warning(
             "the log ends in pages that are unfinished or damaged: changes in them are lost",
-            extra={"fields": {"pages": dropped, "recovered_pages": valid}},
+            extra={"fields": fields},
         )
+        return
+    kept = _copy_of(wal) or _keep(wal)
+    log.error(
+        f"the log is damaged in the middle: {found.loss()}. It is kept as {kept}",
+        extra={"fields": fields},
+    )
 
 
-def _header(wal: Path) -> tuple[int, ...] | None:
-    if not wal.exists():
-        return None
-    with wal.open("rb") as file:
-        head = file.read(_HEADER.size)
-    return _HEADER.unpack(head) if len(head) == _HEADER.size else None
+def note_kept_logs(connection: sqlite3.Connection, directory: Path, now: int) -> None:
+    """Note the damaged logs in the directory, until an operator acknowledges them."""
+    for kept in sorted(directory.glob(f"{KEPT_LOG}*")):
+        key = {"key": kept.name}
+        if kept.suffix == PART or connection.execute(QUERIES["log"], key).fetchone():
+            continue
+        try:
+            found = walk(kept)
+            reason = found.loss() if found is not None and found.bad else "it was kept aside"
+        except InvalidHeader:
+            reason = "its header is damaged"
+        misfit = Misfit("wal", kept.name, reason, now)
+        connection.execute(QUERIES["note"], misfit._asdict())
 
 
-def _checksum(words: tuple[int, ...], big_endian: int) -> tuple[int, int]:
-    if not big_endian:
-        count = len(words)
-        words = struct.unpack(f"<{count}I", struct.pack(f">{count}I", *words))
-    first = second = 0
-    for x, y in zip(words[::2], words[1::2], strict=True):
-        first = (first + x + second) & 0xFFFFFFFF
-        second = (second + y + first) & 0xFFFFFFFF
-    return first, second
+def _copy_of(wal: Path) -> Path | None:
+    """The copy that an earlier start has kept, if it was cut off before it changed the log."""
+    kept = wal.parent.glob(f"{KEPT_LOG}*")
+    return next((path for path in kept if filecmp.cmp(wal, path, shallow=False)), None)
+
+
+def _keep(wal: Path) -> Path:
+    kept = wal.with_name(f"{KEPT_LOG}{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime())}")
+    part = kept.with_name(kept.name + PART)
+    part.unlink(missing_ok=True)
+    try:
+        create_private(part)
+        with part.open("r+b") as target, wal.open("rb") as source:
+            shutil.copyfileobj(source, target)
+            target.flush()
+            os.fsync(target.fileno())
+        part.rename(kept)
+        sync_directory(wal.parent)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        size = wal.stat().st_size
+        raise StoreFull(
+            f"its log {wal.name} is damaged, and a copy of its {size} bytes cannot be kept"
+            f" ({error.strerror}): free some space, or move that file away"
+        ) from error
+    return kept

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from zq.store.errors import DirectoryInUse
@@ -31,6 +32,35 @@ class DirectoryLock:
         os.close(self._file)
 
 
+@contextlib.contextmanager
+def locked_unchanged(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory within the block, without changing a byte in it.
+
+    Raises `DirectoryInUse`. A directory without the lock's file has never had an owner.
+    """
+    try:
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        _lock(descriptor, directory)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, directory: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+        raise DirectoryInUse(
+            f"{directory} is in use by another zq (process {owner}): stop that one, or choose"
+            " another --root-dir"
+        ) from None
+
+
 def _locked(directory: Path) -> int:
     """Open the lock's file and lock it. Makes it if it is missing."""
     path = directory / LOCK_NAME
@@ -40,14 +70,10 @@ def _locked(directory: Path) -> int:
             os.fchmod(descriptor, PRIVATE)
         hand_over(descriptor, directory)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+            _lock(descriptor, directory)
+        except DirectoryInUse:
             os.close(descriptor)
-            raise DirectoryInUse(
-                f"{directory} is in use by another zq (process {owner}): stop that one, or choose"
-                " another --root-dir"
-            ) from None
+            raise
         # Between the two calls the file may have been removed: then others lock another file.
         if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
             return descriptor

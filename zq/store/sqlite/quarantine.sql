@@ -1,10 +1,19 @@
 -- Unreadable rows: checking them one by one, and reporting those that were set aside.
 
 -- name: latest
-SELECT source, key, reason, at FROM quarantine ORDER BY at DESC, source, key LIMIT :limit
+SELECT source, key, reason, at FROM quarantine WHERE acknowledged_at IS NULL
+ORDER BY at DESC, source, key LIMIT :limit
 
 -- name: count
-SELECT count(*) FROM quarantine
+SELECT count(*) FROM quarantine WHERE acknowledged_at IS NULL
+
+-- name: log
+SELECT 1 FROM quarantine WHERE source = 'wal' AND key = :key
+
+-- name: note
+-- Notes damage that is not a row which could be put back.
+INSERT OR IGNORE INTO quarantine (source, key, at, reason, row)
+VALUES (:source, :key, :at, :reason, x'')
 
 -- name: job
 SELECT json_array({job_columns}) FROM jobs WHERE id = :key

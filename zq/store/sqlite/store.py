@@ -16,7 +16,7 @@ from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
 from zq.store.api import LongCommit, MakeTicks, Sliced, Store, Ticks
 from zq.store.errors import FilesMoved, StoreBusy, StoreError, StoreFailed
-from zq.store.sqlite import upkeep
+from zq.store.sqlite import damage, upkeep
 from zq.store.sqlite.backup import Copies
 from zq.store.sqlite.connection import (
     HopConnection,
@@ -29,7 +29,6 @@ from zq.store.sqlite.connection import (
     wait_for_nobody,
 )
 from zq.store.sqlite.cron_reads import SqliteCronReads
-from zq.store.sqlite.damage import is_small, refuse_damage, refuse_damaged_log, report_torn_tail
 from zq.store.sqlite.files import (
     COPY_NAME,
     FILE_NAME,
@@ -156,6 +155,8 @@ class SqliteStore(Store):
             raise failure from error
         finally:
             self._landing.let_go()
+        if result.acknowledged:
+            self.quarantined = Quarantined(0, ())
         if result.misfits:
             self._tell(result.misfits)
         self._rows += result.rows
@@ -338,7 +339,7 @@ async def open_store(
     try:
         path = directory / FILE_NAME
         wal = directory / WAL_NAME
-        await asyncio.to_thread(refuse_damaged_log, wal)
+        await asyncio.to_thread(damage.refuse_damaged_log, wal)
         # Check this before anything is changed.
         refuse_unfinished(directory)
         await asyncio.to_thread(refuse_foreign_file, path)
@@ -347,12 +348,13 @@ async def open_store(
         opened.append(writer)
         # Nothing may be written before this check: a write would destroy what it reports.
         pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
-        await asyncio.to_thread(report_torn_tail, wal, pages)
+        await asyncio.to_thread(damage.keep_damaged_log, wal, pages)
         await writer.hop(migrate, writer.raw)
-        small = await writer.hop(is_small, writer.raw)
+        small = await writer.hop(damage.is_small, writer.raw)
         now = time.time_ns() // 1_000_000
+        await writer.hop(damage.note_kept_logs, writer.raw, directory, now)
         misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
-        await writer.hop(refuse_damage, writer.raw)
+        await writer.hop(damage.refuse_damage, writer.raw)
         recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT)
         transactions = partial(SqliteTransaction, writer.raw)
         ticks = await writer.hop(make_ticks, transactions, recovered.last_key)

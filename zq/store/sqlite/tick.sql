@@ -348,3 +348,6 @@ SELECT cast(total(n) AS INTEGER) FROM queue_counts
 
 -- name: raise_high_water
 UPDATE meta SET value = :key WHERE name = 'high_water'
+
+-- name: acknowledge_damage
+UPDATE quarantine SET acknowledged_at = :now WHERE acknowledged_at IS NULL

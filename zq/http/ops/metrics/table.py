@@ -288,6 +288,12 @@ METRICS = (
         lambda s: _one(s.accepted),
     ),
     Metric(
+        "zq_set_aside",
+        "gauge",
+        "Damaged rows and logs that were set aside, until an operator acknowledges them.",
+        lambda s: _one(s.figures.quarantined),
+    ),
+    Metric(
         "zq_wal_bytes",
         "gauge",
         "Size of the write-ahead log's file (`--max-wal`).",

@@ -1,0 +1,168 @@
+"""Damage in the log is found, told and kept, and the check of a directory leaves every byte."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from zq.model.commands import AcknowledgeDamage
+from zq.store.sqlite.check import examine
+from zq.store.sqlite.wal import LogWalk, walk
+
+from ..rig import Rig, Ticker
+
+HEADER, FRAME = 32, 24 + 4096
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A directory as a killed server leaves it: one change a frame or more in its log."""
+    root = tmp_path / "killed"
+    root.mkdir()
+    ticker = Ticker(root / "zq.db")
+    ticker.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for _ in range(6):
+        ticker.store(3)
+    kept = tmp_path / "data"
+    shutil.copytree(root, kept)
+    (kept / "zq.lock").write_text("1\n")
+    ticker.close()
+    return kept
+
+
+def frames_in(root: Path) -> int:
+    return ((root / "zq.db-wal").stat().st_size - HEADER) // FRAME
+
+
+def flip(root: Path, place: int) -> None:
+    with (root / "zq.db-wal").open("r+b") as file:
+        file.seek(place)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ 1]))
+
+
+def body_of(frame: int) -> int:
+    return HEADER + (frame - 1) * FRAME + 24 + 100
+
+
+def kept_logs(root: Path) -> list[Path]:
+    return [*root.glob("zq.db-wal.damaged-*")]
+
+
+def bytes_of(root: Path) -> dict[str, tuple[str, int]]:
+    """The content and the time of every file, and the time of the directory."""
+    found = {
+        path.name: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in root.iterdir()
+    }
+    return found | {".": ("", root.stat().st_mtime_ns)}
+
+
+def test_a_sound_log_is_recovered_to_its_end(killed: Path) -> None:
+    frames = frames_in(killed)
+    assert walk(killed / "zq.db-wal") == LogWalk(frames, frames)
+
+
+def test_frames_of_an_earlier_round_are_no_damage(tmp_path: Path) -> None:
+    with closing(Ticker(tmp_path / "zq.db")) as ticker:
+        ticker.store(500)
+        ticker.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        before = frames_in(tmp_path)
+        ticker.store(1)
+        found = walk(tmp_path / "zq.db-wal")
+    assert found is not None and found.bad is None
+    assert found.recovered == found.frames < before
+
+
+@pytest.mark.parametrize("part", ["page number", "salt", "checksum", "body"])
+def test_one_flipped_bit_anywhere_in_a_frame_is_found(part: str, killed: Path) -> None:
+    place = {"page number": 3, "salt": 9, "checksum": 17, "body": 1000}[part]
+    frames = frames_in(killed)
+    for frame in range(1, frames + 1):
+        flip(killed, HEADER + (frame - 1) * FRAME + place)
+        found = walk(killed / "zq.db-wal")
+        assert found is not None and found.bad == frame
+        assert found.is_damaged is (frame < frames)
+        flip(killed, HEADER + (frame - 1) * FRAME + place)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["with -shm", "without -shm"])
+@pytest.mark.parametrize("frame", [1, 5, -1])
+def test_the_check_tells_of_a_damaged_log_and_leaves_every_byte(
+    frame: int, shared: bool, killed: Path
+) -> None:
+    frame = frame if frame > 0 else frames_in(killed)
+    flip(killed, body_of(frame))
+    if not shared:
+        (killed / "zq.db-shm").unlink()
+    before = bytes_of(killed)
+    report = examine(killed)
+    assert f"page {frame} does not fit, and a start loses" in report.damage[0]
+    assert bytes_of(killed) == before
+
+
+@pytest.mark.parametrize("harm", ["none", "log header", "page", "no log", "cut"])
+def test_the_check_never_changes_a_byte(harm: str, killed: Path) -> None:
+    if harm == "log header":
+        flip(killed, 20)
+    elif harm == "page":
+        with (killed / "zq.db").open("r+b") as file:
+            file.seek(3 * 4096)
+            file.write(bytes(4096))
+    elif harm == "no log":
+        with closing(sqlite3.connect(killed / "zq.db")) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    elif harm == "cut":
+        os.truncate(killed / "zq.db-wal", HEADER + 3 * FRAME + 100)
+    before = bytes_of(killed)
+    report = examine(killed)
+    assert bool(report.damage) is (harm in ("log header", "page"))
+    assert bytes_of(killed) == before
+
+
+async def test_a_damaged_log_is_kept_and_named_until_it_is_acknowledged(killed: Path) -> None:
+    flip(killed, body_of(4))
+    damaged = (killed / "zq.db-wal").read_bytes()
+    rig = Rig(killed)
+    await rig.open()
+    (kept,) = kept_logs(killed)
+    assert kept.read_bytes() == damaged
+    assert kept.stat().st_mode & 0o777 == 0o600
+    (named,) = rig.store.quarantined.latest
+    assert (named.source, named.key) == ("wal", kept.name)
+    assert "page 4 does not fit" in named.reason
+
+    await rig.reopen()
+    assert rig.store.quarantined.rows == 1
+    await rig.run(AcknowledgeDamage())
+    assert rig.store.quarantined.rows == 0
+    await rig.reopen()
+    assert rig.store.quarantined.rows == 0
+    assert kept.exists()
+    await rig.close()
+
+
+async def test_a_start_that_was_cut_off_after_it_had_kept_the_log_keeps_no_second_copy(
+    killed: Path,
+) -> None:
+    flip(killed, body_of(4))
+    shutil.copy(killed / "zq.db-wal", killed / "zq.db-wal.damaged-2026-11-25T000000Z")
+    rig = Rig(killed)
+    await rig.open()
+    assert len(kept_logs(killed)) == 1
+    assert rig.store.quarantined.rows == 1
+    await rig.close()
+
+
+async def test_what_a_power_cut_tears_at_the_end_of_the_log_is_not_kept(killed: Path) -> None:
+    os.truncate(killed / "zq.db-wal", HEADER + 5 * FRAME + 2000)
+    rig = Rig(killed)
+    await rig.open()
+    assert not kept_logs(killed)
+    assert rig.store.quarantined.rows == 0
+    await rig.close()

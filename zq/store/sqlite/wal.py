@@ -1,0 +1,162 @@
+"""Reads a write-ahead log frame by frame, by its published format and without SQLite.
+
+The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log. The checksum of a frame
+goes on from that of the frame before. So SQLite ends its recovery at the first frame that does not
+fit, whatever follows. This module looks behind that frame too.
+"""
+
+import struct
+from array import array
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+_HEADER = struct.Struct(">8I")
+_FRAME = struct.Struct(">6I")
+_MAGIC = 0x377F0682
+
+Sum = tuple[int, int]
+
+
+class InvalidHeader(Exception):
+    """The header of a log is damaged, so that no frame of it can be used."""
+
+
+class LogWalk(NamedTuple):
+    """The findings of a walk. Frames count from 1."""
+
+    frames: int
+    """The whole frames in the file that belong to the log's present round."""
+    recovered: int
+    """The frames up to the last sound commit: SQLite recovers these."""
+    bad: int | None = None
+    """The first frame that does not fit; None if all do."""
+    sound_behind: int = 0
+    """How many frames behind the bad one are sound."""
+    commits_behind: int = 0
+    """How many transactions end in or behind the bad frame, as far as the frames tell."""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether the log ends in frames that do not fit, as after a power cut."""
+        return self.bad is not None and not self.sound_behind
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether sound frames follow a bad one, so that what is lost was written before them."""
+        return self.bad is not None and self.sound_behind > 0
+
+    def loss(self) -> str:
+        """What a start would not recover. Call it if a frame is bad."""
+        many = self.frames - self.recovered
+        pages = f"{many} of its {self.frames} pages"
+        changes = f"{self.commits_behind} {'change' if self.commits_behind == 1 else 'changes'}"
+        return f"page {self.bad} does not fit, and a start loses {pages} with about {changes}"
+
+
+def refuse_bad_header(path: Path) -> None:
+    """Raise `InvalidHeader` if the header of a log is damaged."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        _read_header(file)
+
+
+def walk(path: Path, known: int = 0) -> LogWalk | None:
+    """Check the frames of a log behind the first `known` ones; None if there is no log.
+
+    It takes about 15 ms a MiB. Raises `InvalidHeader` or OSError.
+    """
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        header = _read_header(file)
+        if header is not None:
+            return _walk(_frames(file, header, known), header.salts, known)
+    return None
+
+
+class _Header(NamedTuple):
+    is_big: bool
+    """Whether checksums take words with the highest byte first."""
+    page_size: int
+    salts: Sum
+    checksum: Sum
+
+
+def _read_header(file: BinaryIO) -> _Header | None:
+    head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size or not any(head):
+        return None
+    magic, _version, page_size, _round, *rest = _HEADER.unpack(head)
+    is_big = bool(magic & 1)
+    if magic & ~1 != _MAGIC or checksum(head[:24], (0, 0), is_big) != (rest[2], rest[3]):
+        raise InvalidHeader
+    return _Header(is_big, page_size, (rest[0], rest[1]), (rest[2], rest[3]))
+
+
+class _Frame(NamedTuple):
+    """What the header of a frame says, and the checksum that its content has."""
+
+    number: int
+    ends_commit: bool
+    salts: Sum
+    fits: bool
+    """Whether its checksum goes on from the frame before."""
+
+
+def _frames(file: BinaryIO, header: _Header, known: int) -> Iterator[_Frame]:
+    is_big, size = header.is_big, _FRAME.size + header.page_size
+    before = {header.checksum}
+    if known:
+        file.seek(_HEADER.size + (known - 1) * size)
+        before = {_FRAME.unpack(file.read(_FRAME.size))[4:6]}
+        file.seek(header.page_size, 1)
+    number = known
+    while len(frame := file.read(size)) == size:
+        number += 1
+        page, pages, *salts, s1, s2 = _FRAME.unpack_from(frame)
+        found = {
+            checksum(frame[_FRAME.size :], checksum(frame[:8], start, is_big), is_big)
+            for start in before
+        }
+        yield _Frame(number, pages > 0, (salts[0], salts[1]), page > 0 and (s1, s2) in found)
+        # The stored checksum of a bad frame may be what is wrong with it.
+        before = {(s1, s2), *found} if len(found) == 1 else {(s1, s2)}
+
+
+def _walk(frames: Iterator[_Frame], salts: Sum, known: int) -> LogWalk:
+    last = recovered = known
+    bad: int | None = None
+    sound_behind = commits_behind = 0
+    for number, ends_commit, its_salts, fits in frames:
+        is_next = number == last + 1 and bad is None
+        if its_salts != salts and not (fits and is_next):
+            # It is of an earlier round: the salts of a damaged one would not be all that changed.
+            continue
+        last = number
+        if fits and is_next and its_salts == salts:
+            recovered = number if ends_commit else recovered
+            continue
+        commits_behind += ends_commit
+        if bad is None:
+            bad = number
+        else:
+            sound_behind += fits
+    if bad is None:
+        # What was written of a transaction without an end is no damage.
+        return LogWalk(last, recovered)
+    return LogWalk(last, recovered, bad, sound_behind, max(commits_behind, 1))
+
+
+def checksum(content: bytes, before: Sum, is_big: bool) -> Sum:
+    """Go on with the checksum of a log over more of its content, whole pairs of 32-bit words."""
+    words = array("I", content)
+    if is_big is not _IS_BIG:
+        words.byteswap()
+    first, second = before
+    pairs = iter(words)
+    for word in pairs:
+        first = (first + word + second) & 0xFFFFFFFF
+        second = (second + next(pairs) + first) & 0xFFFFFFFF
+    return first, second
+
+
+_IS_BIG = array("I", [1]).tobytes()[0] == 0
