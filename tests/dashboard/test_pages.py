@@ -158,6 +158,18 @@ def test_a_payload_is_shown_and_copied_as_it_is_stored(
     assert page.locator("main img").count() == 0
 
 
+def test_a_payload_that_is_cut_off_within_a_text_is_one_word(place: Place, page: Page) -> None:
+    """Otherwise the page would try each quote within the text as a beginning."""
+    job = {"queue": "long", "type": "t", "payload": '"' * 100_000}
+    made = httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).json()
+    go(page, place, f"job?id={made['id']}")
+    shown = page.locator("pre.payload").first
+    expect(shown.locator("span.text")).to_have_count(1)
+    page.get_by_role("button", name="Show all").first.click()
+    expect(shown).to_have_text('"' + '\\"' * 100_000 + '"')
+    httpx.delete(f"{place.primary}/jobs/{made['id']}", trust_env=False)
+
+
 @pytest.mark.parametrize(
     ("line", "parameters"),
     [

@@ -5,12 +5,23 @@ import { badge, bytes, copyButton, el, facts, link, queueLink, span, time, told 
 import { Refusal, ask, get, query } from "./net.js";
 import { once } from "./server.js";
 
+/** Where a string of JSON ends that begins at a place: its length does not matter, nor what is in it.
+ * @param {string} text @param {number} at */
+function endOfString(text, at) {
+  for (let end = text.indexOf('"', at + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text[end - 1 - slashes] === "\\") slashes += 1;
+    if (slashes % 2 === 0) return end + 1;
+  }
+  return text.length;
+}
+
 /**
  * The text of a field as the server has sent it: no number is rounded, no key is dropped.
  * @param {string} text A JSON object. @param {string} name
  */
 export function rawField(text, name) {
-  const word = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s"{}[\]:,]+/gy;
+  const word = /[{}[\]:,]|[^\s"{}[\]:,]+/gy;
   let depth = 0;
   let key = "";
   let start = -1;
@@ -21,24 +32,24 @@ export function rawField(text, name) {
       continue;
     }
     word.lastIndex = at;
-    const found = word.exec(text);
-    if (!found) return undefined;
-    const token = found[0];
+    const token = text[at] === '"' ? text.slice(at, endOfString(text, at)) : word.exec(text)?.[0];
+    if (!token) return undefined;
     if (depth === 1 && start >= 0 && (token === "," || token === "}")) return text.slice(start, at).trim();
     if (depth === 1 && token === ":" && start < 0) {
       key = JSON.parse(last);
-      if (key === name) start = word.lastIndex;
+      if (key === name) start = at + 1;
     }
     if (token === "{" || token === "[") depth += 1;
     if (token === "}" || token === "]") depth -= 1;
     last = token;
-    at = word.lastIndex;
+    at += token.length;
   }
   return undefined;
 }
 
 const FIRST = 64 * 1024;
-const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*)|(true|false|null)/g;
+// A string that is cut off goes on to the end: otherwise each quote within it would be tried as a beginning.
+const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$))(\s*:)?|(-?\d[\d.eE+-]*)|(true|false|null)/g;
 
 /** JSON as text with colours; what is not a token stays as it is. @param {string} text */
 export function printed(text) {
