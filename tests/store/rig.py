@@ -108,9 +108,14 @@ class Ticker(Orders):
         migrate(self.connection)
         last_key = upkeep.recover(self.connection, history and history.bounds).last_key
         device = history and history.device
-        transactions = partial(SqliteTransaction, self.connection)
-        self.runner = TickRunner(transactions, policy, Random(1), last_key, device)
+        self._policy, self._device = policy, device
         super().__init__(last_key)
+        self.restart(last_key)
+
+    def restart(self, last_key: int = 0) -> None:
+        """Forget what a process knows of its database, as a new one does."""
+        transactions = partial(SqliteTransaction, self.connection)
+        self.runner = TickRunner(transactions, self._policy, Random(1), last_key, self._device)
 
     def run(self, *commands: AnyCommand, claims: Sequence[Claim] = (), **flags: bool) -> TickResult:
         return self.runner.run(self.tick(commands, claims, **flags))

@@ -136,3 +136,29 @@ def test_a_rate_tells_when_it_opens_again(ticker: Ticker) -> None:
 def _no_commit(action: int, operation: str | None, *_: object) -> int:
     refused = action == sqlite3.SQLITE_TRANSACTION and operation == "COMMIT"
     return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+
+
+def test_a_rate_goes_on_after_a_restart_from_what_was_left(ticker: Ticker) -> None:
+    ticker.run(SetQueue("a", QueueSettings(rate=0.05)))
+    store(ticker, *["a"] * 4)
+    assert claimed(ticker) == ["a"]
+    for later_ms, jobs in ((0, []), (19_000, []), (1_000, ["a"]), (3_600_000, ["a"])):
+        ticker.restart()
+        ticker.now += later_ms
+        assert claimed(ticker) == jobs
+    # A clock that was set back fills nothing.
+    ticker.restart()
+    ticker.now -= 3_600_000
+    assert claimed(ticker) == []
+
+
+def test_a_rate_that_is_given_up_is_full_when_it_is_set_again(ticker: Ticker) -> None:
+    ticker.run(SetQueue("a", QueueSettings(rate=0.05)))
+    store(ticker, *["a"] * 3)
+    assert claimed(ticker) == ["a"]
+    ticker.run(SetQueue("a", NO_SETTINGS))
+    assert ticker.value("SELECT count(*) FROM queue_rates") == 0
+    ticker.run(SetQueue("a", QueueSettings(rate=0.05)))
+    assert claimed(ticker) == ["a"]
+    ticker.run(Clear(settings=True))
+    assert ticker.value("SELECT count(*) FROM queue_rates") == 0

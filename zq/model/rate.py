@@ -20,13 +20,21 @@ class Bucket:
         self._level = self._most
         self._at = now
 
+    def resume(self, level: float, seconds: float) -> None:
+        """Go on from what was left so long ago."""
+        self._level = min(level + seconds * self.rate, self._most)
+
+    def left_after(self, count: int, now: float) -> float:
+        """What is left once so many tokens are taken out."""
+        return self._level_at(now) - count
+
     def tokens(self, now: float) -> int:
         """How many tokens there are."""
         return math.floor(self._level_at(now) + _ROUNDING)
 
     def spend(self, count: int, now: float) -> None:
         """Take tokens out."""
-        self._level, self._at = self._level_at(now) - count, now
+        self._level, self._at = self.left_after(count, now), now
 
     def change(self, rate: float, now: float) -> None:
         """Fill at another rate from now on. The tokens stay."""

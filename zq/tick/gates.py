@@ -1,6 +1,8 @@
 """The queues that a claim may take from while there are gates: paused, rate, concurrency.
 
 A gate belongs to a queue and is asked when jobs are claimed. Opening or shutting it changes no job.
+What is left of a rate is stored with the deliveries that it has let through, so that it survives a
+restart.
 
 Claims remember a place in the index before which they may take nothing: there their walks begin. As
 a rule, the backlog of a paused queue is older than the jobs of other queues, and lies before them
@@ -100,6 +102,7 @@ class Gates:
             return {}
         self.in_use = True
         held = dict(work.tx.table("read_in_flight", queues=limited))
+        self._resume(work, limited, now)
         allowed: dict[str, int] = {}
         for queue in limited:
             settings = work.rulebook.of(queue)
@@ -118,6 +121,16 @@ class Gates:
         """Remember the jobs claimed from queues with limits until they are committed."""
         if limited := work.rulebook.limited:
             self._taken.update([job.queue for job in jobs if job.queue in limited])
+
+    def store(self, work: UnitOfWork, now: float) -> None:
+        """Store what the current transaction leaves of the rates of queues."""
+        rates = [
+            (queue, self._buckets[queue].left_after(count, now), work.steady)
+            for queue, count in self._taken.items()
+            if queue in self._buckets and work.rulebook.of(queue).rate is not None
+        ]
+        if rates:
+            work.tx.run("write_rates", rates=rates)
 
     def learn(self, work: UnitOfWork, now: float) -> dict[str, float]:
         """Follow a committed transaction. Return when queues open whose rate was asked for."""
@@ -143,6 +156,17 @@ class Gates:
         if not self._buckets.keys() <= book.limited:
             self._buckets = {q: b for q, b in self._buckets.items() if book.of(q).rate is not None}
         return openings
+
+    def _resume(self, work: UnitOfWork, queues: Iterable[str], now: float) -> None:
+        """Begin buckets with what the store says was left of them."""
+        rates = {queue: work.rulebook.of(queue).rate for queue in queues}
+        new = [q for q, rate in rates.items() if rate is not None and q not in self._buckets]
+        if not new:
+            return
+        for queue, level, at in work.tx.table("read_rates", queues=new):
+            self._bucket(queue, rates[queue] or 0.0, now).resume(
+                level, max(work.steady - at, 0) / 1000
+            )
 
     def _bucket(self, queue: str, rate: float, now: float) -> Bucket:
         bucket = self._buckets.get(queue)

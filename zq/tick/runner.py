@@ -200,6 +200,8 @@ class TickRunner:
                 claimed.append(jobs)
                 if len(claimed) < len(tick.claims):
                     yield None
+            if self._gates.in_use:
+                self._gates.store(work, tick.monotonic)
             high_water = self._high_water
             if work.highest_key > high_water:
                 high_water = work.highest_key + RESERVED_KEYS

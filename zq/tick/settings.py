@@ -25,6 +25,8 @@ def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
     """Replace a queue's settings. Raises `DeadLetterCycle` or `FanOutChain`."""
     ends = settings.paused_until, work.settings_of(queue).paused_until
     work.retimed |= ends != (None, None)
+    if settings.rate is None and work.settings_of(queue).rate is not None:
+        work.tx.run("forget_rate", queue=queue)
     work.rulebook = work.rulebook.with_settings(queue, settings)
     if settings == NO_SETTINGS:
         work.tx.run("unset_queue", queue=queue)
@@ -45,3 +47,4 @@ def clear_settings(work: UnitOfWork) -> None:
     """Delete the settings of all queues."""
     work.rulebook = work.rulebook.without_settings()
     work.tx.run("clear_settings")
+    work.tx.run("clear_rates")

@@ -83,6 +83,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "parked": 1,
         "queue_counts": 1,
         "queue_settings": 1,
+        "queue_rates": 1,
         "cron_groups": 1,
         "cron_entries": 1,
         "dedupe": 1,

@@ -28,6 +28,22 @@ SELECT json_group_array(json_array(queue, n)) FROM (
 SELECT json_group_array(json_array(queue, n)) FROM queue_counts
 WHERE queue IN (SELECT value FROM json_each(:queues)) AND status = {in_flight}
 
+-- name: read_rates
+SELECT json_group_array(json_array(queue, level, at)) FROM queue_rates
+WHERE queue IN (SELECT value FROM json_each(:queues))
+
+-- name: write_rates
+-- :rates lists [queue, level, at].
+INSERT INTO queue_rates (queue, level, at)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rates) WHERE true
+ON CONFLICT (queue) DO UPDATE SET level = excluded.level, at = excluded.at
+
+-- name: forget_rate
+DELETE FROM queue_rates WHERE queue = :queue
+
+-- name: clear_rates
+DELETE FROM queue_rates
+
 -- name: put_schema
 INSERT INTO schemas (queue, body, version, updated_at) VALUES (:queue, :body, 1, :now)
 ON CONFLICT (queue) DO UPDATE
