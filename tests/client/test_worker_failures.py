@@ -193,7 +193,38 @@ async def test_details_that_cannot_be_kept_fail_nothing(
     assert "details" in caplog.text
 
 
-@pytest.mark.parametrize("result", [object(), {1: object()}, 2**70])
+class Unwritable:
+    """A value whose own code raises while it is written."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        self._error = error
+
+    def model_dump(self, mode: str) -> object:
+        raise self._error("no")
+
+
+class Mute(Exception):
+    """An error whose message cannot be read."""
+
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+UNWRITABLE = [Unwritable(error) for error in (ValueError, KeyError, SystemExit, Mute)]
+
+
+@pytest.mark.parametrize("argument", UNWRITABLE, ids=lambda value: value._error.__name__)
+async def test_an_argument_that_cannot_be_written_is_an_error_of_zq(
+    app: App, argument: Unwritable
+) -> None:
+    @app.task
+    async def work(value: Any) -> None: ...
+
+    with pytest.raises(zq.ZqError, match="cannot be sent"):
+        await work.enqueue(argument)
+
+
+@pytest.mark.parametrize("result", [object(), {1: object()}, 2**70, *UNWRITABLE])
 async def test_a_result_that_cannot_be_stored_fails_its_job_alone(app: App, result: Any) -> None:
     @app.task
     async def work(good: bool) -> Any:

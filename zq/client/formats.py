@@ -27,6 +27,17 @@ def plain(value: Any) -> Any:
     return dump(mode="json")
 
 
+def said_by(error: BaseException) -> str:
+    """The message of any exception, as text that can be sent. Its own code may raise as well."""
+    kind = type(error).__name__
+    try:
+        said = str(error)
+    except Exception as fault:
+        return f"{kind}, whose message cannot be read: {type(fault).__name__}"
+    # Bytes in file names, for example, are not all characters.
+    return said.encode(errors="replace").decode() or kind
+
+
 @dataclass(frozen=True)
 class Codec:
     """A format of bodies and of the take stream."""
@@ -44,13 +55,19 @@ class Codec:
         return _codec, (self.content_type,)
 
     def encode(self, value: Any) -> bytes:
-        """Raises `InvalidPayload` for values that cannot be sent."""
+        """Raises `InvalidPayload` for values that cannot be sent.
+
+        A value's own code may raise anything while it is written, such as the `model_dump` of a
+        model or a property. Only an interrupt is not the value's.
+        """
         try:
             return self.write(value)
-        except (TypeError, OverflowError, UnicodeEncodeError, msgspec.MsgspecError) as error:
-            raise InvalidPayload(f"the value cannot be sent: {error}") from error
         except RecursionError as error:
             raise InvalidPayload("the value cannot be sent: it is nested too deeply") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise InvalidPayload(f"the value cannot be sent: {said_by(error)}") from error
 
     def decode(self, body: bytes, type: type[T]) -> T:
         """Raises msgspec.MsgspecError."""

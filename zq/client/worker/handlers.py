@@ -12,7 +12,7 @@ from typing import Any
 from zq.client.amounts import milliseconds
 from zq.client.core import QueueHandler
 from zq.client.errors import InvalidPayload
-from zq.client.formats import JSON
+from zq.client.formats import JSON, said_by
 from zq.client.has_tasks import HasTasks
 from zq.client.job_error import DETAILS
 from zq.client.options import Backoff, Options
@@ -194,11 +194,7 @@ def _moment_in(delay: float) -> int:
 
 def _words(error: BaseException) -> str:
     """The message of any exception, as text that can be sent."""
-    try:
-        said = str(error)
-    except Exception as fault:
-        said = f"{type(error).__name__}, whose message cannot be read: {type(fault).__name__}"
-    return _sendable(said[:MOST_MESSAGE]) or type(error).__name__
+    return said_by(error)[:MOST_MESSAGE]
 
 
 def _sendable(text: str) -> str:
@@ -219,9 +215,10 @@ def _details(error: BaseException) -> str | None:
         return None
     try:
         text = JSON.encode(to_dict()).decode()
-    except Exception as fault:
+    except BaseException as fault:
         log.error(
-            "to_dict() of %s failed, so the failure has no details: %s", type(error).__name__, fault
+            "to_dict() of %s failed, so the failure has no details: %s",
+            *(type(error).__name__, said_by(fault)),
         )
         return None
     if len(text) > MOST_DETAILS:
