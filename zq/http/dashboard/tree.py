@@ -1,15 +1,19 @@
 """Queues as a tree: names that go on alike after a delimiter are one row until it is opened."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from zq.engine.news.figures import QueueFlow
+from zq.engine.news.figures import NO_FLOW, QueueFlow
+from zq.engine.turns import Turns
 from zq.model.lifecycle import Status
 from zq.service.overview import WatchedQueue
 from zq.service.queues import QueueStatistics
 
 DELIMITERS = ".:/"
+
+AT_A_TIME = 500
+"""So many queues are added in one turn of the event loop."""
 
 
 class Branch(NamedTuple):
@@ -21,60 +25,77 @@ class Branch(NamedTuple):
     orphans: int
 
 
-def branches(
-    queues: Iterable[WatchedQueue], under: str
+async def branches(
+    queues: Sequence[WatchedQueue], under: str, turns: Turns
 ) -> tuple[list[WatchedQueue], dict[str, Branch]]:
     """The rows one level below a prefix: single queues, and sums of branches, by their prefixes."""
-    found = dict[str, list[WatchedQueue]]()
+    found = dict[str, _Sum]()
     rows = list[WatchedQueue]()
-    for queue in queues:
+    for index, queue in enumerate(queues, 1):
+        if not index % AT_A_TIME:
+            await turns.next()
         name = queue.figures.queue
         if not name.startswith(under):
             continue
         places = [at for each in DELIMITERS if (at := name.find(each, len(under))) >= 0]
         if places and (prefix := name[: min(places) + 1]) != name:
-            found.setdefault(prefix, []).append(queue)
+            if prefix not in found:
+                found[prefix] = _Sum(queue)
+            found[prefix].add(queue)
         else:
             rows.append(queue)
     # What would lead to a single queue is that queue.
-    rows += [each[0] for each in found.values() if len(each) == 1]
-    together = {p: _branch(p, each) for p, each in found.items() if len(each) > 1}
+    rows += [each.first for each in found.values() if each.queues == 1]
+    together = {p: each.branch(p) for p, each in found.items() if each.queues > 1}
     return rows + [branch.sum for branch in together.values()], together
 
 
-def _branch(prefix: str, queues: Sequence[WatchedQueue]) -> Branch:
-    counts = Counter[Status]()
-    for queue in queues:
-        counts.update(queue.figures.counts)
-    figures = [queue.figures for queue in queues]
-    since = [each.oldest_ready_at for each in figures if each.oldest_ready_at is not None]
-    ages = [each.oldest_ready_age_ms for each in figures if each.oldest_ready_age_ms is not None]
-    whole = QueueStatistics(
-        prefix,
-        counts,
-        max(ages, default=None),
-        _together(each.deliveries for each in figures),
-        _together(each.completions for each in figures),
-        _together(each.failures for each in figures),
-        min(since, default=None),
-    )
-    paused = [queue for queue in queues if queue.settings is not None and queue.settings.paused]
-    orphans = [
-        queue
-        for queue in queues
-        if queue.waiting
-        and not queue.workers
-        and not queue.figures.deliveries.minute
-        and not (queue.settings is not None and queue.settings.paused)
-    ]
-    workers = max(queue.workers for queue in queues)
-    return Branch(WatchedQueue(whole, None, workers), len(queues), len(paused), len(orphans))
+class _Sum:
+    """The figures of the queues of one branch, added queue by queue."""
+
+    def __init__(self, first: WatchedQueue) -> None:
+        self.first = first
+        self.queues = self._paused = self._orphans = self._workers = 0
+        self._counts = Counter[Status]()
+        self._age: int | None = None
+        self._since: int | None = None
+        self._deliveries = self._completions = self._failures = NO_FLOW
+
+    def add(self, queue: WatchedQueue) -> None:
+        """Add one queue."""
+        figures = queue.figures
+        self.queues += 1
+        for status, count in figures.counts.items():
+            self._counts[status] += count
+        if (age := figures.oldest_ready_age_ms) is not None:
+            self._age = max(age, self._age or 0)
+        if (since := figures.oldest_ready_at) is not None:
+            self._since = since if self._since is None else min(since, self._since)
+        self._deliveries = _together(self._deliveries, figures.deliveries)
+        self._completions = _together(self._completions, figures.completions)
+        self._failures = _together(self._failures, figures.failures)
+        self._workers = max(self._workers, queue.workers)
+        if queue.settings is not None and queue.settings.paused:
+            self._paused += 1
+        elif queue.waiting and not queue.workers and not figures.deliveries.minute:
+            self._orphans += 1
+
+    def branch(self, prefix: str) -> Branch:
+        """All of them as if they were one queue."""
+        whole = QueueStatistics(
+            *(prefix, self._counts, self._age),
+            *(self._deliveries, self._completions, self._failures),
+            self._since,
+        )
+        row = WatchedQueue(whole, None, self._workers)
+        return Branch(row, self.queues, self._paused, self._orphans)
 
 
-def _together(flows: Iterable[QueueFlow]) -> QueueFlow:
-    each = list(flows)
+def _together(one: QueueFlow, other: QueueFlow) -> QueueFlow:
+    if other is NO_FLOW:
+        return one
     return QueueFlow(
-        sum(flow.total for flow in each),
-        sum(flow.minute for flow in each),
-        sum(flow.five_minutes for flow in each),
+        one.total + other.total,
+        one.minute + other.minute,
+        one.five_minutes + other.five_minutes,
     )

@@ -113,7 +113,7 @@ class Views:
         found = [queue for queue in overview.queues if view.q in queue.figures.queue]
         together = dict[str, Branch]()
         if view.tree:
-            found, together = branches(found, view.under)
+            found, together = await branches(found, view.under, self._services.turns)
         shown = foremost(found, view.sort, view.first + view.limit)[view.first :]
         return {
             "queues": {
