@@ -373,6 +373,9 @@ class Transaction(Protocol):
     def deadlines(self) -> Deadlines:
         """When something falls due next."""
 
+    def spare(self) -> None:
+        """Leave what lies beside deleted jobs: a page of it cannot be read, so none is changed."""
+
     def version(self) -> int:
         """A number that changes whenever another program has changed the database."""
 

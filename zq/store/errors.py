@@ -14,6 +14,10 @@ class StoreFailed(StoreError):
     """
 
 
+class StoreDamaged(StoreFailed):
+    """A page of the store cannot be read. What lies on it may be left there, or set aside."""
+
+
 class StoreFull(StoreError):
     """There is no space left. The stored data is sound."""
 

@@ -35,7 +35,7 @@ from zq.model.settling import Policy
 from zq.model.topic_commands import Append, LayAside
 from zq.model.trends import AddTrends
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
-from zq.store.errors import StoreBusy, StoreFailed, StoreFull
+from zq.store.errors import StoreBusy, StoreDamaged, StoreFailed, StoreFull
 from zq.tick.audit import record_actions
 from zq.tick.change import AnyChange, apply_changes
 from zq.tick.claim import claim
@@ -135,6 +135,8 @@ class TickRunner:
         self._random = random
         self._high_water = high_water
         self._device = device
+        self._spares = False
+        """Set once a page could not be read: see `Transaction.spare`."""
 
     def run(self, tick: Tick) -> TickResult:
         """Apply a tick and commit it in one go."""
@@ -147,10 +149,20 @@ class TickRunner:
 
         If a statement or a decision raises, nothing of the transaction is kept. The commands then
         run again one by one, and only those that raise fail. If the disk is full, only the enqueues
-        fail. Any other error of the disk is raised, since the state on the disk is unknown. So is
-        an error without a command, since it would come again, and a lock of another program.
+        fail. At the first damaged page the tick runs again, and leaves what lies beside deleted
+        jobs where it is, as later ticks do. Any other error of the disk is raised, since the state
+        on the disk is unknown. So is an error without a command, since it would come again, and a
+        lock of another program.
         """
         try:
+            return (yield from self._commit(tick, self._apply_together))
+        except StoreDamaged as error:
+            if self._spares:
+                raise
+            log.error(
+                "a page is damaged: what lies beside deleted jobs is left there", exc_info=error
+            )
+            self._spares = True
             return (yield from self._commit(tick, self._apply_together))
         except Exception as error:
             if not tick.commands or isinstance(error, StoreFailed | StoreBusy):
@@ -178,6 +190,8 @@ class TickRunner:
         self, tick: Tick, apply: Callable[[UnitOfWork, Sequence[AnyCommand]], Sliced[list[object]]]
     ) -> Sliced[TickResult]:
         tx = self._transactions(tick.now)
+        if self._spares:
+            tx.spare()
         tx.begin()
         try:
             if tx.version() != self._version:

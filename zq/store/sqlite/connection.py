@@ -11,7 +11,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 import aiosqlite
 
-from zq.store.errors import StoreBusy, StoreError, StoreFailed, StoreFull
+from zq.store.errors import StoreBusy, StoreDamaged, StoreError, StoreFailed, StoreFull
 
 # Its debug lines would contain whole ticks, payloads included.
 logging.getLogger("aiosqlite").setLevel(logging.INFO)
@@ -156,6 +156,11 @@ def is_full(error: sqlite3.Error) -> bool:
     return _primary_code(error) == _FULL
 
 
+def is_corrupt(error: sqlite3.Error) -> bool:
+    """Whether a page does not hold what it should."""
+    return _primary_code(error) == _CORRUPT
+
+
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another program has the database locked."""
     return _primary_code(error) in _OTHERS_LOCKS
@@ -184,6 +189,11 @@ def store_error(error: OSError | sqlite3.Error | StoreError) -> StoreError:
     """Translate an error of SQLite or of the disk into the store's own."""
     if isinstance(error, StoreError):
         return error
+    if isinstance(error, sqlite3.Error) and is_corrupt(error):
+        return StoreDamaged(
+            f"a page of the database is damaged ({error}), and the rest cannot do without it: stop"
+            " the server, run `zq check`, and put back a copy of the directory"
+        )
     if isinstance(error, OSError) or stops_the_server(error):
         return StoreFailed(str(error))
     if is_full(error):

@@ -21,7 +21,8 @@ from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.sweeps import StoredSweep
 from zq.model.trends import TrendAt
 from zq.store.api import PAGE_BYTES, as_json
-from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable, keys_query
+from zq.store.sqlite.connection import is_corrupt
+from zq.store.sqlite.quarantine import ON_PAGE, UnreadableRows, is_unreadable, keys_query
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
 
@@ -171,10 +172,10 @@ def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int
     """The message of the latest failure of each job that has one."""
     try:
         return dict(connection.execute(QUERIES["last_errors"], {"keys": as_json(keys)}))
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if not is_unreadable(error):
             raise
-    raise UnreadableRows("errors", keys)
+        raise _bad_errors(connection, keys, error) from None
 
 
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
@@ -288,7 +289,7 @@ def errors_page(
     except Exception as error:
         if not is_unreadable(error):
             raise
-        raise UnreadableRows("errors", [key]) from None
+        raise _bad_errors(connection, [key], error) from None
     return records, False
 
 
@@ -324,10 +325,37 @@ def found_jobs(
 def _bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
     try:
         return dict(connection.execute(QUERIES[name], {"keys": as_json(keys)}))
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if not is_unreadable(error):
             raise
-    raise UnreadableRows("jobs", keys)
+        if not is_corrupt(error):
+            raise UnreadableRows("jobs", keys) from None
+    bad = [key for key in keys if _is_on_bad_page(connection, QUERIES[name], as_json([key]))]
+    # What lies beside a job that has gone is of no interest any more.
+    some = {"keys": as_json(bad)}
+    if left := [key for (key,) in connection.execute(QUERIES["existing"], some)]:
+        raise UnreadableRows(f"{ON_PAGE}{name}", left)
+    sound = [key for key in keys if key not in set(bad)]
+    return dict(connection.execute(QUERIES[name], {"keys": as_json(sound)}))
+
+
+def _is_on_bad_page(connection: sqlite3.Connection, sql: str, keys: str) -> bool:
+    try:
+        connection.execute(sql, {"keys": keys}).fetchall()
+    except sqlite3.DatabaseError as error:
+        return is_corrupt(error)
+    return False
+
+
+def _bad_errors(
+    connection: sqlite3.Connection, keys: Sequence[int], error: Exception
+) -> UnreadableRows:
+    """The jobs whose records of errors cannot be read, because of this error."""
+    if isinstance(error, sqlite3.DatabaseError) and is_corrupt(error):
+        sql = "SELECT * FROM errors WHERE job_id IN (SELECT value FROM json_each(:keys))"
+        bad = [key for key in keys if _is_on_bad_page(connection, sql, as_json([key]))]
+        return UnreadableRows(f"{ON_PAGE}errors", bad)
+    return UnreadableRows("errors", keys)
 
 
 def _complete(bodies: dict[int, str], keys: Sequence[int]) -> dict[int, str]:

@@ -116,3 +116,6 @@ FROM budgets WHERE :key IS NULL OR key = :key ORDER BY key
 -- and lines are few.
 SELECT d.value ->> 0, sum(waiting), sum(unfinished)
 FROM lines, json_each(draws) AS d GROUP BY 1
+
+-- name: existing
+SELECT id FROM jobs WHERE id IN {keys}

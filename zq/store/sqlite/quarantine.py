@@ -7,7 +7,7 @@ stay in their tables.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,9 +15,26 @@ import msgspec
 from zq.model.damage import Misfit, Quarantined
 from zq.model.job import INLINE_PAYLOAD, ErrorRecord, JobRecord, NewJob
 from zq.model.settings import QueueSettings
+from zq.store.sqlite.connection import is_corrupt
 from zq.store.sqlite.queries import BRIEF_ROW, JOB_ROW, load
 
 QUERIES = load("quarantine.sql")
+
+ON_PAGE = "page of "
+"""Before the name of a table: its rows lie on a page that cannot be read.
+
+A reader finds out which rows these are. A writer must not look: once it has met such a page, SQLite
+refuses all further writes of its transaction.
+"""
+
+_ON_BAD_PAGE = "lies on a page that cannot be read"
+
+OF_JOBS = {
+    "jobs": None,
+    f"{ON_PAGE}payloads": f"its payload {_ON_BAD_PAGE}",
+    f"{ON_PAGE}results": f"its result {_ON_BAD_PAGE}",
+}
+"""The sources for which whole jobs are set aside, each with the reason that is known then."""
 
 MOST_NAMED = 10
 """How many rows are named in a listing of the quarantine, the latest first."""
@@ -46,8 +63,8 @@ class Removed(NamedTuple):
 
 def is_unreadable(error: Exception) -> bool:
     """Whether an error means that zq cannot have written what was read."""
-    if isinstance(error, sqlite3.OperationalError):
-        return str(error).startswith((_NO_JSON, _NO_TEXT))
+    if isinstance(error, sqlite3.DatabaseError):
+        return is_corrupt(error) or str(error).startswith((_NO_JSON, _NO_TEXT))
     return isinstance(error, msgspec.MsgspecError | UnicodeDecodeError)
 
 
@@ -66,12 +83,15 @@ def read_quarantine(connection: sqlite3.Connection) -> Quarantined:
 
 
 def set_aside_jobs(
-    connection: sqlite3.Connection, keys: Iterable[int], now: int
+    connection: sqlite3.Connection, keys: Iterable[int], now: int, known: str | None = None
 ) -> Iterator[Removed]:
-    """Set aside the unreadable jobs among these. Call it inside a transaction."""
+    """Set aside the unreadable jobs among these. Call it inside a transaction.
+
+    With a `known` reason it is all of them, and nothing beside them is read.
+    """
     for key in keys:
-        reason = _fault_of_job(connection, key)
-        if reason is None:
+        reason = known or _fault_of_job(connection, key)
+        if reason is None or connection.execute(QUERIES["holder"], {"key": key}).fetchone() is None:
             continue
         holder = connection.execute(QUERIES["holder"], {"key": key}).fetchone()[0]
         group = _group(connection, key)
@@ -82,17 +102,15 @@ def set_aside_jobs(
 def set_aside(
     connection: sqlite3.Connection, source: str, keys: Iterable[Any], now: int
 ) -> Iterator[Misfit]:
-    """Do the same for rows of another table. Call it inside a transaction."""
+    """Do the same for rows of another table. Call it inside a transaction.
+
+    Rows on a page that cannot be read stay there, and are only named.
+    """
     for key in keys:
-        if source == "errors":
-            yield from _errors_of(connection, key, now)
-        elif source == "log_batches":
-            log, seq = key
-            yield from _batch(connection, log, seq, now)
-        elif source == "queue_settings":
-            yield from _settings(connection, key, now)
-        elif source == "cron_entries":
-            yield from _cron(connection, key, now)
+        if source.startswith(ON_PAGE):
+            yield from _name(connection, source.removeprefix(ON_PAGE), key, now)
+        else:
+            yield from _ASIDE[source](connection, key, now)
 
 
 def set_aside_at_start(connection: sqlite3.Connection, now: int, *, jobs: bool) -> list[Misfit]:
@@ -159,8 +177,9 @@ def _errors_of(connection: sqlite3.Connection, job: int, now: int) -> Iterator[M
             yield _move(connection, "errors", place, _reason("the record", error), now)
 
 
-def _batch(connection: sqlite3.Connection, log: int, seq: int, now: int) -> Iterator[Misfit]:
+def _batch(connection: sqlite3.Connection, key: tuple[int, int], now: int) -> Iterator[Misfit]:
     """Set aside the batch with this record. Its readers know what it should hold."""
+    log, seq = key
     found = connection.execute(QUERIES["batch"], {"log": log, "seq": seq}).fetchone()
     if found is not None:
         last_seq, size = found
@@ -187,10 +206,26 @@ def _cron(connection: sqlite3.Connection, key: tuple[str, str], now: int) -> Ite
         yield _move(connection, "cron_entries", place, _reason("its job", error), now)
 
 
+_ASIDE: dict[str, Callable[[sqlite3.Connection, Any, int], Iterator[Misfit]]] = {
+    "errors": _errors_of,
+    "log_batches": _batch,
+    "queue_settings": _settings,
+    "cron_entries": _cron,
+}
+
+
+def _name(connection: sqlite3.Connection, source: str, key: object, now: int) -> Iterator[Misfit]:
+    """Note a row that cannot be moved, unless it is noted already."""
+    parts = key if isinstance(key, tuple | list) else (key,)
+    misfit = Misfit(source, "/".join(map(str, parts)), f"the row {_ON_BAD_PAGE}", now)
+    if connection.execute(QUERIES["note"], misfit._asdict()).rowcount > 0:
+        yield misfit
+
+
 def _group(connection: sqlite3.Connection, key: int) -> tuple[str, str] | None:
     try:
         queue, group = connection.execute(QUERIES["group"], {"key": key}).fetchone()
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if not is_unreadable(error):
             raise
         return None
@@ -203,6 +238,8 @@ def _reason(part: str, error: Exception) -> str:
         raise error
     if isinstance(error, msgspec.ValidationError):
         return f"{part} holds something else than it should: {error}"
+    if isinstance(error, sqlite3.DatabaseError) and is_corrupt(error):
+        return f"{part} {_ON_BAD_PAGE}"
     if isinstance(error, msgspec.DecodeError) or str(error).startswith(_NO_JSON):
         return f"{part} holds malformed JSON"
     return f"{part} holds text that is no UTF-8"

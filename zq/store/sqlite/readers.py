@@ -12,7 +12,14 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from zq.model.errors import ReadersBusy, ReadTimeout
 from zq.model.storage_errors import DatabaseLocked
-from zq.store.sqlite.connection import Deadline, HopConnection, in_snapshot, is_busy, is_interrupt
+from zq.store.sqlite.connection import (
+    Deadline,
+    HopConnection,
+    in_snapshot,
+    is_busy,
+    is_corrupt,
+    is_interrupt,
+)
 from zq.store.sqlite.quarantine import UnreadableRows
 
 P = ParamSpec("P")
@@ -110,6 +117,11 @@ class Lane:
                 f"reading took longer than {self._timeout:g} s: narrow the filter (by id,"
                 " status or queue), ask for a smaller page, or raise --read-timeout"
             ) from None
+        except sqlite3.DatabaseError as error:
+            if not is_corrupt(error):
+                raise
+            # No row is known that could be set aside, so the server cannot go on.
+            raise UnreadableRows("pages", [str(error)]) from error
         finally:
             self._free.put_nowait(reader)
 

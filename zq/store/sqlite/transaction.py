@@ -20,8 +20,9 @@ from zq.store.api import (
     Transaction,
     exhaust,
 )
+from zq.store.errors import StoreDamaged
 from zq.store.sqlite.connection import store_error, store_errors
-from zq.store.sqlite.quarantine import is_unreadable, keys_query, set_aside, set_aside_jobs
+from zq.store.sqlite.quarantine import OF_JOBS, is_unreadable, keys_query, set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
 
@@ -58,6 +59,9 @@ LARGEST_BYTES = 512 * 1024
 """At most so many bytes of large texts go into one INSERT. A prepared statement keeps its last
 parameters in memory. This limit, and the few sizes of statements, keep that small."""
 
+BESIDE = frozenset({"delete_payloads", "delete_results", "delete_errors"})
+"""Statements that delete what lies beside a job. Nobody reads it once the job has gone."""
+
 FEW_COUNTS = 4
 """Up to so many counts are written one by one, at a third of the cost of JSON."""
 
@@ -91,6 +95,8 @@ class SqliteTransaction(Transaction):
         # One cursor for all of them: each that is made costs as much as a twentieth of a commit.
         self._execute = connection.cursor().execute
         self._now = now
+        self._spares = False
+        """Whether what lies beside deleted jobs is left there."""
 
     @property
     def is_open(self) -> bool:
@@ -108,7 +114,9 @@ class SqliteTransaction(Transaction):
 
     def part(self) -> "SqliteTransaction":
         self._do("SAVEPOINT part")
-        return SqliteTransaction(self._connection, self._now)
+        part = SqliteTransaction(self._connection, self._now)
+        part._spares = self._spares
+        return part
 
     def keep(self) -> None:
         self._do("RELEASE part")
@@ -118,10 +126,15 @@ class SqliteTransaction(Transaction):
         self._do("RELEASE part")
 
     def run(self, name: str, **parameters: Any) -> int:
+        if self._spares and name in BESIDE:
+            return 0
         changed = self._do(QUERIES[name], _bound(parameters)).rowcount
         if changed > 0:
             self.rows += changed
         return changed
+
+    def spare(self) -> None:
+        self._spares = True
 
     def value(self, name: str, **parameters: Any) -> Any:
         row = self._do(QUERIES[name], _bound(parameters)).fetchone()
@@ -257,11 +270,16 @@ class SqliteTransaction(Transaction):
         return version
 
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
+        if source == "pages":
+            raise StoreDamaged(
+                f"a page of the database is damaged ({', '.join(map(str, keys))}): stop the server,"
+                " run `zq check`, and put back a copy of the directory"
+            )
         with store_errors():
-            if source != "jobs":
+            if source not in OF_JOBS:
                 self.misfits += set_aside(self._connection, source, keys, self._now)
                 return
-            for gone in set_aside_jobs(self._connection, keys, self._now):
+            for gone in set_aside_jobs(self._connection, keys, self._now, OF_JOBS[source]):
                 self.misfits.append(gone.misfit)
                 self.removed.append(SetAsideJob(gone.key, gone.holder, gone.group))
                 self.rows += 2
