@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from zq.config import Settings
 from zq.engine.inbox import PendingReply
-from zq.http.guard import Browsers, Guard
+from zq.http.browsers import Browsers
+from zq.http.guard import Guard
 from zq.http.transport.addresses import is_loopback, is_wildcard
 from zq.http.transport.answer import Responder
 from zq.http.transport.gate import Gate
@@ -122,14 +123,15 @@ class Entrance:
         # Some systems accept 0.0.0.0 for this machine. A page must not enter by that name.
         everywhere = is_wildcard(place.host)
         own = () if everywhere else (place.host,)
-        names, origins = settings.allow_host or (), settings.allow_origin or ()
+        names, own_origin = settings.allow_host or (), None
         if settings.public_url is not None and settings.ui == place.api:
             public = urlsplit(settings.public_url)
             names = (*names, public.hostname or "")
-            origins = (*origins, f"{public.scheme}://{public.netloc}")
+            own_origin = f"{public.scheme}://{public.netloc}".lower()
         browsers = Browsers(
             (*own, *names),
-            origins,
+            settings.allow_origin or (),
+            public=own_origin,
             any_address=everywhere and settings.insecure,
         )
         self.guard = Guard(browsers, keys)

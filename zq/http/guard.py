@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
 from aiohttp import hdrs, web
 from multidict import istr
 
+from zq.http.browsers import Browsers, is_guest
 from zq.http.door import Route
 from zq.http.sessions import Sessions
-from zq.http.transport.addresses import parse_address
 from zq.http.transport.tls import client_name
-from zq.model.errors import ForeignHost, ForeignPage, ScopeMissing, Unauthorized
+from zq.model.errors import ScopeMissing, Unauthorized
 from zq.model.keys import Key, KeyRing, KeyScope
 from zq.model.reach import EVERYWHERE, Reach
 
@@ -26,17 +25,8 @@ log = logging.getLogger(__name__)
 CHALLENGE = 'Bearer realm="zq", Basic realm="zq", charset="UTF-8"'
 """The header `WWW-Authenticate` of a 401."""
 
-SEC_FETCH_SITE = istr("Sec-Fetch-Site")
 KEY_BESIDE = istr("Zq-Key")
 """The header of a key where `Authorization` is a user's."""
-
-OWN_SITES = frozenset({"same-origin", "none"})
-"""Requests of our own page or of the user, who has typed the address or used a bookmark."""
-
-BROWSER = "Mozilla/"
-"""The `User-Agent` of every browser begins with this."""
-
-MOST_KNOWN = 1024
 
 
 KEY = web.RequestKey("key", Key)
@@ -46,6 +36,7 @@ USER = web.RequestKey("user", str)
 """The name of a request's user, where a door knows users."""
 
 REACH = web.RequestKey("reach", Reach)
+
 
 READING = frozenset({KeyScope.READ, KeyScope.HISTORY, KeyScope.REVEAL, None})
 """Scopes of routes that change nothing, by a safe method."""
@@ -91,6 +82,8 @@ class Guard:
         reads = route is None or (route.scope in READING and request.method in SAFE_METHODS)
         self._browsers.check(request, reads=reads)
         if self._keys is None:
+            if is_guest(request) and client_name(request) is not None:
+                raise own_credentials_needed()
             request[REACH] = EVERYWHERE
         else:
             _grant(request, route, self._keys, self.sessions)
@@ -176,7 +169,7 @@ def _grant(
 
 
 def _key_or_session(request: web.BaseRequest, keys: KeyRing, sessions: Sessions | None) -> Key:
-    if sessions is not None and hdrs.AUTHORIZATION not in request.headers:
+    if sessions is not None and not (hdrs.AUTHORIZATION in request.headers or is_guest(request)):
         key = sessions.key_of(request, keys)
         if key is not None:
             return key
@@ -194,92 +187,27 @@ def _require(key: Key, scope: KeyScope | None, *, whole: bool = False) -> None:
         )
 
 
-class Browsers:
-    """Keeps web pages out: a browser sends a page's requests to every host that its user can reach.
-
-    Four headers help. `Host` names the server that the client believes to talk to. It exposes a
-    page whose own name points here (DNS rebinding). `Sec-Fetch-Site` and, from browsers that do not
-    send it, `Origin` tell the site of a request. A page can set none of them, and other clients
-    than browsers send neither of these two.
-
-    Over plain http, to a name that is not a loopback name, a browser never sends `Sec-Fetch-Site`.
-    It sends no `Origin` for an image, a frame, a script or a `fetch` of mode no-cors. Such a
-    request looks like one from another client, except for its `User-Agent`, which no page can set
-    for these either. It may read, since the browser shows the answer to no page of another site
-    (and a user may have typed the address). It may change nothing, and take no job.
-
-    `hosts` are names or addresses of this server besides the loopback ones and the address of the
-    connection. `origins` are sites whose pages may use it. With `any_address` the server accepts
-    every address but the wildcard ones as its own: a port may be forwarded to it, and a page whose
-    `Host` is an address was not reached by a name that could point here.
-    """
-
-    def __init__(
-        self, hosts: Iterable[str], origins: Iterable[str], *, any_address: bool = False
-    ) -> None:
-        self._any_address = any_address
-        self._hosts = frozenset(_name(host) for host in hosts)
-        self._origins = frozenset(origins)
-        self._known: set[str | tuple[str, str]] = set()
-
-    def check(self, request: web.BaseRequest, *, reads: bool) -> None:
-        """Raise `ForeignHost` or `ForeignPage`, or do nothing. `reads`: it changes nothing."""
-        headers = request.headers
-        host = headers.get(hdrs.HOST)
-        if host is not None and host not in self._known:
-            self._check_host(host, request)
-        origin = headers.get(hdrs.ORIGIN)
-        if origin is not None and origin.lower() in self._origins:
-            return
-        site = headers.get(SEC_FETCH_SITE)
-        if site is not None:
-            if site not in OWN_SITES:
-                raise _foreign(f"Sec-Fetch-Site: {site}")
-            return
-        if origin is not None:
-            if not _is_own(origin, host):
-                raise _foreign(f"Origin: {origin}")
-        elif not reads and headers.get(hdrs.USER_AGENT, "").startswith(BROWSER):
-            raise ForeignPage(
-                "this request comes from a browser that does not say for which page: over plain"
-                " http it may only read. Use https, or another client"
-            )
-
-    def _check_host(self, host: str, request: web.BaseRequest) -> None:
-        name = _name(host)
-        address = parse_address(name)
-        anywhere = self._any_address and address is not None and not address.is_unspecified
-        local = _is_local_name(name) or (address is not None and address.is_loopback)
-        if name in self._hosts or local or anywhere:
-            self._remember(host)
-            return
-        here = _own_address(request)
-        if (host, here) in self._known:
-            return
-        if address is None or address != parse_address(here):
-            raise ForeignHost(
-                f"this server does not go by the name {name!r} (Host): start it with --allow-host"
-                f" {name} if it should"
-            )
-        self._remember((host, here))
-
-    def _remember(self, host: str | tuple[str, str]) -> None:
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known.add(host)
-
-
-def _is_own(origin: str, host: str | None) -> bool:
-    # Behind a proxy that ends TLS the schemes differ, so only the host is compared.
-    return host is not None and origin.lower().partition("://")[2] == host.lower()
-
-
 def key_of(request: web.BaseRequest, keys: KeyRing) -> Key:
     """The key of a request. Raises `Unauthorized`."""
     header = request.headers.get(hdrs.AUTHORIZATION)
+    if is_guest(request) and not is_bearer(header):
+        raise own_credentials_needed()
     if header is None:
         return _certified(client_name(request), keys)
     return _presented(header, keys)
+
+
+def is_bearer(header: str | None) -> bool:
+    """Whether a header `Authorization` is one that no browser sends by itself."""
+    return header is not None and header[:7].lower() == "bearer "
+
+
+def own_credentials_needed() -> Unauthorized:
+    """The error for a page of another site that lets the browser say who it is."""
+    return Unauthorized(
+        "a page of another site needs a key or token of its own, as `Authorization: Bearer SECRET`:"
+        " what the browser sends by itself does not count"
+    )
 
 
 def _presented(header: str, keys: KeyRing) -> Key:
@@ -295,7 +223,7 @@ def _key_beside(request: web.BaseRequest, keys: KeyRing) -> Key:
     secret = request.headers.get(KEY_BESIDE)
     if secret is not None:
         return _presented(f"Bearer {secret}", keys)
-    name = client_name(request)
+    name = None if is_guest(request) else client_name(request)
     if name is None:
         raise Unauthorized("this server wants a key besides the user: send it as `Zq-Key: SECRET`")
     return _certified(name, keys)
@@ -331,33 +259,8 @@ def _credentials(header: str) -> tuple[str, bytes]:
             try:
                 user, _, secret = base64.b64decode(rest.strip(), validate=True).partition(b":")
                 return user.decode(), secret
-            except (binascii.Error, UnicodeDecodeError):
-                pass
+            except ValueError:
+                pass  # it is no base 64, or not even ASCII
     raise Unauthorized(
         "Authorization must be `Bearer SECRET`, or Basic with the secret as its password"
-    )
-
-
-def _name(host: str) -> str:
-    """The name or address in a `Host` header, or by itself, in the form for comparison."""
-    if parse_address(host) is not None:
-        return str(parse_address(host))
-    bare = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    return str(parse_address(bare) or bare.lower().removesuffix("."))
-
-
-def _own_address(request: web.BaseRequest) -> str:
-    """The address of this machine on the connection; empty once it is closed."""
-    name = request.get_extra_info("sockname")
-    return name[0] if isinstance(name, tuple) else ""
-
-
-def _is_local_name(name: str) -> bool:
-    # RFC 6761, section 6.3: names below localhost never leave the machine either.
-    return name == "localhost" or name.endswith(".localhost")
-
-
-def _foreign(what: str) -> ForeignPage:
-    return ForeignPage(
-        f"this request comes from a web page of another site ({what}); see --allow-origin"
     )

@@ -1,30 +1,54 @@
-"""Sessions: a cookie in place of a key, for a page that must not keep the key itself."""
+"""Sessions: a cookie and a token in place of a key, for a page that must not keep the key itself.
+
+A browser sends a cookie to every port of a host, so other programs of the host may read it when
+their pages are visited. Alone it is worth nothing: a session needs a token beside it, in a header
+that only the page at this port can send, and that no browser adds by itself.
+"""
 
 import secrets
-from http.cookies import SimpleCookie
+from collections.abc import Iterator
+from hmac import compare_digest
 from typing import NamedTuple
 
 from aiohttp import hdrs, web
+from multidict import istr
 
 from zq.model.clock import Clock
 from zq.model.keys import Key, KeyRing, digest_of
 
 COOKIE = "zq_session"
+"""The beginning of the cookie's name. The port follows: each server of a host has its own."""
+
+TOKEN = istr("Zq-Session")
+"""The header of the token that a page got when it signed in."""
+
 IDLE_S = 3600.0
 LONGEST_S = 12 * 3600.0
-MOST_SESSIONS = 1_000
+MOST_PER_KEY = 20
+"""A key with more sessions loses its oldest one. No key ends those of another."""
+
+TOKEN_BYTES = 32
+TOKEN_LENGTH = len(secrets.token_urlsafe(TOKEN_BYTES))
+
+
+class NewSession(NamedTuple):
+    """What a page gets when it signs in: what its cookie holds, and what it sends as a header."""
+
+    cookie: str
+    token: str
 
 
 class OpenSession(NamedTuple):
     """One session: its key as it was at the sign-in, and monotonic times in seconds."""
 
     key: Key
+    token: bytes
     began: float
     used: float
 
 
 class Sessions:
-    """The open sessions. Memory has only the hash of what the cookie holds.
+    """The open sessions. Memory has only the hashes of what the cookie and the token are.
 
     A session ends an hour after its last request, twelve hours after its first, and with its key.
     """
@@ -33,22 +57,24 @@ class Sessions:
         self._clock = clock
         self._by_digest: dict[bytes, OpenSession] = {}
 
-    def open(self, key: Key) -> str:
-        """A new session of a key. Return what its cookie holds. The oldest one makes room."""
+    def open(self, key: Key) -> NewSession:
+        """A new session of a key. The key's oldest one makes room."""
         now = self._clock.monotonic()
-        while len(self._by_digest) >= MOST_SESSIONS:
-            del self._by_digest[next(iter(self._by_digest))]
-        token = secrets.token_urlsafe(32)
-        self._by_digest[digest_of(token.encode())] = OpenSession(key, now, now)
-        return token
+        self._by_digest = {d: s for d, s in self._by_digest.items() if not _is_over(s, now)}
+        own = [digest for digest, s in self._by_digest.items() if s.key.name == key.name]
+        for digest in own[: max(0, len(own) + 1 - MOST_PER_KEY)]:
+            del self._by_digest[digest]
+        new = NewSession(secrets.token_urlsafe(TOKEN_BYTES), secrets.token_urlsafe(TOKEN_BYTES))
+        session = OpenSession(key, digest_of(new.token.encode()), now, now)
+        self._by_digest[digest_of(new.cookie.encode())] = session
+        return new
 
     def key_of(self, request: web.BaseRequest, keys: KeyRing) -> Key | None:
         """The key of the session that a request names, if that is open."""
-        digest = _digest(request)
-        session = self._by_digest.get(digest)
-        if session is None:
+        digest = self._find(request)
+        if digest is None:
             return None
-        now = self._clock.monotonic()
+        session, now = self._by_digest[digest], self._clock.monotonic()
         if _is_over(session, now) or keys.named(session.key.name) != session.key:
             del self._by_digest[digest]
             return None
@@ -57,13 +83,43 @@ class Sessions:
 
     def close(self, request: web.BaseRequest) -> None:
         """End the session that a request names, if there is one."""
-        self._by_digest.pop(_digest(request), None)
+        digest = self._find(request)
+        if digest is not None:
+            del self._by_digest[digest]
+
+    def _find(self, request: web.BaseRequest) -> bytes | None:
+        """The place of the session whose cookie and token a request has."""
+        token = request.headers.get(TOKEN)
+        if token is None or not token.isascii():
+            return None
+        sent = digest_of(token.encode())
+        for value in _cookies(request):
+            digest = digest_of(value.encode())
+            session = self._by_digest.get(digest)
+            if session is not None and compare_digest(session.token, sent):
+                return digest
+        return None
+
+
+def cookie_name(request: web.BaseRequest) -> str:
+    """The cookie's name for the address that the browser has called."""
+    _, _, port = request.headers.get(hdrs.HOST, "").rpartition(":")
+    return f"{COOKIE}_{port}" if port.isascii() and port.isdigit() else COOKIE
 
 
 def _is_over(session: OpenSession, now: float) -> bool:
     return now - session.used >= IDLE_S or now - session.began >= LONGEST_S
 
 
-def _digest(request: web.BaseRequest) -> bytes:
-    cookie = SimpleCookie(request.headers.get(hdrs.COOKIE, "")).get(COOKIE)
-    return b"" if cookie is None else digest_of(cookie.value.encode())
+def _cookies(request: web.BaseRequest) -> Iterator[str]:
+    """The values that may be a session's.
+
+    Other programs of a host set cookies of any form, also of this name. A parser of all cookies
+    would fail at one of them, or take long.
+    """
+    wanted = f"{cookie_name(request)}="
+    for header in request.headers.getall(hdrs.COOKIE, ()):
+        for pair in header.split(";"):
+            name, value = pair.strip()[: len(wanted)], pair.strip()[len(wanted) :]
+            if name == wanted and len(value) == TOKEN_LENGTH and value.isascii():
+                yield value

@@ -5,15 +5,16 @@ from aiohttp import hdrs, web
 
 from zq import __version__
 from zq.door_settings import DoorSettings
+from zq.http.browsers import is_guest
 from zq.http.dashboard.page import SAFE
 from zq.http.door import Route
 from zq.http.guard import Guard
-from zq.http.sessions import COOKIE, LONGEST_S, Sessions
+from zq.http.sessions import LONGEST_S, Sessions, cookie_name
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import Bodies
 from zq.http.zizq.endpoints import answer
 from zq.model.clock import Clock
-from zq.model.errors import InvalidRequest, Unauthorized
+from zq.model.errors import InvalidRequest, ScopeMissing, Unauthorized
 from zq.model.keys import Key, KeyScope
 from zq.model.reach import EVERYWHERE
 from zq.wire.codecs import JSON
@@ -73,7 +74,9 @@ class SessionApi:
         return self._of(key)
 
     async def sign_in(self, request: web.BaseRequest) -> Answer:
-        """Swap a key for a session, whose cookie no script can read."""
+        """Swap a key for a session: a cookie that no script can read, and a token beside it."""
+        if is_guest(request):
+            raise Unauthorized("only the server's own page signs in: send the key as Bearer")
         body = await self._bodies.read(request, reserved=True)
         try:
             wanted = msgspec.json.decode(body, type=SignIn)
@@ -82,9 +85,13 @@ class SessionApi:
         finally:
             self._bodies.release(len(body))
         key = self._guard.key_with(wanted.key)
-        token = self._sessions.open(key)
-        document = self._of(key)
-        cookie = self._cookie(request, token, LONGEST_S)
+        if KeyScope.READ not in key.scopes:
+            raise ScopeMissing(
+                f"the key {key.name!r} does not have the scope read, which this page needs"
+            )
+        new = self._sessions.open(key)
+        document = self._of(key, token=new.token)
+        cookie = self._cookie(request, new.cookie, LONGEST_S)
         document.headers = {**document.headers, "Set-Cookie": cookie}
         return document
 
@@ -93,12 +100,16 @@ class SessionApi:
         self._sessions.close(request)
         return Answer(204, headers={**NEVER_STORED, "Set-Cookie": self._cookie(request, "", 0)})
 
-    def _of(self, key: Key | None) -> Answer:
+    def _of(self, key: Key | None, **more: str) -> Answer:
         scopes = OFFERED if key is None else key.scopes & OFFERED
-        return self._answer(scopes & READ_ONLY if self._read_only else scopes, key, keys=bool(key))
+        shown = scopes & READ_ONLY if self._read_only else scopes
+        return self._answer(shown, key, keys=bool(key), **more)
 
-    def _answer(self, scopes: frozenset[KeyScope], key: Key | None, *, keys: bool) -> Answer:
+    def _answer(
+        self, scopes: frozenset[KeyScope], key: Key | None, *, keys: bool, **more: str
+    ) -> Answer:
         document = {
+            **more,
             "zq": __version__,
             "environment": self._environment,
             "server": self._server_name if scopes else None,
@@ -114,7 +125,7 @@ class SessionApi:
 
     def _cookie(self, request: web.BaseRequest, value: str, seconds: float) -> str:
         """The cookie's default path is the directory of the page, whatever lies before it."""
-        text = f"{COOKIE}={value}; HttpOnly; SameSite=Strict; Max-Age={seconds:.0f}"
+        text = f"{cookie_name(request)}={value}; HttpOnly; SameSite=Strict; Max-Age={seconds:.0f}"
         # A proxy may end TLS. The browser says which scheme it has used.
         origin = request.headers.get(hdrs.ORIGIN, "")
         is_safe = request.secure or self._behind_tls or origin.startswith("https:")

@@ -2,7 +2,7 @@
 
 import { help, rights } from "./actions.js";
 import { clock, el, held, number, show, span, zone } from "./dom.js";
-import { Live, Refusal, ask, beginsWithOverview, first } from "./net.js";
+import { Live, Refusal, ask, beginsWithOverview, first, keepToken } from "./net.js";
 
 /** @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void}} Page */
 
@@ -128,8 +128,9 @@ function signIn() {
   main.replaceChildren(el("h1", {}, "Sign in"), el("form", { onsubmit: async (/** @type {any} */ event) => {
     event.preventDefault();
     try {
-      await ask("session", { method: "POST", body: JSON.stringify({ key: event.target.key.value }),
+      const reply = await ask("session", { method: "POST", body: JSON.stringify({ key: event.target.key.value }),
         headers: { "Content-Type": "application/json" } });
+      keepToken((await reply.json()).token);
       start();
     } catch (error) {
       said.textContent = error instanceof Refusal ? error.message : String(error);

@@ -11,14 +11,21 @@ export class Refusal extends Error {
   }
 }
 
+/** Where the token of the session is kept: for all tabs of this page, and for no other port. */
+const TOKEN = `token ${location.pathname}`;
+/** @param {string} token */
+export const keepToken = (token) => localStorage.setItem(TOKEN, token);
+
 /**
  * @param {string} path Relative to the page.
- * @param {RequestInit} [options]
+ * @param {RequestInit & {headers?: Record<string, string>}} [options]
  */
 export async function ask(path, options = {}) {
+  const token = localStorage.getItem(TOKEN);
+  const headers = { ...options.headers, ...(token && { "Zq-Session": token }) };
   let reply;
   try {
-    reply = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
+    reply = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options, headers });
   } catch {
     throw new Refusal(0, "The server cannot be reached.");
   }

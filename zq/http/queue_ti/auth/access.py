@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
+from zq.http.browsers import is_guest
 from zq.http.door import Handler, Route
-from zq.http.guard import USER
+from zq.http.guard import USER, is_bearer, own_credentials_needed
 from zq.http.queue_ti.auth.limit import LoginLimit
 from zq.http.queue_ti.auth.tokens import Tokens, invalid_token
 from zq.http.transport.answer import Response
@@ -135,6 +136,8 @@ class Access:
 
         async def handler(request: web.BaseRequest) -> Response:
             header = request.headers.get(hdrs.AUTHORIZATION)
+            if is_guest(request) and not is_bearer(header):
+                raise own_credentials_needed()
             user = await self.user(header, peer_of(request.transport))
             request[PERMIT] = permit = Permit(user)
             request[USER] = user.name
