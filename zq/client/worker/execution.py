@@ -14,6 +14,7 @@ from contextvars import Context
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from zq.client.formats import said_by
 from zq.client.running import Reason, Running, current
 from zq.client.values import MISSING
 from zq.client.worker.handlers import Handler
@@ -128,7 +129,7 @@ class Execution:
         if self.is_over:
             return
         if task.cancelled():
-            self.error = asyncio.CancelledError()
+            self.error = self.error or asyncio.CancelledError()
         elif (error := task.exception()) is not None:
             self.error = error
         self.running.end()
@@ -144,6 +145,11 @@ class Execution:
     def _on_side_done(self, task: Work) -> None:
         assert self._side is not None
         self._side.discard(task)
+        works = self._main is not None and not self._main.done()
+        if works and not task.cancelled() and isinstance(task.exception(), TaskExited):
+            self.error = task.exception()
+            assert self._main is not None
+            self._main.cancel()
         if not self._side and self._main is not None and self._main.done():
             self._finish()
 
@@ -214,6 +220,20 @@ class Deaf:
         log.info("%s, which went on after it was told to end, has ended: %s", what, label)
 
 
+class TaskExited(Exception):
+    """A task that a handler has started raised SystemExit or KeyboardInterrupt.
+
+    asyncio would pass these on to the event loop, and end the worker. They end the job instead.
+    """
+
+
+async def _contained(work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise TaskExited(f"a task of the handler raised {said_by(error)}") from error
+
+
 class _Watch:
     """A task factory that tells an execution which tasks its handler starts."""
 
@@ -222,12 +242,14 @@ class _Watch:
         self.users = 0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, work: Any, /, **options: Any) -> Work:
+        context = options.get("context")
+        running = current.get(None) if context is None else context.get(current)
+        if running is not None and running.on_task is not None and asyncio.iscoroutine(work):
+            work = _contained(work)
         if self.before is None:
             task: Work = asyncio.Task(work, loop=loop, **options)
         else:
             task = self.before(loop, work, **options)
-        context = options.get("context")
-        running = current.get(None) if context is None else context.get(current)
         if running is not None and running.on_task is not None:
             running.on_task(task)
         return task

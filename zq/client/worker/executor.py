@@ -1,6 +1,7 @@
 """Executes deliveries, a bounded number at a time: calls each in its place, and settles it."""
 
 import asyncio
+import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -134,9 +135,11 @@ class Executor:
                 await self._call(execution, None)
             else:
                 await self._call_in_place(execution)
-        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        except (asyncio.CancelledError, GeneratorExit):
             raise
-        except BaseException as error:  # SystemExit too: the handler has raised it
+        except BaseException as error:
+            # SystemExit and KeyboardInterrupt too: the handler has raised them. Signals come to the
+            # worker by the event loop.
             execution.error = error
 
     async def _call_in_place(self, execution: Execution) -> None:
@@ -205,6 +208,8 @@ _REASONS: dict[EventName, Reason] = {"cancelled": "cancelled", "stalled": "stall
 
 async def _innermost(execution: Execution, place: Place | None) -> Any:
     if place is not None:
-        return await place.run(execution)
+        result = await place.run(execution)
+        # A coroutine function may be inside a decorator, which looks like an ordinary function.
+        return await result if inspect.isawaitable(result) else result
     args, kwargs = execution.handler.arguments(execution.running)
     return await execution.handler.function(*args, **kwargs)

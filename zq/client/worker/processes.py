@@ -172,7 +172,9 @@ def _run(function: _Name, job: bytes) -> tuple[bytes | None, bytes]:
         token = current.set(running)
         try:
             args, kwargs = handler.arguments(running)
-            return None, JSON.encode(handler.function(*args, **kwargs))
+            result = handler.function(*args, **kwargs)
+            # A coroutine function may be inside a decorator, which looks like an ordinary function.
+            return None, JSON.encode(asyncio.run(result) if asyncio.iscoroutine(result) else result)
         finally:
             current.reset(token)
     except BaseException as error:  # SystemExit too: the process must live on for the next job
