@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
 from zq.http.bulk_line import PATIENCE_S, TURN_BYTES, BulkLine
+from zq.model.commands import Tick, TickResult
 
 from .client import JSON, JSON_HTTP2, Client, new_job, to_json
 from .metrics import Scraper
@@ -54,6 +55,23 @@ async def producers(site: Site) -> AsyncIterator[Producers]:
 
 async def all_arrived(scrape: Scraper, bodies: int) -> None:
     await scrape.until(lambda metrics: metrics["zq_inbox_bytes"] == bodies * len(BODY))
+
+
+@contextlib.contextmanager
+def slow_tick(site: Site) -> Iterator[None]:
+    """No tick begins while this lasts. Unlike a lock, it is waited for without end."""
+    store: Any = site.server._core._store
+    run, over = store.tick, asyncio.Event()
+
+    async def tick(wanted: Tick) -> TickResult:
+        await over.wait()
+        result: TickResult = await run(wanted)
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "tick", tick)
+        yield
+    over.set()
 
 
 def first_id(reply: Any) -> str:
@@ -134,7 +152,7 @@ async def test_more_are_refused_while_others_wait_too_long(
     site: Site, scrape: Scraper, producers: Producers
 ) -> None:
     async with Client(site, JSON) as client:
-        with site.busy():
+        with slow_tick(site):
             await producers.post(4)
             await all_arrived(scrape, 4)
             site.clock.advance(int(PATIENCE_S * 1000) + 1)
