@@ -35,6 +35,19 @@ def payload_with_long_integer(site: Site, count: int) -> Outcome:
     return sent(site, "/jobs", body)
 
 
+def wrong_float(site: Site, count: int) -> Outcome:
+    """A job whose priority is not an integer, and an unknown field of objects with floats."""
+    body = b'{"queue":"b","type":"t","payload":1,"priority":1.5,"x":['
+    return sent(site, "/jobs", body + b'{"a":1.0},' * count + b"1]}")
+
+
+def deep_float(site: Site, count: int) -> Outcome:
+    """A job with an integral float, and an unknown field with a long text in 600 arrays."""
+    deep = b"[" * 600 + b'"' + b"x" * count + b'"' + b"]" * 600
+    body = b'{"queue":"b","type":"t","payload":1,"priority":1.0,"x":'
+    return sent(site, "/jobs", body + deep + b"}")
+
+
 def many_names(site: Site, count: int) -> Outcome:
     """A bulk of 3 payloads, each an object of many fields."""
     payload = {f"k{n}": n for n in range(count)}
@@ -96,6 +109,8 @@ ATTACKS = (
     Attack(
         "8 MB payload with an integer of 20 digits", payload_with_long_integer, 950_000, 150_000
     ),
+    Attack("300,000 objects of floats beside a wrong one", wrong_float, 300_000, 30_000),
+    Attack("4 MB below 600 brackets beside a float", deep_float, 4_000_000, 300_000),
     Attack("3 payloads of 300,000 names", many_names, 300_000, 10_000),
     Attack("bulk of 10,000 jobs in 50 MB", large_bulk, 10_000, 1_000),
     Attack("payload of 8,000 towers of brackets", deep_payload, 8_000, 1_200),

@@ -35,6 +35,29 @@ async def test_a_heavy_payload_is_looked_at_aside_and_stored_as_it_is(client: Cl
     assert (await client.job(job["id"]))["payload"] == payload
 
 
+@pytest.mark.parametrize("kind", ["json", "msgpack"])
+async def test_integral_floats_of_a_heavy_body_are_made_integers_aside(
+    client: Client, kind: str
+) -> None:
+    job = {"queue": "q", "type": "t", "priority": 5.0, "payload": [1.0], "unknown": [1.0] * 70_000}
+    body = json.dumps(job).encode() if kind == "json" else msgpack.packb(job)
+    reply = await client.send("POST", "/jobs", body, {"content-type": f"application/{kind}"})
+    assert reply.status == 201, reply.body[:300]
+    assert looked_at(client.site) == 1
+    (stored,) = await client.jobs(queue="q")
+    assert (repr(stored["priority"]), repr(stored["payload"])) == ("5", "[1.0]")
+
+
+async def test_a_float_beside_deep_brackets_is_an_integer(client: Client) -> None:
+    deep = "[" * 600 + "1.0" + "]" * 600
+    body = f'{{"queue":"q","type":"t","payload":1,"priority":5.0,"unknown":{deep}}}'
+    headers = {"content-type": "application/json"}
+    reply = await client.send("POST", "/jobs", body.encode(), headers)
+    assert reply.status == 201, reply.body[:300]
+    (stored,) = await client.jobs(queue="q")
+    assert repr(stored["priority"]) == "5"
+
+
 async def test_the_loop_reads_what_is_light(client: Client) -> None:
     await client.enqueue(payload="," * (4 * LIGHT_BYTES // 10))
     await client.enqueue(payload=[1] * (LIGHT_BYTES // 10))

@@ -2,6 +2,8 @@
 
 import json
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import msgpack
 import pytest
@@ -9,8 +11,9 @@ import pytest
 from zq.model.body_errors import TooManyValues
 from zq.model.errors import InvalidRequest
 from zq.model.payload import MAX_DEPTH, has_long_integer, nests_too_deeply
-from zq.wire.codecs import JSON, MSGPACK
+from zq.wire.codecs import JSON, MSGPACK, integral
 from zq.wire.weight import (
+    CHECKED,
     HEAVY_BYTES,
     LIGHT_BYTES,
     LIGHT_VALUES,
@@ -18,6 +21,7 @@ from zq.wire.weight import (
     is_light,
     json_of_msgpack,
     most_values,
+    request_json,
 )
 
 
@@ -95,3 +99,19 @@ def test_depth_is_found_among_texts_and_neighbours(depth: int, opens: str, close
 )
 def test_long_integers_are_found_and_nothing_else(text: str, is_long: bool) -> None:
     assert has_long_integer(text.encode()) is is_long
+
+
+@pytest.mark.parametrize("pack", [json.dumps, msgpack.packb])
+def test_floats_become_integers_aside_and_not_again_on_the_loop(pack: Callable[..., Any]) -> None:
+    value = {"a": [5.0, 1.5, {"b": -7.00}], "payload": [1.0], "c": "1.0"}
+    packed = pack(value)
+    kind, body = ("JSON", packed.encode()) if isinstance(packed, str) else ("MessagePack", packed)
+    (text,) = request_json(body, 99, kind)
+    assert text == b'{"a":[5,1.5,{"b":-7}],"payload":[1.0],"c":"1.0"}'
+    assert CHECKED[kind].integral(body) is body
+    assert not list(request_json(text, 99, "JSON"))
+
+
+def test_what_is_deeper_than_any_field_is_not_looked_at() -> None:
+    deep = b"[" * 600 + b"1.0" + b"]" * 600
+    assert integral(b'{"a":1.0,"x":' + deep + b"}") == b'{"a":1,"x":' + deep + b"}"

@@ -10,9 +10,9 @@ from typing import Any
 from zq.engine.aside.aside import AsideLane
 from zq.engine.turns import Turns
 from zq.http.transport.bodies import Bodies
-from zq.wire.codecs import JSON, BodyCodec
+from zq.wire.codecs import BodyCodec
 from zq.wire.pushing import Pushed, heavy_push, is_light_push, pushed_aside, read_push
-from zq.wire.weight import CHECKED, check_json, is_light, json_of_msgpack
+from zq.wire.weight import CHECKED, is_light, request_json
 
 MODULES = ("zq.wire.weight", "zq.wire.pushing")
 """The modules whose functions are run aside."""
@@ -45,11 +45,8 @@ class RequestBodies(Bodies):
         if is_light(body, codec.name):
             return body, codec
         with self.holding(len(body) * COPIES):
-            if codec.name == JSON.name:
-                await self.aside.run(check_json, body, self._max_values)
-                return body, CHECKED[codec.name]
-            (text,) = await self.aside.run(json_of_msgpack, body, self._max_values)
-            return text, CHECKED[codec.name]
+            made = await self.aside.run(request_json, body, self._max_values, codec.name)
+            return made[0] if made else body, CHECKED[codec.name]
 
     async def pushed(self, body: bytes, content_type: str | None) -> Pushed | None:
         """The payload for a body that is pushed: see `zq.wire.pushing.read_push`."""

@@ -11,7 +11,7 @@ import msgpack
 
 from zq.model.body_errors import TooManyValues
 from zq.model.payload import without_strings
-from zq.wire.codecs import JSON, MSGPACK
+from zq.wire.codecs import JSON, MSGPACK, integral
 
 LIGHT_BYTES = 256 * 1024
 """A body of so many bytes is read on the loop without a look: it takes a few milliseconds at
@@ -88,8 +88,25 @@ def json_of_msgpack(body: bytes, most: int) -> Iterator[bytes]:
     yield MSGPACK.to_json(body)
 
 
+def request_json(body: bytes, most: int, kind: str) -> Iterator[bytes]:
+    """A request body of up to `most` values as JSON in which integral floats are integers.
+
+    `kind` is the name of its codec. Yields nothing if the body is such JSON already. Raises
+    `InvalidRequest` or `TooManyValues`. It takes long, and runs aside.
+    """
+    if kind == JSON.name:
+        for _ in check_json(body, most):
+            pass
+        text = body
+    else:
+        (text,) = json_of_msgpack(body, most)
+    text = integral(text)
+    if text != body:
+        yield text
+
+
 class CheckedJson:
-    """The format of a body that was checked aside: JSON text whose values are known to be valid."""
+    """The format of a body that was made by `request_json`: nothing in it is to be checked."""
 
     content_type = JSON.content_type
 
@@ -103,6 +120,9 @@ class CheckedJson:
 
     def begins_object(self, body: bytes) -> bool:
         return JSON.begins_object(body)
+
+    def integral(self, text: bytes) -> bytes:
+        return text
 
 
 CHECKED = {codec.name: CheckedJson(codec.name) for codec in (JSON, MSGPACK)}
