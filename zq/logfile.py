@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any
 
 NAME = "zq.log"
+PRIVATE = 0o600
 
 PERIODS = {"hourly": 3_600, "daily": 86_400, "never": 0}
 """The period of one file, in seconds of UTC; 0 means no limit."""
@@ -37,7 +39,7 @@ class RotatingFile:
         now: Callable[[], float] = time.time,
     ) -> None:
         directory.parent.mkdir(exist_ok=True)
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
         path = directory / NAME
         written = path.stat().st_mtime if path.exists() else now()
         _make_sure_of_room(path)
@@ -58,6 +60,15 @@ def _make_sure_of_room(path: Path) -> None:
         end = file.tell()
         os.posix_fallocate(file.fileno(), end, 4096)
         file.truncate(end)
+
+
+def _make_private(path: Path) -> None:
+    """Make the file if it is missing. Let only its owner read it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+    try:
+        os.fchmod(descriptor, PRIVATE)  # an earlier version left it to the umask
+    finally:
+        os.close(descriptor)
 
 
 class _Period:
@@ -85,6 +96,10 @@ class _File(RotatingFileHandler):
         super().__init__(path, maxBytes=max_size, backupCount=max_files, encoding="utf-8")
         self._period = period
         self._failed = self._fails = False
+
+    def _open(self) -> Any:
+        _make_private(Path(self.baseFilename))
+        return super()._open()
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802
         if self.stream is None:

@@ -46,6 +46,8 @@ OWN_DESCRIPTORS = 128
 
 def prepare_process() -> None:
     """Prepare the process before its first thread, such as the one that writes the log."""
+    # Whatever the server writes is its owner's alone: the database, logs, folders, copies.
+    os.umask(0o077)
     share_one_heap()
 
 

@@ -42,6 +42,9 @@ from zq.client.http.transport import Request, Transport, Unreachable
         ("http://host:7890\nx", "a space or a control character"),
         ("http://host/?queue=mail", "more than host, port and path"),
         ("sqlite://var/lib/zq", "sqlite:///var/lib/zq"),
+        ("sqlite:///data/ha#sh", "without them"),
+        ("sqlite:///data/zq#", "without them"),
+        ("sqlite:///data/zq?mode=ro", "without them"),
     ],
 )
 def test_what_is_no_address_is_refused_before_anything_is_sent(url: str, reason: str) -> None:

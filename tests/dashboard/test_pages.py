@@ -72,6 +72,12 @@ def test_no_page_has_a_fault_of_access_at_any_width(
     assert [fault for fault in faults if not fault.startswith(known)] == []
 
 
+@pytest.mark.parametrize("name", ["__proto__", "constructor", "toString"])
+def test_a_place_that_is_none_is_the_overview(place: Place, page: Page, name: str) -> None:
+    page.goto(f"{place.ui}#/{name}")
+    expect(page.get_by_text("The worst queues")).to_be_visible()
+
+
 def test_the_first_load_is_small_and_asks_nobody_else(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:

@@ -30,6 +30,19 @@ async def test_the_files_are_their_owners_alone_whatever_the_umask(
         assert modes(tmp_path) == dict.fromkeys(FILES, "0o600")
 
 
+@pytest.mark.parametrize("umask", ["000", "777"])
+async def test_folders_and_logs_are_their_owners_alone_whatever_the_umask(
+    umask: str, tmp_path: Path
+) -> None:
+    before = ("sh", "-c", f'umask {umask}; exec "$@"', "sh")
+    root = tmp_path / "root"
+    async with running(root, "--log-to-disk", before=before) as server, server.client() as client:
+        await client.enqueue()
+        made = [root, *root.rglob("*")]
+        assert root / "log" in made and len(made) > 6
+        assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+
 async def test_files_of_an_earlier_version_are_closed_to_others(tmp_path: Path) -> None:
     async with running(tmp_path) as server, server.client() as client:
         await client.enqueue()

@@ -36,6 +36,10 @@ def connect(
             raise InvalidOption(
                 f"{url!r}: a path begins with a third slash: sqlite:///{parts.netloc}{parts.path}"
             )
+        if "#" in url or "?" in url:
+            raise InvalidOption(
+                f"{url!r}: a path with # or ? would be cut there: name a directory without them"
+            )
         return _embedded(parts.netloc + parts.path, standby, must_exist)
     check_url(url)
     if standby:

@@ -18,8 +18,24 @@ class MovingError(Exception):
     """A server refused a request, or cannot be reached. The text says which, and what it said."""
 
 
+def _opener() -> urllib.request.OpenerDirector:
+    """Speaks http and https only, and follows no redirect: it would take the token elsewhere."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
 class MovingServer:
     """One server, and the prefix of the door that is spoken to."""
+
+    _opener = _opener()
 
     def __init__(self, url: str, prefix: str, token: str | None) -> None:
         self._url = url.rstrip("/") + prefix
@@ -30,14 +46,20 @@ class MovingServer:
     def ask(self, method: str, path: str, body: object = None, *, missing: object = None) -> Any:
         """The document of an answer; `missing` if there is no such route. Raises `MovingError`."""
         url, data = self._url + path, None if body is None else json.dumps(body).encode()
+        if not url.startswith(("http://", "https://")):
+            raise MovingError(f"{url!r} is no server: begin it with http:// or https://")
+        if not path.startswith("/"):
+            raise MovingError(f"the server names {path!r} as its next page, which is no path")
         request = urllib.request.Request(url, data, self._headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
+            with self._opener.open(request, timeout=TIMEOUT_S) as reply:
                 return json.loads(reply.read() or b"null")
         except urllib.error.HTTPError as error:
             said = error.read(2_000).decode(errors="replace")
             if error.code == 404 and missing is not None:
                 return missing
+            if elsewhere := error.headers.get("Location"):
+                said = f"it leads to {elsewhere}: name the server's own address ({said})"
             raise MovingError(f"{method} {url}: {error.code} {said}") from None
         except (OSError, ValueError) as error:
             raise MovingError(f"{method} {url}: {error}") from None

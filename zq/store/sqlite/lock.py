@@ -84,7 +84,7 @@ def _make(directory: Path) -> None:
     """Make a directory whose name survives a power cut, as the files synced in it do."""
     if not directory.exists():
         _make(directory.absolute().parent)
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
     # An earlier start may have been cut off before this, so an existing directory is synced too. If
     # its parent is not readable, somebody else has made it.
     with contextlib.suppress(PermissionError):

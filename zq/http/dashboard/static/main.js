@@ -50,7 +50,7 @@ let opened = 0;
 async function open() {
   const mine = ++opened;
   const [wanted, values] = (location.hash.slice(2) || "overview").split("?");
-  const name = wanted in PAGES ? wanted : "overview";
+  const name = Object.hasOwn(PAGES, wanted) ? wanted : "overview";
   const [title, , file] = PAGES[name];
   main.replaceChildren();
   held.row = null;
