@@ -28,7 +28,10 @@ async def change(client: Client, method: str, path: str, **params: Any) -> Reply
     target = with_query(path, params)
     of_budget = "{key}" in path
     body = {"cost": 1} if of_budget else {"priority": 1} if method == "PATCH" else {}
-    return await client.call(method, target.replace("%7Bkey%7D", "b").replace("{key}", "b"), body)
+    target = target.replace("%7Bkey%7D", "b").replace("{key}", "b")
+    if method == "DELETE":
+        return await client.send(method, target)
+    return await client.call(method, target, body)
 
 
 async def states(client: Client) -> list[Any]:
@@ -89,7 +92,8 @@ async def test_what_is_refused_leaves_the_request_without_a_filter_as_it_was(
 ) -> None:
     await client.enqueue_many(3)
     assert (await client.delete("/jobs", queue="")).status == 400
-    assert (await client.delete("/jobs?")).doc == {"deleted": 3}
+    assert (await client.delete("/jobs?")).status == 400
+    assert (await client.delete("/jobs")).doc == {"deleted": 3}
 
 
 @pytest.mark.parametrize("path", ["/jobs", "/jobs/count"])
@@ -99,3 +103,28 @@ async def test_a_program_that_says_nothing_is_a_mistake_in_reads_too(
     for name, text in EMPTY:
         reply = await client.get(path, **{name: text})
         assert reply.status == (400 if name == "filter" else 200), (name, text)
+
+
+@pytest.mark.parametrize(("method", "path"), [*CHANGES, ("DELETE", "/crons")])
+async def test_a_filter_that_was_lost_on_the_way_changes_nothing(
+    client: Client, method: str, path: str
+) -> None:
+    await client.enqueue(queue="a")
+    await client.call("PUT", "/crons/g", {"entries": []})
+    before = await states(client)
+    target = path.replace("{key}", "b")
+    own: dict[str, Any] = (
+        {"cost": 1} if "{key}" in path else {"priority": 1} if method == "PATCH" else {}
+    )
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    replies = [await client.call(method, target, own | {"status": "dead"})]
+    replies += [await client.send(method, target, b"status=dead&queue=b", form)]
+    for lost in ("?", "?&", "?&&"):
+        if method == "DELETE":
+            replies.append(await client.send(method, target + lost))
+        else:
+            replies.append(await client.call(method, target + lost, own))
+    assert [reply.status // 100 for reply in replies] == [4] * len(replies)
+    assert "query" in replies[0].error
+    assert await states(client) == before
+    assert (await client.get("/crons")).doc == {"crons": ["g"]}

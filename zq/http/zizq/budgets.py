@@ -6,7 +6,7 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
-from zq.http.zizq.query import FILTERS, job_filter, parameters
+from zq.http.zizq.query import FILTERS, job_filter, parameters, refuse_filter_in_body
 from zq.model.budget_commands import Binding
 from zq.model.budgets import BudgetRequest
 from zq.model.keys import KeyScope
@@ -148,6 +148,7 @@ class BudgetsApi:
 
         `blocked` names the jobs that are in flight and so cannot change.
         """
+        refuse_filter_in_body(body, sent)
         wanted = decode_binding(_key_of_many(request), body, sent)
         return await self._bind_all(request, accepted, Binding("add", (wanted,)))
 
@@ -155,6 +156,7 @@ class BudgetsApi:
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Set how much the matching jobs draw from a budget, whether or not they drew from it."""
+        refuse_filter_in_body(body, sent)
         wanted = decode_binding(_key_of_many(request), body, sent)
         return await self._bind_all(request, accepted, Binding("put", (wanted,)))
 
@@ -162,6 +164,7 @@ class BudgetsApi:
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Change how much the matching jobs draw from a budget, if they draw from it."""
+        refuse_filter_in_body(body, sent)
         wanted = decode_cost(_key_of_many(request), body, sent)
         return await self._bind_all(request, accepted, Binding("change", (wanted,)))
 

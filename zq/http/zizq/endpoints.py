@@ -121,9 +121,16 @@ def answer(
 
 
 def endpoint(serve: Plain) -> Handler:
-    """An endpoint without a body: ``serve(request, answer format)``."""
+    """An endpoint without a body: ``serve(request, answer format)``.
+
+    A DELETE with a body is refused: what it filters by would be lost.
+    """
 
     async def handler(request: web.BaseRequest) -> Response:
+        if request.method == "DELETE" and request.can_read_body:
+            raise InvalidRequest(
+                "a DELETE has no body, and this one was not read: put the filter into the query"
+            )
         return await serve(request, answer_codec(request))
 
     handler.__doc__ = serve.__doc__

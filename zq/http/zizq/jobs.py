@@ -22,6 +22,7 @@ from zq.http.zizq.query import (
     links,
     paging,
     parameters,
+    refuse_filter_in_body,
     whole_number,
 )
 from zq.model.job import NewJob
@@ -171,6 +172,7 @@ class JobsApi:
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Change the matching jobs. Errors in the body are reported before errors in the query."""
+        refuse_filter_in_body(body, sent, ("queue", "priority", "ready_at"))
         patch = decode_patch(body, sent)
         values, author = choice(request)
         filter = job_filter(values, self._ids, reach_of(request))

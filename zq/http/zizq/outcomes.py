@@ -11,7 +11,7 @@ from zq.http.zizq.author import choice
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.packing import Packer
 from zq.http.zizq.problems import CODE_HEADER, STATUSES
-from zq.http.zizq.query import job_filter, parameters, whole_number
+from zq.http.zizq.query import job_filter, parameters, refuse_filter_in_body, whole_number
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
@@ -80,6 +80,7 @@ class OutcomesApi:
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Cancel the matching jobs. Without a filter, cancel all that can be cancelled."""
+        refuse_filter_in_body(body, sent)
         force = decode_force(body, sent)
         values, author = choice(request)
         filter = job_filter(values, self._ids, reach_of(request))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
+import msgspec
 import ulid
 from aiohttp import web
 
@@ -14,6 +15,7 @@ from zq.model.ids import IdCodec
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, MAX_UINT64
 from zq.model.lifecycle import BY_NAME, Status
 from zq.model.reach import Reach
+from zq.wire.codecs import BodyCodec
 
 FILTERS = (
     *("status", "queue", "type", "group", "id"),
@@ -59,6 +61,8 @@ def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, 
     request could delete everything. An empty `filter` expression is an error everywhere.
     """
     found: dict[str, str] = {}
+    if request.method not in _READS:
+        _refuse_lost_query(request)
     for name, value in request.rel_url.query.items():
         name = ALIASES.get(name, name)
         if name not in allowed:
@@ -72,6 +76,27 @@ def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, 
             )
         found[name] = value
     return {name: value for name, value in found.items() if value or name == "filter"}
+
+
+def _refuse_lost_query(request: web.BaseRequest) -> None:
+    """Raise `InvalidRequest` if a change has a `?` with nothing behind it: a filter was lost."""
+    if not request.rel_url.query and "?" in request.raw_path:
+        raise _invalid("nothing follows the `?`: say which jobs are meant, or leave out the `?`")
+
+
+def refuse_filter_in_body(body: bytes, sent: BodyCodec, own: Collection[str] = ()) -> None:
+    """Raise `InvalidRequest` if the body of a change by filter has a filter, which is not read.
+
+    `own` are the fields of the body that are called as filters are.
+    """
+    if not body or not sent.begins_object(body):
+        return
+    fields = msgspec.json.decode(sent.to_json(body), type=dict[str, msgspec.Raw])
+    lost = [name for name in fields if ALIASES.get(name, name) in FILTERS and name not in own]
+    if lost:
+        raise InvalidRequest(
+            f"`{lost[0]}` in the body filters nothing: put it into the query, as ?{lost[0]}=…"
+        )
 
 
 def names(text: str | None) -> tuple[str, ...]:

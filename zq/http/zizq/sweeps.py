@@ -14,6 +14,7 @@ from zq.http.zizq.query import (
     FILTERS,
     job_filter,
     parameters,
+    refuse_filter_in_body,
     switch,
     whole_number,
 )
@@ -88,6 +89,7 @@ class SweepsApi:
         queues as in dead-letter queues. Such jobs go back to the queue that they came from. A job
         whose queue has no room, or whose unique key another job has by now, stays as it is.
         """
+        refuse_filter_in_body(body, sent)
         limit = decode_limit(body, sent)
         values, author = choice(request)
         filter = job_filter(values, self._ids, reach_of(request))
