@@ -1,5 +1,6 @@
 """Cron entries that fire: at their times, after stops and pauses, and when the clock is set."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 
@@ -8,6 +9,7 @@ import pytest
 from .client import Client
 from .crons import HOUR_MS, SECOND_MS, entry, entry_of, put, until_moved
 from .metrics import Scraper
+from .streams import PATIENCE_S
 
 
 async def test_an_entry_fires_at_its_time_and_moves_on(client: Client) -> None:
@@ -157,8 +159,10 @@ async def test_a_schedule_that_cannot_be_evaluated_is_named_and_others_fire(
     with closing(sqlite3.connect(client.site.root / "zq.db", isolation_level=None)) as other:
         other.execute("UPDATE cron_entries SET expression = '* * * * MON~FRI' WHERE cron = 'bad'")
     stream = await client.take(prefetch=5)
-    while (told := (await client.get("/health")).doc.get("faulty_crons")) is None:
-        client.site.clock.advance(SECOND_MS)
+    client.site.clock.advance(SECOND_MS)
+    async with asyncio.timeout(PATIENCE_S):
+        while (told := (await client.get("/health")).doc.get("faulty_crons")) is None:
+            await asyncio.sleep(0)
     await stream.job()
     (faulty,) = told["named"]
     assert (told["entries"], faulty["group"], faulty["entry"]) == (1, "bad", "e")
