@@ -170,6 +170,8 @@ copies what is in it."""
 
 _PASSED_ON = frozenset({"payload", "result", "meta", "data"})
 _INTEGRAL = re.compile(rb"(-?[0-9]+)\.0+\Z")
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def integral(text: bytes) -> bytes:
@@ -187,10 +189,10 @@ def _integral_field(key: str, raw: msgspec.Raw, levels: int) -> object:
     if match := _INTEGRAL.match(text):
         return msgspec.Raw(match[1])
     if text.startswith(b"{"):
-        fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        fields = _fields.decode(text)
         return {name: _integral_field(name, field, levels - 1) for name, field in fields.items()}
     if text.startswith(b"["):
-        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+        items = _items.decode(text)
         return [_integral_field("", item, levels - 1) for item in items]
     return raw
 
