@@ -1,13 +1,17 @@
 """GET /events: the events of a job's life, their listeners, and gaps."""
 
 import re
+import socket
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from zq.engine.news.events import KEEP_S
-from zq.engine.news.window import MOST_BYTES
+from zq.engine.news.window import MOST_BYTES, PART_BYTES
+from zq.http.transport.channel import KERNEL_HOLDS, LISTENER_UNSENT, Channel, channel_of
+from zq.http.zizq import events
 
 from .client import JSON, Client, Doc, new_job
 from .raw import RawConnection
@@ -271,6 +275,30 @@ async def test_a_reader_that_does_not_read_misses_events_and_is_told_so(site: Si
     numbers = [int(n) for n in re.findall(r"\nid: [0-9a-f]+-(\d+)\nevent: enqueued", told)]
     assert numbers == [*range(1, gap + 1), *range(numbers[gap], numbers[-1] + 1)]
     assert f'"missed":{numbers[gap] - gap - 1}' in told
+
+
+async def test_little_is_held_for_a_reader_that_does_not_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels: list[Channel] = []
+
+    def seen(request: web.BaseRequest) -> Channel:
+        channels.append(channel_of(request))
+        return channels[-1]
+
+    monkeypatch.setattr(events, "channel_of", seen)
+    async with Client(site, JSON) as client, await RawConnection.open(site.port, 4096) as slow:
+        await slow.send(b"GET /events HTTP/1.1\r\nHost: q\r\n\r\n")
+        await slow.head()
+        many = {"jobs": [new_job(queue="q" * 512, ready_at=2**52)] * 500}
+        for _ in range(20):
+            assert (await client.post("/jobs/bulk", many)).status == 201
+        (channel,) = channels
+        # A text of up to two parts may come on top of what its writer waits for.
+        assert 0 < channel.unsent() <= LISTENER_UNSENT + 2 * PART_BYTES
+        assert channel.transport is not None
+        kernel = channel.transport.get_extra_info("socket")
+        assert kernel.getsockopt(socket.IPPROTO_TCP, KERNEL_HOLDS) == LISTENER_UNSENT
 
 
 async def test_a_quiet_stream_beats_and_remembers_its_place(client: Client) -> None:

@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from zq.http.guard import KEY, Guard
 from zq.http.topics.problems import status_of
 from zq.http.transport.answer import EXTRA_HEADERS
-from zq.http.transport.channel import channel_of, watch_for_end
+from zq.http.transport.channel import channel_of, leave_little_unsent, watch_for_end
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.http.zizq.endpoints import NotAcceptable
 from zq.model.clock import Clock
@@ -105,6 +105,7 @@ class EventStreams:
         channel = channel_of(request)
         if request.method == "HEAD" or channel.transport is None:
             return response
+        leave_little_unsent(request)
         with watch_for_end(channel), self._guard.while_granted(request, ends.end):
             heartbeats = self._timer.begin(channel, ends.wake, fields, heartbeat_ms / 1000)
             try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Protocol
@@ -9,6 +10,12 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from zq.http.transport.answer import Answer
+
+LISTENER_UNSENT = 16 * 1024
+"""Bytes of a response to a listener that wait here, and as many in the kernel."""
+
+KERNEL_HOLDS = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+"""The option that says how many bytes the kernel takes beyond those that the peer takes."""
 
 
 class Peer(Enum):
@@ -60,6 +67,21 @@ def channel_of(request: web.BaseRequest) -> Channel:
     protocol: Any = request.protocol
     channel: Channel = protocol.channel(request)
     return channel
+
+
+def leave_little_unsent(request: web.BaseRequest) -> None:
+    """Have little of the response wait for a peer that does not read, here and in the kernel.
+
+    The kernel would hold some MiB of it, for each of thousands of peers. A stream of HTTP/2 may
+    send no more than its peer permits, so it has a bound already.
+    """
+    transport = request.transport
+    if transport is None or request.version.major > 1:
+        return
+    transport.set_write_buffer_limits(high=LISTENER_UNSENT)
+    connection, option = transport.get_extra_info("socket"), KERNEL_HOLDS
+    if option is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, option, LISTENER_UNSENT)
 
 
 @contextlib.contextmanager

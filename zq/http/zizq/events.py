@@ -11,7 +11,7 @@ from zq.engine.news.window import Told, Wanted
 from zq.http.door import PATH, Route
 from zq.http.guard import Guard, reach_of
 from zq.http.transport.answer import EXTRA_HEADERS, Answer
-from zq.http.transport.channel import channel_of, watch_for_end
+from zq.http.transport.channel import channel_of, leave_little_unsent, watch_for_end
 from zq.http.transport.gate import PeerCounts, peer_of
 from zq.http.transport.heartbeats import Heartbeats
 from zq.http.zizq.endpoints import BodyEndpoints, event_framing
@@ -91,6 +91,7 @@ class EventsApi:
             await response.prepare(request)
             channel = channel_of(request)
             if channel.transport is not None:
+                leave_little_unsent(request)
                 with watch_for_end(channel), self._guard.while_granted(request, reader.end):
                     heartbeats = self._heartbeats.begin(channel, reader.nudge, {"stream": "events"})
                     await _Telling(
