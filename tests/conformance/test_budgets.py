@@ -166,3 +166,22 @@ async def test_reset_forgets_budgets_and_deleting_all_jobs_does_not(client: Clie
     assert (found["available"], found["waiting"], found["unfinished"]) == (1, 0, 0)
     assert (await client.post("/reset", {})).status == 204
     assert (await client.get("/budgets")).doc == {"budgets": []}
+
+
+async def test_jobs_leave_room_for_budgets_that_are_made_alone(client: Client) -> None:
+    await client.site.restart(max_budgets=8)
+    policy = {"allocation": 1, "strategy": {"type": "while_in_flight"}}
+    jobs = [
+        {
+            "queue": "q",
+            "type": "t",
+            "payload": 1,
+            "budgets": [{"key": f"b{n}", "create_with": policy}],
+        }
+        for n in range(8)
+    ]
+    assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 422
+    assert (await client.post("/jobs/bulk", {"jobs": jobs[:7]})).status == 201
+    last = await client.post("/jobs", jobs[7])
+    assert last.status == 422 and "PUT /budgets" in last.error
+    assert (await client.call("PUT", "/budgets/mine", policy)).status == 200

@@ -154,6 +154,17 @@ class QueueOutOfReach(Forbidden):
         )
 
 
+class BudgetOutOfReach(Forbidden):
+    code = "budget_out_of_reach"
+
+    def __init__(self, key: str, prefixes: Iterable[str]) -> None:
+        shown = ", ".join(map(repr, prefixes))
+        super().__init__(
+            f"this key may not make the budget {key!r}: it makes those that begin with {shown}."
+            " Leave create_with out if the budget is there"
+        )
+
+
 class ForeignHost(Forbidden):
     code = "foreign_host"
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from zq.model.errors import QueueOutOfReach
+from zq.model.errors import BudgetOutOfReach, QueueOutOfReach
 
 
 class NamesQueues(Protocol):
@@ -40,6 +40,12 @@ class Reach(msgspec.Struct, frozen=True):
             for queue in (each,) if isinstance(each, str) else each.queues_named:
                 if not self.covers(queue):
                     raise QueueOutOfReach(queue, self.prefixes)
+
+    def require_budgets(self, made: Iterable[str]) -> None:
+        """Raise `BudgetOutOfReach` for the first budget that a caller would make out of reach."""
+        for key in made:
+            if not self.covers(key):
+                raise BudgetOutOfReach(key, self.prefixes)
 
 
 EVERYWHERE = Reach(("",))

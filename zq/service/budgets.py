@@ -75,11 +75,13 @@ class Budgets:
         Raises `JobNotFound`, `BudgetBound`, `BudgetNotBound`, or `Unprocessable` if the job no
         longer waits, or a budget is missing or too small.
         """
+        reach.require_budgets(_made(binding))
         text_id = self._ids.text(key)
         return await self._inbox.ask(BindJob(key, text_id, binding, reach))
 
     async def bind_all(self, filter: Filter, binding: Binding) -> Rebound:
         """Change what the matching jobs draw. Raises `Unprocessable` or `TooManySweeps`."""
+        filter.reach.require_budgets(_made(binding))
         for request in binding.requests:
             if binding.verb == "remove":
                 continue
@@ -96,3 +98,8 @@ class Budgets:
                 )
         sweep = await self._sweeps.bind(filter, binding)
         return Rebound(sweep.changed, sweep.blocked)
+
+
+def _made(binding: Binding) -> list[str]:
+    """The budgets that a binding may make."""
+    return [request.key for request in binding.requests if request.create_with is not None]

@@ -155,7 +155,9 @@ class Jobs:
         `TooManyCompared`, `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable`
         if the rule of a batch fails.
         """
-        reach.require(jobs)
+        if reach is not EVERYWHERE:
+            reach.require(jobs)
+            reach.require_budgets(key for job in jobs for key in job.create_budgets or ())
         if self._checks.schemas and not checked:
             await self._checks.require((job.queue, job.payload) for job in jobs)
         size = sum([job.payload_size for job in jobs])

@@ -198,8 +198,12 @@ def _refusal(
             )
         if account is None:
             coming[draw.key] = policy
-    if len(coming) > ledger.room:
-        return _too_many(ledger)
+    # An eighth is left to budgets that are made alone, so that no producer takes the last.
+    if coming and len(coming) > ledger.room - ledger.most // 8:
+        return Unprocessable(
+            f"jobs may bring budgets while there are fewer than {ledger.most - ledger.most // 8}:"
+            " make this one by PUT /budgets, delete some, or raise --max-budgets"
+        )
     return None
 
 
