@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,7 @@ from zq.http.queue_ti.metrics import QUEUE_TI_METRICS
 from zq.http.reading import RequestBodies
 from zq.http.topics.door import TopicsDoor, topics_routes
 from zq.http.transport.answers import Answers
+from zq.http.transport.gate import MOST_GRPC
 from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.http.transport.tls import CertificateFiles
 from zq.service import Services
@@ -30,6 +32,8 @@ from zq.setting import ConfigError
 
 if TYPE_CHECKING:
     from zq.http.queue_ti.rpc.server import RpcServer
+
+log = logging.getLogger("zq.serve")
 
 
 SharedParts = tuple[Services, Guard, RequestBodies, BulkLine, Answers]
@@ -65,6 +69,11 @@ def read_auth(settings: Settings) -> AuthFiles | None:
     if not settings.queue_ti_auth:
         return None
     require_auth()
+    if settings.keys is None and settings.tls_client_ca is None:
+        log.warning(
+            "--queue-ti-auth without --keys: users are asked for below /api alone, and everyone who"
+            " reaches this server may do everything by the native API: give --keys FILE"
+        )
     admin = None if settings.queue_ti_admin is None else read_admin(settings.queue_ti_admin)
     return AuthFiles(read_secret(settings.queue_ti_secret), admin)
 
@@ -110,6 +119,7 @@ def grpc_listener(
     place = RpcPlace(
         *(settings.host, settings.grpc_port, files),
         *(settings.max_body, settings.max_connections),
+        *(min(settings.max_connections, MOST_GRPC), settings.header_timeout),
     )
     return RpcServer(QueueService(_calls(settings, services), options), place)
 

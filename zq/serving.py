@@ -15,6 +15,7 @@ from zq import systemd
 from zq.config import Settings
 from zq.engine.process import share_one_heap
 from zq.entrance import ADMIN_CONNECTIONS
+from zq.http.transport.gate import MOST_GRPC
 from zq.http.transport.h2.codec import LibraryMissing
 from zq.http.transport.listener import ListenError
 from zq.http.transport.tls import CertificateError
@@ -67,7 +68,7 @@ async def _serve(settings: Settings) -> int:
     except systemd.ActivationError as error:
         log.error(str(error))
         return EX_CONFIG
-    _allow_connections(settings.max_connections)
+    _allow_connections(settings.max_connections + (MOST_GRPC if settings.grpc_port else 0))
     server = Server(settings, passed=passed)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
     code = await _start(server, settings)

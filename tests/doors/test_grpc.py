@@ -248,3 +248,18 @@ async def test_groups_take_and_settle_messages_of_their_own(api: Messages, rpc: 
     assert (message.topic, message.payload) == ("t", b"hello")
     assert await rpc.code(pb.NackRequest(id=message.id, consumer_group="b")) == "OK"
     stream.cancel()
+
+
+async def test_bytes_that_are_no_message_are_an_invalid_argument(site: Site) -> None:
+    async with aio.insecure_channel(f"127.0.0.1:{site.server.grpc_port}") as channel:
+        for method in ("Enqueue", "Dequeue", "BatchDequeue", "Ack", "Nack"):
+            call: Any = channel.unary_unary(f"/queue.QueueService/{method}")
+            with pytest.raises(aio.AioRpcError) as raised:
+                await call(b"\xff\xff\xff")
+            assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert "cannot be read" in (raised.value.details() or "")
+        subscribe: Any = channel.unary_stream("/queue.QueueService/Subscribe")
+        stream = subscribe(b"\xff\xff\xff")
+        with pytest.raises(aio.AioRpcError) as raised:
+            await stream.read()
+        assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import jwt
 import pytest
 from conformance.client import Client, Wire
@@ -42,7 +43,7 @@ async def test_a_login_gives_a_token_for_a_quarter_of_an_hour(site: Site, nobody
     login = {"username": ADMIN, "password": PASSWORD}
     token = (await nobody.send("POST", "/auth/login", login)).doc["token"]
     claims = jwt.decode(token, options={"verify_signature": False})
-    assert set(claims) == {"uid", "sub", "adm", "iat", "exp"}
+    assert set(claims) == {"uid", "sub", "adm", "iat", "exp", "auth_time", "pwd"}
     assert (claims["sub"], claims["adm"]) == (ADMIN, True)
     assert claims["exp"] - claims["iat"] == 900
     assert jwt.get_unverified_header(token)["alg"] == "HS256"
@@ -100,6 +101,16 @@ async def test_credentials_that_are_wrong_are_refused(
     reply = await Caller(nobody.client, authorization).send("GET", "/stats")
     assert (reply.status, reply.doc) == (401, {"error": error})
     assert reply.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "Basic"])
+async def test_credentials_of_other_letters_are_refused(site: Site, scheme: str) -> None:
+    headers = {"Authorization": f"{scheme} \u00e9"}
+    async with (
+        aiohttp.ClientSession(trust_env=False) as http,
+        http.get(f"{site.url}/api/stats", headers=headers) as answer,
+    ):
+        assert answer.status == 401
 
 
 async def test_basic_is_checked_against_the_same_users_until_a_password_changes(

@@ -66,5 +66,8 @@ class TooManyLogins(LimitReached):
     code = "too_many_logins"
 
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"too many logins from this address: try again in {retry_after_s} s")
+        super().__init__(
+            f"too many failed logins as this user or from this address: try again in"
+            f" {retry_after_s} s"
+        )
         self.retry_after_s = retry_after_s

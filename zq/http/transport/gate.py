@@ -22,6 +22,9 @@ FIRST_BYTES_S = 1.0
 
 LOG_EVERY_S = 1.0
 
+MOST_GRPC = 1_024
+"""The most connections of gRPC, beside those of HTTP: a client sends all calls over one of them."""
+
 HTTP2_PREFACE = b"PRI * HTTP/2.0"
 
 

@@ -82,8 +82,9 @@ class Access:
         scheme, _, rest = header.partition(" ")
         match scheme.lower():
             case "bearer":
-                user = await self._users.find(self._tokens.user_of(rest.strip()))
-                if user is None:
+                claims = self._tokens.read(rest.strip())
+                user = await self._users.find(claims.user)
+                if user is None or not self._tokens.holds(claims, user):
                     raise invalid_token()
                 return user
             case "basic":
@@ -92,10 +93,11 @@ class Access:
 
     async def login(self, name: str, password: str, peer: str) -> User:
         """The user of a password. Raises `Unauthorized`, `TooManyLogins`."""
-        self._limit.count(peer)
+        self._limit.count(name, peer)
         user = await self._users.with_password(name, password)
         if user is None:
             raise invalid_credentials()
+        self._limit.succeeded(name, peer)
         return user
 
     async def renewed(self, permit: Permit) -> Permit:
@@ -103,8 +105,8 @@ class Access:
         if permit.user is None:
             return permit
         user = await self._users.find(permit.user.id)
-        if user is None:
-            raise Unauthorized("the user is not there any longer")
+        if user is None or user.hash != permit.user.hash:
+            raise Unauthorized("the user is not there any longer, or has another password")
         return Permit(user)
 
     async def _basic(self, encoded: str, peer: str) -> User:

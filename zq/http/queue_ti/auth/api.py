@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from zq.http.door import Route
+from zq.http.guard import is_bearer
 from zq.http.queue_ti.auth.access import Access, permit_of
 from zq.http.queue_ti.auth.tokens import Tokens
 from zq.http.queue_ti.bodies import MessageEndpoints
@@ -52,10 +53,13 @@ class AuthApi:
         return answer({"token": self._tokens.issue(user)})
 
     async def refresh(self, request: web.BaseRequest) -> Answer:
-        """Another token for one that is still valid."""
+        """Another token for one that is still valid, until twelve hours after the login."""
         user = permit_of(request).user
         assert user is not None, "the route needs a user"
-        return answer({"token": self._tokens.issue(user)})
+        header = request.headers[hdrs.AUTHORIZATION]
+        # Basic is a login at each request.
+        began = self._tokens.read(header[7:].strip()).began if is_bearer(header) else None
+        return answer({"token": self._tokens.issue(user, began)})
 
 
 def status_route(*, required: bool) -> Route:

@@ -1,5 +1,6 @@
 """The queue-ti door's gRPC: the same calls as under `/api`, on a port of their own."""
 
+import os
 from importlib.util import find_spec
 
 from zq.http.transport.h2.codec import LibraryMissing
@@ -12,3 +13,5 @@ def require_grpc() -> None:
             "--grpc-port: the package grpcio is not installed: run pip install 'zq-queue[grpc]', or"
             " give no port"
         )
+    # Its C library writes lines of its own to stderr, unless this is set before it is imported.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")

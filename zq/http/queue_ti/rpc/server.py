@@ -14,6 +14,10 @@ from zq.http.transport.tls import CertificateFiles
 log = logging.getLogger("zq.serve")
 
 
+IDLE_MS = 5 * 60 * 1000
+"""How long a connection without a call stays open."""
+
+
 class RpcPlace(NamedTuple):
     """Where gRPC listens, and its limits."""
 
@@ -22,6 +26,9 @@ class RpcPlace(NamedTuple):
     certificates: CertificateFiles | None
     max_message: int
     max_calls: int
+    max_connections: int
+    handshake_ms: int
+    """How long a connection may take until it speaks HTTP/2."""
 
 
 class RpcServer:
@@ -34,6 +41,11 @@ class RpcServer:
             options=[
                 ("grpc.max_receive_message_length", place.max_message),
                 ("grpc.max_send_message_length", -1),
+                ("grpc.max_allowed_incoming_connections", place.max_connections),
+                ("grpc.server_handshake_timeout_ms", place.handshake_ms),
+                ("grpc.http2.settings_timeout", place.handshake_ms),
+                # A client opens a connection again with its next call.
+                ("grpc.max_connection_idle_ms", IDLE_MS),
                 # Two servers on one port would each get some of the calls.
                 ("grpc.so_reuseport", 0),
             ],

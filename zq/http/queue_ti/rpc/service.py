@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from grpc.aio import ServicerContext
 
 from zq.engine.delivery.windows import ClaimWindow
@@ -87,9 +87,7 @@ class QueueService:
             "Ack": unary(pb.AckRequest, take, self.ack),
             "Nack": unary(pb.NackRequest, take, self.nack),
             "Subscribe": grpc.unary_stream_rpc_method_handler(
-                self._subscription,
-                pb.SubscribeRequest.FromString,
-                _serialized,
+                self._subscription, None, _serialized
             ),
         }
         return grpc.method_handlers_generic_handler(NAME, methods)
@@ -189,8 +187,9 @@ class QueueService:
                 documents = await self._calls.documents(jobs, wanted.topic)
                 return [dequeued(*pair) for pair in zip(jobs, documents, strict=True)]
 
-    async def _subscription(self, asked: pb.SubscribeRequest, context: Context) -> None:
+    async def _subscription(self, sent: bytes, context: Context) -> None:
         async with self._call(context, KeyScope.TAKE) as caller:
+            asked = _parsed(pb.SubscribeRequest, sent)
             with self._peers.one_more(peer_of(context), _too_many):
                 await self.subscribe(asked, caller, context)
 
@@ -206,16 +205,13 @@ class QueueService:
         scope: KeyScope,
         serve: Callable[[Asked, Caller], Awaitable[Message]],
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        async def handler(request: Asked, context: Context) -> Message:
+        async def handler(sent: bytes, context: Context) -> Message:
             async with self._call(context, scope) as caller:
-                return await serve(request, caller)
+                return await serve(_parsed(asked, sent), caller)
             raise AssertionError("an error has ended the call")
 
-        return grpc.unary_unary_rpc_method_handler(
-            handler,
-            asked.FromString,
-            _serialized,
-        )
+        # Messages are parsed once their sender is admitted, and their errors are ours.
+        return grpc.unary_unary_rpc_method_handler(handler, None, _serialized)
 
     async def _admit(self, context: Context, scope: KeyScope) -> Caller:
         header, certificate = _header(context, "authorization"), _certified(context)
@@ -244,6 +240,13 @@ def peer_of(context: Context) -> str:
     kind, _, place = unquote(str(context.peer())).partition(":")
     address = place.rpartition(":")[0].strip("[]")
     return peer_at(address) if kind in ("ipv4", "ipv6") else place
+
+
+def _parsed(kind: type[Asked], sent: bytes) -> Asked:
+    try:
+        return kind.FromString(sent)
+    except DecodeError:
+        raise InvalidRequest(f"the message cannot be read as a {kind.DESCRIPTOR.name}") from None
 
 
 def _serialized(message: Message) -> bytes:

@@ -1,0 +1,85 @@
+"""Logins of queue-ti's door: how often they may fail, and how long they last."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conformance.client import Client, Wire
+from conformance.site import Site
+
+from zq.config import Settings
+from zq.doors import read_auth
+from zq.http.queue_ti.auth.limit import LoginLimit
+from zq.model.clock import ManualClock
+from zq.model.user_errors import TooManyLogins
+
+from .users import ADMIN, PASSWORD, Caller, admin_of, auth_settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> dict[str, Any]:
+    return auth_settings(tmp_path)
+
+
+@pytest.fixture
+async def nobody(site: Site, wire: Wire) -> AsyncIterator[Caller]:
+    async with Client(site, wire) as client:
+        yield Caller(client)
+
+
+@pytest.fixture
+async def admin(nobody: Caller) -> Caller:
+    return await admin_of(nobody.client)
+
+
+async def test_the_failures_of_one_user_lock_out_no_other_behind_the_same_address(
+    nobody: Caller, admin: Caller
+) -> None:
+    await admin.make("ann")
+    for n in range(10):
+        await nobody.send("POST", "/auth/login", {"username": ADMIN, "password": str(n)})
+    for _ in range(12):
+        await nobody.login("ann")
+    reply = await nobody.send("POST", "/auth/login", {"username": ADMIN, "password": PASSWORD})
+    assert (reply.status, reply.headers["retry-after"]) == (429, "60")
+
+
+async def test_one_address_cannot_try_passwords_of_ever_other_users() -> None:
+    limit = LoginLimit(ManualClock())
+    for n in range(100):
+        limit.count(f"user-{n}", "10.0.0.1")
+    with pytest.raises(TooManyLogins):
+        limit.count("user-100", "10.0.0.1")
+    limit.count("user-100", "10.0.0.2")
+
+
+async def test_a_changed_password_ends_tokens_and_their_renewal(
+    nobody: Caller, admin: Caller
+) -> None:
+    id = await admin.make("ann")
+    ann = await nobody.login("ann")
+    assert (await ann.send("POST", "/auth/refresh")).status == 200
+    await admin.send("PUT", f"/users/{id}", {"password": "another long password"})
+    assert (await ann.send("POST", "/auth/refresh")).status == 401
+    assert (await ann.send("GET", "/messages?topic=t")).status == 401
+    await nobody.login("ann", "another long password")
+
+
+async def test_a_login_is_renewed_for_twelve_hours(site: Site, admin: Caller) -> None:
+    client, token = admin.client, admin.authorization
+    for _ in range(12 * 6):
+        reply = await Caller(client, token).send("POST", "/auth/refresh")
+        assert reply.status == 200
+        token = f"Bearer {reply.doc['token']}"
+        site.clock.advance(600_000)
+    assert (await Caller(client, token).send("POST", "/auth/refresh")).status == 401
+
+
+@pytest.mark.parametrize("has_keys", [False, True], ids=["open", "keys"])
+def test_users_without_keys_are_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, has_keys: bool
+) -> None:
+    settings = Settings(**auth_settings(tmp_path), keys=tmp_path / "keys" if has_keys else None)
+    read_auth(settings)
+    assert ("--queue-ti-auth without --keys" in caplog.text) is not has_keys
