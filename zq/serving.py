@@ -41,6 +41,12 @@ EX_IOERR = os.EX_IOERR
 EX_TEMPFAIL = os.EX_TEMPFAIL
 EX_CONFIG = os.EX_CONFIG
 
+OPEN = (
+    "open without keys: every program of this machine may use the queue, the page and backups;"
+    " `zq keys add NAME --scopes SCOPES --keys FILE` and --keys FILE change that"
+)
+"""What a start says that has no keys, since nothing else tells that a page and backups are there."""
+
 OWN_DESCRIPTORS = 128
 """The descriptors besides connections: the database's, the log's, and some to spare."""
 
@@ -79,6 +85,7 @@ async def _serve(settings: Settings) -> int:
     gc.set_threshold(50_000, 20, 50)
     for entrance in server.entrances:
         entrance.announce()
+    _say_what_is_open(server, settings)
     systemd.ready()
     watchdog = asyncio.create_task(_feed_watchdog(server.services))
     stopping = asyncio.create_task(signals.get())
@@ -112,6 +119,21 @@ async def _serve(settings: Settings) -> int:
         return _exit_code(server.engine.failure.result())
     log.info("Server stopped.")
     return 0
+
+
+def _say_what_is_open(server: Server, settings: Settings) -> None:
+    """Log what the admin listener opens, and to whom."""
+    if settings.no_admin:
+        return
+    admin = server.entrances[-1]
+    fields = {"page": f"{admin.url}/ui/"} if settings.ui == "admin" else {}
+    if settings.keys is None:
+        log.info(
+            OPEN,
+            extra={"fields": fields},
+        )
+    else:
+        log.info("the page and backups are open to keys", extra={"fields": fields})
 
 
 def _allow_connections(count: int) -> None:
