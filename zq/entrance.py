@@ -20,6 +20,7 @@ from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MakeCodec
 from zq.http.transport.listener import Listener, url
 from zq.http.transport.tls import CertificateError, CertificateFiles, Certificates
+from zq.http.transport.turns import LoopTurns
 from zq.model.clock import Clock
 from zq.model.keys import KeyRing
 from zq.setting import ConfigError
@@ -78,6 +79,7 @@ class Entrance:
         settings: Settings,
         clock: Clock,
         refused: Counter[str],
+        turns: LoopTurns,
         passed: socket.socket | None = None,
     ) -> None:
         """`passed` is a socket that listens already. It replaces the place's host and port."""
@@ -86,12 +88,12 @@ class Entrance:
             refused,
             max_connections=place.max_connections,
             max_per_peer=place.max_per_peer,
-            fixed="admin listener" if place.api == "admin" else None,
         )
         self.guard: Guard
         self._place = place
         self._settings = settings
         self._clock = clock
+        self._turns = turns
         self._passed = passed
         self._certificates: Certificates | None = None
         self._listener: Listener | None = None
@@ -150,6 +152,7 @@ class Entrance:
             replies=PendingReply,
             gate=self.gate,
             clock=self._clock,
+            turns=self._turns,
             header_timeout=settings.header_timeout / 1000,
             make_codec=make_codec,
             tls=None if self._certificates is None else self._certificates.context,

@@ -34,6 +34,7 @@ from zq.http.transport.answers import Answers
 from zq.http.transport.h2.codec import MakeCodec, codec_by
 from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.http.transport.listener import AddressInUse
+from zq.http.transport.turns import LoopTurns
 from zq.http.zizq.door import ZizqDoor, zizq_routes
 from zq.http.zizq.take import TakeOptions
 from zq.instance import Instance, server_name
@@ -67,8 +68,9 @@ class Server:
         self._core = Instance(settings, clock=clock, rng=rng)
         self._clock = self._core.clock
         self._refused: Counter[str] = Counter()
+        turns = LoopTurns()
         self._primary = Entrance(
-            ListeningPlace.primary(settings), settings, self._clock, self._refused, passed
+            ListeningPlace.primary(settings), settings, self._clock, self._refused, turns, passed
         )
         self._admin: Entrance | None = None
         self._rpc: RpcServer | None = None
@@ -76,7 +78,7 @@ class Server:
         self._aside: AsideLane | None = None
         if not settings.no_admin:
             self._admin = Entrance(
-                ListeningPlace.admin(settings), settings, self._clock, self._refused
+                ListeningPlace.admin(settings), settings, self._clock, self._refused, turns
             )
 
     @property

@@ -19,6 +19,7 @@ from zq.http.transport.answers import Answers
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import codec_by
 from zq.http.transport.listener import Listener
+from zq.http.transport.turns import LoopTurns
 from zq.http.zizq.door import ZizqDoor
 from zq.http.zizq.endpoints import endpoint
 from zq.model.clock import SystemClock
@@ -104,6 +105,7 @@ async def url(refused: Counter[str]) -> AsyncIterator[str]:
         replies=PendingReply,
         gate=Gate(clock, refused, max_connections=10, max_per_peer=0),
         clock=clock,
+        turns=LoopTurns(),
         header_timeout=60,
         make_codec=codec_by("h2"),
     )

@@ -2,6 +2,7 @@
 
 ZqError
 ├── InvalidRequest          the request is wrong; sending it again will not help
+│   ├── BrokenBody          the body of the request ended early, or is not framed well
 │   ├── InvalidFilter       a jq program that does not compile
 │   └── InvalidSchema       a schema of payloads that is no Avro
 ├── NotFound
@@ -92,6 +93,10 @@ class ZqError(Exception):
 
 class InvalidRequest(ZqError):
     code = "invalid_request"
+
+
+class BrokenBody(InvalidRequest):
+    code = "broken_body"
 
 
 class InvalidFilter(InvalidRequest):

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Protocol
 
@@ -35,6 +35,10 @@ class Channel(Protocol):
 
     streaming: bool
     """Whether the response lasts as long as its connection."""
+    half_closed: bool
+    """Whether the client of a connection of HTTP/1.1 has finished sending."""
+    at_end: Callable[[], object] | None
+    """Called when the client finishes sending."""
 
     @property
     def transport(self) -> asyncio.Transport | None:
@@ -86,9 +90,27 @@ def leave_little_unsent(request: web.BaseRequest) -> None:
 
 @contextlib.contextmanager
 def watch_for_end(channel: Channel) -> Iterator[None]:
-    """Within the block, let the peer's half-close end the stream as a full close does."""
+    """Within the block, let the peer's half-close end the stream as a full close does.
+
+    Raises ConnectionResetError if that has happened.
+    """
+    if channel.half_closed:
+        raise ConnectionResetError("the client has finished sending")
     channel.streaming = True
     try:
         yield
     finally:
         channel.streaming = False
+
+
+@contextlib.contextmanager
+def when_peer_ends(channel: Channel, give_up: Callable[[], object]) -> Iterator[None]:
+    """Within the block, call `give_up` when the client finishes sending.
+
+    It ends a wait that takes something for the client: a client that is gone looks the same.
+    """
+    channel.at_end = give_up
+    try:
+        yield
+    finally:
+        channel.at_end = None

@@ -23,6 +23,7 @@ from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MakeCodec
 from zq.http.transport.h2.connection import Http2Connection
 from zq.http.transport.opening import Opening
+from zq.http.transport.turns import LoopTurns
 from zq.model.clock import Clock
 
 BACKLOG = 1024
@@ -84,6 +85,7 @@ class Listener:
         replies: type[asyncio.Future[Any]],
         gate: Gate,
         clock: Clock,
+        turns: LoopTurns,
         header_timeout: float,
         make_codec: MakeCodec,
         tls: ssl.SSLContext | None = None,
@@ -97,6 +99,7 @@ class Listener:
         self._requests_log = logging.getLogger(f"zq.api.{api}")
         self._gate = gate
         self._clock = clock
+        self._turns = turns
         self._header_timeout = header_timeout
         self._make_codec = make_codec
         self._tls = tls
@@ -189,6 +192,7 @@ class Listener:
             self._replies,
             self._gate,
             self._clock,
+            self._turns,
             self._header_timeout,
             on_lost,
             loop=asyncio.get_running_loop(),
@@ -214,6 +218,7 @@ class Listener:
             logger,
             self._gate,
             self._clock,
+            self._turns,
             self._header_timeout,
             self._make_codec,
             forget,

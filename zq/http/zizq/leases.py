@@ -8,6 +8,7 @@ from zq.http.door import PATH, Route
 from zq.http.guard import Guard, reach_of
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
+from zq.http.transport.channel import channel_of, when_peer_ends
 from zq.http.zizq.endpoints import BodyEndpoints, answer
 from zq.http.zizq.packing import Packer
 from zq.model.job import JobRecord
@@ -72,10 +73,13 @@ class LeasesApi:
         """
         queue = check_name("queue", request[PATH]["queue"])
         wanted = decode_claim(body, sent)
-        claim = (queue, reach_of(request), wanted.most, wanted.terms, wanted.wait_ms)
+        channel = channel_of(request)
+        wait_ms = 0 if channel.half_closed else wanted.wait_ms
+        claim = (queue, reach_of(request), wanted.most, wanted.terms, wait_ms)
         with (
             self._work.claimer(*claim) as claimer,
             self._guard.while_granted(request, claimer.give_up),
+            when_peer_ends(channel, claimer.give_up),
         ):
             jobs = await claimer.take()
             size = sum([job.payload_size for job in jobs])

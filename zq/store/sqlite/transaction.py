@@ -273,8 +273,7 @@ class SqliteTransaction(Transaction):
         if source == "pages":
             raise StoreDamaged(
                 f"a page of the database is damaged ({', '.join(map(str, keys))}): stop the server,"
-                " and put back a copy of the directory, or save what can be read by `zq"
-                " salvage OLD NEW`"
+                " run `zq check`, and put back a copy of the directory"
             )
         with store_errors():
             if source not in OF_JOBS:

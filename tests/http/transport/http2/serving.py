@@ -11,6 +11,7 @@ from zq.http.transport.answer import Answer
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import codec_by
 from zq.http.transport.listener import Listener
+from zq.http.transport.turns import LoopTurns
 from zq.model.clock import SystemClock
 from zq.model.errors import ZqError
 
@@ -49,6 +50,7 @@ async def serve(http2_engine: str, handler: Handler) -> AsyncIterator[int]:
         replies=PendingReply,
         gate=gate,
         clock=clock,
+        turns=LoopTurns(),
         header_timeout=60,
         make_codec=make_codec,
     )

@@ -19,7 +19,7 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
-from zq.http.transport.h2.abuse import BURST, PER_SECOND, AbuseLimits, Nuisance
+from zq.http.transport.abuse import BURST, PER_SECOND, AbuseLimits, Nuisance
 
 from .peer import GET, POST, Peer, changed
 

@@ -20,6 +20,7 @@ from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import codec_by
 from zq.http.transport.listener import Listener
 from zq.http.transport.tls import CertificateError, CertificateFiles, Certificates, client_name
+from zq.http.transport.turns import LoopTurns
 from zq.model.clock import SystemClock
 
 from .authority import Authority
@@ -145,6 +146,7 @@ async def test_a_request_knows_the_name_in_its_clients_certificate(
         replies=PendingReply,
         gate=Gate(clock, Counter(), max_connections=10, max_per_peer=0),
         clock=clock,
+        turns=LoopTurns(),
         header_timeout=60,
         make_codec=codec_by("h2"),
         tls=Certificates(files).context,

@@ -10,15 +10,17 @@ from typing import Any, NamedTuple, cast
 from aiohttp import EMPTY_PAYLOAD, web
 from aiohttp.abc import AbstractAccessLogger
 
+from zq.http.transport.abuse import WINDOWS_PER_FRAME, AbuseLimits, Nuisance
 from zq.http.transport.answer import Answer, Responder, Response
 from zq.http.transport.channel import Channel
 from zq.http.transport.gate import Gate
-from zq.http.transport.h2.abuse import AbuseLimits, Nuisance, nuisance_of
 from zq.http.transport.h2.codec import MAX_STREAMS, BadPeer, ErrorCode, Field, MakeCodec
-from zq.http.transport.h2.frames import Splitter
+from zq.http.transport.h2.cost import cost_of, nuisance_of
+from zq.http.transport.h2.frames import Frame, Splitter
 from zq.http.transport.h2.head import EMPTY_HEAD, BadHead, check_trailers, read_head
 from zq.http.transport.h2.outlet import Outlet
 from zq.http.transport.h2.stream import Body, Http2Stream
+from zq.http.transport.turns import LoopTurns, Share
 from zq.model.clock import Clock, Timer
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ class Http2Connection(asyncio.Protocol):
         access_logger: AbstractAccessLogger | None,
         gate: Gate,
         clock: Clock,
+        turns: LoopTurns,
         header_timeout: float,
         make_codec: MakeCodec,
         on_lost: Callable[[], object],
@@ -59,6 +62,7 @@ class Http2Connection(asyncio.Protocol):
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._splitter = Splitter()
+        self._share = Share(turns, self)
         self._codec = make_codec(self)
         self._patience = AbuseLimits(self._loop.time())
         self._running: dict[int, _Running] = {}
@@ -103,24 +107,9 @@ class Http2Connection(asyncio.Protocol):
         self._outlet.flush()
 
     def data_received(self, data: bytes) -> None:
-        if self._closed:
-            return
-        frames = self._splitter.split(data)
-        for frame in frames:
-            if (nuisance := nuisance_of(frame)) is not None:
-                self._count(nuisance)
-        if self._closed:
-            return
-        try:
-            self._codec.receive(frames)
-        except BadPeer as error:
-            log.debug("bad HTTP/2", extra={"fields": {"error": str(error)}})
-            self._close()
-        if self._splitter.endless_head:
-            self._calm("CONTINUATION frames")
         if not self._closed:
-            self._watch_head()
-            self._outlet.soon()
+            self._splitter.feed(data)
+            self._share.work()
 
     def eof_received(self) -> None:
         # A stream ends with the peer's half-close, unsent bytes or not.
@@ -137,6 +126,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
         self.transport = None
+        self._share.end()
         for running in list(self._running.values()):
             running.cancel()
         self._outlet.resume()
@@ -144,6 +134,43 @@ class Http2Connection(asyncio.Protocol):
         for number in list(self._lingering):
             self._stop_lingering(number)
         self._on_lost()
+
+    # Called by the connection's share of the loop
+
+    def go_on(self, most: int) -> int:
+        frames, cost = self._splitter.split(most, cost_of)
+        for frame in frames:
+            if (nuisance := nuisance_of(frame)) is not None and not self._count(*nuisance):
+                return cost
+        self._read(frames)
+        return cost
+
+    def has_more(self) -> bool:
+        return not self._closed and self._splitter.has_whole
+
+    def hold(self) -> None:
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def release(self) -> None:
+        if self.transport is not None:
+            self.transport.resume_reading()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _read(self, frames: Sequence[Frame]) -> None:
+        try:
+            self._codec.receive(frames)
+        except BadPeer as error:
+            log.debug("bad HTTP/2", extra={"fields": {"error": str(error)}})
+            self._close()
+        if self._splitter.endless_head:
+            self._calm("CONTINUATION frames")
+        if not self._closed:
+            self._watch_head()
+            self._outlet.soon()
 
     # The end of a connection
 
@@ -174,6 +201,9 @@ class Http2Connection(asyncio.Protocol):
         self._closed = True
         for running in list(self._running.values()):
             running.cancel()
+        # What still comes is dropped, since closing with bytes unread would reset the connection.
+        self._share.end()
+        self.release()
         self._outlet.finish()
 
     def _watch_head(self) -> None:
@@ -193,9 +223,14 @@ class Http2Connection(asyncio.Protocol):
         self._codec.goaway(ErrorCode.ENHANCE_YOUR_CALM, error.message.encode())
         self._close()
 
-    def _count(self, nuisance: Nuisance) -> None:
-        if not self._patience.spend(nuisance, self._loop.time()):
+    def _count(self, nuisance: Nuisance, count: float = 1) -> bool:
+        """Count a nuisance. Return False if that ends the connection."""
+        if nuisance is Nuisance.WINDOWS and self._outlet.frames:
+            self._patience.allow(nuisance, self._outlet.frames * WINDOWS_PER_FRAME)
+            self._outlet.frames = 0
+        if not self._patience.spend(nuisance, self._loop.time(), count):
             self._calm(nuisance.value)
+        return not self._closed
 
     def _calm(self, too_many: str) -> None:
         if not self._closed:

@@ -1,6 +1,6 @@
 """Splits bytes into whole frames before a codec reads them. A peer's limits count these frames."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from struct import Struct
 
@@ -70,30 +70,47 @@ class Splitter:
     """Splits the bytes of one connection after its preface."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._data = b""
+        self._at = 0
+        """Where in the data the next frame begins."""
         self._block = 0
 
     @property
     def in_head(self) -> bool:
         """Whether a head has begun and is not complete, in its first frame or in a later one."""
-        return self._block > 0 or self._rest[_KIND_AT : _KIND_AT + 1] in (b"\x01", b"\x09")
+        at = self._at + _KIND_AT
+        return self._block > 0 or self._data[at : at + 1] in (b"\x01", b"\x09")
 
     @property
     def endless_head(self) -> bool:
         """Whether a block of headers has come in too many frames."""
         return self._block > MOST_BLOCK_FRAMES
 
-    def split(self, data: bytes) -> list[Frame]:
-        """The frames that are whole now.
+    @property
+    def has_whole(self) -> bool:
+        """Whether `split` would find a frame."""
+        left = len(self._data) - self._at
+        if left < HEAD_SIZE:
+            return False
+        size = int.from_bytes(self._data[self._at : self._at + _KIND_AT])
+        return left >= HEAD_SIZE + size or size > MAX_FRAME
 
-        The list includes what has arrived of a frame that is too large. A codec ends the connection
-        when it reads the frame's header.
+    def feed(self, data: bytes) -> None:
+        """Add bytes that have arrived."""
+        rest = self._data[self._at :]
+        self._data = rest + data if rest else data
+        self._at = 0
+
+    def split(self, most: int, cost_of: Callable[[int, int], int]) -> tuple[list[Frame], int]:
+        """The frames that are whole now, until they cost `most`, and their cost.
+
+        `cost_of` tells the cost of a frame by its kind and its length. The list includes what has
+        arrived of a frame that is too large. A codec ends the connection when it reads the frame's
+        header.
         """
-        if self._rest:
-            data = self._rest + data
         frames: list[Frame] = []
-        start, end = 0, len(data)
-        while end - start >= HEAD_SIZE:
+        data, start, end, cost = self._data, self._at, len(self._data), 0
+        while end - start >= HEAD_SIZE and cost < most:
             high, low, kind, flags, number = _HEAD.unpack_from(data, start)
             size = high << 8 | low
             stop = start + HEAD_SIZE + size
@@ -104,9 +121,10 @@ class Splitter:
                 if self.endless_head:
                     break
             frames.append((kind, flags, number & _NUMBER, data[start:stop]))
+            cost += cost_of(kind, size)
             start = stop
-        self._rest = data[start:]
-        return frames
+        self._data, self._at = (data, start) if start < end else (b"", 0)
+        return frames, cost
 
     def _count_block(self, kind: int, flags: int) -> None:
         if flags & _END_HEADERS:

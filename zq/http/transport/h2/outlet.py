@@ -40,6 +40,8 @@ class Outlet:
         self._scheduled = False
         self._finished = False
         self._full: asyncio.Future[None] | None = None
+        self.frames = 0
+        """How many frames of heads and bodies were made, which a peer may answer with windows."""
 
     async def ready(self) -> None:
         """Wait until the transport takes more. Raises ConnectionResetError once it is closed."""
@@ -60,6 +62,7 @@ class Outlet:
     def send_head(self, number: int, fields: Sequence[Field], *, end: bool) -> None:
         """Send the head of a response."""
         self._codec.send_head(number, fields, end=end)
+        self.frames += 1
         self.soon()
 
     def send(self, sender: Sender) -> bool:
@@ -137,5 +140,6 @@ class Outlet:
             data, sender.rest = sender.rest[:size], sender.rest[size:]
             quantum -= size
             codec.send_data(number, data, end=sender.last and not sender.rest)
+            self.frames += 1
             if not sender.rest:
                 return True

@@ -25,6 +25,10 @@ _BODILESS = frozenset((str(HTTPStatus.NO_CONTENT.value), str(HTTPStatus.NOT_MODI
 _LOW_WATER = 2**16  # aiohttp's own throttle does nothing here: the windows bound what waits
 
 
+_PART = 4096
+"""Small parts of a body are gathered up to this size."""
+
+
 class Body(StreamReader):
     """The body of a request. The peer may send more when the handler has read.
 
@@ -45,7 +49,13 @@ class Body(StreamReader):
         """Take the data of a frame that weighs `weight` bytes in the window, padding included."""
         self._acknowledge(self._number, weight - len(data))
         self._unread += len(data)
-        self.feed_data(data)
+        if self._buffer and data and len(self._buffer[-1]) + len(data) <= _PART:
+            # Each part is an object: many tiny ones would take fifty times their bytes.
+            self._buffer[-1] += data
+            self._size += len(data)
+            self.total_bytes += len(data)
+        else:
+            self.feed_data(data)
 
     def discard(self) -> None:
         """Drop all that is unread and all that comes: the handler reads no more."""
@@ -67,6 +77,8 @@ class Http2Stream(AbstractStreamWriter):
 
     length: int | None = None
     streaming = False
+    half_closed = False
+    at_end: Callable[[], object] | None = None
 
     def __init__(
         self,

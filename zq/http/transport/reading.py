@@ -1,0 +1,272 @@
+"""The reading side of a connection of HTTP/1.1: its turns, its time limits, and its end."""
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import EMPTY_PAYLOAD, StreamReader, web, web_protocol
+
+from zq.http.transport.abuse import MOST_EMPTY
+from zq.http.transport.answer import Responder, last_words, what_is_wrong
+from zq.http.transport.gate import Gate
+from zq.http.transport.handling import Handling
+from zq.http.transport.turns import (
+    LINES_PER_COST,
+    PIECE,
+    PIECE_COST,
+    REQUEST_COST,
+    SMALL,
+    LoopTurns,
+    Share,
+)
+from zq.http.transport.websocket import guarded
+from zq.model.clock import Clock, Timer
+from zq.model.errors import BrokenBody
+
+
+class ReadingSide(web.RequestHandler):
+    """Parses what arrives, as far as turns.py allows, and has requests begin.
+
+    A header must be complete `header_timeout` seconds after the connection, or the header, began.
+    A client may finish sending and still get the answers to what it has asked.
+    """
+
+    streaming = False
+    at_end: Callable[[], object] | None = None
+    half_closed = False
+    """Whether the client has finished sending."""
+
+    def __init__(
+        self,
+        manager: web.Server,
+        responder: Responder,
+        gate: Gate,
+        clock: Clock,
+        turns: LoopTurns,
+        header_timeout: float,
+        **options: Any,
+    ) -> None:
+        super().__init__(manager, **options)
+        self._responder = responder
+        self._gate = gate
+        self._clock = clock
+        self._header_timeout = header_timeout
+        self._header_timer: Timer | None = None
+        self._header_begun = False
+        self._handling: Handling | None = None
+        self._beginning = False
+        self._share = Share(turns, self)
+        self._backlog = b""
+        """What has arrived and was not parsed yet. The transport is not read meanwhile."""
+        self._deaf = False
+        """Whether nothing that arrives means anything, as after what is not HTTP."""
+        self._body: StreamReader = EMPTY_PAYLOAD
+        """The body of the latest request."""
+        self._since = 0
+        """The bytes that have arrived since the latest request began, its body included."""
+
+    def _begin_next(self) -> None:
+        """Begin the next request. The caller knows that there is one, and none under way."""
+        raise NotImplementedError
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._handling is None and not self._messages
+
+    # Called by the event loop
+
+    def connection_made(self, transport: Any) -> None:
+        """Serve the connection."""
+        super().connection_made(transport)
+        self._expect_header()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget what was not parsed."""
+        self._header_arrived()
+        self._share.end()
+        self._backlog = b""
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Work off what arrives: at once if it is small, otherwise as far as turns.py allows."""
+        if not data or (len(data) <= SMALL and self._share.light and not self._backlog):
+            # aiohttp calls this without data to parse on where its parser has paused.
+            self._parse(data)
+            self._serve_next()
+        elif not self._deaf:
+            self._backlog += data
+            self._share.work()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # aiohttp's always closes
+        """Answer what has been asked, though the client has finished sending. Then close.
+
+        A stream ends, even if bytes are unsent: a client that closes looks the same. TLS has no
+        half-close. Returns whether the connection stays open.
+        """
+        if self.streaming:
+            self.abort()
+        if self.streaming or self._upgraded or self.ssl_context is not None:
+            return False
+        self.half_closed = True
+        self._hear_no_more("the body ended before it was complete: send all of it")
+        if self._header_begun and self._is_idle:
+            self._say_and_close(400, "bad HTTP request: it ended within its head")
+        if self.at_end is not None:
+            self.at_end()
+        return not self._is_idle
+
+    # Called by the connection's share of the loop
+
+    def go_on(self, most: int) -> int:
+        """Begin requests, and parse what has arrived."""
+        cost = 0
+        while cost < most and self.has_more():
+            if self._messages and self._handling is None:
+                self._begin_next()
+                cost += REQUEST_COST
+            else:
+                data, self._backlog = self._backlog[:PIECE], self._backlog[PIECE:]
+                self._parse(data)
+                cost += PIECE_COST + data.count(b"\n") // LINES_PER_COST
+        return cost
+
+    def has_more(self) -> bool:
+        """Whether a request can begin, or the parser takes more."""
+        if self._force_close or self._beginning:
+            return False
+        if self._messages and self._handling is None:
+            return True
+        return bool(self._backlog) and not (self._reading_paused or self._buffer_paused)
+
+    def hold(self) -> None:
+        """Read no more from the transport."""
+        self._pause_transport_reading()
+
+    def release(self) -> None:
+        """Read on, unless there is another reason not to."""
+        if not (self._reading_paused or self._buffer_paused):
+            self._resume_transport_reading()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    # Called by aiohttp
+
+    def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
+        """Parse the frames of a WebSocket from now on."""
+        super().set_parser(guarded(parser, self.transport, self._clock), data_received_cb)
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Resume reading where it was paused.
+
+        aiohttp calls this after every part of a body that is read. Its own version would run the
+        parser each time, without any bytes to parse.
+        """
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
+    def _resume_transport_reading(self) -> None:
+        """Read on, once there is no backlog. aiohttp calls this when its own buffers have room."""
+        if self._backlog:
+            self._share.work()
+        else:
+            super()._resume_transport_reading()
+
+    # What arrives
+
+    def _parse(self, data: bytes) -> None:
+        """Parse bytes, and check that each header is complete in time."""
+        if self._deaf and data:
+            return
+        # aiohttp has no public name for the headers that it has read, nor for an idle connection.
+        before = self._request_count
+        super().data_received(data)
+        if self._request_count != before:
+            self._header_arrived()
+            self._since = 0
+            message, body = self._messages[-1]
+            if isinstance(message, web_protocol._ErrInfo):
+                self._malformed(message)
+            else:
+                self._body = body
+            return
+        self._since += len(data)
+        if self._since > MOST_EMPTY:
+            self._check_emptiness()
+        if self._header_timer is not None or self._is_idle:
+            self._header_begun = True
+            if self._header_timer is None:
+                self._expect_header()
+
+    def _serve_next(self) -> None:
+        """Begin the next request, unless one is under way or others have their turn.
+
+        A request that ends at once calls this again. That inner call returns, and the outer one
+        begins the next request: many requests that came together do not recurse.
+        """
+        if not self._messages or self._handling is not None or self._beginning:
+            return
+        if len(self._messages) == 1 and self._share.light and not self._force_close:
+            self._begin_next()
+        if self._messages:
+            self._share.work()
+
+    @property
+    def _in_body(self) -> bool:
+        """Whether more of a body is expected."""
+        return not self._body.is_eof() and self._body.exception() is None
+
+    def _malformed(self, error: Any) -> None:
+        """Answer what is not HTTP: by an answer of its own, or to the request with that body."""
+        if len(self._messages) > 1:
+            self._body = self._messages[-2][1]
+        if self._in_body:
+            self._messages.pop()
+        _, text = what_is_wrong(error.status, error.exc)
+        self._hear_no_more(text)
+
+    def _check_emptiness(self) -> None:
+        """End a connection that sends neither requests nor content."""
+        if self._upgraded or self._since <= 2 * self._body.total_bytes + MOST_EMPTY:
+            return
+        if self._in_body:
+            text = (
+                "the body's chunks have hardly anything in them: send larger chunks, and fewer"
+                " extensions and trailers"
+            )
+        else:
+            text = f"bad HTTP request: {MOST_EMPTY} bytes without a request"
+        self._hear_no_more(text)
+        if self._is_idle:
+            self._say_and_close(400, text)
+
+    def _hear_no_more(self, text: str) -> None:
+        """Drop what still arrives. A body under way is never complete: `text` says why."""
+        self._deaf = True
+        self._backlog = b""
+        if self._in_body:
+            self._body.set_exception(BrokenBody(text))
+
+    def _say_and_close(self, status: int, text: str) -> None:
+        if self.transport is not None:
+            self.transport.write(last_words(self._responder.malformed(status, text)))
+        self.force_close()
+
+    # The time of a header
+
+    def _expect_header(self) -> None:
+        self._header_timer = self._clock.call_later(self._header_timeout, self._give_up)
+
+    def _header_arrived(self) -> None:
+        self._header_begun = False
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _give_up(self) -> None:
+        error = self._gate.too_slow()
+        # A client that has sent nothing at all expects no answer.
+        if self._header_begun and self.transport is not None:
+            self.transport.write(last_words(self._responder.refusal(error)))
+        self.force_close()

@@ -1,0 +1,168 @@
+"""One connection's share of the event loop, and the figures of it.
+
+All connections share one event loop, so a client must not be able to keep it busy. What a client
+sends is therefore worked off by its cost. The unit is about a microsecond of the server's processor
+time. Ordinary traffic stays below `AT_ONCE` and never waits. A connection that has sent more than
+that waits with the rest: its transport is not read meanwhile, so the rest is at most one read of a
+socket. The connections that wait are served in turns, with `PER_TURN` for all of them in each turn
+of the loop. A request of another client passes through about five turns of the loop, so such a
+flood costs it a few milliseconds. abuse.py says when a connection is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Protocol
+
+AT_ONCE = 16_000
+"""How much all connections together may cost in one turn of the loop before some have to wait. It
+is enough for 150 requests over HTTP/2 that arrive together."""
+
+PER_TURN = 500
+"""How much the connections that wait may cost in each turn of the loop, together."""
+
+BESIDE = 250
+"""What another connection may still cost at once while some wait: a request or two."""
+
+HEAVY_S = 1.0
+"""A connection that had to wait has no part in `AT_ONCE` for so many seconds."""
+
+SMALL = 1024
+"""Bytes of HTTP/1.1 that are worked off at once and not counted, unless their connection waits.
+Ordinary requests pay nothing for the budget."""
+
+PIECE = 16 * 1024
+"""The parser of HTTP/1.1 reads so many bytes at a time."""
+
+PIECE_COST = 5
+LINES_PER_COST = 4
+"""A piece costs this, and one more for so many lines. HTTP/1.1 consists of lines: the fields of
+heads, the sizes of chunks."""
+
+REQUEST_COST = 50
+"""The cost to begin a request, in both versions."""
+
+FRAME_COST = 10
+"""The cost of a frame of HTTP/2. Each byte of a block of headers or of SETTINGS costs one more."""
+
+
+class Served(Protocol):
+    """A connection, as its share sees it."""
+
+    def go_on(self, most: int) -> int:
+        """Work off what has arrived until that costs `most`, or nothing is left. Return the cost.
+
+        The last step may exceed `most`.
+        """
+
+    def has_more(self) -> bool:
+        """Whether something that has arrived can be worked off now."""
+
+    def hold(self) -> None:
+        """Read no more from the transport."""
+
+    def release(self) -> None:
+        """Read on, unless there is another reason not to."""
+
+    def abort(self) -> None:
+        """End the connection: working it off has failed."""
+
+
+class LoopTurns:
+    """The turns of one event loop, and the connections that wait for theirs."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Share, None] = OrderedDict()
+        self._spent = 0
+        self._scheduled = False
+
+    @property
+    def left(self) -> int:
+        """How much a connection that does not wait may cost now."""
+        left = AT_ONCE - self._spent
+        return min(left, BESIDE) if self._waiting else left
+
+    def spend(self, cost: int) -> None:
+        """Count what was worked off in this turn of the loop."""
+        self._spent += cost
+        self._schedule()
+
+    def wait(self, share: Share) -> None:
+        """Give a connection its next turn behind the others that wait."""
+        self._waiting[share] = None
+        self._schedule()
+
+    def forget(self, share: Share) -> None:
+        """Take back a turn, if there is one."""
+        self._waiting.pop(share, None)
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        """A new turn of the loop: serve those that wait, as far as it goes."""
+        self._scheduled = False
+        self._spent = 0
+        try:
+            while self._waiting and self._spent < PER_TURN:
+                share, _ = self._waiting.popitem(last=False)
+                self._spent += share.take_turn(PER_TURN - self._spent)
+        finally:
+            if self._waiting:
+                self._schedule()
+
+
+class Share:
+    """What one connection may do, and whether it waits for its turn."""
+
+    __slots__ = ("_heavy_until", "_served", "_turns", "light", "waits")
+
+    def __init__(self, turns: LoopTurns, served: Served) -> None:
+        self._turns = turns
+        self._served = served
+        self._heavy_until = 0.0
+        self.waits = False
+        self.light = True
+        """Whether small things need not be counted. It is so until the connection has to wait."""
+
+    def work(self) -> None:
+        """Work off what has arrived, at once as far as possible and the rest in turns."""
+        if self.waits:
+            return
+        if not self.light and asyncio.get_running_loop().time() >= self._heavy_until:
+            self.light = True
+        if self.light and (most := self._turns.left) > 0:
+            cost = self._served.go_on(most)
+            if cost > REQUEST_COST:
+                self._turns.spend(cost)
+        if self._served.has_more():
+            self._wait()
+
+    def take_turn(self, most: int) -> int:
+        """Work off a part. Called when the turn of the connection has come. Return the cost."""
+        self.waits = False
+        try:
+            cost = self._served.go_on(most)
+        except BaseException:
+            self._served.abort()
+            raise
+        if self._served.has_more():
+            self._wait()
+        else:
+            self._served.release()
+        return cost
+
+    def end(self) -> None:
+        """Wait no more: the connection is gone."""
+        self.waits = False
+        self._turns.forget(self)
+
+    def _wait(self) -> None:
+        self.waits = True
+        self.light = False
+        self._heavy_until = asyncio.get_running_loop().time() + HEAVY_S
+        self._served.hold()
+        self._turns.wait(self)
