@@ -88,6 +88,7 @@ class Entrance:
             refused,
             max_connections=place.max_connections,
             max_per_peer=place.max_per_peer,
+            fixed="admin listener" if place.api == "admin" else None,
         )
         self.guard: Guard
         self._place = place

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import time
 from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
@@ -55,8 +56,10 @@ from zq.setting import ConfigError
 from zq.store.api import Store
 from zq.store.errors import DamagedDatabase
 from zq.store.sqlite import check
+from zq.store.sqlite import salvage as salvaging
 from zq.store.sqlite.files import FILE_NAME
 from zq.store.sqlite.restore import Progress, restoring
+from zq.store.sqlite.salvage import Salvaged
 from zq.store.sqlite.store import open_store
 from zq.tick.runner import make_ticks
 from zq.wire.archive import InvalidArchive, database_in
@@ -223,6 +226,11 @@ def restore(archive: IO[bytes], directory: Path, progress: Progress) -> None:
             write(content, size, progress)
     except InvalidArchive as error:
         raise DamagedDatabase(str(error)) from None
+
+
+def salvage(old: Path, new: Path, progress: Progress) -> Salvaged:
+    """Save what can be read of a damaged directory. See `zq.store.sqlite.salvage.salvage`."""
+    return salvaging.salvage(old, new, time.time_ns() // 1_000_000, progress)
 
 
 def _policy(settings: Settings) -> Policy:

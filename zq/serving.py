@@ -45,7 +45,7 @@ OPEN = (
     "open without keys: every program of this machine may use the queue, the page and backups;"
     " `zq keys add NAME --scopes SCOPES --keys FILE` and --keys FILE change that"
 )
-"""What a start says that has no keys, since nothing else tells that a page and backups are there."""
+"""What a start without keys says: nothing else tells that a page and backups are there."""
 
 OWN_DESCRIPTORS = 128
 """The descriptors besides connections: the database's, the log's, and some to spare."""

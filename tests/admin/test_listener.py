@@ -63,6 +63,21 @@ async def test_clients_that_use_up_the_connections_leave_the_admin_listener_its_
         assert await status(http, f"{site.admin_url}/health") == 200
 
 
+async def test_a_full_admin_listener_names_its_own_limit(
+    site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zq.entrance.ADMIN_CONNECTIONS", 1)
+    await site.restart()
+    port = int(site.admin_url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)):
+        async with http.get(f"{site.admin_url}/health") as answer:
+            error = (await answer.json())["error"]
+            assert (answer.status, error) == (
+                503,
+                "there are as many connections as the admin listener takes (1): close some",
+            )
+
+
 async def test_a_page_of_another_site_or_name_is_kept_out(
     site: Site, http: aiohttp.ClientSession
 ) -> None:

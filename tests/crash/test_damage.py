@@ -225,7 +225,7 @@ async def test_a_refusal_names_the_file_the_damage_and_a_way_out(
         connection.execute("UPDATE queue_counts SET n = n + 1 WHERE queue = 'q1'")
     code, server = await refused(root)
     assert code == 74
-    for words in (str(root / "zq.db"), "it is damaged", "kept counts", ".recover"):
+    for words in (str(root / "zq.db"), "it is damaged", "kept counts", "zq salvage OLD NEW"):
         assert words in server.messages[-1]
 
     root = logged.copy(tmp_path / "log")

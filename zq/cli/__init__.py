@@ -30,6 +30,7 @@ from zq.cli.queues import queues
 from zq.cli.relay import relay
 from zq.cli.requeue import requeue
 from zq.cli.restore import restore
+from zq.cli.salvage import salvage
 from zq.cli.schema import schema
 from zq.cli.serve import serve
 from zq.cli.settings import settings
@@ -134,7 +135,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
 
 SERVICE = (
-    *(serve, worker, relay, check, damage, backup, restore, compact),
+    *(serve, worker, relay, check, salvage, damage, backup, restore, compact),
     *(history, keys, tls, pipeline),
 )
 PEOPLE = (

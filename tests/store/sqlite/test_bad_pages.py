@@ -131,5 +131,5 @@ async def test_a_bad_page_of_jobs_ends_the_store(rig: Rig) -> None:
     for _ in range(10):
         await rig.run(rig.enqueue([new_job() for _ in range(50)]))
     await spoil(rig, "jobs", 2)
-    with pytest.raises(StoreDamaged, match="zq check"):
+    with pytest.raises(StoreDamaged, match="zq salvage"):
         await listed(rig)

@@ -82,8 +82,16 @@ class Gate:
     """
 
     def __init__(
-        self, clock: Clock, refused: Counter[str], *, max_connections: int, max_per_peer: int
+        self,
+        clock: Clock,
+        refused: Counter[str],
+        *,
+        max_connections: int,
+        max_per_peer: int,
+        fixed: str | None = None,
     ) -> None:
+        """`fixed` names the listener if its most connections are no setting."""
+        self._fixed = fixed
         self.open = 0
         self.accepted = 0
         self.refused = refused
@@ -117,9 +125,11 @@ class Gate:
         setting = "--max-connections"
         if self.open < self._max_connections:
             setting = "--max-connections-per-peer"
-        error = TooManyConnections(
-            f"there are as many connections as {setting} permits: close some, or raise it"
-        )
+        advice = f"{setting} permits: close some, or raise it"
+        if self._fixed is not None:
+            setting = self._fixed
+            advice = f"the {setting} takes ({self._max_connections}): close some"
+        error = TooManyConnections(f"there are as many connections as {advice}")
         self.refused[error.code] += 1
         self._note(setting, peer)
         if len(self._turned_away) >= MOST_TURNED_AWAY:

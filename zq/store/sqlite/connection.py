@@ -192,7 +192,8 @@ def store_error(error: OSError | sqlite3.Error | StoreError) -> StoreError:
     if isinstance(error, sqlite3.Error) and is_corrupt(error):
         return StoreDamaged(
             f"a page of the database is damaged ({error}), and the rest cannot do without it: stop"
-            " the server, run `zq check`, and put back a copy of the directory"
+            " the server, and put back a copy of the directory, or save what can be read by `zq"
+            " salvage OLD NEW`"
         )
     if isinstance(error, OSError) or stops_the_server(error):
         return StoreFailed(str(error))

@@ -34,7 +34,7 @@ def refuse_damage(connection: sqlite3.Connection) -> None:
     if is_small(connection) and (found := find_damage(connection)):
         raise sqlite3.DatabaseError(
             f"it is damaged ({'; '.join(found)}): put back a copy of the directory, or save what"
-            " can be read with sqlite3's command .recover"
+            " can be read by `zq salvage OLD NEW`"
         )
 
 

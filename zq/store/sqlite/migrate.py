@@ -64,9 +64,9 @@ def refuse_newer(connection: sqlite3.Connection) -> int:
     return version
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Run the scripts that the database has not seen: all of them, or none."""
-    scripts = _scripts()
+def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
+    """Run the scripts that the database has not seen, `upto` a version: all of them, or none."""
+    scripts = _scripts()[:upto]
     version = refuse_newer(connection)
     if version == len(scripts):
         return

@@ -43,7 +43,14 @@ def refuse_unfinished(directory: Path) -> None:
 
 @contextmanager
 def restoring(directory: Path) -> Iterator[Callable[[IO[bytes], int, Progress], None]]:
-    """Prepare an empty directory. Yield a function that writes a database into it; call it once.
+    """Like `preparing`, but yield a function that writes a copied database; call it once."""
+    with preparing(directory) as file:
+        yield partial(_write, file)
+
+
+@contextmanager
+def preparing(directory: Path) -> Iterator[Path]:
+    """Prepare an empty directory. Yield the path at which the block makes a database.
 
     If the block ends well, the database gets its name; otherwise nothing is left. Raises
     `DirectoryInUse`, `DirectoryNotEmpty`, `StoreFull`, `DatabaseTooNew`, `ForeignDatabase`,
@@ -56,7 +63,7 @@ def restoring(directory: Path) -> Iterator[Callable[[IO[bytes], int, Progress], 
         _remove_rest(directory)
         file = directory / RESTORING_NAME
         try:
-            yield partial(_write, file)
+            yield file
             _make_ready(file)
             file.rename(directory / FILE_NAME)
             sync_directory(directory)
@@ -77,8 +84,8 @@ def _refuse_content(directory: Path) -> None:
     others = sorted(path.name for path in directory.iterdir() if not path.name.startswith(own))
     if others:
         raise DirectoryNotEmpty(
-            f"{directory} is not empty (it holds {', '.join(others[:3])}): a backup is restored"
-            " into an empty directory only, so name another --root-dir"
+            f"{directory} is not empty (it holds {', '.join(others[:3])}): only an empty"
+            " directory is filled, so name another --root-dir"
         )
 
 

@@ -273,7 +273,8 @@ class SqliteTransaction(Transaction):
         if source == "pages":
             raise StoreDamaged(
                 f"a page of the database is damaged ({', '.join(map(str, keys))}): stop the server,"
-                " run `zq check`, and put back a copy of the directory"
+                " and put back a copy of the directory, or save what can be read by `zq"
+                " salvage OLD NEW`"
             )
         with store_errors():
             if source not in OF_JOBS:

@@ -1,0 +1,222 @@
+"""Reads whatever can be read of a damaged database into a new one, for `zq salvage`."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from zq.store.errors import DamagedDatabase, DatabaseTooNew
+from zq.store.sqlite.files import FILE_NAME, create_private
+from zq.store.sqlite.lock import locked_unchanged
+from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
+from zq.store.sqlite.quarantine import set_aside_jobs
+from zq.store.sqlite.restore import Progress, preparing
+from zq.store.sqlite.unchanged import opened_unchanged
+
+FARTHEST = 1 << 62
+
+_DERIVED = "queue_counts"
+"""This table is counted anew."""
+
+_BODILESS = """
+    SELECT id FROM jobs
+    WHERE payload IS NULL AND id NOT IN (SELECT job_id FROM payloads)
+        OR result_size > 512 AND id NOT IN (SELECT job_id FROM results)
+"""
+
+Row = tuple[Any, ...]
+
+
+class Salvaged(NamedTuple):
+    """The result of a salvage."""
+
+    rows: dict[str, int]
+    """How many rows of each table are in the new database; tables without rows are missing."""
+    gaps: dict[str, int]
+    """How often rows of a table could not be read, or were refused by the new database."""
+    set_aside: int
+    """How many jobs are in the table `quarantine`, since their payload or result is lost."""
+
+
+class _Text(bytes):
+    """A text that is not decoded yet: one that is no UTF-8 must not end the reading."""
+
+
+def salvage(old: Path, new: Path, now: int, progress: Progress) -> Salvaged:
+    """Make the empty directory `new` a data directory with all that can be read in `old`.
+
+    `old` is not changed. Jobs keep their ids; those in flight are ready. Raises `DirectoryInUse`,
+    `DirectoryNotEmpty`, `ForeignDatabase`, `DatabaseTooNew`, `StoreFull`, OSError, or
+    `DamagedDatabase` if nothing can be read.
+    """
+    size = (old / FILE_NAME).stat().st_size
+    with (
+        locked_unchanged(old),
+        preparing(new) as file,
+        opened_unchanged(old) as source,
+    ):
+        create_private(file)
+        with closing(sqlite3.connect(file, isolation_level=None)) as target:
+            # The whole file is synced before it gets its name.
+            for pragma in ("auto_vacuum = INCREMENTAL", "synchronous = OFF"):
+                target.execute(f"PRAGMA {pragma}")
+            return _Salvage(source, target, size, progress).run(now)
+
+
+class _Salvage:
+    """One salvage, from an open database into a new one."""
+
+    def __init__(
+        self, source: sqlite3.Connection, target: sqlite3.Connection, size: int, progress: Progress
+    ) -> None:
+        source.text_factory = _Text
+        self._source = source
+        self._target = target
+        self._size = size
+        self._progress = progress
+        self._bytes = 0
+        self._rows: dict[str, int] = {}
+        self._gaps: dict[str, int] = {}
+
+    def run(self, now: int) -> Salvaged:
+        """Fill the new database."""
+        try:
+            version = _version(self._source)
+        except sqlite3.DatabaseError as error:
+            raise DamagedDatabase(f"nothing in it can be read: {error}") from None
+        migrate(self._target, version)
+        self._target.execute("BEGIN")
+        tables = self._target.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        for (table,) in tables:
+            if table != _DERIVED:
+                self._copy(table)
+        self._target.execute("DELETE FROM parked WHERE job_id NOT IN (SELECT id FROM jobs)")
+        self._target.execute(
+            "INSERT INTO queue_counts (queue, status, n)"
+            " SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"
+        )
+        self._target.execute("COMMIT")
+        migrate(self._target)
+        self._target.execute("BEGIN")
+        bodiless = [key for (key,) in self._target.execute(_BODILESS)]
+        aside = len([*set_aside_jobs(self._target, bodiless, now)])
+        self._target.execute("COMMIT")
+        return Salvaged(self._rows, self._gaps, aside)
+
+    def _copy(self, table: str) -> None:
+        found = self._target.execute(f"PRAGMA table_info({table})").fetchall()
+        columns = [name for _, name, *_ in found]
+        key = [name for place, name in sorted((row[5], row[1]) for row in found) if place]
+        # A new database has a few rows, such as its identity: they stay if the old ones are lost.
+        has_rows = self._target.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").fetchone()[0]
+        head = f"INSERT OR {'REPLACE' if has_rows else 'IGNORE'} INTO {table}"
+        insert = f"{head} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        for row in self._read(table, columns, key):
+            self._store(table, insert, columns, row)
+
+    def _store(self, table: str, insert: str, columns: Sequence[str], row: Row) -> None:
+        try:
+            values = [str(v, "utf-8") if isinstance(v, _Text) else v for v in row]
+            self._bytes += sum([len(v) for v in values if isinstance(v, str | bytes)]) + 8
+            stored = self._target.execute(insert, values).rowcount
+            if not stored and table == "jobs" and values[columns.index("owns_key")]:
+                # Another job has its unique key.
+                values[columns.index("owns_key")] = 0
+                stored = self._target.execute(insert, values).rowcount
+        except (UnicodeDecodeError, sqlite3.IntegrityError, OverflowError):
+            stored = 0
+        count = self._rows if stored else self._gaps
+        count[table] = count.get(table, 0) + 1
+        self._progress(min(self._bytes, self._size), self._size)
+
+    def _read(self, table: str, columns: Sequence[str], key: Sequence[str]) -> Iterator[Row]:
+        """The readable rows of a table."""
+        select = f"SELECT {', '.join(columns)} FROM {table}"
+        if self._is_numbered(table):
+            yield from self._read_numbered(table, select, key[0], columns.index(key[0]))
+            return
+        places = [columns.index(name) for name in key]
+        last: Row | None = None
+        try:
+            for row in self._source.execute(f"{select} ORDER BY {', '.join(key)}"):
+                last = tuple(row[place] for place in places)
+                yield row
+        except sqlite3.DatabaseError:
+            self._note_gap(table)
+            yield from self._read_back(select, key, last)
+
+    def _read_numbered(self, table: str, select: str, key: str, place: int) -> Iterator[Row]:
+        """The readable rows of a table whose key is a number: those behind each gap too."""
+
+        def can_read(low: int) -> bool:
+            sql = f"{select} WHERE {key} > ? ORDER BY {key} LIMIT 1"
+            try:
+                row = self._source.execute(sql, [low]).fetchone()
+            except sqlite3.DatabaseError:
+                return False
+            # In a damaged tree, a row may lie where it does not belong.
+            return row is None or row[place] > low
+
+        start: int | None = -FARTHEST
+        while start is not None:
+            try:
+                sql = f"{select} WHERE {key} > ? ORDER BY {key}"
+                for row in self._source.execute(sql, [start]):
+                    start = max(start, row[place])
+                    yield row
+                return
+            except sqlite3.DatabaseError:
+                self._note_gap(table)
+            start = _next_readable(can_read, start)
+
+    def _note_gap(self, table: str) -> None:
+        self._gaps[table] = self._gaps.get(table, 0) + 1
+
+    def _is_numbered(self, table: str) -> bool:
+        """Whether the rows lie in the order of one number."""
+        sql = self._target.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table])
+        return "INTEGER PRIMARY KEY" in sql.fetchone()[0]
+
+    def _read_back(self, select: str, key: Sequence[str], last: Row | None) -> Iterator[Row]:
+        """The rows behind the gap, from the end of the table."""
+        after, values = _after(key, last)
+        order = ", ".join(f"{name} DESC" for name in key)
+        try:
+            yield from self._source.execute(f"{select} {after} ORDER BY {order}", values)
+        except sqlite3.DatabaseError:
+            return
+
+
+def _version(source: sqlite3.Connection) -> int:
+    source.text_factory = str
+    refuse_foreign(source)
+    version = refuse_newer(source)
+    source.text_factory = _Text
+    if version == 0:
+        raise DatabaseTooNew("nothing of zq's is in it")
+    return version
+
+
+def _after(key: Sequence[str], last: Row | None) -> tuple[str, Row]:
+    if last is None or not key:
+        return "", ()
+    marks = ", ".join("?" * len(key))
+    values = tuple(str(v, "utf-8") if isinstance(v, _Text) else v for v in last)
+    return f"WHERE ({', '.join(key)}) > ({marks})", values
+
+
+def _next_readable(can_read: Callable[[int], bool], start: int) -> int | None:
+    """The lowest key above `start` behind which a row can be read; None if there is none."""
+    step = 1
+    while not can_read(min(start + step, FARTHEST)):
+        if start + step >= FARTHEST:
+            return None
+        step *= 2
+    low, high = start + step // 2, min(start + step, FARTHEST)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if can_read(middle) else (middle, high)
+    return high
