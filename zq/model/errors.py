@@ -65,6 +65,7 @@ ZqError
 │   ├── ReadTimeout
 │   ├── ReadersBusy         long reads wait for each other
 │   ├── FilterAborted
+│   │   └── FilterNotStarted    its process cannot start, for want of descriptors or memory
 │   ├── FiltersBusy         jq filters wait for each other
 │   ├── BackupRunning       a backup is under way, and there is one at a time
 │   ├── BackupDisturbed     another program writes to the database
@@ -348,6 +349,10 @@ class ReadersBusy(ServiceUnavailable):
 
 class FilterAborted(ServiceUnavailable):
     code = "filter_aborted"
+
+
+class FilterNotStarted(FilterAborted):
+    code = "filter_not_started"
 
 
 class FiltersBusy(ServiceUnavailable):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from zq.engine.jq.lane import JqLane, Overtime
-from zq.model.errors import FilterAborted, Unprocessable
+from zq.model.errors import FilterAborted, FilterNotStarted, Unprocessable
 
 MIB = 1024 * 1024
 
@@ -145,6 +145,9 @@ class JqFolds:
                 )
         except Overtime:
             raise TooSlow(f"it took longer than {self.seconds:g} s") from None
+        except FilterNotStarted:
+            # The program is not at fault, and it may start later.
+            raise
         except FilterAborted:
             raise TooSlow("its process ended, most likely for want of memory") from None
         return answer.compiles, answer.body

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from zq.engine.jq.process import JqProcess
 from zq.engine.process_lane import ProcessLane
-from zq.model.errors import FilterAborted, FiltersBusy
+from zq.model.errors import FilterAborted, FilterNotStarted, FiltersBusy
 
 _START_TIMEOUT_S = 10
 
@@ -89,7 +89,7 @@ class JqLane(ProcessLane[JqProcess]):
                 async with asyncio.timeout(_START_TIMEOUT_S):
                     await process.reply()
         except OSError as error:  # TimeoutError is one
-            raise FilterAborted(f"the filter's process did not start: {error!r}") from error
+            raise FilterNotStarted(f"the filter's process did not start: {error!r}") from error
         finally:
             self._process = process
         return process
