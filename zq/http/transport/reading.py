@@ -143,8 +143,7 @@ class ReadingSide(web.RequestHandler):
 
     def release(self) -> None:
         """Read on, unless there is another reason not to."""
-        if not (self._reading_paused or self._buffer_paused):
-            self._resume_transport_reading()
+        self._resume_transport_reading()
 
     def abort(self) -> None:
         """End the connection at once."""
@@ -170,7 +169,7 @@ class ReadingSide(web.RequestHandler):
         """Read on, once there is no backlog. aiohttp calls this when its own buffers have room."""
         if self._backlog:
             self._share.work()
-        else:
+        if not (self._backlog or self._reading_paused or self._buffer_paused):
             super()._resume_transport_reading()
 
     # What arrives
@@ -209,7 +208,7 @@ class ReadingSide(web.RequestHandler):
             return
         if len(self._messages) == 1 and self._share.light and not self._force_close:
             self._begin_next()
-        if self._messages:
+        if self._messages or self._backlog:
             self._share.work()
 
     @property
