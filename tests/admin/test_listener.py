@@ -1,17 +1,24 @@
 """The admin listener: its own address, certificates and limits, and the rules of all listeners."""
 
+import asyncio
+import contextlib
 import logging
+import os
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import aiohttp
 import pytest
 from conformance.keyed import write_keys
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 from tls.authority import Authority
 
+from zq.http.transport.gate import Gate
+from zq.http.transport.h2.frames import PREFACE
 from zq.http.transport.listener import AddressInUse
+from zq.http.transport.opening import Opening
 from zq.http.transport.tls import CertificateError
 from zq.setting import ConfigError
 
@@ -63,19 +70,62 @@ async def test_clients_that_use_up_the_connections_leave_the_admin_listener_its_
         assert await status(http, f"{site.admin_url}/health") == 200
 
 
+SLOW = b"POST /ui/session HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
+"""The head of a request whose body is awaited."""
+
+
+async def few_places(
+    site: Site, monkeypatch: pytest.MonkeyPatch, places: int
+) -> tuple[tuple[str, int], Gate]:
+    """The address and the gate of an admin listener that takes so many connections."""
+    monkeypatch.setattr("zq.entrance.ADMIN_CONNECTIONS", places)
+    await site.restart()
+    assert site.server._admin is not None
+    return ("127.0.0.1", int(site.admin_url.rpartition(":")[2])), site.server._admin.gate
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not reached():
+            await asyncio.to_thread(os.sched_yield)
+
+
 async def test_a_full_admin_listener_names_its_own_limit(
     site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zq.entrance.ADMIN_CONNECTIONS", 1)
-    await site.restart()
-    port = int(site.admin_url.rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port)):
+    address, gate = await few_places(site, monkeypatch, 1)
+    with socket.create_connection(address) as busy:
+        busy.sendall(SLOW % site.admin_url[7:].encode() + b"Content-Length: 9\r\n\r\n")
+        await until(lambda: [guest.is_idle for guest in gate._guests] == [False])
         async with http.get(f"{site.admin_url}/health") as answer:
             error = (await answer.json())["error"]
             assert (answer.status, error) == (
                 503,
                 "there are as many connections as the admin listener takes (1): close some",
             )
+
+
+async def test_idle_connections_shut_nobody_out_of_the_admin_listener(
+    site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, gate = await few_places(site, monkeypatch, 3)
+    async with contextlib.AsyncExitStack() as stack:
+        silent, kept, second = (
+            stack.enter_context(socket.create_connection(address)) for _ in range(3)
+        )
+        kept.sendall(b"GET /health HTTP/1.1\r\nHost: %s\r\n\r\n" % site.admin_url[7:].encode())
+        second.sendall(PREFACE + bytes.fromhex("000000040000000000"))  # an empty SETTINGS frame
+        await until(lambda: gate.open == 3 and all(guest.is_idle for guest in gate._guests))
+        await until(lambda: not any(isinstance(each, Opening) for each in list(gate._guests)[1:]))
+        for closed in (silent, kept, second):
+            # Each newcomer takes the place of the oldest one that asks for nothing.
+            newcomer = await stack.enter_async_context(aiohttp.ClientSession(trust_env=False))
+            assert await status(newcomer, f"{site.admin_url}/health") == 200
+            closed.settimeout(PATIENCE_S)
+            with contextlib.suppress(ConnectionResetError):
+                while await asyncio.to_thread(closed.recv, 4096):
+                    pass
+            await until(lambda: gate.open == len(gate._guests) == 3)
 
 
 async def test_a_page_of_another_site_or_name_is_kept_out(

@@ -226,7 +226,7 @@ class Connection(ReadingSide):
     def _process_keepalive(self) -> None:
         """Close a connection that has been idle for too long; otherwise check again later."""
         self._keepalive_handle = None
-        if self._force_close or not self._is_idle:
+        if self._force_close or not self.is_idle:
             return
         if self._loop.time() < self._next_keepalive_close_time:
             self._keepalive_handle = self._loop.call_at(

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from ipaddress import IPv6Address, IPv6Network
-from typing import cast
+from typing import Protocol, cast
 
 from zq.http.transport.answer import Answer, last_words
 from zq.model.clock import Clock, Timer
@@ -75,10 +75,22 @@ def peer_at(address: str) -> str:
     return str(IPv6Network((host, 64), strict=False))
 
 
+class Guest(Protocol):
+    """A connection that was let in, as the gate sees it."""
+
+    @property
+    def is_idle(self) -> bool:
+        """True if it asks for nothing at present."""
+
+    def abort(self) -> None:
+        """End it at once."""
+
+
 class Gate:
     """Counts the open connections. Every `enter` that succeeds needs a `leave`.
 
-    `refused` counts errors by their codes.
+    `refused` counts errors by their codes. A gate of few places gives that of a connection which
+    asks for nothing to a newcomer, so idle connections shut nobody out.
     """
 
     def __init__(
@@ -90,7 +102,7 @@ class Gate:
         max_per_peer: int,
         fixed: str | None = None,
     ) -> None:
-        """`fixed` names the listener if its most connections are no setting."""
+        """`fixed` names the listener if its most connections are few, and no setting."""
         self._fixed = fixed
         self.open = 0
         self.accepted = 0
@@ -98,22 +110,44 @@ class Gate:
         self._clock = clock
         self._max_connections = max_connections
         self._peers = PeerCounts(max_per_peer)
+        self._guests: dict[Guest, None] = {}
+        """The connections that are let in, the oldest first; kept only if places are few."""
         self._turned_away: set[asyncio.Transport] = set()
         self._logged_at = float("-inf")
         self._unlogged = 0
 
     def enter(self, peer: str) -> bool:
         """Let a connection in. Return False if it must be turned away."""
-        if self.open >= self._max_connections or not self._peers.enter(peer):
+        if self.open >= self._max_connections and not self._free_a_place():
+            return False
+        if not self._peers.enter(peer):
             return False
         self.open += 1
         self.accepted += 1
         return True
 
-    def leave(self, peer: str) -> None:
+    def leave(self, peer: str, guest: Guest) -> None:
         """Count one connection less: one that was let in has ended."""
         self.open -= 1
         self._peers.leave(peer)
+        self._guests.pop(guest, None)
+
+    def seat(self, guest: Guest, before: Guest | None = None) -> None:
+        """Know what a connection does from now on, or who does it instead of the one `before`."""
+        if self._fixed is not None:
+            if before is not None:
+                self._guests.pop(before, None)
+            self._guests[guest] = None
+
+    def _free_a_place(self) -> bool:
+        """End the oldest connection that asks for nothing. Return False if there is none."""
+        for guest in self._guests:
+            if guest.is_idle:
+                # It is counted until it is gone, which is in the next turn of the loop.
+                del self._guests[guest]
+                guest.abort()
+                return True
+        return False
 
     def turn_away(
         self, transport: asyncio.Transport, peer: str, word: Callable[[ZqError], Answer]

@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import cast
 
 from zq.http.transport.answer import Answer
-from zq.http.transport.gate import Gate, peer_of
+from zq.http.transport.gate import Gate, Guest, peer_of
 from zq.http.transport.h2.frames import PREFACE
 from zq.model.clock import Clock, Timer
 from zq.model.errors import ZqError
 
 Serve = Callable[[Callable[[], object]], asyncio.Protocol]
-"""Makes the protocol of a connection. It calls its argument once the connection is lost."""
+"""Makes the protocol of a connection, a `Guest`. It calls its argument once the connection is
+lost."""
 
 
 class Opening(asyncio.Protocol):
@@ -51,6 +51,7 @@ class Opening(asyncio.Protocol):
         if not self._gate.enter(self._peer):
             self._gate.turn_away(self.transport, self._peer, self._word)
             return
+        self._gate.seat(self)
         self._opening.add(self)
         self._timer = self._clock.call_later(self._timeout, self._give_up)
 
@@ -60,14 +61,25 @@ class Opening(asyncio.Protocol):
             return
         self._end()
         serve = self._http2 if self._begun.startswith(PREFACE) else self._http1
-        protocol = serve(partial(self._gate.leave, self._peer))
+        protocol = serve(lambda: self._gate.leave(self._peer, guest))
+        guest = cast(Guest, protocol)
+        self._gate.seat(guest, self)
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
         protocol.data_received(self._begun.removeprefix(PREFACE))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
-        self._gate.leave(self._peer)
+        self._gate.leave(self._peer, self)
+
+    @property
+    def is_idle(self) -> bool:
+        """It has not begun to speak HTTP."""
+        return True
+
+    def abort(self) -> None:
+        """End it at once."""
+        self.transport.abort()
 
     def _give_up(self) -> None:
         self._gate.too_slow()

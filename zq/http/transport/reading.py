@@ -69,7 +69,8 @@ class ReadingSide(web.RequestHandler):
         raise NotImplementedError
 
     @property
-    def _is_idle(self) -> bool:
+    def is_idle(self) -> bool:
+        """True if no request is under way or waits."""
         return self._handling is None and not self._messages
 
     # Called by the event loop
@@ -108,11 +109,11 @@ class ReadingSide(web.RequestHandler):
             return False
         self.half_closed = True
         self._hear_no_more("the body ended before it was complete: send all of it")
-        if self._header_begun and self._is_idle:
+        if self._header_begun and self.is_idle:
             self._say_and_close(400, "bad HTTP request: it ended within its head")
         if self.at_end is not None:
             self.at_end()
-        return not self._is_idle
+        return not self.is_idle
 
     # Called by the connection's share of the loop
 
@@ -193,7 +194,7 @@ class ReadingSide(web.RequestHandler):
         self._since += len(data)
         if self._since > MOST_EMPTY:
             self._check_emptiness()
-        if self._header_timer is not None or self._is_idle:
+        if self._header_timer is not None or self.is_idle:
             self._header_begun = True
             if self._header_timer is None:
                 self._expect_header()
@@ -237,7 +238,7 @@ class ReadingSide(web.RequestHandler):
         else:
             text = f"bad HTTP request: {MOST_EMPTY} bytes without a request"
         self._hear_no_more(text)
-        if self._is_idle:
+        if self.is_idle:
             self._say_and_close(400, text)
 
     def _hear_no_more(self, text: str) -> None:

@@ -145,6 +145,10 @@ class Http2Connection(asyncio.Protocol):
         self._read(frames)
         return cost
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._running and not self._lingering
+
     def has_more(self) -> bool:
         return not self._closed and self._splitter.has_whole
 
