@@ -1,6 +1,6 @@
 """Floods end their connection with ENHANCE_YOUR_CALM; the others notice nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from conformance.client import JSON, Client
@@ -11,6 +11,7 @@ from hyperframe.frame import (
     ContinuationFrame,
     DataFrame,
     Frame,
+    GoAwayFrame,
     HeadersFrame,
     PingFrame,
     PriorityFrame,
@@ -20,8 +21,11 @@ from hyperframe.frame import (
 )
 
 from zq.http.transport.abuse import BURST, PER_SECOND, AbuseLimits, Nuisance
+from zq.http.transport.h2.frames import make
 
 from .peer import GET, POST, Peer, changed
+
+Flood = Callable[[Peer, int], Sequence[Frame | bytes]]
 
 STREAMS = 200
 OPEN = ("END_HEADERS",)
@@ -118,13 +122,44 @@ def empty_data(peer: Peer, number: int) -> list[Frame]:
     return [DataFrame(1, b"")]
 
 
-FLOODS = [rapid_reset, made_you_reset, refusals, pings, settings, priorities, empty_data]
+def tiny_data(peer: Peer, number: int) -> list[Frame]:
+    if number == 1:
+        return [peer.headers(1, POST, OPEN)]
+    return [DataFrame(1, b"x")]
+
+
+def windows(peer: Peer, number: int) -> list[Frame]:
+    return [WindowUpdateFrame(0, 1)]
+
+
+def windows_of_a_stream(peer: Peer, number: int) -> list[Frame]:
+    if number == 1:
+        return [peer.headers(1, TAKE)]
+    return [WindowUpdateFrame(1, 1)]
+
+
+def goaways(peer: Peer, number: int) -> list[Frame]:
+    return [GoAwayFrame(0)]
+
+
+def unknown(peer: Peer, number: int) -> list[Frame | bytes]:
+    return [make(77)]
+
+
+FLOODS: list[Flood] = [
+    rapid_reset,
+    made_you_reset,
+    refusals,
+    pings,
+    settings,
+    priorities,
+    empty_data,
+]
+FLOODS += [empty_data, tiny_data, windows, windows_of_a_stream, goaways, unknown]
 
 
 @pytest.mark.parametrize("flood", FLOODS)
-async def test_a_flood_ends_its_connection(
-    site: Site, flood: Callable[[Peer, int], list[Frame]]
-) -> None:
+async def test_a_flood_ends_its_connection(site: Site, flood: Flood) -> None:
     async with await Peer.open(site.port) as peer, Client(site, JSON) as client:
         await client.enqueue_many(5)
         for number in range(1, 2 * (BURST + STREAMS + 100), 2):
@@ -137,7 +172,7 @@ async def test_a_flood_ends_its_connection(
 
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_what_an_honest_client_does_now_and_then_is_no_flood(
-    site: Site, flood: Callable[[Peer, int], list[Frame]]
+    site: Site, flood: Flood
 ) -> None:
     async with await Peer.open(site.port) as peer:
         for number in range(1, 1200, 2):
@@ -150,6 +185,14 @@ async def test_requests_that_bring_their_priority_are_no_flood(peer: Peer) -> No
     for number in range(1, 2 * (BURST + 100), 2):
         peer.send(HeadersFrame(number, peer.encoder.encode(GET), flags=flags, stream_weight=15))
         assert (await peer.answer(number)).status == 200
+
+
+async def test_two_windows_for_each_frame_of_the_server_are_no_flood(peer: Peer) -> None:
+    for number in range(1, 2 * (2 * BURST), 2):
+        peer.send(peer.headers(number, changed(GET, path="/health")))
+        await peer.until(DataFrame)
+        peer.send(WindowUpdateFrame(0, 50), WindowUpdateFrame(0, 50))
+    await peer.ping()
 
 
 async def test_too_many_continuation_frames_end_the_connection(peer: Peer) -> None:
