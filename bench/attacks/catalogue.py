@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.attacks import bodies, readers, stored
+from bench.attacks import bodies, readers, sessions, stored
 from bench.attacks.site import Attack
 
 CATALOGUE: Mapping[str, Sequence[Attack]] = {
     "bodies": bodies.ATTACKS,
     "readers": readers.ATTACKS,
     "stored": stored.ATTACKS,
+    "sessions": sessions.ATTACKS,
 }
 
 
