@@ -208,7 +208,7 @@ class Connection(ReadingSide):
             else:
                 log.error("a response failed", exc_info=error)
             self.force_close()
-        elif self._keepalive and not self._close and not self._force_close:
+        elif self._keepalive and self._may_go_on and not self._close and not self._force_close:
             self._rest()
             if self._messages:
                 self._serve_next()
