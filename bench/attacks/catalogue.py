@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.attacks import bodies, readers, sessions, stored
+from bench.attacks import bodies, floods, readers, sessions, stored
 from bench.attacks.site import Attack
 
 CATALOGUE: Mapping[str, Sequence[Attack]] = {
     "bodies": bodies.ATTACKS,
+    "floods": floods.ATTACKS,
     "readers": readers.ATTACKS,
     "stored": stored.ATTACKS,
     "sessions": sessions.ATTACKS,
