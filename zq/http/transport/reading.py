@@ -144,7 +144,8 @@ class ReadingSide(web.RequestHandler):
 
     def release(self) -> None:
         """Read on, unless there is another reason not to."""
-        self._resume_transport_reading()
+        if not (self._backlog or self._reading_paused or self._buffer_paused or self._share.waits):
+            super()._resume_transport_reading()
 
     def abort(self) -> None:
         """End the connection at once."""
@@ -170,8 +171,8 @@ class ReadingSide(web.RequestHandler):
         """Read on, once there is no backlog. aiohttp calls this when its own buffers have room."""
         if self._backlog:
             self._share.work()
-        if not (self._backlog or self._reading_paused or self._buffer_paused):
-            super()._resume_transport_reading()
+        else:
+            self.release()
 
     # What arrives
 

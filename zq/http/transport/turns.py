@@ -140,6 +140,9 @@ class Share:
                 self._turns.spend(cost)
         if self._served.has_more():
             self._wait()
+        else:
+            # A handler may have asked for more while the rest was still to be worked off.
+            self._served.release()
 
     def take_turn(self, most: int) -> int:
         """Work off a part. Called when the turn of the connection has come. Return the cost."""
