@@ -10,9 +10,9 @@ import pytest
 from bench.walk import HOUSE, Walk, walk_table, walks
 
 MOST = {
-    "POST /jobs": (28, 62),
-    "GET /jobs/take": (31, 80),
-    "POST /jobs/{id}/success": (35, 87),
+    "POST /jobs": (32, 68),
+    "GET /jobs/take": (35, 103),
+    "POST /jobs/{id}/success": (39, 110),
 }
 """Files that a request may enter, and how often it may change file."""
 

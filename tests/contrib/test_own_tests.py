@@ -26,6 +26,7 @@ EVERYWHERE = {
     "immediate_backend.ImmediateBackendTestCase.test_cannot_get_result": "zq keeps results",
     "immediate_backend.ImmediateBackendTestCase.test_cannot_refresh_result": "zq keeps results",
     "immediate_backend.ImmediateBackendTestCase.test_cannot_pass_run_after": "zq runs tasks later",
+    "immediate_backend.ImmediateBackendTestCase.test_throws_keyboard_interrupt": "its task fails",
 }
 """The tests that do not pass, each with the reason."""
 

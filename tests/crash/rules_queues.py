@@ -131,9 +131,13 @@ def the_redriven_are_back(world: World) -> Iterator[str]:
 def the_retried_are_back(world: World) -> Iterator[str]:
     """A retry, or a redrive of all, that was answered has left nobody dead who was so before.
 
-    No retry of a dead job is refused. Whether one has died once more of stalls is not judged here.
+    No retry of a dead job is refused, unless another job may have its unique key by now, or its
+    queue has a limit. Whether one has died once more of stalls is not judged here.
     """
+    limited = {setting.queue for setting in world.settings if setting.max_depth >= 0}
     for life in world.lives.values():
+        if life.stored is not None and (life.stored.unique_key or life.stored.queue in limited):
+            continue
         for retry in life.retries:
             if retry.outcome is Outcome.REFUSED and life.is_dead(retry.start, retry.end):
                 yield f"not retried: {life.name} was dead at {retry.start:.0f}"

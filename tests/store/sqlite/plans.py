@@ -128,6 +128,7 @@ FINDS: dict[str, set[str]] = {
     "count_all": {"SCAN queue_counts"},
     "raise_high_water": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "write_note": set(),
+    "acknowledge_damage": {"SCAN quarantine"},
     "put_schema": set(),
     "drop_schema": {"SEARCH schemas USING INDEX sqlite_autoindex_schemas_1 (queue=?)"},
     "look for cron schemas": {"SCAN schemas USING INDEX sqlite_autoindex_schemas_1"},

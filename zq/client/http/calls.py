@@ -1,6 +1,6 @@
 """The interfaces of a backend's requests, and the paths that several kinds of them share."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -39,6 +39,11 @@ def job_path(id: str) -> str:
     return f"/jobs/{quote(id, safe='')}"
 
 
+def with_query(path: str, parameters: Mapping[str, object]) -> str:
+    """The path with parameters, if there are any."""
+    return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
 def filtered(path: str, query: JobQuery, **more: str) -> str:
     """The path with a filter of jobs, and with `more` parameters."""
     lists = {
@@ -61,7 +66,7 @@ def filtered(path: str, query: JobQuery, **more: str) -> str:
         parameters["upto"] = query.upto
     if query.filter is not None:
         parameters["filter"] = query.filter
-    return f"{path}?{urlencode(parameters)}"
+    return with_query(path, parameters)
 
 
 def _written(range: ValueRange) -> str:

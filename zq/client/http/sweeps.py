@@ -2,7 +2,7 @@
 
 from urllib.parse import quote, urlencode
 
-from zq.client.http.calls import SWEEP_MS, HttpCall, HttpRead, filtered
+from zq.client.http.calls import SWEEP_MS, HttpCall, HttpRead, filtered, with_query
 from zq.client.sweeps import SweepVerb
 from zq.client.values import JobQuery
 from zq.wire.audit import ActionDocument, ActionsDocument
@@ -57,7 +57,7 @@ class HttpSweeps:
 
     async def undo(self, id: str, *, reason: str | None = None) -> UndoneDocument:
         """Take back the jobs that a sweep has cancelled."""
-        path = f"{_path(id)}/undo?{urlencode(because(reason))}"
+        path = with_query(f"{_path(id)}/undo", because(reason))
         return self._read(await self._call("POST", path, wait_ms=SWEEP_MS), UndoneDocument)
 
     async def audit(self, before: int | None, limit: int) -> list[ActionDocument]:

@@ -1,5 +1,6 @@
 """The reading side of a connection of HTTP/1.1: its turns, its time limits, and its end."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,10 @@ from zq.http.transport.turns import (
 from zq.http.transport.websocket import guarded
 from zq.model.clock import Clock, Timer
 from zq.model.errors import BrokenBody
+
+HALF_CLOSED_S = 2.0
+"""A request goes on for so long after its client has finished sending. One that takes longer waits
+for something, and a client that has gone would leave it behind."""
 
 
 class ReadingSide(web.RequestHandler):
@@ -55,6 +60,7 @@ class ReadingSide(web.RequestHandler):
         self._handling: Handling | None = None
         self._beginning = False
         self._share = Share(turns, self)
+        self._patience: asyncio.TimerHandle | None = None
         self._backlog = b""
         """What has arrived and was not parsed yet. The transport is not read meanwhile."""
         self._deaf = False
@@ -83,6 +89,8 @@ class ReadingSide(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget what was not parsed."""
         self._header_arrived()
+        if self._patience is not None:
+            self._patience.cancel()
         self._share.end()
         self._backlog = b""
         super().connection_lost(exc)
@@ -100,8 +108,9 @@ class ReadingSide(web.RequestHandler):
     def eof_received(self) -> bool:  # type: ignore[override]  # aiohttp's always closes
         """Answer what has been asked, though the client has finished sending. Then close.
 
-        A stream ends, even if bytes are unsent: a client that closes looks the same. TLS has no
-        half-close. Returns whether the connection stays open.
+        A stream ends, even if bytes are unsent, and so does a request that takes longer than
+        `HALF_CLOSED_S`: a client that closes looks the same. TLS has no half-close. Returns whether
+        the connection stays open.
         """
         if self.streaming:
             self.abort()
@@ -113,6 +122,9 @@ class ReadingSide(web.RequestHandler):
             self._say_and_close(400, "bad HTTP request: it ended within its head")
         if self.at_end is not None:
             self.at_end()
+        if not self.is_idle:
+            # By the clock of the loop, for it is about the network.
+            self._patience = asyncio.get_running_loop().call_later(HALF_CLOSED_S, self.abort)
         return not self.is_idle
 
     # Called by the connection's share of the loop

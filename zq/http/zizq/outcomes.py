@@ -98,7 +98,8 @@ class OutcomesApi:
 
 def wait_time(request: web.BaseRequest) -> int | None:
     """How long the request will wait, in milliseconds; None if it does not say."""
-    text = parameters(request, ("wait_ms",)).get("wait_ms")
+    parameters(request, ("wait_ms",))
+    text = request.rel_url.query.get("wait_ms")
     return None if text is None else whole_number("wait_ms", text, MOST_WAIT_MS)
 
 
