@@ -168,6 +168,10 @@ async def test_ctrl_c_ends_what_waits_with_130_in_one_line(shell: Shell) -> None
         assert (said.code, said.output) == (130, "")
         assert said.errors.splitlines()[-1] == "Error: interrupted"
         assert await shell.backend.count() >= 1
+        # The server lets a client that has finished sending read on for a while.
+        async with asyncio.timeout(PATIENCE_S):
+            while await waiting(shell):
+                pass
 
 
 async def waiting(shell: Shell) -> int:
