@@ -2,19 +2,25 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from random import Random
 
 import pytest
+from blank import lay_out
 from store.rig import new_job
 
+from zq.config import Settings
 from zq.engine.scheduler import SURVEY_S
 from zq.instance import Instance
 from zq.model.clock import ManualClock
-from zq.model.cron.crons import EntryDraft, GroupPatch
+from zq.model.cron.crons import CronSchedule, EntryDraft, GroupPatch
 from zq.model.cron.expression import CronExpression
 from zq.model.filters import Filter
 from zq.model.reach import EVERYWHERE
+from zq.store.cron import EntryPlace
+from zq.store.sqlite.cron_reads import SqliteCronReads
 
 EVERY_MINUTE = "0 * * * * *"
 BROKEN = {
@@ -93,3 +99,38 @@ async def test_a_schedule_that_is_put_again_leaves_its_fault_behind(
         await asyncio.sleep(0)
     await put(instance, "bad")
     await pass_until(instance, clock, "bad", 1)
+
+
+@asynccontextmanager
+async def server(root: Path, clock: ManualClock) -> AsyncIterator[Instance]:
+    instance = Instance(Settings(root_dir=root), clock=clock, rng=Random(1))
+    await instance.start()
+    try:
+        yield instance
+    finally:
+        instance.engine.let_go()
+        await instance.stop()
+
+
+async def test_an_entry_that_becomes_due_while_the_schedules_are_surveyed_fires_at_once(
+    clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(tmp_path / "zq.db")
+    async with server(tmp_path, clock) as before:
+        await put(before, "good")
+    survey = SqliteCronReads.schedules
+
+    async def a_minute_passes(
+        reads: SqliteCronReads, after: EntryPlace, limit: int
+    ) -> list[CronSchedule]:
+        page = await survey(reads, after, limit)
+        if page:
+            clock.advance(60_000)
+        return page
+
+    monkeypatch.setattr(SqliteCronReads, "schedules", a_minute_passes)
+    async with server(tmp_path, clock) as again:
+        for _ in range(5_000):
+            if await fired(again, "good"):
+                return
+        pytest.fail("the entry waits for a clock that stands still")

@@ -120,6 +120,8 @@ class Scheduler:
                     continue
                 if self._survey_at <= self._clock.monotonic():
                     await self._survey(now)
+                    # The clock has gone on meanwhile: an entry may be due by now.
+                    continue
                 self._seen = max(self._seen, now)
                 if self._next is None or self._next > now:
                     await self._doze(now)
