@@ -154,23 +154,6 @@ def cycle(sources: Sources) -> list[str]:
     return []
 
 
-LONGEST_FILE = 400
-"""Lines of a file that a reader can still hold in mind."""
-
-WRITTEN = frozenset((".py", ".pyi", ".sql", ".js", ".mjs", ".css", ".html", ".c", ".h", ".rs"))
-"""What files that somebody writes by hand end with."""
-
-MADE = frozenset(("node_modules", "target"))
-"""Folders of what others have written, or programs have made."""
-
-
-def test_no_file_is_too_long() -> None:
-    files = [path for name in ("zq", "bench", "tests") for path in (ROOT / name).rglob("*")]
-    ours = [path for path in files if path.suffix in WRITTEN and not MADE & {*path.parts}]
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in ours}
-    assert {path: n for path, n in lines.items() if n > LONGEST_FILE} == {}
-
-
 def test_imports_point_down_only() -> None:
     assert list(breaches(sources_of_zq())) == []
 

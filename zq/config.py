@@ -48,7 +48,9 @@ class Settings(DoorSettings):
     root_dir: Annotated[
         Path, Rule(PATH, "Directory for the data. One server at a time owns it.")
     ] = Path("zq-root")
-    host: Annotated[str, Rule(TEXT, "Address to listen on.")] = "127.0.0.1"
+    host: Annotated[str, Rule(TEXT, "Address to listen on; localhost means 127.0.0.1 and ::1.")] = (
+        "localhost"
+    )
     port: Annotated[int, Rule(INT, "Port to listen on; 0 means any free one.", high=65_535)] = 7890
     tls_cert: Annotated[
         Path | None,
@@ -61,7 +63,9 @@ class Settings(DoorSettings):
         Path | None,
         Rule(FILE, "CA (PEM) whose certificate every client must show.", unset="none is required"),
     ] = None
-    admin_host: Annotated[str, Rule(TEXT, "Address of the admin listener.")] = "127.0.0.1"
+    admin_host: Annotated[
+        str, Rule(TEXT, "Address of the admin listener; localhost means 127.0.0.1 and ::1.")
+    ] = "localhost"
     admin_port: Annotated[
         int | None,
         Rule(

@@ -14,7 +14,7 @@ from zq.config import Settings
 from zq.engine.inbox import PendingReply
 from zq.http.browsers import Browsers
 from zq.http.guard import Guard
-from zq.http.transport.addresses import is_loopback, is_wildcard
+from zq.http.transport.addresses import is_loopback, is_wildcard, listening_hosts
 from zq.http.transport.answer import Responder
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MakeCodec
@@ -192,17 +192,19 @@ class Entrance:
         if settings.keys is not None or place.client_ca is not None or settings.insecure:
             return
         if self._passed is not None:
-            addresses = [self._passed.getsockname()]
-            source = f"ListenStream={addresses[0][0]}"
+            addresses = [str(self._passed.getsockname()[0])]
+            source = f"ListenStream={addresses[0]}"
         else:
             loop = asyncio.get_running_loop()
             source = f"{place.prefix}host {place.host}"
-            try:
-                found = await loop.getaddrinfo(place.host, place.port, flags=socket.AI_PASSIVE)
-            except OSError:
-                return  # the listener reports the error
-            addresses = [address for *_, address in found]
-        if not all(is_loopback(str(address[0])) for address in addresses):
+            addresses = []
+            for host in listening_hosts(place.host):
+                try:
+                    found = await loop.getaddrinfo(host, place.port, flags=socket.AI_PASSIVE)
+                except OSError:
+                    return  # the listener reports the error
+                addresses += [str(address[0]) for *_, address in found]
+        if not all(map(is_loopback, addresses)):
             raise ConfigError(
                 f"{source}: everyone who reaches this machine could do everything. Give --keys FILE"
                 f" (see `zq keys`) or {place.prefix}tls-client-ca, stay on 127.0.0.1, or permit it"

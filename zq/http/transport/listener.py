@@ -1,4 +1,4 @@
-"""Listens on one port, and passes every request to one handler."""
+"""Listens on one port of an address or of two, and passes every request to one handler."""
 
 import asyncio
 import errno
@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
+from zq.http.transport.addresses import listening_hosts
 from zq.http.transport.answer import (
     MAX_HEADER_FIELD,
     MAX_HEADERS,
@@ -29,6 +30,12 @@ from zq.model.clock import Clock
 BACKLOG = 1024
 FLUSH_S = 0.2
 TLS_SHUTDOWN_S = 1.0
+
+NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, None)
+"""How a machine without IPv6 refuses to listen on `::1`. Newer Pythons give no number."""
+
+TRIES = 8
+"""How often a port of the system's choice is tried that has to be free on several addresses."""
 
 ONE_IN = 100
 """A sampled log has this share of the requests, and all those with a 5xx answer."""
@@ -71,7 +78,7 @@ class AddressInUse(ListenError):
 
 
 class Listener:
-    """One listening socket. `stop` ends it in good order.
+    """One port of a host. `stop` ends it in good order.
 
     `api` is its name in the log of requests. Handlers wait for `replies` without a task.
     """
@@ -103,7 +110,7 @@ class Listener:
         self._header_timeout = header_timeout
         self._make_codec = make_codec
         self._tls = tls
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._opening: set[Opening] = set()
         self._http2: set[Http2Connection] = set()
 
@@ -115,32 +122,49 @@ class Listener:
         A socket that was `passed` listens already, and then `host` and `port` mean nothing. Their
         flags begin with `prefix`. Raises `ListenError`.
         """
-        loop = asyncio.get_running_loop()
-        tls: dict[str, Any] = {}
-        if self._tls is not None:
-            tls = {
-                "ssl": self._tls,
-                "ssl_handshake_timeout": self._header_timeout,
-                "ssl_shutdown_timeout": TLS_SHUTDOWN_S,
-            }
-        try:
-            if passed is not None:
-                self._server = await loop.create_server(
-                    self._accept, sock=passed, backlog=BACKLOG, **tls
-                )
-            else:
-                self._server = await loop.create_server(
-                    self._accept, host, port, backlog=BACKLOG, reuse_address=True, **tls
-                )
-        except OSError as error:
-            raise _reason(host, port, prefix, error) from error
-        address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        if passed is not None:
+            self._servers = [await self._open(sock=passed)]
+        else:
+            self._servers = await self._open_all(host, port, prefix)
+        address: tuple[str, int] = self._servers[0].sockets[0].getsockname()[:2]
         return address
+
+    async def _open_all(
+        self, host: str, port: int, prefix: str, tries: int = TRIES
+    ) -> list[asyncio.Server]:
+        """Open one port on all addresses that a host stands for."""
+        first, *others = listening_hosts(host)
+        try:
+            servers = [await self._open(first, port)]
+        except OSError as error:
+            raise _reason(first, port, prefix, error) from error
+        chosen = servers[0].sockets[0].getsockname()[1]
+        for other in others:
+            try:
+                servers.append(await self._open(other, chosen))
+            except OSError as error:
+                if error.errno in NO_SUCH_ADDRESS:
+                    continue
+                servers[0].close()
+                if chosen != port and tries:
+                    return await self._open_all(host, port, prefix, tries - 1)
+                raise _reason(other, chosen, prefix, error) from error
+        return servers
+
+    async def _open(
+        self, host: str | None = None, port: int | None = None, **options: Any
+    ) -> asyncio.Server:
+        if self._tls is not None:
+            options["ssl"] = self._tls
+            options["ssl_handshake_timeout"] = self._header_timeout
+            options["ssl_shutdown_timeout"] = TLS_SHUTDOWN_S
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(self._accept, host, port, backlog=BACKLOG, **options)
 
     def refuse(self) -> None:
         """Accept no more connections. The open ones go on."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
 
     async def stop(self, patience: float) -> None:
         """Give requests under way `patience` seconds, more than 0, to finish. Then close."""
@@ -233,12 +257,13 @@ class Listener:
 
 
 def _reason(host: str, port: int, prefix: str, error: OSError) -> ListenError:
+    address = url((host, port)).removeprefix("http://")
     if error.errno == errno.EADDRINUSE:
         return AddressInUse(
-            f"{host}:{port} is in use by another program: stop it, or choose another {prefix}port"
+            f"{address} is in use by another program: stop it, or choose another {prefix}port"
         )
     why = error.strerror or error
-    return ListenError(f"cannot listen on {host}:{port} ({prefix}host, {prefix}port): {why}")
+    return ListenError(f"cannot listen on {address} ({prefix}host, {prefix}port): {why}")
 
 
 def url(address: tuple[str, int], scheme: str = "http") -> str:
