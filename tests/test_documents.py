@@ -1,5 +1,6 @@
 """The documents: every block of code is run by a test, every link and command leads somewhere."""
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ SHOWN = {
     "contributing": "this suite would run itself",
     "systemd service": "no systemd runs here; tests/test_systemd.py judges the unit",
     "systemd socket": "no systemd runs here; tests/process/test_activation.py hands over a socket",
+    "deploying: the server": "no systemd runs here; tests/process/test_activation.py does the same",
 }
 """The only blocks that no test runs, and why. What they begin with is looked up."""
 
@@ -131,7 +133,7 @@ def test_the_manual_page_is_that_of_the_commands() -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_commands_that_are_only_shown_begin_with_a_tool_that_is_there(name: str) -> None:
-    installed = {"bash", "cp", "sh", "systemctl"}
+    installed = {"bash", "cp", "curl", "sh", "systemctl"}
     tools = {f".venv/bin/{tool}" for tool in ("mypy", "pytest", "ruff")}
     for command in commands(name):
         for part in re.split(r"\n|&&", command):
@@ -206,3 +208,25 @@ def test_each_path_that_is_named_exists(page: Path) -> None:
     # A folder that a command makes by itself is none of the repository's.
     text = re.sub(r"https?://\S+|tls/\S+", "", page.read_text("utf-8"))
     assert [path for path in PATH.findall(text) if not (ROOT / path).exists()] == []
+
+
+def texts_of_zq() -> list[str]:
+    """Every text in the code of zq, with `…` for what is filled in."""
+    found = []
+    for file in (ROOT / "zq").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values)
+                found.append("".join(parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return found
+
+
+def test_the_messages_to_look_up_are_messages_of_zq() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^\| `(.+?)` \|", page, re.M)
+    texts = "\n".join(texts_of_zq()).replace("`", "")
+    pieces = [piece.strip("() ") for message in messages for piece in message.split("…")]
+    assert len(messages) > 20
+    assert [piece for piece in pieces if piece not in texts] == []

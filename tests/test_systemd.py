@@ -16,6 +16,7 @@ from zq import systemd
 from zq.cli import main
 from zq.cli.serve import EX_CONFIG
 from zq.config import SETTINGS, Settings
+from zq.http.transport.addresses import listening_hosts
 
 UNITS = Path(__file__).parent.parent / "systemd"
 UNIT = UNITS / "zq.service"
@@ -57,19 +58,26 @@ def test_systemd_accepts_the_units_of_the_nightly_backup(tmp_path: Path) -> None
     assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
 
 
-def test_the_keys_of_the_service_are_where_it_can_read_them(tmp_path: Path) -> None:
-    add, setting, restart = code("keys of the service").splitlines()
-    key = re.fullmatch(rf"{INSTALLED} keys add (.*) --keys (.*)", add)
-    assert key
-    (state,) = re.findall("^StateDirectory=(.*)$", UNIT.read_text(encoding="utf-8"), re.M)
-    assert Path(key[2]).parent == Path("/var/lib") / state
-    (defaults,) = re.findall("^EnvironmentFile=-(.*)$", UNIT.read_text(encoding="utf-8"), re.M)
-    assert setting == f"echo ZQ_KEYS={key[2]} >>{defaults}"
+@pytest.mark.parametrize(
+    "name", ["keys of the service", "deploying: keys", "deploying: behind haproxy"]
+)
+def test_the_service_is_set_up_as_its_unit_reads_it(name: str, tmp_path: Path) -> None:
+    unit = UNIT.read_text(encoding="utf-8")
+    (state,) = re.findall("^StateDirectory=(.*)$", unit, re.M)
+    (defaults,) = re.findall("^EnvironmentFile=-(.*)$", unit, re.M)
+    file = f"/var/lib/{state}/keys"
+    *changes, restart = code(name).splitlines()
     assert restart == "systemctl restart zq"
-    made = CliRunner().invoke(
-        main, ["keys", "add", *key[1].split(), "--keys", str(tmp_path / "keys")]
-    )
-    assert made.exit_code == 0
+    for change in changes:
+        if change.startswith(f"{INSTALLED} keys add "):
+            command = change.replace(file, str(tmp_path / "keys")).split()[1:]
+            assert str(tmp_path / "keys") in command
+            assert CliRunner().invoke(main, command).exit_code == 0
+        else:
+            setting = re.fullmatch(rf"echo (ZQ_\w+)=(\S+) >>{defaults}", change)
+            assert setting and setting[1] in {each.variable for each in SETTINGS}, change
+            assert setting[1] != "ZQ_KEYS" or setting[2] == file
+            Settings.load({}, {setting[1]: setting[2].replace(file, str(tmp_path / "keys"))})
 
 
 def test_systemd_rates_the_unit_as_little_exposed(unit: Path) -> None:
@@ -91,7 +99,7 @@ def test_settings_that_cannot_be_used_do_not_make_systemd_restart_for_ever() -> 
 
 
 def test_the_socket_is_where_the_server_listens_by_itself() -> None:
-    address = f"ListenStream={Settings().host}:{Settings().port}\n"
+    address = f"ListenStream={listening_hosts(Settings().host)[0]}:{Settings().port}\n"
 
     assert address in (UNITS / "zq.socket").read_text(encoding="utf-8")
 

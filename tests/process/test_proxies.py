@@ -1,9 +1,13 @@
-"""zq behind nginx, Caddy and HAProxy, set up as docs/operating.md says."""
+"""zq behind nginx, Caddy and HAProxy, set up as the documents say."""
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
+import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,23 +87,29 @@ async def behind(
         for default, here in (("7890", str(server.port)), ("8080", str(port)), ("60s", patience)):
             assert default in text
             text = text.replace(default, here)
-        with (directory / "proxy.log").open("wb") as log:
-            proxy = await asyncio.create_subprocess_exec(
-                *recipe.command(directory, text),
-                stdout=log,
-                stderr=log,
-                env=places(directory),
-                start_new_session=True,
-            )
-        try:
-            async with Client(RemoteSite(port), JSON) as client:
-                await answering(client, proxy, directory / "proxy.log")
-                yield client
-        finally:
-            # With its workers, and without waiting for the streams that it still serves.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(proxy.pid, signal.SIGKILL)
-            await proxy.wait()
+        async with (
+            started(directory, port, recipe.command(directory, text)),
+            Client(RemoteSite(port), JSON) as client,
+        ):
+            assert (await client.get("/version")).status == 200
+            yield client
+
+
+@contextlib.asynccontextmanager
+async def started(directory: Path, port: int, command: list[str]) -> AsyncIterator[None]:
+    """A proxy that accepts connections on a port."""
+    with (directory / "proxy.log").open("wb") as log:
+        proxy = await asyncio.create_subprocess_exec(
+            *command, stdout=log, stderr=log, env=places(directory), start_new_session=True
+        )
+    try:
+        await accepting(port, proxy, directory / "proxy.log")
+        yield
+    finally:
+        # With its workers, and without waiting for the streams that it still serves.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(proxy.pid, signal.SIGKILL)
+        await proxy.wait()
 
 
 def places(directory: Path) -> dict[str, str]:
@@ -108,12 +118,13 @@ def places(directory: Path) -> dict[str, str]:
     return {"PATH": path, "HOME": str(directory)}
 
 
-async def answering(client: Client, proxy: asyncio.subprocess.Process, log: Path) -> None:
+async def accepting(port: int, proxy: asyncio.subprocess.Process, log: Path) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             assert proxy.returncode is None, f"it has ended: see {log}"
-            with contextlib.suppress(httpx.ConnectError):
-                assert (await client.get("/version")).status == 200
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.close()
                 return
             await asyncio.sleep(0.02)
 
@@ -169,3 +180,39 @@ async def test_a_large_body_passes(recipe: Recipe, tmp_path: Path) -> None:
         reply = await client.post("/jobs/bulk", {"jobs": jobs})
         assert reply.status == 201
         assert (await client.job(reply.doc["jobs"][4]["id"]))["payload"] == payload
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    """A directory with an authority's certificate, and `zq.pem`: a chain and its key."""
+    made = tmp_path / "tls"
+    command = (sys.executable, "-m", "zq.cli", "tls", "init", "--san", "127.0.0.1")
+    subprocess.run([*command, "--out-dir", made], check=True, capture_output=True)
+    parts = (made / name for name in ("server-cert.pem", "server-key.pem"))
+    (made / "zq.pem").write_text("".join(part.read_text() for part in parts))
+    return made
+
+
+async def test_haproxy_does_the_work_of_tls_and_http2(tmp_path: Path, certificates: Path) -> None:
+    port = free_port()
+    async with running(tmp_path / "data") as server:
+        text = code("haproxy with TLS and HTTP/2")
+        for default, here in (
+            ("bind :443", f"bind 127.0.0.1:{port}"),
+            ("/etc/haproxy/zq.pem", str(certificates / "zq.pem")),
+            ("7890", str(server.port)),
+        ):
+            assert default in text
+            text = text.replace(default, here)
+        trust = ssl.create_default_context(cafile=certificates / "ca-cert.pem")
+        base = f"https://127.0.0.1:{port}"
+        async with (
+            started(tmp_path, port, haproxy(tmp_path, text)),
+            httpx.AsyncClient(http2=True, verify=trust, base_url=base, trust_env=False) as client,
+            client.stream("GET", "/jobs/take?prefetch=2") as stream,
+        ):
+            lines = (line async for line in stream.aiter_lines() if line)
+            for _ in range(2):
+                stored = await client.post("/jobs", json=new_job())
+                assert (stored.status_code, stored.http_version) == (201, "HTTP/2")
+                assert json.loads(await anext(lines))["id"] == stored.json()["id"]
