@@ -169,6 +169,10 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
         *(enqueue(4, "j"), enqueue(4, "k", queue="b")),
         listing(5, i=listed("i", "dead"), j=listed(), k=listed("k", queue="b")),
     ),
+    "a dead letter shows the key that another job has by now": (
+        *(mourned(1, "i"), deliver(2, "i"), die(3, "i"), enqueue(4, "j")),
+        listing(5, i=buried("i", key="exists-1"), j=listed(key="exists-1")),
+    ),
     "a job dies, waits elsewhere, comes back and is done": (
         *(mourned(1), deliver(2), fail(3, attempts=1), deliver(5, attempts=1), die(6), kill(7)),
         *(listing(8, j=buried()), redrive(9), deliver(11, stream=2), succeed(12)),

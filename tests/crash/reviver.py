@@ -37,7 +37,7 @@ class Reviver(Actor):
             if self.alone:
                 return
             start, reply = now(), await self.post(f"/jobs/{id}/retry")
-            done = outcome(reply, done=(200,), refused=(404, 409))
+            done = outcome(reply, done=(200,), refused=(404, 409, 429))
             self.notebook.add(Retry(start=start, end=now(), job=name, outcome=done))
 
     async def _redrive(self, queue: str) -> None:

@@ -116,14 +116,16 @@ def one_owner_of_a_key(world: World) -> Iterator[str]:
     """At most one job has a unique key for as long as it covers, and a finished one lets it go.
 
     A "queued" key may be found twice: a job that comes back finds that another has it by now. So
-    does one that comes back from the dead.
+    does one that comes back from the dead. A dead letter shows its key, and has given it up.
     """
     for listing in world.listings:
         owners: dict[str, list[str]] = defaultdict(list)
         for name, shown in listing.jobs.items():
             scope = shown.unique_key.partition("-")[0]
-            back = name in world.lives and world.lives[name].may_be_revived(0, listing.end)
-            keyless = back and scope == "active"
+            life = world.lives.get(name)
+            back = life is not None and life.may_be_revived(0, listing.end)
+            is_letter = life is not None and bool(shown.queue) and shown.queue == life.dead_letter
+            keyless = is_letter or (back and scope == "active")
             if scope in ("active", "exists") and _holds_key(scope, shown.status) and not keyless:
                 owners[shown.unique_key].append(name)
         for key, names in owners.items():
