@@ -183,12 +183,12 @@ class Http2Connection(asyncio.Protocol):
         if self._closed or self.transport is None:
             return
         self._leaving = True
-        self._codec.goaway(ErrorCode.NO_ERROR)
-        self._outlet.flush()
         await self._wait(patience)
         for running in list(self._running.values()):
             running.cancel()
         await self._wait(patience)
+        # It comes last: some clients, such as those on Python's h2, take no answer after it.
+        self._codec.goaway(ErrorCode.NO_ERROR)
         self._closed = True
         self._outlet.flush()
         if self.transport is not None:
