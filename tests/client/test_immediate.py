@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -41,6 +42,25 @@ def test_enqueuing_returns_after_the_handler(app: zq.App) -> None:
         assert note.call_sync(2) == 4
         note.enqueue_many_sync([note.args(3), note.args(4)])
         assert sorted(ran) == [1, 2, 3, 4]
+
+
+def test_functions_run_in_the_thread_that_enqueues(app: zq.App) -> None:
+    """A test's database connection belongs to its thread: also one function within another."""
+    threads: list[int] = []
+
+    @app.task
+    def inner() -> int:
+        threads.append(threading.get_ident())
+        return 1
+
+    @app.task
+    def outer() -> int:
+        threads.append(threading.get_ident())
+        return inner.call_sync() + inner.call_sync()
+
+    with app.immediate():
+        assert outer.call_sync() == 2
+    assert threads == [threading.get_ident()] * 3
 
 
 async def test_coroutines_run_in_the_loop_of_the_test(app: zq.App) -> None:

@@ -126,7 +126,7 @@ async def test_acknowledgements_gather_while_a_post_is_under_way_and_only_then(
     async def on_lost(id: str) -> None:
         refused.append(id)
 
-    acks = Acknowledger(recorder, on_lost, on_unstored)
+    acks = Acknowledger(recorder, lambda _: None, on_lost, on_unstored)
     posting = asyncio.create_task(acks.run())
     recorder.gate.clear()
 
@@ -170,7 +170,7 @@ async def test_a_done_job_that_comes_again_is_acknowledged_by_its_new_name(
     async def on_lost(id: str) -> None:
         refused.append(id)
 
-    acks = Acknowledger(recorder, on_lost, on_unstored)
+    acks = Acknowledger(recorder, lambda _: None, on_lost, on_unstored)
     posting = asyncio.create_task(acks.run())
     acks.add(held, Success(held.id, held.lease))
     if when == "while it is posted":
@@ -192,7 +192,7 @@ async def test_a_done_job_that_comes_again_is_acknowledged_by_its_new_name(
 async def test_a_job_that_was_elsewhere_meanwhile_is_executed_again(recorder: Recorder) -> None:
     async def on_lost(_: str) -> None: ...
 
-    acks = Acknowledger(recorder, on_lost, on_unstored)
+    acks = Acknowledger(recorder, lambda _: None, on_lost, on_unstored)
     held = Delivery("0" * 26, "t", "q", [1], lease=1)
     acks.add(held, Success(held.id, held.lease))
 

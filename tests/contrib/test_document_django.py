@@ -5,12 +5,15 @@ import json
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from documents import code, commands
+from outbox.postgres import postgres
 from process.server import clean_environment
+from psycopg.conninfo import conninfo_to_dict
 
 from zq.client.values import Submission
 from zq.testing import TestServer
@@ -21,7 +24,8 @@ MANAGE = """\
 import sys
 from django.core.management import execute_from_command_line
 
-execute_from_command_line(sys.argv)
+if __name__ == "__main__":
+    execute_from_command_line(sys.argv)
 """
 
 SETTINGS = """\
@@ -53,6 +57,17 @@ print(json.dumps(Client().get(sys.argv[1]).json()))
 
 WORKING = b"works on default, mail"
 
+CALL = {"args": ["mon"], "kwargs": {}}
+
+PID = """
+
+@task
+def pid() -> int:
+    import os
+
+    return os.getpid()
+"""
+
 
 def for_this_django(program: str) -> str:
     """A program of the page with the imports that the page asks for on this version of Django."""
@@ -78,19 +93,28 @@ class Project:
             "urls.py": URLS,
             "visit.py": VISIT,
             "settings.py": SETTINGS + code("django settings"),
+            "settings_test.py": code("django test settings"),
             "shop/tasks.py": for_this_django(code("django tasks")),
+            "shop/__init__.py": "",
+            "shop/tests.py": code("django tests"),
             "shop/views.py": for_this_django(code("django views")),
         }
         for name, text in files.items():
             (folder / name).write_text(text)
 
-    async def start(self, *words: str) -> asyncio.subprocess.Process:
+    async def start(self, *words: str, errors: int | None = None) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, *words),
             cwd=self.folder,
             env=self._env,
             stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
         )
+
+    def add(self, file: str, text: str) -> None:
+        """Append to a file of the project, which is made if need be."""
+        with (self.folder / file).open("a") as opened:
+            opened.write(text)
 
     async def run(self, *words: str) -> str:
         process = await self.start(*words)
@@ -148,7 +172,7 @@ async def test_the_worker_starts_again_when_a_task_changes(
 ) -> None:
     project = Project(tmp_path, zq_server)
     tasks = tmp_path / "shop" / "tasks.py"
-    job = Submission("default", "shop.tasks.report", {"args": ["mon"], "kwargs": {}})
+    job = Submission("default", "shop.tasks.report", CALL)
 
     async with (
         zq_server.app() as app,
@@ -189,3 +213,88 @@ async def test_a_reloading_worker_that_cannot_work_ends(
     worker = await project.start("manage.py", "zq_worker", "--concurrency", "0")
     await asyncio.wait_for(worker.communicate(), 60)
     assert worker.returncode == 1
+
+
+POSTGRESQL = """
+DATABASES = {{"default": {{"ENGINE": "django.db.backends.postgresql", "NAME": "{name}",
+    "USER": "zq", "HOST": "{host}"}}}}
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_settings(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The settings of a database, to be appended to those of the project."""
+    if request.param == "sqlite":
+        yield ""
+        return
+    with postgres() as server:
+        given = conninfo_to_dict(server.new_database())
+        yield POSTGRESQL.format(name=given["dbname"], host=given["host"])
+
+
+async def test_the_project_has_tests(
+    database_settings: str, zq_server: TestServer, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, zq_server)
+    project.add("settings.py", database_settings)
+    # The app's own tests; Django finds no others in the folder.
+    words = words_of(code("django test command"))
+    process = await project.start(*words, errors=asyncio.subprocess.STDOUT)
+    output, _ = await process.communicate()
+
+    assert process.returncode == 0, output.decode()
+    assert b"Ran 2 tests" in output
+    assert b"being accessed by other users" not in output
+
+
+async def test_schedules_are_those_of_the_settings(zq_server: TestServer, tmp_path: Path) -> None:
+    project = Project(tmp_path, zq_server)
+    project.add("settings.py", code("django periodic"))
+    burst = ("manage.py", "zq_worker", "--burst", "--no-relay")
+    await project.run(*burst)
+    async with zq_server.app() as app:
+        group = await app.backend.schedules.group("django-default")
+        shown = {(each.name, each.expression, each.timezone) for each in group.entries}
+        assert shown == {
+            ("shop.tasks.nightly", "15 3 * * *", None),
+            ("shop.tasks.weekly", "0 8 * * mon", "Europe/Berlin"),
+        }
+        # Those that the settings no longer name end.
+        project.add(
+            "settings.py", '\ndel TASKS["default"]["OPTIONS"]["periodic"]["shop.tasks.weekly"]'
+        )
+        await project.run(*burst)
+        group = await app.backend.schedules.group("django-default")
+        assert [each.name for each in group.entries] == ["shop.tasks.nightly"]
+
+
+async def test_a_function_of_the_project_sets_each_worker_up(
+    zq_server: TestServer, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, zq_server)
+    project.add("shop/worker.py", code("django setup"))
+    project.add("settings.py", '\nTASKS["default"]["OPTIONS"]["setup"] = "shop.worker.setup"\n')
+    async with zq_server.app() as app:
+        await app.backend.enqueue([Submission("default", "shop.tasks.report", CALL)])
+    process = await project.start(
+        *("manage.py", "zq_worker", "--burst", "--no-relay", "-v", "2"),
+        errors=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert b"shop.tasks.report took" in output, output.decode()
+
+
+@pytest.mark.parametrize("place", [("--threads", "1"), ("--processes", "1")], ids=" ".join)
+async def test_a_worker_takes_the_options_of_zq_worker(
+    place: tuple[str, ...], zq_server: TestServer, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, zq_server)
+    project.add("shop/tasks.py", PID)
+    job = Submission("default", "shop.tasks.pid", {"args": [], "kwargs": {}})
+    worker = ("manage.py", "zq_worker", "--no-relay", "--no-reload", *place)
+    async with zq_server.app() as app:
+        process = await project.start(*worker, "--prefetch", "2", "--lease", "5")
+        outcome = await app.backend.enqueue_and_wait(job, 20_000)
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
+    assert (outcome.result == process.pid) == ("--threads" in place)

@@ -22,7 +22,7 @@ from zq.client.connect import connect
 from zq.client.core import Core, check_function
 from zq.client.elsewhere import Elsewhere, HasAddress
 from zq.client.errors import InvalidOption
-from zq.client.events import EventName, Listener, follow
+from zq.client.events import Listener, follow
 from zq.client.files.discovery import discover
 from zq.client.files.queue import FileQueue
 from zq.client.formats import JSON, Codec
@@ -31,7 +31,7 @@ from zq.client.job import Job
 from zq.client.options import Options, check
 from zq.client.periodic import Periodic
 from zq.client.queue import Queue
-from zq.client.running import Middleware
+from zq.client.running import EventName, Middleware
 from zq.client.task import AsyncTask, Decorator, SyncTask, Task
 from zq.client.values import EventQuery, EventType, JobEvent, StoredJob
 from zq.model.names import check_name

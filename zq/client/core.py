@@ -40,6 +40,9 @@ class Core:
     """Coroutine functions that run while a worker does."""
     find: Callable[[str], Any] | None = None
     """Finds the task, or None, for a type of jobs that the app does not know. It raises nothing."""
+    finder: tuple[str, ...] = ()
+    """How another process finds such a task: a function's module and name, and what it is called
+    with before the type of the jobs."""
 
     def __reduce__(self) -> tuple[Any, tuple[Backend, Options]]:
         # A copy in another process only enqueues; it has no handlers and no listeners.

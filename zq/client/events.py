@@ -9,31 +9,16 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from zq.client.backend import Backend, EventStream
 from zq.client.errors import InvalidOption, Unavailable
 from zq.client.http.transport import jittered
 from zq.client.job_error import JobError
+from zq.client.running import EventName, Running
 from zq.client.values import MISSING, EventQuery, JobEvent
 
 log = logging.getLogger("zq.events")
-
-EventName = Literal[
-    "started",
-    "stopped",
-    "error",
-    "enqueued",
-    "completed",
-    "failed",
-    "failing",
-    "requeued",
-    "cancelled",
-    "stalled",
-]
-"""failing: the job has failed and will be tried again. requeued: it was returned unfinished.
-stalled: its lease was not renewed in time, so this worker has lost it. error: a fault of the
-worker itself."""
 
 Listener = Callable[["Event"], Any]
 
@@ -50,6 +35,8 @@ class Event:
     result: Any = MISSING
     error: JobError | None = None
     exception: BaseException | None = None
+    job: Running[Any] | None = None
+    """The delivery, once it has completed or failed."""
 
 
 class Listeners:

@@ -10,7 +10,6 @@ from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from zq.client.backend import Backend, run
 from zq.client.errors import InvalidOption, StaleLease
-from zq.client.events import EventName
 from zq.client.values import Delivery, Held
 from zq.model.ids import rank, timestamp_ms
 
@@ -43,6 +42,23 @@ class Discard(Exception):
 
 class Kill(Exception):
     """Raised in a handler: the job can never succeed, and must not be tried again."""
+
+
+EventName = Literal[
+    "started",
+    "stopped",
+    "error",
+    "enqueued",
+    "completed",
+    "failed",
+    "failing",
+    "requeued",
+    "cancelled",
+    "stalled",
+]
+"""failing: the job has failed and will be tried again. requeued: it was returned unfinished.
+stalled: its lease was not renewed in time, so this worker has lost it. error: a fault of the
+worker itself."""
 
 
 class Running(Generic[T]):

@@ -1,6 +1,7 @@
 """The tasks of the project. What they have done is in `done`."""
 
 import asyncio
+import threading
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -9,6 +10,8 @@ from django.db import connection
 from contrib.framework import task
 
 done: list[Any] = []
+may_end = threading.Event()
+"""Until it is set, some tasks do not end."""
 
 
 class Broken(Exception):
@@ -64,3 +67,8 @@ def returns_what_cannot_be_stored() -> object:
 @task()
 async def takes_long() -> None:
     await asyncio.sleep(60)
+
+
+@task()
+def waits() -> None:
+    may_end.wait(20)

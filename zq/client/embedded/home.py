@@ -56,6 +56,11 @@ class Home:
         return self._running().directory
 
     @property
+    def is_in_memory(self) -> bool:
+        """Whether the jobs end with the engine, and no other process can have them."""
+        return self._directory is None
+
+    @property
     def is_running(self) -> bool:
         """Whether the engine is started."""
         return self._resident is not None

@@ -1,13 +1,12 @@
 """Handlers that run at the enqueue, on an engine of their own in memory."""
 
 import asyncio
-import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.elsewhere import Elsewhere
 from zq.client.embedded.backend import EmbeddedBackend
 from zq.client.embedded.clock import TravelClock
@@ -15,6 +14,7 @@ from zq.client.embedded.home import Home
 from zq.client.has_tasks import HasTasks
 from zq.client.outcome import Outcome, raise_failures_of
 from zq.client.values import JobOutcome, StoredJob, Submission
+from zq.client.worker.calling import CallingThread
 from zq.client.worker.handlers import Handlers
 from zq.client.worker.worker import Worker
 
@@ -41,6 +41,8 @@ class _Runner:
         self._home = home
         self._clock = clock
         self._busy = False
+        self.thread: CallingThread | None = None
+        """The thread that waits for the present run."""
 
     async def run(self) -> None:
         """Work until no job is left. Handlers that enqueue leave their jobs to this run."""
@@ -96,32 +98,30 @@ class _Immediate:
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
         (stored,) = await self.enqueue([job])
-        outcome = await self._backend.result(stored.id, wait_ms)
+        outcome = await self.result(stored.id, wait_ms)
         return msgspec.structs.replace(outcome, job=stored)
+
+    async def result(self, id: str, wait_ms: int) -> JobOutcome:
+        return await self._backend.result(id, wait_ms)
 
     async def _run(self) -> None:
         await self._runner.run()
 
 
 class _Blocking(_Immediate):
-    """The same for programs without an event loop: handlers run in one of their own."""
+    """The same for programs without an event loop, whose thread runs ordinary functions."""
+
+    async def result(self, id: str, wait_ms: int) -> JobOutcome:
+        thread = self._runner.thread
+        if thread is None or not thread.is_here:
+            return await self._backend.result(id, wait_ms)
+        # A handler waits for another one, which may need this thread.
+        return thread.wait_for(lambda: run(self._backend.result(id, wait_ms)))
 
     async def _run(self) -> None:
-        _in_a_loop(self._runner.run())
-
-
-def _in_a_loop(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end in a thread, since the caller's thread may have a running loop."""
-    raised: list[BaseException] = []
-
-    def live() -> None:
-        try:
-            asyncio.run(work)
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=live, name="zq-immediate")
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
+        if self._runner.thread is None:
+            self._runner.thread = CallingThread()
+            try:
+                self._runner.thread.run(self._runner.run)
+            finally:
+                self._runner.thread = None

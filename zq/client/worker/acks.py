@@ -6,7 +6,7 @@ No acknowledgement waits for others: if no request is under way, it is sent at o
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
@@ -36,12 +36,15 @@ class Acknowledger:
     def __init__(
         self,
         backend: Backend,
+        on_stored: Callable[[Iterable[str]], object],
         on_lost: Callable[[str], Awaitable[None]],
         on_unstored: Callable[[Delivery, LeasedFailure], Awaitable[None]],
     ) -> None:
-        """`on_lost` is called for acknowledgements that came too late, and `on_unstored` for jobs
-        that have failed because the server cannot store their results."""
+        """`on_stored` is called with the ids of jobs whose success the server has stored, `on_lost`
+        for acknowledgements that came too late, and `on_unstored` for jobs that have failed because
+        the server cannot store their results."""
         self._backend = backend
+        self._on_stored = on_stored
         self._on_lost = on_lost
         self._on_unstored = on_unstored
         self._pending: dict[str, Done] = {}
@@ -102,9 +105,11 @@ class Acknowledger:
             refused = await persistently(lambda: self._backend.succeed(successes))
         except ZqError as error:
             await self._apart(batch, error)
-        else:
-            if refused:
-                await self._remember({*refused.stale, *refused.not_found}, batch)
+            return
+        late = {*refused.stale, *refused.not_found}
+        self._on_stored(id for success in successes if (id := success.id) not in late)
+        if late:
+            await self._remember(late, batch)
 
     async def _remember(self, refused: set[str], batch: Sequence[Done]) -> None:
         """Remember acknowledgements that came too late. A job delivered here again need not run."""

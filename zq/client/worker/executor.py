@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any
 
 from zq.client.backend import Backend
-from zq.client.events import EventName
 from zq.client.has_tasks import HasTasks
-from zq.client.running import Reason, Running, current
+from zq.client.running import EventName, Reason, Running, current
 from zq.client.values import MISSING, Delivery
+from zq.client.worker.calling import calling
 from zq.client.worker.continuing import go_on
 from zq.client.worker.execution import Deaf, Execution
 from zq.client.worker.handlers import Handler, timeout_of
 from zq.client.worker.journal import Journal
-from zq.client.worker.places import Place, Places, Thread
+from zq.client.worker.places import CallingPlace, Place, Places, Thread
 from zq.client.worker.processes import Process
 from zq.client.worker.settling import Settler
 
@@ -67,7 +67,7 @@ class Executor:
         self._on_free = on_free
         self._deaf = Deaf(max(LEAST_DEAF, capacity.concurrency), on_too_deaf)
         places: list[Place] = [Process() for _ in range(capacity.processes)]
-        self._places = Places(places or [Thread(n) for n in range(capacity.threads)])
+        self._places = Places(places or [_thread(n) for n in range(capacity.threads)])
         self._context = copy_context()
         self._under_way: set[Execution] = set()
         self._settling: set[asyncio.Task[None]] = set()
@@ -204,6 +204,11 @@ class Executor:
 
 
 _REASONS: dict[EventName, Reason] = {"cancelled": "cancelled", "stalled": "stalled"}
+
+
+def _thread(number: int) -> Place:
+    caller = calling.get()
+    return Thread(number) if caller is None else CallingPlace(caller)
 
 
 async def _innermost(execution: Execution, place: Place | None) -> Any:

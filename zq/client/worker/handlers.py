@@ -55,6 +55,8 @@ class Handler:
     timeout: float | None
     on_exception: OnException
     middleware: tuple[Middleware, ...] = ()
+    found_by: tuple[str, ...] = ()
+    """How another process finds it, if not by its name: see `Core.finder`."""
 
     @property
     def name(self) -> str:
@@ -70,7 +72,9 @@ def handler_of_task(task: Task[Any, Any]) -> Handler:
             job.payload = unpacked(job.payload, job.delivery.content_type)
         return task.signature.arguments(job.payload)
 
-    return _handler(task.function, arguments, task.effective)
+    handler = _handler(task.function, arguments, task.effective)
+    finder = task.core.finder
+    return replace(handler, found_by=(*finder, task.name)) if finder else handler
 
 
 def handler_of_queue(queue: QueueHandler) -> Handler:

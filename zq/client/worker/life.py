@@ -5,14 +5,15 @@ import contextlib
 import inspect
 import logging
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zq.client.errors import Unavailable, ZqError
-from zq.client.events import Event, EventName
+from zq.client.events import Event
 from zq.client.has_tasks import HasTasks
 from zq.client.outcome import DrainReport
+from zq.client.running import EventName
 from zq.client.values import Delivery, Held, JobQuery, LeasedFailure, Notice, TakeRequest
 from zq.client.worker.acks import Acknowledger, follows
 from zq.client.worker.execution import INSISTING_S, watching_tasks
@@ -60,7 +61,7 @@ class Life:
         self._plan = plan
         self._backend = app.backend
         self._handlers = Handlers(app)
-        self._acks = Acknowledger(self._backend, self._lost, self._unstored)
+        self._acks = Acknowledger(self._backend, self._stored, self._lost, self._unstored)
         journal = Journal()
         self.settler = Settler(app, self._acks, journal, plan.request.worker, plan.after_execution)
         self._executor = Executor(
@@ -219,6 +220,9 @@ class Life:
             self._left += len(self._waiting)
         self._waiting.clear()
 
+    def _stored(self, ids: Iterable[str]) -> None:
+        self.settler.stored(ids)
+
     async def _lost(self, id: str) -> None:
         await self.settler.lost(id)
 
@@ -328,6 +332,7 @@ class Life:
     async def _last_posts(self) -> None:
         await self._executor.idle()
         await self._acks.drained()
+        await self.settler.told()
 
     def _last_s(self) -> float:
         if self._aborted.is_set():

@@ -8,6 +8,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, Protocol
 
+from zq.client.worker.calling import CallingThread
 from zq.client.worker.execution import Execution
 from zq.client.worker.handlers import Handler
 
@@ -89,12 +90,15 @@ class Thread:
         if calls is not None:
             calls.put(None)
 
-    def _submit(self, call: Call) -> asyncio.Future[Came]:
+    def _begin(self, call: Callable[[], None]) -> None:
         if self._calls is None:
             self._calls = SimpleQueue()
             threading.Thread(
                 target=_work, args=(self._calls,), name=self._name, daemon=True
             ).start()
+        self._calls.put(call)
+
+    def _submit(self, call: Call) -> asyncio.Future[Came]:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Came] = loop.create_future()
         context = copy_context()
@@ -104,8 +108,19 @@ class Thread:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(_settle, done, came)
 
-        self._calls.put(run)
+        self._begin(run)
         return done
+
+
+class CallingPlace(Thread):
+    """The thread that waits for the worker, see `CallingThread`. It cannot be left behind."""
+
+    def __init__(self, thread: CallingThread) -> None:
+        super().__init__(0)
+        self._thread = thread
+
+    def _begin(self, call: Callable[[], None]) -> None:
+        self._thread.submit(call)
 
 
 async def _patiently(work: asyncio.Future[Came]) -> bool:

@@ -38,8 +38,9 @@ from zq.client.worker.handlers import (
 
 T = TypeVar("T")
 
-_Name = tuple[str, str]
-"""The name of a function: its module, and its name there."""
+_Name = tuple[str, ...]
+"""The name of a function: its module, and its name there. With more, the function finds a task, and
+is called with the rest."""
 
 LOOKS = 200
 LOOK_EVERY_S = 0.005
@@ -158,7 +159,7 @@ def _prepare(function: _Name) -> None:
 
 
 def _name(handler: Handler) -> _Name:
-    return handler.function.__module__, handler.function.__qualname__
+    return handler.found_by or (handler.function.__module__, handler.function.__qualname__)
 
 
 def _run(function: _Name, job: bytes) -> tuple[bytes | None, bytes]:
@@ -181,12 +182,17 @@ def _run(function: _Name, job: bytes) -> tuple[bytes | None, bytes]:
         return msgspec.json.encode(failure_of(error, delivery, on_exception)), b""
 
 
-def find(module: str, qualname: str) -> tuple[Handler, Backend]:
-    """A task, or the handler of a queue, by the module and name of its function; and its server."""
+def find(module: str, qualname: str, *wanted: str) -> tuple[Handler, Backend]:
+    """A task, or the handler of a queue, by the module and name of its function; and its server.
+
+    With `wanted`, the function is called with it, and finds the task.
+    """
     home = importlib.import_module(module)
     place: Any = home
     for name in qualname.split("."):
         place = getattr(place, name, None)
+    if wanted:
+        place = place(*wanted)
     if isinstance(place, Task):
         return handler_of_task(place), place.core.backend
     for queue in vars(home).values():

@@ -1,19 +1,21 @@
 """The settlement of an execution: the server, the hook and listeners get its outcome."""
 
+import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from zq.client.amounts import positive_ms
 from zq.client.errors import InvalidOption, ZqError
-from zq.client.events import Event, EventName
+from zq.client.events import Event
 from zq.client.has_tasks import HasTasks
 from zq.client.job_error import JobError
 from zq.client.outcome import Outcome
-from zq.client.running import Running
+from zq.client.running import EventName, Running
 from zq.client.values import MISSING, Delivery, LeasedFailure, Success
-from zq.client.worker.acks import Acknowledger, report
+from zq.client.worker.acks import MOST_LATE, Acknowledger, report
 from zq.client.worker.execution import Execution
 from zq.client.worker.handlers import Timeout, failure_of, is_final
 from zq.client.worker.journal import Journal
@@ -45,6 +47,8 @@ class Settler:
         self._journal = journal
         self._worker_id = worker_id
         self._after = after
+        self._untold: OrderedDict[str, Outcome] = OrderedDict()
+        self._telling: set[asyncio.Task[None]] = set()
 
     def at_once(self, execution: Execution) -> bool:
         """Settle a success that needs neither hook nor listeners. Return whether it was one."""
@@ -75,8 +79,24 @@ class Settler:
             self._succeed(running.delivery, result, outcome)
         elif await report(self._backend, running.id, failure, self.lost):
             await self._keep(running.id, outcome)
-        if outcome is not None:
-            await self._tell(outcome)
+            if outcome is not None:
+                await self._tell(outcome)
+
+    def stored(self, ids: Iterable[str]) -> None:
+        """Tell of successes, now that the server has stored them."""
+        if not self._untold:
+            return
+        for id in ids:
+            outcome = self._untold.pop(id, None)
+            if outcome is not None:
+                task = asyncio.create_task(self._tell(outcome))
+                self._telling.add(task)
+                task.add_done_callback(self._telling.discard)
+
+    async def told(self) -> None:
+        """Wait until all that `stored` has begun to tell is told."""
+        while self._telling:
+            await asyncio.wait(self._telling)
 
     async def lost(self, id: str, event: EventName = "requeued") -> None:
         """Drop an outcome, since its delivery had ended before."""
@@ -90,11 +110,9 @@ class Settler:
         self._journal.unstored(job, failure)
         worker = self._worker_id
         error = JobError(job.attempt, failure.message, failure.error_type, worker=worker)
-        for outcome in self.outcomes or ():
-            if outcome.id == job.id:
-                outcome.error = error
-        event = Event("failed", job.queue, job.id, job.key, job.attempt, error=error)
-        await self._events.emit(event)
+        outcome = self._untold.pop(job.id, None) or Outcome(job, worker_id=worker)
+        outcome.result, outcome.error = None, error
+        await self._tell(outcome)
 
     @staticmethod
     def _error(execution: Execution) -> BaseException | None:
@@ -149,6 +167,11 @@ class Settler:
         retention = None
         if outcome is not None and outcome.ttl is not None:
             retention = Retention(completed_ms=positive_ms("ttl", outcome.ttl))
+        if outcome is not None:
+            # One that came too late may be stored after all, if the job is delivered here again.
+            self._untold[delivery.id] = outcome
+            if len(self._untold) > MOST_LATE:
+                self._untold.popitem(last=False)
         self._acks.add(delivery, Success(delivery.id, delivery.lease, result, retention))
 
     async def _keep(self, id: str, outcome: Outcome | None) -> None:
@@ -173,6 +196,7 @@ class Settler:
             outcome.result if outcome.ok else MISSING,
             outcome.error,
             outcome.exception,
+            outcome.job,
         )
         await self._events.emit(event)
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from zq.client.app import App
 from zq.client.backend import run
-from zq.client.errors import JobNotFound
+from zq.client.errors import JobNotFound, Unavailable
 from zq.client.options import DEFAULTS, Form, Options, merge
 from zq.client.values import StoredJob, Submission
 from zq.contrib.django import outbox
@@ -41,8 +41,10 @@ class ZqBackend(BaseTaskBackend):
     """Stores tasks as jobs. The type of a job is the path of its function.
 
     ``OPTIONS`` may have `url` and `token`, by default those of ZQ_URL and ZQ_TOKEN; `job`, options
-    of jobs as in `zq.Options`; and `database`, the alias of the database with the outbox. With
-    ``"ENQUEUE_ON_COMMIT": True`` a task is a row of the outbox until its transaction commits.
+    of jobs as in `zq.Options`; `database`, the alias of the database with the outbox; `periodic`,
+    cron expressions by the paths of tasks; and `setup`, the path of a function that workers call
+    with their app. With ``"ENQUEUE_ON_COMMIT": True`` a task is a row of the outbox until its
+    transaction commits.
     """
 
     supports_defer = True
@@ -60,6 +62,12 @@ class ZqBackend(BaseTaskBackend):
     def app(self) -> App:
         """The app whose connections the backend uses."""
         return _app_at(self.options.get("url"), self.options.get("token"))
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the queue is in the memory of this process, as in tests."""
+        home = getattr(self.app.backend, "home", None)
+        return home is not None and home.is_in_memory
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
         """Store a job for a call of the task."""
@@ -105,12 +113,19 @@ class ZqBackend(BaseTaskBackend):
 
         Raises `TaskResultDoesNotExist` if nothing of it is kept.
         """
+        job = None
+        try:
+            job = self._stored(result_id)
+        except Unavailable:
+            # What no relay has moved yet is known without the server.
+            job = self._in_outbox(result_id)
+            if job is None:
+                raise
         # A relay may move the row to the server between the two looks.
-        for look in (self._stored, self._in_outbox, self._stored):
-            job = look(result_id)
-            if job is not None:
-                return self._result(result_id, job)
-        raise TaskResultDoesNotExist(result_id)
+        job = job or self._in_outbox(result_id) or self._stored(result_id)
+        if job is None:
+            raise TaskResultDoesNotExist(result_id)
+        return self._result(result_id, job)
 
     def _result(self, id: str, job: StoredJob) -> Any:
         task = task_of(job.type)

@@ -14,7 +14,7 @@ from zq.client.options import check
 from zq.contrib.django.outbox import VENDORS
 
 SETTINGS = ("BACKEND", "QUEUES", "ENQUEUE_ON_COMMIT", "OPTIONS")
-OPTIONS = ("url", "token", "job", "database")
+OPTIONS = ("url", "token", "job", "database", "periodic", "setup")
 
 
 def settings_messages(

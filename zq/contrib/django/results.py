@@ -61,7 +61,7 @@ def result_of(task: Any, id: str, job: StoredJob, errors: Sequence[JobError]) ->
         args=args,
         kwargs=kwargs,
         backend=task.backend,
-        errors=[_error(error) for error in errors],
+        errors=[error_of(error) for error in errors],
         worker_ids=_workers(job, errors),
     )
     if job.result is not MISSING:
@@ -84,7 +84,8 @@ def moment_of(ms: int | None) -> datetime | None:
     return moment if settings.USE_TZ else timezone.make_naive(moment)
 
 
-def _error(error: JobError) -> Any:
+def error_of(error: JobError) -> Any:
+    """The error of a failed attempt."""
     path = _path_of(error)
     # Django keeps no message apart from the traceback.
     said = error.traceback or f"{path}: {error.message}\n"

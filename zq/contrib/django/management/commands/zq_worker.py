@@ -1,5 +1,6 @@
 """`manage.py zq_worker`: executes the tasks of a backend."""
 
+import contextlib
 import logging
 import os
 import socket
@@ -15,6 +16,7 @@ from django.utils.autoreload import run_with_reloader
 from zq import logs
 from zq.client.errors import InvalidOption, ZqError
 from zq.client.outcome import DrainReport
+from zq.client.worker.calling import CallingThread
 from zq.client.worker.journal import tell_of_jobs
 from zq.client.worker.worker import Worker, run_blocking
 from zq.contrib.django.backend import ZqBackend
@@ -25,6 +27,12 @@ from zq.outbox import Relay
 
 LEVELS = ("warn", "info", "debug", "trace")
 """The level of the log for each `--verbosity`."""
+
+WORKER_OPTIONS = (
+    *("concurrency", "prefetch", "threads", "processes", "lease"),
+    *("burst", "max_jobs", "shutdown_timeout"),
+)
+"""Options that are the worker's."""
 
 
 class ZqWorker(BaseCommand):
@@ -37,6 +45,10 @@ class ZqWorker(BaseCommand):
         parser.add_argument("--backend", default="default", help="Alias of the backend in TASKS.")
         parser.add_argument("--queues", "-q", help="Queues (separate with commas). Default: QUEUES")
         parser.add_argument("--concurrency", "-c", type=int, default=1, help="Tasks at a time.")
+        parser.add_argument("--prefetch", type=int, help="Tasks to hold at most.")
+        parser.add_argument("--threads", type=int, help="Threads for ordinary functions.")
+        parser.add_argument("--processes", type=int, default=0, help="Processes instead of these.")
+        parser.add_argument("--lease", type=float, default=30.0, help="In seconds.")
         parser.add_argument("--burst", action="store_true", help="Stop when no task is left.")
         parser.add_argument("--max-jobs", type=int, help="Stop after this many tasks.")
         parser.add_argument("--shutdown-timeout", type=float, default=30.0, help="In seconds.")
@@ -78,31 +90,32 @@ class ZqWorker(BaseCommand):
     def _work(
         self, backend: ZqBackend, queues: list[str], options: dict[str, Any], handle_signals: bool
     ) -> None:
+        in_memory = backend.in_memory
         worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
-        app = worker_app(backend, worker_id)
-        relay = None
-        if backend.on_commit and not options["no_relay"]:
-            relay = Relay(app, address_of(connections[backend.database]))
-            app.while_working(relay.run)
 
         async def work() -> DrainReport:
-            async with app:
-                if relay is not None and options["burst"]:
-                    await relay.run_until_empty()  # the worker might end before the first row came
-                return await worker.run(handle_signals=handle_signals)
-
-        try:
+            app = worker_app(backend, worker_id)
+            relay = None
+            if backend.on_commit and not options["no_relay"]:
+                relay = Relay(app, address_of(connections[backend.database]))
+                app.while_working(relay.run)
+            app.on("started")(lambda _: self._say(f"zq_worker works on {', '.join(queues)}"))
             worker = Worker(
                 app,
                 queues=queues,
                 worker_id=worker_id,
-                concurrency=options["concurrency"],
-                burst=options["burst"],
-                max_jobs=options["max_jobs"],
-                shutdown_timeout=options["shutdown_timeout"],
+                **{name: options[name] for name in WORKER_OPTIONS},
             )
-            app.on("started")(lambda _: self._say(f"zq_worker works on {', '.join(queues)}"))
-            report = run_blocking(work())
+            # Jobs in memory are the process's own: closing the app would end them.
+            async with contextlib.nullcontext() if in_memory else app:
+                if relay is not None and options["burst"]:
+                    await relay.run_until_empty()  # the worker might end before the first row came
+                return await worker.run(handle_signals=handle_signals and not is_test)
+
+        # A test's connection belongs to its thread, which therefore runs the tasks.
+        is_test = in_memory and options["burst"]
+        try:
+            report = CallingThread().run(work) if is_test else run_blocking(work())
         except InvalidOption as error:
             raise CommandError(error.message) from None
         except ZqError as error:
