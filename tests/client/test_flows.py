@@ -58,14 +58,14 @@ async def test_the_last_of_a_chord_gets_all_results_in_their_order(zq_app: App) 
 
 async def test_a_chord_of_a_blocking_program_and_one_that_runs_at_once() -> None:
     app = App("sqlite://:memory:")
-    got: list[list[int]] = []
+    got: list[list[int] | int] = []
 
     @app.task
     def one() -> int:
         return 1
 
     @app.task
-    def take(parts: list[int]) -> int:
+    def take(parts: list[int] | int) -> int:
         got.append(parts)
         return len(got)
 
@@ -186,6 +186,10 @@ async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
     async def add(a: int, b: int) -> int:
         return a + b
 
+    @zq_app.task
+    async def add_all(parts: list[int], more: list[int]) -> int:
+        return sum(parts) + sum(more)
+
     with pytest.raises(TypeError):
         await zq.chain(zq.step(add, 1), zq.step(add, 1))
     with pytest.raises(zq.InvalidOption, match="at least one"):
@@ -198,7 +202,12 @@ async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
     with pytest.raises(zq.InvalidOption, match=r"^what follows takes .* of at most 8,192 bytes"):
         await zq.chain(zq.step(add, 1, 2), *[zq.step(add, n) for n in range(100)])
     with pytest.raises(zq.InvalidOption, match=r"^what follows takes .* begin another chain$"):
-        await zq.chord([zq.step(add, 1, 2)], zq.step(add, list(range(5000))))
+        await zq.chord([zq.step(add, 1, 2)], zq.step(add_all, list(range(5000))))
+    # Later steps are checked as well, though their first argument is not known yet.
+    with pytest.raises(TypeError, match="too many positional"):
+        await zq.chain(zq.step(add, 1, 2), zq.step(add, 3, 4))
+    with pytest.raises(zq.InvalidPayload, match="b: Expected `int`, got `str`"):
+        await zq.chord([zq.step(add, 1, 2)], zq.step(add, "3"))
     with pytest.raises(zq.InvalidOption, match=r"^step: .*is not a task"):
         zq.step(steps[0])
     with pytest.raises(zq.InvalidOption, match="key"):

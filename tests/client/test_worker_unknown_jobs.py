@@ -34,7 +34,30 @@ async def test_a_job_of_an_unknown_task_goes_back_after_a_pause_without_an_attem
     assert told == [each.id for each in stored]
     said = [each.message for each in caplog.records if "'other'" in each.message]
     assert len(said) == 1
-    assert "nor a handler for the queue 'q': a job goes back" in said[0]
+    assert "nor a handler for 'q': a job goes back" in said[0]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *([1, 2, 3], {"to": 1, "cc": 2}, {"args": 1, "kwargs": {}}, {"args": [1]}),
+        {"args": [1], "kwargs": {"cc": 1}},
+    ],
+)
+async def test_an_argument_of_a_later_version_waits_for_a_worker_that_knows_it(
+    payload: object, app: App, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(queue="q")
+    async def send(to: int, at: int = 0) -> None:
+        raise AssertionError
+
+    (stored,) = await app.backend.enqueue([Submission("q", "send", payload, retry_limit=0)])
+    assert await finish(app) == []
+
+    job = await app.backend.get(stored.id)
+    assert (job.status, job.attempts, job.ready_at) == ("scheduled", 0, site.now + 10_000)
+    (said,) = [each.message for each in caplog.records if "no parameters in" in each.message]
+    assert f"send for the arguments of {job.id}: a job goes back to the queue" in said
 
 
 async def test_unknown_jobs_do_not_wait_behind_those_that_run(app: App) -> None:

@@ -2,18 +2,17 @@
 
 import inspect
 import os
-import types
-import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import chain, repeat
 from operator import or_
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 
 from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import plain as as_plain
+from zq.client.types import UNIONS, concrete
 
 SCALARS: Mapping[Any, tuple[type, ...]] = {
     str: (str,),
@@ -24,9 +23,6 @@ SCALARS: Mapping[Any, tuple[type, ...]] = {
     type(None): (type(None),),
 }
 """What a worker takes for each plain type, as type checkers do: True is an int, 1 is a float."""
-
-_UNIONS = (Union, types.UnionType)
-
 
 VARIABLE = "ZQ_CHECK_CALLS"
 """The variable for apps that do not say whether their calls are checked."""
@@ -43,7 +39,8 @@ def wanted(said: bool | None) -> bool:
 
 
 class _Plain(NamedTuple):
-    """A parameter: types whose values surely fit, and the type that others are compared with."""
+    """A parameter: types whose values surely fit, the type that others are compared with, and how a
+    message about it begins."""
 
     scalars: tuple[type, ...]
     wanted: Any
@@ -56,17 +53,15 @@ class CallCheck:
     Plain are str, int, float, bool, None and Literal, and lists, dicts and unions of these.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: inspect.Signature) -> None:
-        self._name = function.__qualname__
-        hints = _hints(function)
+    def __init__(self, name: str, signature: inspect.Signature, hints: Mapping[str, Any]) -> None:
+        """`name` is that of the function, and `hints` are its annotations."""
+        self._name = name
         self._by_name: dict[str, _Plain | None] = {}
         self._by_place: list[_Plain | None] = []
         self._other_places: _Plain | None = None
         self._other_names: _Plain | None = None
         for name, parameter in signature.parameters.items():
-            hint = hints.get(name, Any)
-            wanted = hint if _is_scalar(hint) else _wanted(hint)
-            plain = None if wanted is None else _Plain(_scalars(hint), wanted, name)
+            plain = _plain(hints.get(name, Any), f"{self._name}: {name}: ")
             if parameter.kind is parameter.VAR_POSITIONAL:
                 self._other_places = plain
             elif parameter.kind is parameter.VAR_KEYWORD:
@@ -77,38 +72,54 @@ class CallCheck:
                 if parameter.kind is not parameter.KEYWORD_ONLY:
                     self._by_place.append(plain)
 
-    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raise `InvalidPayload` if an argument of a call, which fits, is not of its type."""
         places = chain(self._by_place, repeat(self._other_places))
         for value, known in zip(args, places, strict=False):
             if known is not None and not isinstance(value, known.scalars):
-                self._look(known, value)
+                _look(known, value)
         for name in kwargs:
             known = self._by_name.get(name, self._other_names)
             if known is not None and not isinstance(kwargs[name], known.scalars):
-                self._look(known, kwargs[name])
-
-    def _look(self, known: _Plain, value: Any) -> None:
-        try:
-            sent = msgspec.to_builtins(value, enc_hook=as_plain)
-        except (TypeError, ValueError):
-            return  # It cannot be sent, which is told when it is encoded.
-        try:
-            msgspec.convert(sent, known.wanted)
-        except msgspec.ValidationError as error:
-            raise InvalidPayload(f"{self._name}: {known.name}: {error}") from None
+                _look(known, kwargs[name])
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def value_check(annotation: Any) -> Callable[[Any], None] | None:
+    """A function that raises `InvalidPayload` for values that are not of a plain type.
+
+    None if the annotation is not plain.
+    """
+    known = _plain(annotation, "")
+    if known is None:
+        return None
+
+    def check(value: Any) -> None:
+        if not isinstance(value, known.scalars):
+            _look(known, value)
+
+    return check
+
+
+def _plain(annotation: Any, name: str) -> _Plain | None:
+    hint = concrete(annotation)
+    wanted = hint if _is_scalar(hint) else _wanted(hint)
+    return None if wanted is None else _Plain(_scalars(hint), wanted, name)
+
+
+def _look(known: _Plain, value: Any) -> None:
     try:
-        return typing.get_type_hints(function)
-    except Exception:
-        return {}  # An annotation names what is not there at run time.
+        sent = msgspec.to_builtins(value, enc_hook=as_plain)
+    except (TypeError, ValueError):
+        return  # It cannot be sent, which is told when it is encoded.
+    try:
+        msgspec.convert(sent, known.wanted)
+    except msgspec.ValidationError as error:
+        raise InvalidPayload(f"{known.name}{error}") from None
 
 
 def _scalars(annotation: Any) -> tuple[type, ...]:
     """The types whose values fit without a closer look."""
-    if get_origin(annotation) in _UNIONS:
+    if get_origin(annotation) in UNIONS:
         return tuple({kind for part in get_args(annotation) for kind in _scalars(part)})
     return SCALARS[annotation] if _is_scalar(annotation) else ()
 
@@ -122,11 +133,13 @@ def _wanted(annotation: Any) -> Any:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return annotation
-    if origin in _UNIONS or origin in (list, dict):
+    if origin is dict and parts[0] is not str:
+        return None
+    if origin in UNIONS or origin in (list, dict):
         inner = [_wanted(part) for part in parts]
         if None in inner:
             return None
-        return reduce(or_, inner) if origin in _UNIONS else origin[tuple(inner)]
+        return reduce(or_, inner) if origin in UNIONS else origin[tuple(inner)]
     if _is_scalar(annotation):
         return reduce(or_, SCALARS[annotation])
     return annotation if annotation in (list, dict) else None

@@ -9,8 +9,8 @@ from zq.client.backend import Backend
 from zq.client.errors import InvalidOption
 from zq.client.events import Listeners
 from zq.client.options import Options
-from zq.client.payloads import Convert
 from zq.client.running import Middleware
+from zq.client.types import Convert
 
 
 @dataclass(frozen=True)

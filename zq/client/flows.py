@@ -36,6 +36,10 @@ class ChordPlace(msgspec.Struct, frozen=True):
     size: int
 
 
+RESULT: Any = object()
+"""The place of a result that is not known yet, in a call that is checked. It is never sent."""
+
+
 @dataclass(frozen=True)
 class Step:
     """A call of a task in a chain or a chord. Results come before its own arguments."""
@@ -49,8 +53,12 @@ class Step:
         return self.task.job(self.task.args(*self.args, **self.kwargs).payload)
 
     def later(self) -> Submission:
-        """The job, for a step to which results are added."""
-        return self.task.job({"args": self.args, "kwargs": self.kwargs})
+        """The job, for a step to which results are added.
+
+        Raises the errors of a call whose first argument is not known yet.
+        """
+        payload = self.task.signature.payload((RESULT, *self.args), self.kwargs)
+        return self.task.job({**payload, "args": self.args})
 
 
 def step(task: Task[Any, Any], /, *args: Any, **kwargs: Any) -> Step:

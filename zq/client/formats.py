@@ -4,6 +4,8 @@ Values that JSON does not have are sent as msgspec writes them: times as RFC 333
 base64, dataclasses and structs as objects. Models of pydantic are sent in their own JSON form.
 """
 
+import math
+import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from zq.client.errors import InvalidPayload
+from zq.client.types import SECRET, is_secret
 from zq.client.values import Delivery, Notice
 
 T = TypeVar("T")
@@ -24,7 +27,11 @@ def plain(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if dump is None:
         raise TypeError(f"values of type {type(value).__name__} cannot be sent")
-    return dump(mode="json")
+    kind: Any = type(value)
+    if is_secret(kind):
+        raise TypeError(f"{kind.__name__} cannot be sent: {SECRET}")
+    # So that the model takes its own data back: by aliases, and without what it computes.
+    return dump(mode="json", by_alias=True, round_trip=True)
 
 
 def said_by(error: BaseException) -> str:
@@ -50,6 +57,8 @@ class Codec:
     """Splits the received bytes of a stream into messages and the rest, an unfinished frame."""
     gather: Callable[[Sequence[bytes]], bytes]
     """Makes a bulk body from encoded jobs."""
+    may_hide: Callable[[bytes], Any]
+    """Whether a body may have come of a float that is no number. JSON has null in its place."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return _codec, (self.content_type,)
@@ -61,7 +70,14 @@ class Codec:
         model or a property. Only an interrupt is not the value's.
         """
         try:
-            return self.write(value)
+            body = self.write(value)
+            if self.may_hide(body) and (place := _no_number(value)):
+                raise InvalidPayload(
+                    f"the value cannot be sent: {place}, and JSON has no such number: send None"
+                )
+            return body
+        except InvalidPayload:
+            raise
         except RecursionError as error:
             raise InvalidPayload("the value cannot be sent: it is nested too deeply") from error
         except KeyboardInterrupt:
@@ -73,6 +89,20 @@ class Codec:
         """Raises msgspec.MsgspecError."""
         value: T = self.read(body, type=type)
         return value
+
+
+def _no_number(value: Any) -> str:
+    """Where in a value the first float is that is no number, and which; empty if there is none."""
+    left = [("", msgspec.to_builtins(value, str_keys=True, enc_hook=plain))]
+    while left:
+        place, part = left.pop()
+        if isinstance(part, float) and not math.isfinite(part):
+            return f"{place.removeprefix('.') or 'it'} is {part}"
+        if isinstance(part, dict):
+            left += [(f"{place}.{name}", each) for name, each in reversed(part.items())]
+        elif isinstance(part, list | tuple | set | frozenset):
+            left += [(f"{place}[{index}]", each) for index, each in reversed([*enumerate(part)])]
+    return ""
 
 
 def _cut_lines(data: bytes) -> tuple[Sequence[Delivery | Notice], bytes]:
@@ -134,6 +164,7 @@ JSON = Codec(
     msgspec.json.decode,
     _cut_lines,
     _gather_texts,
+    lambda body: b"null" in body,
 )
 MSGPACK = Codec(
     "application/msgpack",
@@ -142,6 +173,7 @@ MSGPACK = Codec(
     msgspec.msgpack.decode,
     _cut_frames,
     _gather_packed,
+    re.compile(rb"[\xca\xcb][\x7f\xff][\x80-\xff]").search,
 )
 CODECS = {codec.content_type: codec for codec in (JSON, MSGPACK)}
 

@@ -20,8 +20,8 @@ from zq.client.errors import (
 )
 from zq.client.events import follow
 from zq.client.job_error import JobError
-from zq.client.payloads import Convert
 from zq.client.running import run_waiting
+from zq.client.types import Convert
 from zq.client.values import (
     MISSING,
     EventQuery,

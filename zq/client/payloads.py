@@ -1,30 +1,21 @@
 """Converts calls to payloads and back: binds arguments, and converts values to annotated types."""
 
 import base64
-import dataclasses
-import enum
+import contextlib
 import inspect
-import typing
-from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, get_args, get_origin
-from uuid import UUID, uuid4
+from typing import Any, NamedTuple, Never, NoReturn
+from uuid import uuid4
 
 import msgspec
 
-from zq.client.checks import CallCheck
-from zq.client.errors import InvalidPayload
+from zq.client.checks import CallCheck, value_check
+from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import plain
+from zq.client.types import Convert, Unsupported, converter, hints_of, shown
 from zq.wire.pushing import BYTES, TEXT, digest_of
 
-Convert = Callable[[Any], Any]
-
-_RICH = (
-    *(msgspec.Struct, enum.Enum, datetime, date, time, timedelta, Decimal, UUID),
-    *(bytes, bytearray, set, frozenset, tuple),
-)
 _canonical = msgspec.json.Encoder(order="sorted", enc_hook=plain)
 
 
@@ -41,54 +32,29 @@ def content_key(payload: Any) -> str:
     return digest_of(_canonical.encode(payload))
 
 
-def converter(annotation: Any) -> Convert | None:
-    """The function that converts plain data to an annotated type; None if it is not needed.
+def declared(what: str, annotation: Any) -> Convert | None:
+    """The converter of an annotation: see `converter`. Raises `InvalidOption`, which begins so."""
+    try:
+        return converter(annotation)
+    except Unsupported as error:
+        raise InvalidOption(f"{what}: {error}") from None
 
-    It is needed for types that differ from plain data: structs of msgspec, models of pydantic,
-    dataclasses, enums, times, UUIDs, Decimals, bytes, sets and tuples, or containers of these. The
-    function raises `InvalidPayload`.
+
+def taken(what: str, annotation: Any) -> Convert | None:
+    """The converter of payloads that come from elsewhere, which are held to plain types as well.
+
+    Raises `InvalidOption`, which begins with `what`.
     """
-    leaves = list(_leaves(annotation))
-    if any(hasattr(leaf, "model_validate") for leaf in leaves):
-        return _pydantic(annotation)
-    if not any(_is_rich(leaf) for leaf in leaves):
-        return None
+    convert = declared(what, annotation)
+    check = None if convert is not None else value_check(annotation)
+    if check is None:
+        return convert
 
-    def convert(value: Any) -> Any:
-        try:
-            return msgspec.convert(value, annotation)
-        except msgspec.ValidationError as error:
-            raise InvalidPayload(str(error)) from error
+    def checked(value: Any) -> Any:
+        check(value)
+        return value
 
-    return convert
-
-
-def _pydantic(annotation: Any) -> Convert:
-    from pydantic import TypeAdapter, ValidationError
-
-    adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-
-    def convert(value: Any) -> Any:
-        try:
-            return adapter.validate_python(value)
-        except ValidationError as error:
-            raise InvalidPayload(str(error)) from error
-
-    return convert
-
-
-def _leaves(annotation: Any) -> Iterator[Any]:
-    origin = get_origin(annotation)
-    if origin is None:
-        yield annotation
-        return
-    yield origin
-    for argument in get_args(annotation):
-        yield from _leaves(argument)
-
-
-def _is_rich(leaf: Any) -> bool:
-    return isinstance(leaf, type) and (issubclass(leaf, _RICH) or dataclasses.is_dataclass(leaf))
+    return checked
 
 
 def packed(payload: Any) -> tuple[Any, str | None]:
@@ -140,11 +106,21 @@ _OWN = {"args", "kwargs"}
 class Signature:
     """The parameters of a function: checks calls, and turns payloads into arguments."""
 
-    def __init__(self, function: Callable[..., Any], *, checks: bool = True) -> None:
-        """With `checks`, calls are held to plain annotations: see `zq.client.checks`."""
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        checks: bool = True,
+        place: Mapping[str, Any] | None = None,
+    ) -> None:
+        """With `checks`, calls are held to plain annotations: see `zq.client.checks`.
+
+        `place` has the names of the block that defines the function. Raises `InvalidOption` for an
+        annotation whose values JSON cannot give back.
+        """
         self._function = function
         self._checks = checks
-        self._check: CallCheck | None = None
+        self._place = place
         self._signature = inspect.signature(function)
         kinds = self._signature.parameters.values()
         positional = [each for each in kinds if each.kind in (each.POSITIONAL_ONLY, _EITHER)]
@@ -152,11 +128,39 @@ class Signature:
         plain_kinds = all(each.kind is not each.KEYWORD_ONLY for each in kinds)
         # Calls with positional arguments only are the most common, and cheap to check.
         self._fit = range(len(needed), len(positional) + 1) if plain_kinds else range(0)
-        self._converters: dict[str, Convert] | None = None
-        self._result: tuple[Convert | None] | None = None
+        variable = {each.kind for each in kinds}
+        self._most = None if _PLACES in variable else len(positional)
+        names = {name for name, each in self._signature.parameters.items() if each.kind in _BY_NAME}
+        self._names = None if _NAMES in variable else names
+        self._types: _Types | None = None
+        with contextlib.suppress(NameError):  # it may name what comes later in its module
+            self._types = self._read()
 
     def __reduce__(self) -> tuple[Any, tuple[Callable[..., Any]]]:
         return partial(Signature, checks=self._checks), (self._function,)
+
+    def types(self) -> "_Types":
+        """What the annotations say. Raises `InvalidOption` if one names what is not there."""
+        if self._types is None:
+            try:
+                self._types = self._read()
+            except NameError as error:
+                raise InvalidOption(
+                    f"{self._name}: an annotation names {error.name!r}, which is not there when the"
+                    " program runs: import it outside of `if TYPE_CHECKING`, and define it in the"
+                    " module"
+                ) from None
+        return self._types
+
+    def is_known(self, payload: Any) -> bool:
+        """Whether the function has parameters for the arguments in a payload.
+
+        If not, the call may be one of a later version of the program.
+        """
+        args, kwargs = call_of(payload)
+        if self._most is not None and len(args) > self._most:
+            return False
+        return not kwargs or self._names is None or kwargs.keys() <= self._names
 
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The payload of a call.
@@ -166,8 +170,8 @@ class Signature:
         """
         if kwargs or len(args) not in self._fit:
             self._bound(args, kwargs)
-        if self._checks:
-            self._checked()(args, kwargs)
+        if self._checks and self._types is not None:
+            self._types.check(args, kwargs)
         return {"args": args, "kwargs": kwargs}
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -176,8 +180,8 @@ class Signature:
         Positional-only parameters are kept as positional arguments.
         """
         bound = self._bound(args, kwargs)
-        if self._checks:
-            self._checked()(args, kwargs)
+        if self._checks and self._types is not None:
+            self._types.check(args, kwargs)
         bound.apply_defaults()
         if any(each.kind not in _BY_NAME for each in self._signature.parameters.values()):
             return {"args": bound.args, "kwargs": bound.kwargs}
@@ -186,25 +190,29 @@ class Signature:
     def arguments(self, payload: Any) -> tuple[list[Any], dict[str, Any]]:
         """The call in a payload: see `call_of`. Raises `InvalidPayload`."""
         args, kwargs = call_of(payload)
-        if self._plain() and not kwargs and len(args) in self._fit:
+        types = self.types()
+        fits = not kwargs and len(args) in self._fit
+        bound = None
+        if not fits or types.converters:
+            try:
+                bound = self._signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise InvalidPayload(
+                    f"the payload does not fit {self._name}: {error} (an object holds named"
+                    " arguments, a list positional ones)"
+                ) from error
+        if self._checks:
+            types.check(args, kwargs)
+        if bound is None:
             return args, kwargs
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise InvalidPayload(
-                f"the payload does not fit {self._name}: {error} (an object holds named arguments,"
-                " a list positional ones)"
-            ) from error
-        for name, convert in self._by_name().items():
+        for name, convert in types.converters.items():
             if name in bound.arguments:
                 bound.arguments[name] = self._converted(name, convert, bound.arguments[name])
         return list(bound.args), bound.kwargs
 
     def result(self) -> Convert | None:
         """A converter from a stored result to the annotated type of the function's result."""
-        if self._result is None:
-            self._result = (converter(self._hints().get("return")),)
-        return self._result[0]
+        return self.types().result
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         try:
@@ -212,33 +220,29 @@ class Signature:
         except TypeError as error:
             raise TypeError(f"{self._name}: {error}") from None
 
-    def _checked(self) -> CallCheck:
-        # Not before the first call: an annotation may name what comes later in its module.
-        if self._check is None:
-            self._check = CallCheck(self._function, self._signature)
-        return self._check
-
     @property
     def _name(self) -> str:
         return self._function.__qualname__
 
-    def _plain(self) -> bool:
-        return not self._by_name()
-
-    def _by_name(self) -> Mapping[str, Convert]:
-        if self._converters is None:
-            hints = self._hints()
-            found = {}
-            for name, parameter in self._signature.parameters.items():
-                variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-                convert = None if variable else converter(hints.get(name))
-                if convert is not None:
-                    found[name] = convert
-            self._converters = found
-        return self._converters
-
-    def _hints(self) -> dict[str, Any]:
-        return typing.get_type_hints(self._function)
+    def _read(self) -> "_Types":
+        """Read the annotations. Raises NameError, and `InvalidOption`."""
+        hints = hints_of(self._function, self._place)
+        converters: dict[str, Convert] = {}
+        for name, parameter in self._signature.parameters.items():
+            convert = None
+            if name in hints:
+                what = f"{self._name}: the parameter {name!r} of the type {shown(hints[name])}"
+                convert = declared(what, hints[name])
+            if convert is not None:
+                converters[name] = _SEVERAL.get(parameter.kind, _one)(convert)
+        result = hints.get("return")
+        what = f"{self._name}: its result of the type {shown(result)}"
+        ends = result in (NoReturn, Never)
+        return _Types(
+            CallCheck(self._name, self._signature, hints),
+            converters,
+            None if ends else declared(what, result),
+        )
 
     def _converted(self, name: str, convert: Convert, value: Any) -> Any:
         try:
@@ -247,5 +251,29 @@ class Signature:
             raise InvalidPayload(f"{self._name}: {name}: {error.message}") from error
 
 
+class _Types(NamedTuple):
+    """What the annotations of a function say: of calls, parameters by name, and the result."""
+
+    check: CallCheck
+    converters: Mapping[str, Convert]
+    result: Convert | None
+
+
+def _one(convert: Convert) -> Convert:
+    return convert
+
+
+def _places(convert: Convert) -> Convert:
+    """For the values of `*args`."""
+    return lambda values: tuple(map(convert, values))
+
+
+def _names(convert: Convert) -> Convert:
+    """For the values of `**kwargs`."""
+    return lambda values: {name: convert(value) for name, value in values.items()}
+
+
 _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _BY_NAME = (_EITHER, inspect.Parameter.KEYWORD_ONLY)
+_PLACES, _NAMES = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+_SEVERAL: Mapping[Any, Callable[[Convert], Convert]] = {_PLACES: _places, _NAMES: _names}

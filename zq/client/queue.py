@@ -26,8 +26,9 @@ from zq.client.events import Event
 from zq.client.job import CancelStatus, Job, TimeLeft, cancelled
 from zq.client.job_error import JobError
 from zq.client.options import DEFAULTS, Form, JobOptions, Options, check, merge
-from zq.client.payloads import Convert, converter
+from zq.client.payloads import declared, taken
 from zq.client.running import run_waiting
+from zq.client.types import Convert
 from zq.client.values import MISSING, Missing, State, StoredJob, Submission
 from zq.model.names import check_name
 
@@ -91,7 +92,8 @@ class Queue(Generic[T, R]):
             )
         self._payload = payload
         self._result = result
-        self._result_converter = converter(result)
+        self._payload_converter = taken(f"the payload of the queue {name!r}", payload)
+        self._result_converter = declared(f"the result of the queue {name!r}", result)
         self._own = own
         self._blocking = blocking
         self._form = Form(name, name, self.effective, keep_dead=True)
@@ -123,7 +125,7 @@ class Queue(Generic[T, R]):
         ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not.
         """
         check_function(function)
-        handler = QueueHandler(function, converter(self._payload), self.effective)
+        handler = QueueHandler(function, self._payload_converter, self.effective)
         self.core.handlers[self.name] = handler
         return function
 

@@ -25,6 +25,7 @@ from zq.client.job import Job, TimeLeft
 from zq.client.options import DEFAULTS, Form, Options, check, merge
 from zq.client.payloads import Signature
 from zq.client.running import run_waiting
+from zq.client.types import defining_block
 from zq.client.values import StoredJob, Submission
 
 P = ParamSpec("P")
@@ -64,15 +65,22 @@ class Task(Generic[P, R]):
         queue: str,
         own: Options,
         said: Options | None = None,
+        *,
+        signature: Signature | None = None,
     ) -> None:
-        """`own` are options that override the app's defaults, and `said` overrides both."""
+        """`own` are options that override the app's defaults, and `said` overrides both.
+
+        Raises `InvalidOption` for annotations whose values cannot be sent.
+        """
         said = {} if said is None else said
         self.core = core
         self.function = function
         self.name = name
         self.queue = queue
         self.effective = merge(DEFAULTS, core.defaults, own, said)
-        self.signature = Signature(function, checks=core.checks)
+        self.signature = signature or Signature(
+            function, checks=core.checks, place=defining_block()
+        )
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
@@ -96,7 +104,8 @@ class Task(Generic[P, R]):
         """The same task with other options. This one stays unchanged. Raises `InvalidOption`."""
         check(options)
         said = merge(self._said, options)
-        return type(self)(self.core, self.function, self.name, self.queue, self._own, said)
+        parts = (self.core, self.function, self.name, self.queue, self._own, said)
+        return type(self)(*parts, signature=self.signature)
 
     def args(self, *args: P.args, **kwargs: P.kwargs) -> Call[P]:
         """Arguments for `enqueue_many`."""

@@ -23,7 +23,7 @@ from zq.client.errors import DiscoveryError, InvalidOption
 from zq.client.files.queue import FIFO, FileQueue
 from zq.client.files.registry import loading, queues
 from zq.client.options import DEFAULTS, Backoff, Options, check, merge
-from zq.client.payloads import converter
+from zq.client.payloads import taken
 
 LONGEST_TIMEOUT_S = 900
 MOST_CHARACTERS = 40
@@ -109,7 +109,11 @@ def _load(core: Core, package: ModuleType, path: Path, around: tuple[Any, ...]) 
         )
     options = merge(DEFAULTS, core.defaults, config.options)
     queue: FileQueue[Any] = FileQueue(core, name, options)
-    core.handlers[name] = QueueHandler(handle, converter(_annotated(handle)), options, around)
+    try:
+        convert = taken(f"{path}: the payload", _annotated(handle))
+    except InvalidOption as error:
+        raise DiscoveryError(error.message) from None
+    core.handlers[name] = QueueHandler(handle, convert, options, around)
     return queue
 
 

@@ -55,6 +55,8 @@ class Handler:
     timeout: float | None
     on_exception: OnException
     middleware: tuple[Middleware, ...] = ()
+    knows: Callable[[Any], bool] = lambda _: True
+    """Whether the function has parameters for the arguments in a payload."""
     found_by: tuple[str, ...] = ()
     """How another process finds it, if not by its name: see `Core.finder`."""
 
@@ -72,9 +74,13 @@ def handler_of_task(task: Task[Any, Any]) -> Handler:
             job.payload = unpacked(job.payload, job.delivery.content_type)
         return task.signature.arguments(job.payload)
 
-    handler = _handler(task.function, arguments, task.effective)
+    task.signature.types()  # an annotation that cannot be read is told now, not by each job
     finder = task.core.finder
-    return replace(handler, found_by=(*finder, task.name)) if finder else handler
+    return replace(
+        _handler(task.function, arguments, task.effective),
+        knows=task.signature.is_known,
+        found_by=(*finder, task.name) if finder else (),
+    )
 
 
 def handler_of_queue(queue: QueueHandler) -> Handler:

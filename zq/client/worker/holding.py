@@ -11,6 +11,7 @@ from zq.client.errors import ZqError
 from zq.client.events import Event, Listeners
 from zq.client.values import Delivery, Held
 from zq.client.worker.acks import MOST_IN_A_POST, persistently
+from zq.client.worker.handlers import Handler
 
 log = logging.getLogger("zq.worker")
 
@@ -70,7 +71,9 @@ async def _tell(events: Listeners, gone: Sequence[Delivery]) -> None:
 
 
 class Strangers:
-    """Jobs of tasks that this worker does not know. They go back for another worker, after a pause.
+    """Jobs of tasks, or with arguments, that this worker does not know.
+
+    They go back for another worker, after a pause.
 
     No attempt is spent. During the rollout of a new version of an app, its jobs also reach workers
     of the old version.
@@ -85,14 +88,19 @@ class Strangers:
         self.is_idle = True
         """Whether all have gone back."""
 
-    def add(self, delivery: Delivery) -> None:
-        """Return a job with the next request. Log it at most once a minute for each task."""
+    def add(self, delivery: Delivery, handler: Handler | None = None) -> None:
+        """Return a job with the next request. Log it at most once a minute for each task.
+
+        A `handler` is that of the task, and has no parameters for the arguments.
+        """
         if times := self._seldom.count(delivery.type):
+            missing = f"neither a task {delivery.type!r} nor a handler for {delivery.queue!r}"
+            if handler is not None:
+                missing = f"no parameters in {handler.name} for the arguments of {delivery.id}"
             log.warning(
-                "this worker has neither a task %r nor a handler for the queue %r: %s back to the"
-                " queue, and no worker gets it for %g s; this does not count as an attempt",
-                *(delivery.type, delivery.queue),
-                *("a job goes" if times == 1 else f"{times} jobs have gone", PAUSE_S),
+                "this worker has %s: %s back to the queue, and no worker gets it for %g s; this"
+                " does not count as an attempt",
+                *(missing, "a job goes" if times == 1 else f"{times} jobs have gone", PAUSE_S),
             )
         self._waiting.append(delivery)
         self.is_idle = False

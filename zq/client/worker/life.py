@@ -197,8 +197,8 @@ class Life:
             self._unstarted.append(delivery)
             return
         handler = self._handlers.find(delivery)
-        if handler is None:
-            self._strangers.add(delivery)
+        if handler is None or not handler.knows(delivery.payload):
+            self._strangers.add(delivery, handler)
             return
         self._waiting[delivery.id] = delivery, handler
         self._order.append(delivery.id)

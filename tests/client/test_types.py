@@ -1,0 +1,310 @@
+"""Annotations: each is honoured by every wire, or refused where the task is declared."""
+
+import collections
+import dataclasses
+import enum
+import typing
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypedDict
+from uuid import UUID
+
+import attrs
+import msgspec
+import pydantic
+import pytest
+from annotated_types import Gt
+from conformance.site import Site
+
+import zq
+from zq.client.app import App
+from zq.client.formats import JSON, MSGPACK
+
+from .workers import finish
+
+T = typing.TypeVar("T")
+D = typing.TypeVar("D", bound=date)
+UserId = NewType("UserId", UUID)
+U = UUID(int=7)
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+class Size(enum.IntEnum):
+    SMALL = 1
+
+
+class Kind(enum.StrEnum):
+    NEW = "new"
+
+
+class Pair(enum.Enum):
+    BOTH = (1, 2)
+
+
+class Point(NamedTuple):
+    x: int
+    at: date
+
+
+class Row(TypedDict):
+    id: UUID
+    note: NotRequired[str]
+
+
+@dataclasses.dataclass
+class Stock:
+    by_id: dict[int, float]
+
+
+@dataclasses.dataclass
+class Box(Generic[T]):
+    value: T
+
+
+@dataclasses.dataclass
+class Lost:
+    path: Path
+
+
+@attrs.define
+class Attrs:
+    id: UUID
+
+
+class Made(msgspec.Struct, tag="made"):
+    id: UUID
+
+
+class Gone(msgspec.Struct, tag="gone"):
+    why: str
+
+
+class Aliased(pydantic.BaseModel):
+    name: str = pydantic.Field(alias="fullName")
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def short(self) -> str:
+        return self.name[:1]
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+
+class Strict(pydantic.BaseModel):
+    at: datetime
+
+    model_config = pydantic.ConfigDict(strict=True)
+
+
+class Account(pydantic.BaseModel):
+    password: pydantic.SecretStr
+
+
+class Nested(pydantic.BaseModel):
+    accounts: list[Account]
+
+
+HONOURED: list[tuple[Any, Any]] = [
+    (int, 1),
+    (float, 2),
+    (str, "ž"),
+    (bool, True),
+    (None, None),
+    (Any, {"a": [1, None]}),
+    (object, "x"),
+    (bytes, b"\0\xff"),
+    (datetime, NOW),
+    (date, NOW.date()),
+    (time, time(3, 4, 5)),
+    (timedelta, timedelta(seconds=90)),
+    (Decimal, Decimal("1.50")),
+    (UUID, U),
+    (Size, Size.SMALL),
+    (Kind, Kind.NEW),
+    (Literal["a", 1], "a"),
+    (list[int], [1, 2]),
+    (set[int], {1, 2}),
+    (frozenset[UUID], frozenset([U])),
+    (tuple[int, date], (1, NOW.date())),
+    (tuple[int, ...], (1, 2, 3)),
+    (dict[str, int], {"a": 1}),
+    (dict[int, float], {1: 2.5}),
+    (dict[UUID, int], {U: 1}),
+    (dict[Size, int], {Size.SMALL: 4}),
+    (dict[date, list[int]], {NOW.date(): [1]}),
+    (Iterable[UUID], [U]),
+    (Sequence[date], [NOW.date()]),
+    (Mapping[str, date], {"a": NOW.date()}),
+    (Set[int], {1}),
+    (int | None, None),
+    (int | str, "1"),
+    (UUID | list[UUID], [U]),
+    (Decimal | float, Decimal("1.5")),
+    (Made | Gone, Gone("lost")),
+    (Point, Point(1, NOW.date())),
+    (Row, {"id": U}),
+    (Stock, Stock({1: 2.5})),
+    (Box[UUID], Box(U)),
+    (Attrs, Attrs(U)),
+    (UserId, U),
+    (D, NOW.date()),
+    (T, [1]),
+    (Annotated[int, msgspec.Meta(ge=1)], 1),
+    (Annotated[int, Gt(0)], 1),
+    (Annotated[str, "a note"], "x"),
+    (Aliased, Aliased(fullName="Ann")),
+    (list[Aliased], [Aliased(fullName="Ann")]),
+    (Strict, Strict(at=NOW)),
+]
+
+REFUSED: list[tuple[Any, str]] = [
+    (str | UUID, "would not tell which of its types"),
+    (datetime | str, "would not tell which of its types"),
+    (Kind | str, "would not tell which of its types"),
+    (Size | int, "would not tell which of its types"),
+    (Stock | Attrs, "would not tell which of its types"),
+    (Stock | dict[str, Any], "would not tell which of its types"),
+    (list[int] | set[int], "would not tell which of its types"),
+    (Pair, "all str or all int"),
+    (Path, "Path cannot be made from JSON"),
+    (Lost, "Path cannot be made from JSON"),
+    (complex, "complex cannot be made from JSON"),
+    (collections.defaultdict[str, date], "defaultdict cannot be made from JSON"),
+    (collections.deque[int], "deque cannot be made from JSON"),
+    (dict[tuple[int, int], str], "keys of JSON's objects are texts"),
+    (dict[bool, str], "keys of JSON's objects are texts"),
+    (Account, "stored readable or as stars"),
+    (Nested, "stored readable or as stars"),
+]
+
+
+def named(case: tuple[Any, Any]) -> str:
+    return str(case[0])
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
+async def test_values_arrive_as_annotated_and_come_back_so(site: Site, codec: Any) -> None:
+    async with App(site.url, codec=codec) as app:
+        await arrive(app)
+
+
+async def test_values_arrive_as_annotated_in_the_program_itself() -> None:
+    async with App("sqlite://:memory:") as app:
+        await arrive(app)
+
+
+async def arrive(app: App) -> None:
+    """Call a task for each annotation that is honoured."""
+    got: dict[int, Any] = {}
+    jobs = []
+    for number, (annotation, value) in enumerate(HONOURED):
+
+        async def work(x: Any, number: int = number) -> Any:
+            got[number] = x
+            return x
+
+        work.__annotations__ = {"x": annotation, "return": annotation}
+        task = app.task(name=f"t{number}", result_ttl=60, max_attempts=1)(work)
+        jobs.append(await task.enqueue(value))
+    await finish(app, concurrency=8)
+    for number, (annotation, value) in enumerate(HONOURED):
+        came = await jobs[number].result(10)
+        assert (got[number], type(got[number])) == (value, type(value)), annotation
+        assert (came, type(came)) == (value, type(value)), annotation
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=named)
+def test_what_json_cannot_give_back_is_refused_where_it_is_declared(
+    case: tuple[Any, str], app: App
+) -> None:
+    annotation, words = case
+
+    def work(x: Any) -> None: ...
+
+    def back() -> Any: ...
+
+    work.__annotations__ = {"x": annotation}
+    back.__annotations__ = {"return": annotation}
+    with pytest.raises(zq.InvalidOption, match="work: the parameter 'x' of the type") as refusal:
+        app.task(work)
+    assert words in refusal.value.message
+    with pytest.raises(zq.InvalidOption, match="back: its result of the type"):
+        app.task(back)
+    with pytest.raises(zq.InvalidOption, match="the payload of the queue 'q': "):
+        app.queue("q", payload=annotation)
+    assert not app.tasks
+
+
+async def test_arguments_without_names_of_their_own_are_converted_too(app: App) -> None:
+    got: list[Any] = []
+
+    @app.task
+    async def many(*ids: UUID, **days: date) -> None:
+        got.append((ids, days))
+
+    await many.enqueue(U, U, first=NOW.date())
+    await finish(app)
+    assert got == [((U, U), {"first": NOW.date()})]
+
+
+async def test_constraints_are_held_to(app: App) -> None:
+    @app.task
+    async def work(n: Annotated[int, Gt(0)]) -> None: ...
+
+    await work.enqueue(0)
+    (outcome,) = await finish(app)
+    assert (outcome.status, outcome.attempts) == ("dead", 1)
+    assert outcome.error is not None
+    assert "greater than 0" in outcome.error.message
+
+
+async def test_a_class_of_the_block_that_declares_a_task_is_known(app: App) -> None:
+    @dataclasses.dataclass
+    class Local:
+        at: date
+
+    def work(x: "Local") -> "Local":
+        return x
+
+    async with app:
+        job = await app.task(result_ttl=60)(work).enqueue(Local(NOW.date()))
+        await finish(app)
+        assert await job.result(10) == Local(NOW.date())
+
+
+async def test_a_name_that_is_not_there_is_told_when_a_worker_is_made(app: App) -> None:
+    @app.task
+    def work(x: "NotThere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(zq.InvalidOption, match=r"names 'NotThere'.*outside of `if TYPE_CHECKING`"):
+        zq.Worker(app)
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")], ids=str)
+async def test_a_float_that_is_no_number_is_refused_by_its_place(
+    site: Site, codec: Any, number: float
+) -> None:
+    async with App(site.url, codec=codec) as app:
+
+        @app.task(result_ttl=60, max_attempts=1)
+        async def work(x: Any, y: Any = None) -> Any:
+            return {"rate": number} if x == "back" else 5
+
+        with pytest.raises(zq.InvalidPayload, match=rf"args\[1\]\.b is {number}, and JSON has no"):
+            await work.enqueue(None, {"a": 1.5, "b": number})
+        bad, good = await work.enqueue("back"), await work.enqueue(1.5)
+        await finish(app, concurrency=2)
+        assert await good.result(10) == 5
+        with pytest.raises(zq.JobFailed, match=rf"rate is {number}, and JSON has no"):
+            await bad.result(10)
+
+
+async def test_a_model_with_a_secret_is_refused_where_nothing_is_annotated(app: App) -> None:
+    @app.task
+    async def work(x: Any) -> None: ...
+
+    with pytest.raises(zq.InvalidPayload, match="stored readable or as stars"):
+        await work.enqueue(Account(password=pydantic.SecretStr("x")))
