@@ -2,15 +2,17 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
-from client import heavy, slow
+from client import heavy, slow, surrounded
 from zq.client.app import App
 from zq.client.http.address import Address
 from zq.client.http.backend import HttpBackend
@@ -119,3 +121,83 @@ def test_a_function_that_cannot_be_found_is_told() -> None:
     for name in ("getpid", "walk.<locals>.inner", "<lambda>"):
         with pytest.raises(zq.InvalidOption, match=f"os.{name} is neither .* by name"):
             find("os", name)
+
+
+# What the app's module says holds in the process, and the process ends with the worker
+
+
+@pytest.fixture
+async def shop(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
+    (tmp_path / "ended").mkdir()
+    monkeypatch.setenv("ENDED", str(tmp_path / "ended"))
+    surrounded.started.clear()
+    surrounded.app.core.backend = HttpBackend(Address(site.url))
+    async with surrounded.app as app:
+        yield app
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process has ended. A zombie has."""
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def written(path: Path) -> int:
+    """The number in a file, or 0."""
+    return int(path.read_text() or 0) if path.exists() else 0
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(100 * round(PATIENCE_S)):
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_middleware_and_the_functions_of_an_app_run_in_the_process(
+    shop: App, tmp_path: Path
+) -> None:
+    job = await surrounded.where.options(result_ttl=60).enqueue()
+    await finish(shop)
+    result = await job.result(10)
+    pid = int(result.removeprefix("Corner shop in "))
+    assert pid != os.getpid()
+    assert surrounded.started == [os.getpid()]
+    ended = {int(each.name) for each in (tmp_path / "ended").iterdir()}
+    assert ended == {pid, os.getpid()}
+
+
+async def test_middleware_that_the_process_does_not_have_is_told(
+    shop: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def late(job: zq.Running[Any], call_next: Callable[[], Awaitable[Any]]) -> Any:
+        return await call_next()
+
+    monkeypatch.setattr(shop.core, "middleware", (*shop.core.middleware, late))
+    await surrounded.where.enqueue()
+    error = (await finish(shop))["where"].error
+    assert error is not None
+    assert "has 1 of 2 middleware: put all of them where the module makes the app" in error.message
+
+
+async def test_what_a_job_has_started_is_killed_with_it(shop: App, tmp_path: Path) -> None:
+    await surrounded.starts_another.enqueue(str(tmp_path / "pid"))
+    error = (await finish(shop))["starts_another"].error
+    assert error is not None
+    assert error.error_type == "Timeout"
+    await until(lambda: has_ended(written(tmp_path / "pid")))
+
+
+async def test_processes_end_with_a_worker_that_is_killed(
+    shop: App, site: Site, tmp_path: Path
+) -> None:
+    await surrounded.goes_on.enqueue(str(tmp_path / "pid"))
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "zq.cli", "worker", "client.surrounded:app", "--processes", "1"),
+        env={**os.environ, "ZQ_URL": site.url, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    await until(lambda: written(tmp_path / "pid"))
+    worker.kill()
+    await worker.wait()
+    await until(lambda: has_ended(written(tmp_path / "pid")))

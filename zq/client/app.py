@@ -87,11 +87,11 @@ class App:
             raise InvalidOption("key: all jobs of the app would have the same one")
         if callable(middleware):
             raise InvalidOption("middleware: give a list of functions, also for a single one")
-        self.middleware = tuple(middleware)
+        self.core.middleware = tuple(middleware)
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.periodic_tasks = Periodic(self.core, cron_group or DEFAULT_GROUP)
         if cron_group is not None:
-            self.on_startup(self.periodic_tasks.register)
+            self._register_at_start()
 
     if not TYPE_CHECKING:
 
@@ -101,7 +101,16 @@ class App:
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy in another process only enqueues; no worker uses it.
-        return {"core": self.core, "middleware": (), "tasks": {}}
+        return {"core": self.core, "tasks": {}}
+
+    @property
+    def middleware(self) -> tuple[Middleware, ...]:
+        """Functions around each job, the outermost first. They run where its handler does."""
+        return self.core.middleware
+
+    @middleware.setter
+    def middleware(self, functions: Sequence[Middleware]) -> None:
+        self.core.middleware = tuple(functions)
 
     @property
     def backend(self) -> Backend:
@@ -185,8 +194,8 @@ class App:
 
     def _register_at_start(self) -> None:
         register = self.periodic_tasks.register
-        if register not in self.core.startup:
-            self.on_startup(register)
+        if register not in self.core.beginning:
+            self.core.beginning += (register,)
 
     @overload
     def queue(
@@ -235,8 +244,19 @@ class App:
         return register
 
     def on_startup(self, function: W) -> W:
-        """Let workers call this, or await it, before they take their first job."""
+        """Let workers call this, or await it, before they take their first job.
+
+        With `processes`, each of these calls it too.
+        """
         self.core.startup += (function,)
+        return function
+
+    def on_shutdown(self, function: W) -> W:
+        """Let workers call this, or await it, after their last job, and each of their processes.
+
+        It gets a few seconds. It is not called if the worker has to end at once.
+        """
+        self.core.shutdown += (function,)
         return function
 
     def while_working(self, function: C) -> C:

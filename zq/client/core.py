@@ -34,8 +34,14 @@ class Core:
     handlers: dict[str, QueueHandler] = field(default_factory=dict)
     checks: bool = True
     """Whether the arguments of calls are held to the annotations of tasks."""
+    middleware: tuple[Middleware, ...] = ()
+    """Middleware around each job, the outermost first."""
+    beginning: tuple[Callable[[], Any], ...] = ()
+    """What a worker does for its app before `startup`, and its processes do not."""
     startup: tuple[Callable[[], Any], ...] = ()
     """Functions that are called, or awaited, before a worker takes its first job."""
+    shutdown: tuple[Callable[[], Any], ...] = ()
+    """Functions that are called, or awaited, after a worker's last job."""
     companions: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
     """Coroutine functions that run while a worker does."""
     find: Callable[[str], Any] | None = None

@@ -4,16 +4,14 @@ from typing import Any, Protocol
 
 from zq.client.backend import Backend
 from zq.client.core import Core
-from zq.client.running import Middleware
 from zq.client.task import Task
 
 
 class HasTasks(Protocol):
-    """Tasks, the handlers of queues, and the middleware around each job."""
+    """Tasks, and what they share."""
 
     core: Core
     tasks: dict[str, Task[Any, Any]]
-    middleware: tuple[Middleware, ...]
 
     @property
     def backend(self) -> Backend:

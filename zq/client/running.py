@@ -1,11 +1,13 @@
 """A job while its handler runs, and the exceptions that a handler may raise."""
 
 import asyncio
+import inspect
 import math
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from zq.client.backend import Backend, run
@@ -211,3 +213,20 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+async def around_all(
+    middleware: Sequence[Middleware], job: Running[Any], work: Callable[[], Awaitable[Any]]
+) -> Any:
+    """Do the work for a job within its middleware, the outermost first."""
+    for each in reversed(middleware):
+        work = partial(each, job, work)
+    return await work()
+
+
+async def call_all(functions: Iterable[Callable[[], Any]]) -> None:
+    """Call functions one after the other, and await those that are coroutine functions."""
+    for function in functions:
+        waiting = function()
+        if inspect.isawaitable(waiting):
+            await waiting

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any
 
 from zq.client.backend import Backend
 from zq.client.has_tasks import HasTasks
-from zq.client.running import EventName, Reason, Running, current
+from zq.client.running import EventName, Reason, Running, around_all, current
 from zq.client.values import MISSING, Delivery
 from zq.client.worker.calling import calling
 from zq.client.worker.continuing import go_on
@@ -66,7 +66,7 @@ class Executor:
         self._clean_up_s = clean_up_s
         self._on_free = on_free
         self._deaf = Deaf(max(LEAST_DEAF, capacity.concurrency), on_too_deaf)
-        places: list[Place] = [Process() for _ in range(capacity.processes)]
+        places: list[Place] = [Process(app.core) for _ in range(capacity.processes)]
         self._places = Places(places or [_thread(n) for n in range(capacity.threads)])
         self._context = copy_context()
         self._under_way: set[Execution] = set()
@@ -156,18 +156,17 @@ class Executor:
         execution.started_at = time.time()
         self._journal.started(execution)
         execution.limit(timeout_of(handler, running.delivery))
-        around = self._app.middleware + handler.middleware
-        if not around:
-            result = await _innermost(execution, place)
-            await go_on(self._backend, running, result)
-            execution.result = result
-            return
-        call_next: Callable[[], Awaitable[Any]] = partial(_innermost, execution, place)
-        for middleware in reversed(around):
-            call_next = partial(middleware, running, call_next)
-        result = await call_next()
+        around = self._app.core.middleware + handler.middleware
+        # A process calls them around the function there, where their context is that of the job.
+        if place is not None and place.is_elsewhere:
+            around = ()
+        result = await around_all(around, running, partial(_innermost, execution, place))
         await go_on(self._backend, running, result)
         execution.result = result
+
+    async def shut_down(self, seconds: float) -> None:
+        """Let processes call the app's functions for that."""
+        await self._places.shut_down(seconds)
 
     # Outcomes
 

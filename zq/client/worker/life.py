@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import inspect
 import logging
 from collections import deque
 from collections.abc import Coroutine, Iterable, Sequence
@@ -13,7 +12,7 @@ from zq.client.errors import Unavailable, ZqError
 from zq.client.events import Event
 from zq.client.has_tasks import HasTasks
 from zq.client.outcome import DrainReport
-from zq.client.running import EventName
+from zq.client.running import EventName, call_all
 from zq.client.values import Delivery, Held, JobQuery, LeasedFailure, Notice, TakeRequest
 from zq.client.worker.acks import Acknowledger, follows
 from zq.client.worker.execution import INSISTING_S, watching_tasks
@@ -138,13 +137,8 @@ class Life:
     # While it runs
 
     async def _warm_up(self) -> None:
-        async def call_all() -> None:
-            for function in self._app.core.startup:
-                waiting = function()
-                if inspect.isawaitable(waiting):
-                    await waiting
-
-        warming = asyncio.create_task(call_all())
+        core = self._app.core
+        warming = asyncio.create_task(call_all((*core.beginning, *core.startup)))
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait({warming, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -311,6 +305,7 @@ class Life:
             if self._aborted.is_set():
                 await self._end_all(LEAST_S)
             await self._unless_aborted(self._last_posts(), self._last_s())
+            await self._unless_aborted(self._shut_down(), self._last_s())
             await self._give_back([*executor.unfinished, *self._unstarted], self._last_s())
         finally:
             for task in helpers:
@@ -333,6 +328,13 @@ class Life:
         await self._executor.idle()
         await self._acks.drained()
         await self.settler.told()
+
+    async def _shut_down(self) -> None:
+        await self._executor.shut_down(LAST_POSTS_S)
+        try:
+            await call_all(self._app.core.shutdown)
+        except Exception as error:
+            await self._app.core.events.emit(Event("error", exception=error))
 
     def _last_s(self) -> float:
         if self._aborted.is_set():

@@ -20,11 +20,17 @@ Came = tuple[Any, BaseException | None]
 class Place(Protocol):
     """A place where one function runs at a time."""
 
+    is_elsewhere: bool
+    """Whether it is another process, which has an app of its own."""
+
     async def prepare(self, handler: Handler) -> None:
         """Prepare for a handler, before its time begins."""
 
     async def run(self, execution: Execution) -> Any:
         """Return the result of the handler. The execution may end it."""
+
+    async def shut_down(self) -> None:
+        """Let it do what the app wants done after the last job."""
 
     def close(self) -> None:
         """Leave the place. Work that still runs there no longer counts."""
@@ -47,6 +53,12 @@ class Places:
         """Make the place free again."""
         self._free.put_nowait(place)
 
+    async def shut_down(self, seconds: float) -> None:
+        """Let all places do what the app wants done after the last job, for so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(place.shut_down() for place in self._all))
+
     def close(self) -> None:
         """Leave all places."""
         for place in self._all:
@@ -60,12 +72,17 @@ class Thread:
     keep the interpreter from ending.
     """
 
+    is_elsewhere = False
+
     def __init__(self, number: int) -> None:
         self._name = f"zq-job-{number}"
         self._calls: SimpleQueue[Call | None] | None = None
 
     async def prepare(self, handler: Handler) -> None:
         """A thread needs no preparation."""
+
+    async def shut_down(self) -> None:
+        """The worker does this itself."""
 
     async def run(self, execution: Execution) -> Any:
         """Return the result of the handler. To end it, the thread is told, and may clean up."""

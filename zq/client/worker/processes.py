@@ -1,29 +1,36 @@
 """Handlers in processes: one job at a time in each. A process is killed when time is up.
 
 Arguments and results cross as JSON. The process finds the function by its module and name, so the
-function must be importable: a task, or a function of a module.
+function must be importable: a task, or a function of a module. What its module says of the app
+holds in the process: its functions for the start and the end, and its middleware.
 """
 
 import asyncio
 import contextlib
+import ctypes
 import importlib
+import inspect
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
-from multiprocessing import active_children, get_context
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import msgspec
 
-from zq.client.backend import Backend
+from zq.client.core import Core
 from zq.client.errors import InvalidOption
 from zq.client.formats import JSON
 from zq.client.queue import Queue
-from zq.client.running import Running, current
+from zq.client.running import Middleware, Running, around_all, call_all, current
 from zq.client.task import Task
 from zq.client.values import Delivery, LeasedFailure
 from zq.client.worker.execution import Execution
@@ -46,6 +53,9 @@ LOOKS = 200
 LOOK_EVERY_S = 0.005
 """How often the exit code of a process that has died is looked for."""
 
+PR_SET_PDEATHSIG = 1
+"""Of prctl(2): the signal that a process gets when the thread ends that has started it."""
+
 PREPARING_S = 60.0
 """How long a process may take to start and import a function."""
 
@@ -59,9 +69,17 @@ class Failed(Exception):
 
 
 class Process:
-    """A place for one process. It starts when it is first needed, and is killed to end its job."""
+    """A place for one process. It starts when it is first needed, and is killed to end its job.
 
-    def __init__(self) -> None:
+    The process leads a group of its own, so what its job has started is killed with it. It ends
+    with the worker, whatever ends that.
+    """
+
+    is_elsewhere = True
+
+    def __init__(self, core: Core) -> None:
+        """`core` is that of the worker's app."""
+        self._core = core
         self._pool: ProcessPoolExecutor | None = None
         self._pid = 0
         self._child: BaseProcess | None = None
@@ -84,11 +102,20 @@ class Process:
     async def run(self, execution: Execution) -> Any:
         """Return the result of the handler. Raises `Failed` or `ProcessDied`."""
         job = msgspec.json.encode(execution.running.delivery)
+        handler = execution.handler
         async with self._giving_up_with():
-            failure, result = await self._submit(_run, _name(execution.handler), job)
+            count = len(self._core.middleware)
+            failure, result = await self._submit(_run, _name(handler), job, count)
         if failure is not None:
             raise Failed(msgspec.json.decode(failure, type=LeasedFailure))
         return msgspec.json.decode(result)
+
+    async def shut_down(self) -> None:
+        """Let the process call the app's functions for that."""
+        if self._known:
+            with contextlib.suppress(ProcessDied):
+                async with self._giving_up_with():
+                    await self._submit(_shut_down)
 
     def close(self) -> None:
         """End the process. Its unfinished work is lost."""
@@ -112,17 +139,17 @@ class Process:
         loop = asyncio.get_running_loop()
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                1, mp_context=get_context("spawn"), initializer=_leave_signals_to_the_worker
+                1, get_context("spawn"), initializer=_belong_to, initargs=(os.getpid(),)
             )
             self._pid = await loop.run_in_executor(self._pool, os.getpid)
             (self._child,) = [each for each in active_children() if each.pid == self._pid]
         return await loop.run_in_executor(self._pool, function, *args)
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the process, and those that it has started."""
         if self._pid:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
+                os.killpg(self._pid, signal.SIGKILL)
         self.forget()
 
     def forget(self) -> None:
@@ -146,44 +173,109 @@ async def _end_of(child: BaseProcess) -> str:
     return f" of {signal.Signals(-code).name}{hint}"
 
 
-def _leave_signals_to_the_worker() -> None:
-    # Ctrl-C reaches the whole process group, but the worker decides what happens to its jobs.
+# In the process
+
+
+@dataclass
+class _Own:
+    """What the process keeps from one job to the next."""
+
+    runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+    cores: list[Core] = field(default_factory=list)
+    """The apps whose functions for the start have been called."""
+
+
+_own = _Own()
+
+
+def _belong_to(worker: int) -> None:
+    """Begin the process: it ends with the worker, and leads a group of its own."""
+    os.setpgid(0, 0)
+    # Ctrl-C reaches the worker, which decides what happens to its jobs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != worker:
+        os._exit(1)
+    threading.Thread(target=_end_with_worker, daemon=True).start()
+
+
+def _end_with_worker() -> None:
+    """Take along what the job has started. The kernel's signal at the worker's death does not."""
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os.killpg(0, signal.SIGKILL)
 
 
 def _prepare(function: _Name) -> None:
-    """In the process: import the function. An import error is reported when the function is
-    called."""
+    """Import the function, and begin its app. An error is reported when the function is called."""
     with contextlib.suppress(Exception):
-        find(*function)
+        _begin(find(*function)[1])
+
+
+def _begin(core: Core) -> None:
+    if not any(core is each for each in _own.cores):
+        _own.runner.run(call_all(core.startup))
+        _own.cores.append(core)
+
+
+def _shut_down() -> None:
+    for core in _own.cores:
+        _own.runner.run(call_all(core.shutdown))
 
 
 def _name(handler: Handler) -> _Name:
     return handler.found_by or (handler.function.__module__, handler.function.__qualname__)
 
 
-def _run(function: _Name, job: bytes) -> tuple[bytes | None, bytes]:
-    """In the process: find the function, call it, and encode its outcome as JSON."""
+def _run(function: _Name, job: bytes, middleware: int) -> tuple[bytes | None, bytes]:
+    """Find the function, call it within its middleware, and encode its outcome as JSON.
+
+    The worker's app has so much `middleware`.
+    """
     delivery = msgspec.json.decode(job, type=Delivery)
     on_exception: OnException = {}
     try:
-        handler, backend = find(*function)
+        handler, core = find(*function)
         on_exception = handler.on_exception
-        running = Running(delivery, delivery.payload, backend)
+        _begin(core)
+        if len(core.middleware) != middleware:
+            raise InvalidOption(
+                f"the app of {function[0]} in this process has {len(core.middleware)} of"
+                f" {middleware} middleware: put all of them where the module makes the app, or do"
+                " without processes"
+            )
+        running = Running(delivery, delivery.payload, core.backend)
         token = current.set(running)
         try:
-            args, kwargs = handler.arguments(running)
-            result = handler.function(*args, **kwargs)
-            # A coroutine function may be inside a decorator, which looks like an ordinary function.
-            return None, JSON.encode(asyncio.run(result) if asyncio.iscoroutine(result) else result)
+            return None, JSON.encode(_call(handler, core.middleware + handler.middleware, running))
         finally:
             current.reset(token)
     except BaseException as error:  # SystemExit too: the process must live on for the next job
         return msgspec.json.encode(failure_of(error, delivery, on_exception)), b""
 
 
-def find(module: str, qualname: str, *wanted: str) -> tuple[Handler, Backend]:
-    """A task, or the handler of a queue, by the module and name of its function; and its server.
+def _call(handler: Handler, around: Sequence[Middleware], running: Running[Any]) -> Any:
+    def call() -> Any:
+        args, kwargs = handler.arguments(running)
+        return handler.function(*args, **kwargs)
+
+    async def awaited(result: Any) -> Any:
+        # A coroutine function may be inside a decorator, which looks like an ordinary function.
+        return await result if inspect.isawaitable(result) else result
+
+    async def within() -> Any:
+        # A thread, so that the function may block on others, has the context of the middleware.
+        return await awaited(await asyncio.to_thread(call))
+
+    if around:
+        return _own.runner.run(around_all(around, running, within), context=copy_context())
+    result = call()
+    return _own.runner.run(awaited(result)) if inspect.isawaitable(result) else result
+
+
+def find(module: str, qualname: str, *wanted: str) -> tuple[Handler, Core]:
+    """A task, or the handler of a queue, by the module and name of its function; and its app.
 
     With `wanted`, the function is called with it, and finds the task.
     """
@@ -194,11 +286,11 @@ def find(module: str, qualname: str, *wanted: str) -> tuple[Handler, Backend]:
     if wanted:
         place = place(*wanted)
     if isinstance(place, Task):
-        return handler_of_task(place), place.core.backend
+        return handler_of_task(place), place.core
     for queue in vars(home).values():
         known = queue.core.handlers.get(queue.name) if isinstance(queue, Queue) else None
         if known is not None and known.function is place:
-            return handler_of_queue(known), queue.core.backend
+            return handler_of_queue(known), queue.core
     raise InvalidOption(
         f"{module}.{qualname} is neither a task nor the handler of a queue that its module has by"
         " this name: processes find functions by name, so write it as a function of the module"
