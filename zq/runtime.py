@@ -24,6 +24,7 @@ from zq.http.audit import Auditor
 from zq.http.bulk_line import BulkLine
 from zq.http.cross_origin import CrossOrigin
 from zq.http.dashboard.door import Dashboard
+from zq.http.ops.listeners import ListenerAddresses, ListenersApi
 from zq.http.ops.metrics.api import MetricsApi
 from zq.http.ops.metrics.scrape import Sources
 from zq.http.queue_ti.auth.api import DoorAuth
@@ -73,6 +74,7 @@ class Server:
             ListeningPlace.primary(settings), settings, self._clock, self._refused, turns, passed
         )
         self._admin: Entrance | None = None
+        self._listeners = ListenerAddresses(lambda: self.url, lambda: self.admin_url)
         self._rpc: RpcServer | None = None
         self._lag: LagMeter | None = None
         self._aside: AsideLane | None = None
@@ -174,13 +176,15 @@ class Server:
         others = other_doors(settings, shared, heartbeats, auth)
         backup = MaintenanceApi(self.services, answers).backup_route
         dashboard = Dashboard(
-            settings, server_name(settings), self.services, bodies, [*routes, backup]
+            *(settings, server_name(settings), self._listeners),
+            *(self.services, bodies, [*routes, backup]),
         )
         self._rpc = grpc_listener(settings, shared, self._refused, auth)
         if self._rpc is not None:
             await self._rpc.start()
         await self._open_admin(answers, make_codec, dashboard)
         routes = [*routes, *dashboard.pointer(self.admin_url)]
+        routes += ListenersApi("primary", self._listeners, self._primary.guard).routes()
         doors = [ZizqDoor(self.services.ids, routes), *others]
         doors += dashboard.on("primary", self._primary.guard)
         auditor = self._auditor()
@@ -247,7 +251,8 @@ class Server:
         if self._admin is None:
             return
         guard = self._admin.guard
-        door = AdminDoor(self.services.ids, admin_routes(self.services, guard, answers))
+        routes = admin_routes(self.services, guard, answers, self._listeners)
+        door = AdminDoor(self.services.ids, routes, self._listeners)
         doors = [door, *dashboard.on("admin", guard)]
         try:
             app = Application(doors, guard, answers, self._refused, self._auditor())

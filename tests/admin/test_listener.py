@@ -57,7 +57,27 @@ async def test_errors_are_json_whatever_is_accepted(
 ) -> None:
     headers = {"Accept": "application/gzip"}
     async with http.get(f"{site.admin_url}/nothing", headers=headers) as answer:
-        assert (answer.status, await answer.json()) == (404, {"error": "not found"})
+        told = f"this is the admin listener, which has no such path: the API is at {site.url}"
+        assert (answer.status, await answer.json()) == (404, {"error": told})
+
+
+async def test_each_listener_tells_where_both_are(site: Site, http: aiohttp.ClientSession) -> None:
+    found = []
+    for url in (site.url, site.admin_url):
+        async with http.get(f"{url}/listeners") as answer:
+            found.append(await answer.json())
+    primary, admin = found
+    assert (primary.pop("here"), admin.pop("here")) == ("primary", "admin")
+    assert primary == admin
+    assert (admin["primary"], admin["admin"]) == (site.url, site.admin_url)
+
+
+@pytest.mark.settings(**ADMIN, host="0.0.0.0", insecure=True)
+async def test_who_reaches_a_wildcard_hears_of_it_by_the_name_that_was_used(
+    site: Site, http: aiohttp.ClientSession
+) -> None:
+    async with http.get(f"http://localhost:{site.port}/listeners") as answer:
+        assert (await answer.json())["primary"] == f"http://localhost:{site.port}"
 
 
 @pytest.mark.settings(**ADMIN, max_connections=1)

@@ -159,6 +159,23 @@ async def test_it_takes_a_key_for_the_whole_server(
         await site.stop()
 
 
+async def test_the_addresses_are_for_keys_that_open_the_admin_listener(
+    tmp_path: Path, http: aiohttp.ClientSession
+) -> None:
+    site = Site(tmp_path / "data", {**ADMIN, "keys": write_keys(tmp_path / "keys")})
+    await site.start()
+    expected = {"": 401, "only-read": 200, "only-manage": 200, "only-take": 403, "shop": 403}
+    try:
+        for url in (site.url, site.admin_url):
+            for name, status in expected.items():
+                headers = {"Authorization": f"Bearer {secret(name)}"} if name else {}
+                async with http.get(f"{url}/listeners", headers=headers) as answer:
+                    assert answer.status == status, name
+                    assert (site.admin_url in await answer.text()) == (status == 200)
+    finally:
+        await site.stop()
+
+
 async def test_compaction_gives_everything_back_beside_ticks(
     site: Site, http: aiohttp.ClientSession, client: Client
 ) -> None:

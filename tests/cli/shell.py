@@ -24,6 +24,8 @@ class Ended(NamedTuple):
     code: int
     output: str
     errors: str
+    server: str = ""
+    """The server or directory that it says it has asked."""
 
     @property
     def documents(self) -> list[Any]:
@@ -54,7 +56,7 @@ class Shell:
         """Run a command to its end in this process, which is quicker."""
         env = {"ZQ_URL": self.url}
         done = await asyncio.to_thread(CliRunner().invoke, main, words, input=stdin, env=env)
-        return Ended(done.exit_code, done.stdout, done.stderr)
+        return Ended(done.exit_code, done.stdout, *_apart(done.stderr))
 
     async def start(self, *words: str, stdin: int = DEVNULL, url: str = "") -> Process:
         """Begin a command, to be awaited with `ended`."""
@@ -83,7 +85,7 @@ class Shell:
         async with asyncio.timeout(PATIENCE_S):
             text, code = await asyncio.gather(asyncio.to_thread(_read, leader), process.wait())
         assert code == 0, text
-        return text
+        return _apart(text)[0]
 
     async def push(self, *payloads: Any, **fields: Any) -> list[StoredJob]:
         """Store jobs of the queue `mail`."""
@@ -129,4 +131,12 @@ async def ended(process: Process, stdin: bytes | None = None) -> Ended:
     async with asyncio.timeout(PATIENCE_S):
         output, errors = await process.communicate(stdin)
     assert process.returncode is not None
-    return Ended(process.returncode, output.decode(), errors.decode())
+    return Ended(process.returncode, output.decode(), *_apart(errors.decode()))
+
+
+def _apart(errors: str) -> tuple[str, str]:
+    """What is on stderr without the line about the server, and that server."""
+    lines = errors.splitlines(keepends=True)
+    told = [line for line in lines if line.startswith(("server: ", "directory: "))]
+    server = told[0].partition(": ")[2].strip() if told else ""
+    return "".join(line for line in lines if line not in told), server

@@ -7,10 +7,12 @@ import re
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from documents import code, commands
 from process.server import WITH_ADMIN, ServerProcess
 
@@ -44,8 +46,9 @@ async def shell(tmp_path: Path) -> AsyncIterator[Served]:
         await server.kill()
 
 
-def admin(shell: Served) -> tuple[str, str]:
-    return "--url", shell.admin_url
+def told(shell: Served) -> str:
+    """The name of the server that a command has asked."""
+    return f"{shell.url}, by its admin listener {shell.admin_url}"
 
 
 def left_in(directory: Path) -> list[str]:
@@ -56,21 +59,23 @@ async def test_a_backup_goes_to_a_file_and_from_there_into_an_empty_directory(
     shell: Served,
 ) -> None:
     (job,) = await shell.push("hello")
-    said = await shell.zq("backup", "zq.tar.gz", *admin(shell))
+    said = await shell.zq("backup", "zq.tar.gz")
     file = shell.directory / "zq.tar.gz"
     size = file.stat().st_size
     assert (said.code, said.output, said.errors) == (0, f"zq.tar.gz: {size:,} bytes\n", "")
+    assert said.server == told(shell)
     assert file.stat().st_mode & 0o777 == 0o600
 
-    again = await shell.zq("backup", "zq.tar.gz", *admin(shell))
+    again = await shell.zq("backup", "zq.tar.gz")
     assert again.code == 2
     assert "--overwrite" in again.errors
-    over = await shell.zq("backup", "--overwrite", "--json", "zq.tar.gz", *admin(shell))
+    over = await shell.zq("backup", "--overwrite", "--json", "zq.tar.gz")
     assert over.documents == [{"file": str(file), "bytes": file.stat().st_size}]
     assert left_in(shell.directory) == ["zq.tar.gz"]
 
     restored = await shell.zq("restore", "zq.tar.gz", "--root-dir", "new")
     assert (restored.code, restored.errors) == (0, "")
+    assert restored.server == f"{shell.directory}/new; ZQ_URL ({shell.url}) plays no part"
     assert (await shell.zq("check", "--root-dir", "new")).code == 0
     twice = await shell.zq("restore", "zq.tar.gz", "--root-dir", "new")
     assert (twice.code, "not empty (it holds zq.db)" in twice.errors) == (2, True)
@@ -89,8 +94,7 @@ async def test_the_commands_of_the_page_do_as_it_says(shell: Served) -> None:
     await shell.push("hello")
     for command in commands("backup"):
         program, *words = command.split()
-        asks = admin(shell) if words[0] in ("backup", "compact") else ()
-        said = await shell.zq(*words, *asks)
+        said = await shell.zq(*words)
         assert (program, said.code, said.errors) == ("zq", 0, "")
 
 
@@ -108,7 +112,7 @@ async def in_sh(shell: Served, command: str) -> None:
     process = await asyncio.create_subprocess_shell(
         command,
         cwd=shell.directory,
-        env=os.environ | {"PATH": path, "ZQ_ADMIN_URL": shell.admin_url},
+        env=os.environ | {"PATH": path, "ZQ_URL": shell.url},
         stderr=asyncio.subprocess.PIPE,
     )
     _, errors = await process.communicate()
@@ -136,9 +140,10 @@ async def test_a_copy_of_litestreams_becomes_a_database_of_its_own(shell: Served
 
 async def test_a_backup_goes_through_pipes(shell: Served) -> None:
     await shell.push("hello")
-    process = await shell.start("backup", "-", *admin(shell))
+    process = await shell.start("backup", "-")
     archive, errors = await process.communicate()
-    assert (process.returncode, errors.decode().endswith(" bytes\n")) == (0, True)
+    assert process.returncode == 0
+    assert errors.decode() == f"server: {told(shell)}\n{len(archive):,} bytes\n"
     assert (await shell.zq("restore", "-", "--root-dir", "new", stdin=archive)).code == 0
     assert (await shell.zq("check", "--root-dir", "new")).code == 0
     cut = await shell.zq("restore", "-", "--root-dir", "cut", stdin=archive[:-20])
@@ -148,41 +153,108 @@ async def test_a_backup_goes_through_pipes(shell: Served) -> None:
 
 async def test_a_backup_that_fails_leaves_nothing(shell: Served) -> None:
     nobody = await shell.zq("backup", "zq.tar.gz", "--url", "http://127.0.0.1:1")
-    assert (nobody.code, "no zq server answers" in nobody.errors) == (3, True)
-    assert nobody.errors.endswith("the admin listener: --url or ZQ_ADMIN_URL names its address.\n")
-    for command in (("backup", "zq.tar.gz"), ("compact",), ("damage",)):
-        primary = await shell.zq(*command, "--url", shell.url)
-        assert primary.code == 1
-        assert primary.errors.startswith(f"Error: {shell.url} is no admin listener")
-    nowhere = await shell.zq("backup", "nowhere/zq.tar.gz", *admin(shell))
+    assert (nobody.code, nobody.errors.count("\n")) == (3, 1)
+    assert "no zq server answers at http://127.0.0.1:1" in nobody.errors
+    directory = await shell.zq("backup", "zq.tar.gz", "--url", f"sqlite://{shell.directory}/data")
+    assert (directory.code, "names a directory" in directory.errors) == (2, True)
+    nowhere = await shell.zq("backup", "nowhere/zq.tar.gz")
     assert (nowhere.code, "cannot be written" in nowhere.errors) == (1, True)
     assert left_in(shell.directory) == []
 
 
+ASKS_ADMIN = (("backup", "zq.tar.gz"), ("compact",), ("damage",), ("top", "--once"))
+
+
+async def test_a_backup_is_of_the_server_that_the_variable_names(
+    shell: Served, tmp_path: Path
+) -> None:
+    await shell.push("hello")
+    second = await ServerProcess.spawn(None, *WITH_ADMIN, "--root-dir", str(tmp_path / "second"))
+    try:
+        await second.listening()
+        url = f"http://127.0.0.1:{second.port}"
+        said = await shell.zq("backup", "second.tar.gz", url=url)
+        assert (said.code, said.server.partition(",")[0]) == (0, url)
+        for command in ASKS_ADMIN[1:]:
+            said = await shell.zq(*command, url=url)
+            assert (said.code, said.server.partition(",")[0]) == (0, url)
+    finally:
+        await second.kill()
+    await shell.zq("restore", "second.tar.gz", "--root-dir", "new")
+    assert (await shell.zq("jobs", "--json", url=f"sqlite://{tmp_path}/new")).documents == []
+    for command in ASKS_ADMIN:
+        gone = await shell.zq(*command, url=url)
+        assert (gone.code, f"no zq server answers at {url}" in gone.errors) == (3, True)
+
+
+async def test_either_listener_leads_to_the_admin_listener(shell: Served) -> None:
+    for words in (("--url", shell.admin_url), ("--admin-url", shell.admin_url)):
+        said = await shell.zq("compact", *words)
+        assert (said.code, said.server) == (0, shell.admin_url)
+    misled = await shell.zq("queues", "--url", shell.admin_url)
+    assert (misled.code, f"the API is at {shell.url}" in misled.errors) == (1, True)
+
+
+async def test_a_server_without_an_admin_listener_is_named(shell: Served, tmp_path: Path) -> None:
+    lone = await ServerProcess.spawn(tmp_path / "lone", "--no-admin")
+    try:
+        await lone.listening()
+        said = await shell.zq("backup", "b", url=f"http://127.0.0.1:{lone.port}")
+        assert (said.code, "has no admin listener" in said.errors) == (1, True)
+    finally:
+        await lone.kill()
+    assert left_in(shell.directory) == ["lone"]
+
+
+@asynccontextmanager
+async def elsewhere(shell: Served, server: str, admin: str) -> AsyncIterator[str]:
+    """What answers at the near end of a tunnel to a server on another machine."""
+
+    async def listeners(_request: web.Request) -> web.Response:
+        told = {"here": "primary", "server": server, "primary": "http://far:7890", "admin": admin}
+        return web.json_response(told)
+
+    app = web.Application()
+    app.router.add_get("/listeners", listeners)
+    async with TestServer(app) as far:
+        yield str(far.make_url("")).rstrip("/")
+
+
+async def test_another_server_at_the_same_address_is_not_asked(shell: Served) -> None:
+    async with elsewhere(shell, "another", shell.admin_url) as url:
+        said = await shell.zq("backup", "zq.tar.gz", url=url)
+        assert (said.code, "another server answers" in said.errors) == (1, True)
+        assert (await shell.zq("compact", "--admin-url", shell.admin_url, url=url)).code == 0
+    async with elsewhere(shell, "another", "http://127.0.0.1:1") as url:
+        said = await shell.zq("backup", "zq.tar.gz", url=url)
+        assert (said.code, "--admin-url" in said.errors) == (3, True)
+    assert left_in(shell.directory) == []
+
+
 async def test_compacting_ends_with_a_word(shell: Served) -> None:
-    said = await shell.zq("compact", *admin(shell))
+    said = await shell.zq("compact")
     assert (said.code, said.output) == (0, "compacted\n")
 
 
 async def test_damage_is_listed_and_acknowledged(shell: Served) -> None:
     look, acknowledge = (line.split()[1:] for line in code("damage").splitlines())
-    said = await shell.zq(*look, *admin(shell))
+    said = await shell.zq(*look)
     assert (said.code, said.output) == (0, "nothing damaged is known\n")
     (job,) = await shell.push("hello")
     with closing(sqlite3.connect(shell.directory / "data/zq.db", isolation_level=None)) as other:
         other.execute("UPDATE jobs SET type = CAST(x'ff' AS TEXT)")
     await shell.zq("jobs", "--url", shell.url)
-    said = await shell.zq(*look, *admin(shell))
+    said = await shell.zq(*look)
     assert said.output.startswith(f"set aside: jobs {job.id} (its row holds text that is no UTF-8")
-    said = await shell.zq(*acknowledge, *admin(shell))
+    said = await shell.zq(*acknowledge)
     assert said.output == "acknowledged: 1\n"
-    said = await shell.zq("damage", "--json", *admin(shell))
+    said = await shell.zq("damage", "--json")
     assert json.loads(said.output) == {"rows": 0, "latest": []}
 
 
 async def test_a_terminal_sees_how_it_ends(shell: Served) -> None:
     await shell.push("hello")
-    shown = await shell.on_terminal("backup", "zq.tar.gz", *admin(shell))
+    shown = await shell.on_terminal("backup", "zq.tar.gz")
     assert "zq.tar.gz: " in shown
     shown = await shell.on_terminal("restore", "zq.tar.gz", "--root-dir", "new")
     assert "restored" in shown

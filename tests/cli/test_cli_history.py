@@ -80,7 +80,7 @@ async def test_records_go_into_segments_that_the_manifest_lists(site: Site, tmp_
     out = tmp_path / "deep" / "out"
     await finish(site, 5)
     ran = await export(site, out, "--segment-records", "2")
-    assert ran == (0, "5 new records in 3 segments\n", "")
+    assert ran == (0, "5 new records in 3 segments\n", f"server: {site.url}\n")
     assert exported(out) == [1, 2, 3, 4, 5]
     listed = manifest(out)
     assert (listed["format"], listed["device"]) == (1, "edge-7")

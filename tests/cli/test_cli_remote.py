@@ -82,7 +82,8 @@ async def test_a_key_opens_what_it_is_for(tmp_path: Path) -> None:
 
         async def run(*words: str, **env: str) -> tuple[int, str]:
             result = await asyncio.to_thread(CliRunner().invoke, main, words, env=env)
-            return result.exit_code, result.stderr
+            assert result.stderr.startswith(f"server: {url}\n")
+            return result.exit_code, result.stderr.partition("\n")[2]
 
         code, said = await run("jobs", "--url", url)
         assert code == 1
@@ -193,7 +194,7 @@ async def test_https_needs_the_authority(tmp_path: Path) -> None:
         assert "--ca" in unknown.stderr
         words += ["--ca", str(authority.file)]
         known = await asyncio.to_thread(CliRunner().invoke, main, words)
-        assert (known.exit_code, known.stderr) == (0, "")
+        assert (known.exit_code, known.stderr.count("\n")) == (0, 1)
 
 
 def test_a_file_that_is_no_authority_is_a_wrong_word(tmp_path: Path) -> None:

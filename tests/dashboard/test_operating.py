@@ -57,7 +57,8 @@ def test_selected_queues_are_paused_together_and_resumed(place: Place, page: Pag
     page.get_by_label("Reason").fill("moving")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(
-        """for queue in 'many b' many-a; do zq pause "$queue" --reason moving; done"""
+        """for queue in 'many b' many-a; do zq pause "$queue" --reason moving"""
+        f" --url {place.primary}; done"
     )
     expect(dialog).to_contain_text("for queue in many%20b many-a; do curl -X PATCH")
     confirm(page, "Pause", "2 queues are paused.")

@@ -17,9 +17,11 @@ from .test_pages import go
 
 
 def command(page: Page) -> list[str]:
-    """The words of the command that the dialog shows."""
-    zq, *words = shlex.split(page.get_by_role("dialog").locator("code").first.inner_text())
-    assert zq == "zq"
+    """The words of the command that the dialog shows, but for those that name the server."""
+    shown = page.get_by_role("dialog").locator("code").first.inner_text()
+    zq, *words, flag, url = shlex.split(shown)
+    assert (zq, flag) == ("zq", "--url")
+    assert httpx.get(f"{url}/queues", trust_env=False).status_code == 200
     return words
 
 
@@ -27,7 +29,7 @@ def shown_to_work(place: Place, words: list[str]) -> str:
     """What a command says that ends well."""
     done = CliRunner().invoke(main, [*words, "--url", place.primary])
     assert done.exit_code == 0, done.output
-    return done.output
+    return done.stdout
 
 
 def test_the_dialog_shows_a_command_that_does_the_same(

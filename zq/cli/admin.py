@@ -1,4 +1,4 @@
-"""The options that all commands for the admin listener share: its address."""
+"""The options that all commands for the admin listener share: the address of its server."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,62 +6,47 @@ from typing import Any
 
 import click
 
-from zq.cli.remote import explained
-
-ADMIN_URL = "http://127.0.0.1:8901"
-ASKED = " This command asks the admin listener: --url or ZQ_ADMIN_URL names its address."
-"""What users may not know, whose server answers elsewhere."""
-
-_FILE = click.Path(exists=True, dir_okay=False)
+from zq.cli.remote import ServerAddress, addressed, explained, tell_server
 
 
 def administers(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the `Address` of an admin listener as `admin`, and the options that set it.
+    """Give a command the `Address` of a server's admin listener as `admin`, and the options for it.
 
-    Errors of the library become one line each.
+    The server says where the listener is. Errors of the library become one line each.
     """
 
-    @_option("--url", "ADMIN_URL", default=ADMIN_URL, help="Address of the admin listener.")
-    @_option("--token", "TOKEN", help="Secret of an access key.")
-    @_option(
-        "--ca-cert",
-        "ADMIN_TLS_CA",
-        type=_FILE,
-        help="Certificate of the authority that signed the server's.",
-    )
-    @_option(
-        "--client-cert",
-        "ADMIN_TLS_CLIENT_CERT",
-        type=_FILE,
-        help="Certificate of this client, if the server requires one.",
-    )
-    @_option(
-        "--client-key", "ADMIN_TLS_CLIENT_KEY", type=_FILE, help="Key of the client certificate."
+    @addressed
+    @click.option(
+        "--admin-url",
+        envvar=["ZQ_ADMIN_URL", "ZIZQ_ADMIN_URL"],
+        show_envvar=True,
+        help="Address of the admin listener, such as the end of a tunnel. [default: the server"
+        " tells it]",
     )
     @wraps(command)
     def administering(
-        *args: Any,
-        url: str,
-        token: str | None,
-        ca_cert: str | None,
-        client_cert: str | None,
-        client_key: str | None,
-        **rest: Any,
+        *args: Any, server: ServerAddress, admin_url: str | None, **rest: Any
     ) -> None:
-        from zq.client.http.address import Address, Tls
+        from zq.client.http.address import Address
+        from zq.client.http.maintenance import admin_of
 
-        with explained(absent=ASKED):
-            tls = Tls(ca_cert, client_cert, client_key)
-            admin = Address(url.rstrip("/"), token, tls=tls)
+        url = admin_url.rstrip("/") if admin_url else _asked(server.named)
+        with explained():
+            address = Address(url, server.token, tls=server.tls)
+            admin = address if admin_url else admin_of(address)
+            if not rest.get("as_json"):
+                via = "" if url == admin.url else f", by its admin listener {admin.url}"
+                tell_server(url + via)
             command(*args, admin=admin, **rest)
 
     return administering
 
 
-def _option(
-    flag: str, variable: str, **rest: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """An option with its variable, which may also have Zizq's name."""
-    return click.option(
-        flag, envvar=[f"ZQ_{variable}", f"ZIZQ_{variable}"], show_default=True, **rest
-    )
+def _asked(url: str) -> str:
+    """The address of a server. Raises `UsageError` for a directory."""
+    if url.startswith("sqlite:"):
+        raise click.UsageError(
+            f"this command asks a running server, and {url} names a directory: write the address"
+            " of its server, such as --url http://127.0.0.1:7890"
+        )
+    return url

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   zq compact
+  zq compact --url http://10.0.0.7:7890
 
 The server goes on working. It moves what is stored together, a little at a time, makes the database
 shorter, and empties its log. It does so by itself when it is idle, but keeps some space for the

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from zq.cli.output import print_json
-from zq.cli.remote import ServerAddress, addressed, explained
+from zq.cli.remote import ServerAddress, addressed, explained, tell_server
 from zq.cli.terminal import counted, one_line, say, say_over
 from zq.cli.words import Moment
 
@@ -69,10 +69,9 @@ def export(
     from zq.client.history.export import Directory
     from zq.client.history.export import export as run
     from zq.client.history.reader import HistoryReader
-    from zq.client.http.address import DEFAULT_URL
 
     with explained():
-        reader = HistoryReader(server.url or DEFAULT_URL, server.token, tls=server.tls)
+        reader = HistoryReader(server.named, server.token, tls=server.tls)
     try:
         with Directory(out) as directory:
             done = run(
@@ -100,6 +99,7 @@ def export(
         files = [segment.file for segment in done.segments]
         print_json({"records": done.records, "segments": files, "lost": done.lost})
     else:
+        tell_server(server.named)
         records = counted(done.records, "new record")
         say(f"{records} in {counted(len(done.segments), 'segment')}")
 

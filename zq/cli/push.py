@@ -211,6 +211,7 @@ def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, 
             load.run(file, options["from_line"])
         except Stopped as reason:
             stopped = reason
+    remote.tell()
     if remote.as_json:
         counts = {"stored": load.stored, "duplicates": load.duplicates}
         if stopped is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from zq import logs, systemd
-from zq.cli.remote import ServerAddress, addressed, explained
+from zq.cli.remote import ServerAddress, addressed, explained, tell_server
 from zq.cli.terminal import say
 from zq.config import LogFormat, LogLevel
 
@@ -63,6 +63,7 @@ def relay(
             for line in ddl_of(dialect_of(database)).splitlines():
                 say(line)
             return
+        tell_server(server.named)
         app = App(backend=connect(server.url, server.token, tls=server.tls, must_exist=True))
         asyncio.run(_run(app, Relay(app, database), burst))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from zq.cli.terminal import one_line
+from zq.cli.terminal import one_line, say
 
 if TYPE_CHECKING:
     from zq.client.backend import Backend
@@ -32,18 +32,28 @@ class NoServer(click.ClickException):
     exit_code = 3
 
 
-@dataclass(frozen=True)
+@dataclass
 class Remote:
     """The server, and whether the answer is printed as JSON."""
 
     backend: "Backend"
     as_json: bool
+    url: str
+    _is_named: bool = False
 
     def run(self, verb: Coroutine[Any, Any, T]) -> T:
-        """Run a verb of the backend."""
+        """Run a verb of the backend. After the first one, say which server has answered."""
         from zq.client.backend import run
 
-        return run(verb)
+        result = run(verb)
+        self.tell()
+        return result
+
+    def tell(self) -> None:
+        """Say which server it is, unless that was said or JSON is wanted."""
+        if not self.as_json and not self._is_named:
+            self._is_named = True
+            tell_server(self.url)
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,18 @@ class ServerAddress:
     url: str | None
     token: str | None
     tls: "Tls"
+
+    @property
+    def named(self) -> str:
+        """The address that a command uses."""
+        from zq.client.http.address import DEFAULT_URL
+
+        return self.url.rstrip("/") if self.url else DEFAULT_URL
+
+
+def tell_server(url: str) -> None:
+    """Say on stderr which server a command has asked."""
+    say(one_line(f"server: {url}"), err=True)
 
 
 def addressed(command: Callable[..., None]) -> Callable[..., None]:
@@ -95,25 +117,29 @@ def talks(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one document on each line.")
     @wraps(command)
     def talking(*args: Any, server: ServerAddress, as_json: bool, **rest: Any) -> None:
+        from zq.client.backend import run
         from zq.client.connect import connect
+        from zq.client.errors import InvalidOption, ZqError
+        from zq.model.errors import InvalidRequest
 
         with explained():
             backend = connect(server.url, server.token, tls=server.tls, must_exist=True).blocking
-            remote = Remote(backend, as_json)
+            remote = Remote(backend, as_json, server.named)
             try:
                 command(*args, remote=remote, **rest)
+            except ZqError as error:
+                if not isinstance(error, InvalidOption | InvalidRequest) and not is_absent(error):
+                    remote.tell()
+                raise
             finally:
-                remote.run(backend.close())
+                run(backend.close())
 
     return talking
 
 
 @contextmanager
-def explained(absent: str = "") -> Iterator[None]:
-    """Turn errors of the library into one line on stderr and an exit code.
-
-    `absent` follows the message where no server answers.
-    """
+def explained() -> Iterator[None]:
+    """Turn errors of the library into one line on stderr and an exit code."""
     from zq.client.errors import InvalidOption, ZqError
     from zq.model.errors import InvalidRequest
 
@@ -122,7 +148,7 @@ def explained(absent: str = "") -> Iterator[None]:
     except (InvalidOption, InvalidRequest) as error:
         raise click.UsageError(error.message) from None
     except ZqError as error:
-        raise ending(error, absent if is_absent(error) else "") from None
+        raise ending(error) from None
 
 
 def ending(error: "ZqError", more: str = "") -> click.ClickException:

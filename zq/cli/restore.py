@@ -1,5 +1,6 @@
 """`zq restore`: makes a data directory from a backup."""
 
+import os
 from pathlib import Path
 
 import click
@@ -52,6 +53,7 @@ def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
     )
 
     try:
+        _tell_place(root_dir)
         with click.open_file(path, "rb") as archive, bar_of_bytes("restore") as advance:
             instance.restore(archive, root_dir, advance)
     except DirectoryNotEmpty as error:
@@ -65,6 +67,13 @@ def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
     except (StoreFull, OSError) as error:
         _end(ctx, f"{path} cannot be restored into {root_dir}: {error}", EX_DATABASE)
     say(f"restored into {root_dir}: `zq check` looks for damage, `zq serve` starts a server on it")
+
+
+def _tell_place(root_dir: Path) -> None:
+    """Say which directory it is, also where a variable names a server, to which nothing goes."""
+    url = os.environ.get("ZQ_URL")
+    other = f"; ZQ_URL ({url}) plays no part" if url else ""
+    say(one_line(f"directory: {root_dir.absolute()}{other}"), err=True)
 
 
 def _end(ctx: click.Context, text: str, code: int) -> None:

@@ -187,7 +187,7 @@ async def zq_top(*words: str, **variables: str) -> tuple[int, str, str]:
 async def test_a_table_for_pipes_and_a_document_for_scripts(either: Watched) -> None:
     ids = await either.fill(5)
     code, output, errors = await zq_top("--url", either.admin_url)
-    assert (code, errors) == (0, "")
+    assert (code, errors) == (0, f"server: {either.admin_url}\n")
     assert "in-flight 0  ready 5  scheduled 0" in output
     assert [line.split()[0] for line in output.splitlines()[-5:]] == ids
     code, output, errors = await zq_top("--url", either.admin_url, "--json", "--once")
@@ -204,7 +204,7 @@ async def test_without_a_display_no_library_for_displays_is_needed(
     missing = 'raise ModuleNotFoundError("not installed", name="textual")'
     (tmp_path / "textual.py").write_text(missing)
     code, output, errors = await zq_top("--url", server.admin_url, PYTHONPATH=str(tmp_path))
-    assert (code, errors) == (0, "")
+    assert (code, errors) == (0, f"server: {server.admin_url}\n")
     assert "in-flight 0" in output
 
 
@@ -214,16 +214,17 @@ async def test_the_commands_of_the_documents(server: Watched) -> None:
     for line in lines:
         prompt, name, command, *words = shlex.split(line)
         assert (prompt, name, command) == ("$", "zq", "top")
-        exit_code, output, errors = await zq_top(*words, ZQ_ADMIN_URL=server.admin_url)
-        assert (exit_code, errors) == (0, "")
+        exit_code, output, errors = await zq_top(*words, ZQ_URL=server.url)
+        told = f"server: {server.url}, by its admin listener {server.admin_url}\n"
+        assert (exit_code, errors) == (0, "" if "--json" in words else told)
         assert "127.0.0.1" in output or '"version"' in output
 
 
 async def test_no_listener_and_the_wrong_one_are_told_in_a_line(server: Watched) -> None:
     code, output, errors = await zq_top("--url", "http://127.0.0.1:1")
     assert (code, output) == (3, "")
-    assert errors.startswith("Error: no admin listener answers at http://127.0.0.1:1")
-    code, output, errors = await zq_top("--url", server.url)
+    assert errors.startswith("Error: no zq server answers at http://127.0.0.1:1")
+    code, output, errors = await zq_top("--admin-url", server.url)
     assert (code, output) == (1, "")
     assert "8901" in errors
 

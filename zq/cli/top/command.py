@@ -18,8 +18,8 @@ SHORTEST_MS = 50
 @click.command(
     epilog="""\b
 Examples:
-  zq top                                 the server on this machine
-  zq top --url http://10.0.0.7:8901      another one; this is its admin listener
+  zq top                                 the server of ZQ_URL, or the one on this machine
+  zq top --url http://10.0.0.7:7890      another one
   zq top --once                          print a table, and end
   zq top --json --once | jq .server      for scripts
 

@@ -1,15 +1,16 @@
-"""Requests to an admin listener: a backup, a compaction, and what was damaged."""
+"""Requests to an admin listener: its address, a backup, a compaction, and what was damaged."""
 
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from typing import IO, Any
 
 import msgspec
 
 from zq.client.backend import run
-from zq.client.errors import BackendError
+from zq.client.errors import BackendError, Unavailable
 from zq.client.http.address import Address
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Reply, Request
@@ -19,6 +20,62 @@ TIMEOUT_S = 3600.0
 """How long a server may copy its database before the first byte, or compact it."""
 
 PIECE = 256 * 1024
+
+
+class _Listeners(msgspec.Struct):
+    here: str
+    server: str
+    primary: str
+    admin: str | None
+
+
+def admin_of(address: Address) -> Address:
+    """The admin listener of the server at an address, which may be either of its listeners.
+
+    It is asked for, and answers as that server. An address at which something else than zq answers
+    is returned as it is. Raises `Unavailable` or another `BackendError`.
+    """
+    found = _listeners(address)
+    if found is None or found.here == "admin":
+        return address
+    if found.admin is None:
+        raise BackendError(
+            f"the server at {address.url} has no admin listener, which this command asks: it was"
+            " started with --no-admin, or its --admin-port was taken"
+        )
+    admin = replace(address, url=found.admin)
+    try:
+        there = _listeners(admin)
+    except Unavailable as error:
+        raise Unavailable(
+            f"the server at {address.url} has its admin listener at {found.admin}: {error.message}."
+            f" {_ELSEWHERE}"
+        ) from None
+    if there is None or there.server != found.server:
+        raise BackendError(
+            f"the server at {address.url} has its admin listener at {found.admin}, and from here"
+            f" another server answers at this address. {_ELSEWHERE}"
+        )
+    return admin
+
+
+_ELSEWHERE = (
+    "Run the command on the server's machine, or give --admin-url the address at which this machine"
+    " reaches the listener"
+)
+
+
+def _listeners(address: Address) -> _Listeners | None:
+    """What a listener says of its server; None if it is not zq's."""
+    reply = _exchange(address, Request("GET", "/listeners"))
+    if reply.status == HTTPStatus.NOT_FOUND:
+        return None
+    if reply.status != HTTPStatus.OK:
+        raise reply.error()
+    try:
+        return msgspec.json.decode(reply.body, type=_Listeners)
+    except msgspec.MsgspecError:
+        return None
 
 
 def download_backup(
@@ -63,15 +120,19 @@ def acknowledge_damage(address: Address) -> int:
 
 
 def _ask(address: Address, request: Request) -> Reply:
-    transport = BlockingTransport(address)
     with _administered(address):
-        try:
-            reply = run(transport.send(request))
-        finally:
-            run(transport.close())
+        reply = _exchange(address, request)
         if reply.status not in (200, 204):
             raise reply.error()
         return reply
+
+
+def _exchange(address: Address, request: Request) -> Reply:
+    transport = BlockingTransport(address)
+    try:
+        return run(transport.send(request))
+    finally:
+        run(transport.close())
 
 
 @contextmanager
@@ -87,8 +148,7 @@ def _administered(address: Address) -> Iterator[None]:
 
 def _elsewhere(address: Address, status: int) -> BackendError:
     return BackendError(
-        f"{address.url} is no admin listener of zq: give the address that the server logs as api"
-        " admin, http://127.0.0.1:8901 by default",
+        f"{address.url} is neither a zq server nor its admin listener: give another address",
         status,
     )
 

@@ -6,8 +6,9 @@ from aiohttp import web
 
 from zq.http.admin.events import ViewersApi
 from zq.http.admin.maintenance import MaintenanceApi
-from zq.http.door import Door, Route
+from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
+from zq.http.ops.listeners import ListenerAddresses, ListenersApi
 from zq.http.ops.service import ServiceApi
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
@@ -24,14 +25,27 @@ class AdminDoor(Door):
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
         return problem(error, JSON)
 
+    def __init__(self, ids: Ids, routes: Sequence[Route], listeners: ListenerAddresses) -> None:
+        super().__init__(ids, routes)
+        self._listeners = listeners
+
+    def not_found(self, request: web.BaseRequest) -> Answer:
+        """Say where the API is: whoever asks for it here has mixed up the two ports."""
+        place = self._listeners.primary_for(request)
+        text = f"this is the admin listener, which has no such path: the API is at {place}"
+        return self.malformed(request, 404, text)
+
     def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
         return answer({"error": text}, JSON, status)
 
 
-def admin_routes(services: Services, guard: Guard, answers: Answers) -> Sequence[Route]:
+def admin_routes(
+    services: Services, guard: Guard, answers: Answers, listeners: ListenerAddresses
+) -> Sequence[Route]:
     """Every route of the door."""
     return [
         *ServiceApi(services).probes(),
+        *ListenersApi("admin", listeners, guard).routes(),
         *ViewersApi(services, guard).routes(),
         *MaintenanceApi(services, answers).routes(),
     ]

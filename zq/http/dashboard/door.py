@@ -11,9 +11,10 @@ from zq.http.dashboard.assets import Assets
 from zq.http.dashboard.live import LiveApi
 from zq.http.dashboard.mask import Mask
 from zq.http.dashboard.page import PageApi
-from zq.http.dashboard.session import OFFERED, READ_ONLY, SessionApi
+from zq.http.dashboard.session import OFFERED, READ_ONLY, ServerNames, SessionApi
 from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
+from zq.http.ops.listeners import ListenerAddresses
 from zq.http.sessions import Sessions
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import Bodies
@@ -61,6 +62,7 @@ class Dashboard(NamedTuple):
 
     settings: DoorSettings
     server_name: str
+    listeners: ListenerAddresses
     services: Services
     bodies: Bodies
     routes: Sequence[Route]
@@ -100,7 +102,8 @@ class Dashboard(NamedTuple):
             for route in self.routes
             if route.scope in scopes and route.path not in NOT_FOR_PAGES
         ]
-        session = SessionApi(guard, sessions, self.bodies, clock, self.settings, self.server_name)
+        server = ServerNames(self.server_name, self.settings, self.listeners)
+        session = SessionApi(guard, sessions, self.bodies, clock, self.settings, server)
         return [
             *PageApi(Assets(), live.expect).routes(),
             *session.routes(),

@@ -1,5 +1,7 @@
 """`/ui/session`: who looks at the page, and what the server lets them do."""
 
+from typing import NamedTuple
+
 import msgspec
 from aiohttp import hdrs, web
 
@@ -9,6 +11,7 @@ from zq.http.browsers import is_guest
 from zq.http.dashboard.page import SAFE
 from zq.http.door import Route
 from zq.http.guard import Guard
+from zq.http.ops.listeners import ListenerAddresses
 from zq.http.sessions import LONGEST_S, Sessions, cookie_name
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import Bodies
@@ -35,6 +38,20 @@ class SignIn(msgspec.Struct, forbid_unknown_fields=True):
     key: str
 
 
+class ServerNames(NamedTuple):
+    """The name of the server on its page, and the address that its page's commands name."""
+
+    name: str
+    settings: DoorSettings
+    listeners: ListenerAddresses
+
+    def address_for(self, request: web.BaseRequest) -> str:
+        """The address at which a visitor's commands find the server."""
+        if self.settings.ui == "primary" and self.settings.public_url is not None:
+            return self.settings.public_url.removesuffix("/")
+        return self.listeners.primary_for(request)
+
+
 class SessionApi:
     """The endpoints. They need no key: without one they say so."""
 
@@ -45,7 +62,7 @@ class SessionApi:
         bodies: Bodies,
         clock: Clock,
         settings: DoorSettings,
-        server_name: str,
+        server: ServerNames,
     ) -> None:
         self._guard = guard
         self._sessions = sessions
@@ -53,7 +70,7 @@ class SessionApi:
         self._clock = clock
         self._read_only = settings.ui_read_only
         self._environment = settings.ui_environment
-        self._server_name = server_name
+        self._server = server
         self._masked = settings.ui_mask is not None
         self._behind_tls = (settings.public_url or "").startswith("https:")
 
@@ -70,8 +87,8 @@ class SessionApi:
         try:
             key = self._guard.key_of(request)
         except Unauthorized:
-            return self._answer(frozenset(), None, keys=True)
-        return self._of(key)
+            return self._answer(request, frozenset(), None, keys=True)
+        return self._of(request, key)
 
     async def sign_in(self, request: web.BaseRequest) -> Answer:
         """Swap a key for a session: a cookie that no script can read, and a token beside it."""
@@ -90,7 +107,7 @@ class SessionApi:
                 f"the key {key.name!r} does not have the scope read, which this page needs"
             )
         new = self._sessions.open(key)
-        document = self._of(key, token=new.token)
+        document = self._of(request, key, token=new.token)
         cookie = self._cookie(request, new.cookie, LONGEST_S)
         document.headers = {**document.headers, "Set-Cookie": cookie}
         return document
@@ -100,19 +117,26 @@ class SessionApi:
         self._sessions.close(request)
         return Answer(204, headers={**NEVER_STORED, "Set-Cookie": self._cookie(request, "", 0)})
 
-    def _of(self, key: Key | None, **more: str) -> Answer:
+    def _of(self, request: web.BaseRequest, key: Key | None, **more: str) -> Answer:
         scopes = OFFERED if key is None else key.scopes & OFFERED
         shown = scopes & READ_ONLY if self._read_only else scopes
-        return self._answer(shown, key, keys=bool(key), **more)
+        return self._answer(request, shown, key, keys=bool(key), **more)
 
     def _answer(
-        self, scopes: frozenset[KeyScope], key: Key | None, *, keys: bool, **more: str
+        self,
+        request: web.BaseRequest,
+        scopes: frozenset[KeyScope],
+        key: Key | None,
+        *,
+        keys: bool,
+        **more: str,
     ) -> Answer:
         document = {
             **more,
             "zq": __version__,
             "environment": self._environment,
-            "server": self._server_name if scopes else None,
+            "server": self._server.name if scopes else None,
+            "url": self._server.address_for(request) if scopes else None,
             "keys": keys,
             "name": None if key is None else key.name,
             "scopes": sorted(scopes),

@@ -10,7 +10,7 @@ import { Refusal, ask, get, query, send } from "./net.js";
 /** What a look ahead has seen. @typedef {{count: number, many: string, upto: string, bound: string}} Seen */
 
 /** What the server lets this visitor do. */
-export const rights = { scopes: /** @type {string[]} */ ([]), masked: false, name: "", queues: /** @type {string[]} */ ([]) };
+export const rights = { scopes: /** @type {string[]} */ ([]), masked: false, name: "", url: "", queues: /** @type {string[]} */ ([]) };
 
 /** @param {string} scope */
 export const may = (scope) => rights.scopes.includes(scope);
@@ -20,6 +20,9 @@ export const MOST_UNTYPED = 100;
 
 /** @param {string} text */
 export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/** A line of `zq` that names this server. @param {string} line */
+const onServer = (line) => (rights.url ? `${line} --url ${quoted(rights.url)}` : line);
 
 /** A line that does so for each queue. @param {Plan} plan @param {string} line */
 const looped = (plan, line) => ((plan.each?.length ?? 0) > 1
@@ -66,7 +69,7 @@ export function confirm(plan, after) {
   const lines = el("div");
   const tell = () => {
     lines.replaceChildren();
-    fill(lines, plan.zq && stands("zq", looped(plan, plan.zq)), stands("curl", curl(plan)));
+    fill(lines, plan.zq && stands("zq", looped(plan, onServer(plan.zq))), stands("curl", curl(plan)));
   };
   const asked = (plan.asks ?? []).map(([name, label]) => el("label", {}, `${label} `,
     el("input", { name, autocomplete: "off", oninput: () => {

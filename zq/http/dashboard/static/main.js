@@ -157,6 +157,7 @@ async function start() {
   rights.scopes = who.scopes;
   rights.masked = who.masked;
   rights.name = who.name ?? "";
+  rights.url = who.url ?? "";
   rights.queues = who.queues;
   byId("version").textContent = who.zq;
   introduce(who);
