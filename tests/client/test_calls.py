@@ -181,14 +181,6 @@ def test_annotations_of_any_number_of_arguments_hold_for_each(app: App) -> None:
     send.args("a", 1, True, free=object, one=1, two=0.5)
 
 
-async def test_annotations_that_cannot_be_read_refuse_nothing(app: App) -> None:
-    @app.task
-    async def send(to: str, copy: "NotThere" = None) -> None: ...  # type: ignore  # noqa: F821
-
-    await send.enqueue(1)  # type: ignore[arg-type]
-    assert await app.backend.count() == 1
-
-
 async def test_an_app_may_leave_calls_unchecked(site: Site) -> None:
     async with App(site.url, check_calls=False) as app:
 

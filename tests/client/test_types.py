@@ -3,11 +3,13 @@
 import collections
 import dataclasses
 import enum
+import sys
 import typing
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypedDict
 from uuid import UUID
 
@@ -274,11 +276,73 @@ async def test_a_class_of_the_block_that_declares_a_task_is_known(app: App) -> N
         assert await job.result(10) == Local(NOW.date())
 
 
-async def test_a_name_that_is_not_there_is_told_when_a_worker_is_made(app: App) -> None:
-    @app.task
-    def work(x: "NotThere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+Declare = Callable[[str], dict[str, Any]]
 
-    with pytest.raises(zq.InvalidOption, match=r"names 'NotThere'.*outside of `if TYPE_CHECKING`"):
+
+@pytest.fixture
+def declare(monkeypatch: pytest.MonkeyPatch) -> Declare:
+    """Runs the text of a module, which may use `app`. Returns the module's names."""
+
+    def declare(text: str) -> dict[str, Any]:
+        module = ModuleType("declared")
+        monkeypatch.setitem(sys.modules, "declared", module)
+        names = vars(module)
+        names["app"] = zq.App("sqlite://:memory:")
+        exec(compile(text, "declared", "exec"), names)
+        return names
+
+    return declare
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("work: the parameter 'x' of the type UUID", "def work(x: UUID) -> int: ..."),
+        ("work: the parameter 'x' of the type list.UUID.", "def work(x: list[UUID]) -> int: ..."),
+        ("work: its result of the type UUID", "def work(x: int) -> UUID: ..."),
+    ],
+)
+def test_a_name_for_type_checkers_only_is_told_where_the_task_is_declared(
+    what: str, text: str, declare: Declare
+) -> None:
+    head = "from __future__ import annotations\nfrom typing import TYPE_CHECKING\n"
+    head += "if TYPE_CHECKING:\n    from uuid import UUID\n"
+    with pytest.raises(
+        zq.InvalidOption, match=rf"^{what}: 'UUID' is not there .* outside of `if TYPE_CHECKING`"
+    ):
+        declare(f"{head}@app.task\n{text}\n")
+
+
+async def test_a_class_that_its_module_defines_below_the_task_is_known_later(
+    declare: Declare,
+) -> None:
+    text = """
+from __future__ import annotations
+import dataclasses
+from datetime import date
+@app.task(result_ttl=60)
+def work(x: Below) -> Below: return x
+@dataclasses.dataclass
+class Below:
+    at: date
+"""
+    names = declare(text)
+    async with names["app"] as app:
+        job = await names["work"].enqueue(names["Below"](NOW.date()))
+        await finish(app)
+        assert await job.result(10) == names["Below"](NOW.date())
+
+
+def test_a_class_that_is_defined_below_and_cannot_be_sent_stops_the_worker(
+    declare: Declare,
+) -> None:
+    text = """
+@app.task
+def work(x: "Below") -> None: ...
+class Below: ...
+"""
+    app = declare(text)["app"]
+    with pytest.raises(zq.InvalidOption, match=r"^work: the parameter 'x' .* Below cannot be made"):
         zq.Worker(app)
 
 

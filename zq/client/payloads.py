@@ -13,7 +13,8 @@ import msgspec
 from zq.client.checks import CallCheck, value_check
 from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import plain
-from zq.client.types import Convert, Unsupported, converter, hints_of, shown
+from zq.client.hints import ComesLater, Unevaluated, comes_later, hints_of, unreadable
+from zq.client.types import Convert, Unsupported, converter, shown
 from zq.wire.pushing import BYTES, TEXT, digest_of
 
 _canonical = msgspec.json.Encoder(order="sorted", enc_hook=plain)
@@ -32,12 +33,24 @@ def content_key(payload: Any) -> str:
     return digest_of(_canonical.encode(payload))
 
 
-def declared(what: str, annotation: Any) -> Convert | None:
-    """The converter of an annotation: see `converter`. Raises `InvalidOption`, which begins so."""
+def declared(
+    what: str, annotation: Any, function: Callable[..., Any] | None = None
+) -> Convert | None:
+    """The converter of an annotation, perhaps one of a function: see `converter`.
+
+    Raises `InvalidOption`, which begins with `what`. Raises `ComesLater` while the module of the
+    function has yet to define a name.
+    """
     try:
+        if isinstance(annotation, Unevaluated):
+            raise annotation.error
         return converter(annotation)
     except Unsupported as error:
         raise InvalidOption(f"{what}: {error}") from None
+    except Exception as error:
+        if comes_later(error, function):
+            raise ComesLater(getattr(error, "name", "")) from None
+        raise InvalidOption(f"{what}: {unreadable(error)}") from None
 
 
 def taken(what: str, annotation: Any) -> Convert | None:
@@ -133,7 +146,7 @@ class Signature:
         names = {name for name, each in self._signature.parameters.items() if each.kind in _BY_NAME}
         self._names = None if _NAMES in variable else names
         self._types: _Types | None = None
-        with contextlib.suppress(NameError):  # it may name what comes later in its module
+        with contextlib.suppress(ComesLater):
             self._types = self._read()
 
     def __reduce__(self) -> tuple[Any, tuple[Callable[..., Any]]]:
@@ -144,12 +157,8 @@ class Signature:
         if self._types is None:
             try:
                 self._types = self._read()
-            except NameError as error:
-                raise InvalidOption(
-                    f"{self._name}: an annotation names {error.name!r}, which is not there when the"
-                    " program runs: import it outside of `if TYPE_CHECKING`, and define it in the"
-                    " module"
-                ) from None
+            except ComesLater as name:
+                raise InvalidOption(f"{self._name}: {name} is not defined yet") from None
         return self._types
 
     def is_known(self, payload: Any) -> bool:
@@ -170,8 +179,8 @@ class Signature:
         """
         if kwargs or len(args) not in self._fit:
             self._bound(args, kwargs)
-        if self._checks and self._types is not None:
-            self._types.check(args, kwargs)
+        if self._checks and (args or kwargs):
+            (self._types or self.types()).check(args, kwargs)
         return {"args": args, "kwargs": kwargs}
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -180,8 +189,8 @@ class Signature:
         Positional-only parameters are kept as positional arguments.
         """
         bound = self._bound(args, kwargs)
-        if self._checks and self._types is not None:
-            self._types.check(args, kwargs)
+        if self._checks:
+            self.types().check(args, kwargs)
         bound.apply_defaults()
         if any(each.kind not in _BY_NAME for each in self._signature.parameters.values()):
             return {"args": bound.args, "kwargs": bound.kwargs}
@@ -225,14 +234,14 @@ class Signature:
         return self._function.__qualname__
 
     def _read(self) -> "_Types":
-        """Read the annotations. Raises NameError, and `InvalidOption`."""
+        """Read the annotations. Raises `ComesLater`, and `InvalidOption`."""
         hints = hints_of(self._function, self._place)
         converters: dict[str, Convert] = {}
         for name, parameter in self._signature.parameters.items():
             convert = None
             if name in hints:
                 what = f"{self._name}: the parameter {name!r} of the type {shown(hints[name])}"
-                convert = declared(what, hints[name])
+                convert = declared(what, hints[name], self._function)
             if convert is not None:
                 converters[name] = _SEVERAL.get(parameter.kind, _one)(convert)
         result = hints.get("return")
@@ -241,7 +250,7 @@ class Signature:
         return _Types(
             CallCheck(self._name, self._signature, hints),
             converters,
-            None if ends else declared(what, result),
+            None if ends else declared(what, result, self._function),
         )
 
     def _converted(self, name: str, convert: Convert, value: Any) -> Any:

@@ -21,11 +21,11 @@ from zq.client.backend import Backend, run
 from zq.client.core import Core
 from zq.client.errors import InvalidOption
 from zq.client.events import Event
+from zq.client.hints import defining_block
 from zq.client.job import Job, TimeLeft
 from zq.client.options import DEFAULTS, Form, Options, check, merge
 from zq.client.payloads import Signature
 from zq.client.running import run_waiting
-from zq.client.types import defining_block
 from zq.client.values import StoredJob, Submission
 
 P = ParamSpec("P")

@@ -5,9 +5,7 @@ give back is refused there: two kinds of text in one union, for example, or a cl
 made from data.
 """
 
-import inspect
 import types
-import typing
 from collections.abc import (
     Callable,
     Collection,
@@ -142,25 +140,6 @@ def concrete(annotation: Any) -> Any:
     if origin in _CONCRETE or origin in (list, set, frozenset, dict, tuple):
         return _CONCRETE.get(origin, origin)[parts]
     return annotation
-
-
-def hints_of(function: Any, place: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The annotations of a function by the names of its parameters, and `return`.
-
-    `place` has names of the block where the function is defined, beside those of its module. Raises
-    NameError for an annotation that names what is not there at run time, or not yet.
-    """
-    return typing.get_type_hints(function, localns=dict(place or {}), include_extras=True)
-
-
-def defining_block() -> Mapping[str, Any] | None:
-    """The names of the block that declares something with this library; None for a module."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("zq.client"):
-        frame = frame.f_back
-    if frame is None or frame.f_code.co_name == "<module>":
-        return None
-    return dict(frame.f_locals)
 
 
 def shown(annotation: Any) -> str:

@@ -9,6 +9,7 @@ The file has a function `handle(payload)` or `handle(payload, job)`, and may hav
 
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from zq.client.core import Core, QueueHandler, check_function
 from zq.client.errors import DiscoveryError, InvalidOption
 from zq.client.files.queue import FIFO, FileQueue
 from zq.client.files.registry import loading, queues
+from zq.client.hints import hints_of
 from zq.client.options import DEFAULTS, Backoff, Options, check, merge
 from zq.client.payloads import taken
 
@@ -119,11 +121,8 @@ def _load(core: Core, package: ModuleType, path: Path, around: tuple[Any, ...]) 
 
 def _annotated(handle: Callable[..., Any]) -> Any:
     """The annotation of the handler's first parameter."""
-    import inspect
-    from typing import get_type_hints
-
     first = next(iter(inspect.signature(handle).parameters), None)
-    return Any if first is None else get_type_hints(handle).get(first, Any)
+    return Any if first is None else hints_of(handle).get(first, Any)
 
 
 def _middleware(package: ModuleType, path: Path) -> _Wrapped:

@@ -1,0 +1,91 @@
+"""The names in annotations, as they are known where a function is declared."""
+
+import dis
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+_DEFINES = {"STORE_NAME", "STORE_GLOBAL"}
+
+
+class ComesLater(Exception):
+    """An annotation names what its module defines further below."""
+
+
+def hints_of(function: Any, block: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The annotations of a function by the names of its parameters, and `return`.
+
+    `block` has names of the block where the function is defined, beside those of its module. An
+    annotation that cannot be evaluated is an `Unevaluated`.
+    """
+    known = getattr(inspect.unwrap(function), "__globals__", {})
+    found: dict[str, Any] = {}
+    for name, annotation in getattr(function, "__annotations__", {}).items():
+        one = SimpleNamespace(__annotations__={name: annotation})
+        try:
+            found |= typing.get_type_hints(one, known, dict(block or {}), include_extras=True)
+        except Exception as error:
+            found[name] = Unevaluated(annotation, error)
+    return found
+
+
+class Unevaluated:
+    """An annotation that raises this error."""
+
+    def __init__(self, annotation: Any, error: Exception) -> None:
+        self.annotation = annotation
+        self.error = error
+
+    def __str__(self) -> str:
+        return str(self.annotation)
+
+
+def comes_later(error: Exception, function: Callable[..., Any] | None) -> bool:
+    """Whether the name that is missing is one that the function's module defines further below."""
+    if not isinstance(error, NameError) or function is None:
+        return False
+    module = getattr(inspect.unwrap(function), "__globals__", None)
+    return any(error.name in _defined_later(frame) for frame in _running(module))
+
+
+def unreadable(error: Exception) -> str:
+    """Why an annotation that raises this error cannot be read, and what to do."""
+    if not isinstance(error, NameError):
+        return f"{type(error).__name__}: {error}"
+    return (
+        f"{error.name!r} is not there when the program runs: import it outside of `if"
+        " TYPE_CHECKING`, or define it above, in the module"
+    )
+
+
+def _running(module: Any) -> list[FrameType]:
+    """The frames in which a module, given by its names, is being executed."""
+    frames = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals is module and frame.f_code.co_name == "<module>":
+            frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _defined_later(frame: FrameType) -> set[str]:
+    """The names that the code of a module defines after the point that it has come to."""
+    return {
+        step.argval
+        for step in dis.get_instructions(frame.f_code)
+        if step.opname in _DEFINES and step.offset > frame.f_lasti
+    }
+
+
+def defining_block() -> Mapping[str, Any] | None:
+    """The names of the block that declares something with this library; None for a module."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("zq.client"):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_name == "<module>":
+        return None
+    return dict(frame.f_locals)
