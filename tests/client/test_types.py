@@ -75,6 +75,16 @@ class Attrs:
     id: UUID
 
 
+@attrs.define
+class Private:
+    _id: int
+
+
+@dataclasses.dataclass
+class Positive:
+    n: Annotated[int, Gt(0)]
+
+
 class Made(msgspec.Struct, tag="made"):
     id: UUID
 
@@ -98,6 +108,25 @@ class Strict(pydantic.BaseModel):
     at: datetime
 
     model_config = pydantic.ConfigDict(strict=True)
+
+
+class TwoAliases(pydantic.BaseModel):
+    n: int = pydantic.Field(validation_alias="in", serialization_alias="out")
+
+
+class Renamed(pydantic.BaseModel):
+    n: int = pydantic.Field(alias="N")
+    inner: Aliased
+
+    model_config = pydantic.ConfigDict(extra="forbid", serialize_by_alias=True)
+
+
+class LeftOut(pydantic.BaseModel):
+    n: int = pydantic.Field(1, exclude=True)
+
+
+class HasLeftOut(pydantic.BaseModel):
+    parts: list[LeftOut]
 
 
 class Account(pydantic.BaseModel):
@@ -139,6 +168,8 @@ HONOURED: list[tuple[Any, Any]] = [
     (Iterable[UUID], [U]),
     (Sequence[date], [NOW.date()]),
     (Mapping[str, date], {"a": NOW.date()}),
+    (Mapping, {"a": 1}),
+    (typing.Mapping, {"a": [1]}),
     (Set[int], {1}),
     (int | None, None),
     (int | str, "1"),
@@ -159,6 +190,8 @@ HONOURED: list[tuple[Any, Any]] = [
     (Aliased, Aliased(fullName="Ann")),
     (list[Aliased], [Aliased(fullName="Ann")]),
     (Strict, Strict(at=NOW)),
+    (Renamed, Renamed(N=1, inner=Aliased(fullName="Ann"))),
+    (Positive, Positive(1)),
 ]
 
 REFUSED: list[tuple[Any, str]] = [
@@ -177,6 +210,12 @@ REFUSED: list[tuple[Any, str]] = [
     (collections.deque[int], "deque cannot be made from JSON"),
     (dict[tuple[int, int], str], "keys of JSON's objects are texts"),
     (dict[bool, str], "keys of JSON's objects are texts"),
+    (TwoAliases, "the field n of TwoAliases is written as 'out' and read as 'in'"),
+    (dict[int | str, str], "keys of JSON's objects are texts"),
+    (Private, "the field _id of Private is private"),
+    (list[Private], "the field _id of Private is private"),
+    (LeftOut, "the field n of LeftOut has exclude=True"),
+    (dict[str, HasLeftOut], "the field n of LeftOut has exclude=True"),
     (Account, "stored readable or as stars"),
     (Nested, "stored readable or as stars"),
 ]
@@ -255,11 +294,26 @@ async def test_constraints_are_held_to(app: App) -> None:
     @app.task
     async def work(n: Annotated[int, Gt(0)]) -> None: ...
 
+    @app.task
+    async def within(x: list[Positive]) -> None: ...
+
     await work.enqueue(0)
-    (outcome,) = await finish(app)
-    assert (outcome.status, outcome.attempts) == ("dead", 1)
-    assert outcome.error is not None
-    assert "greater than 0" in outcome.error.message
+    await within.enqueue([Positive(0)])
+    for outcome in await finish(app):
+        assert (outcome.status, outcome.attempts) == ("dead", 1)
+        assert outcome.error is not None
+        assert "greater than 0" in outcome.error.message
+
+
+def test_keys_that_would_come_back_as_texts_are_refused(app: App) -> None:
+    @app.task
+    def work(x: Mapping, y: Any = None, *z: dict[Any, int]) -> None: ...  # type: ignore[type-arg]
+
+    work.args({"1": {2: 3}}, {1: 2}, {"1": 2})
+    with pytest.raises(zq.InvalidPayload, match=r"work: x: .* annotate dict\[int, …\]"):
+        work.args({1: 2})
+    with pytest.raises(zq.InvalidPayload, match=r"work: z: .* annotate dict\[int, …\]"):
+        work.args({}, None, {1: 2})
 
 
 async def test_a_class_of_the_block_that_declares_a_task_is_known(app: App) -> None:

@@ -24,6 +24,10 @@ SCALARS: Mapping[Any, tuple[type, ...]] = {
 }
 """What a worker takes for each plain type, as type checkers do: True is an int, 1 is a float."""
 
+_TEXT_KEYS = dict[str, Any]
+
+KEYS = " (keys of objects are texts in JSON: annotate dict[int, …] to have them back)"
+
 VARIABLE = "ZQ_CHECK_CALLS"
 """The variable for apps that do not say whether their calls are checked."""
 
@@ -107,6 +111,8 @@ def _plain(annotation: Any, name: str) -> _Plain | None:
 
 
 def _look(known: _Plain, value: Any) -> None:
+    if known.wanted == _TEXT_KEYS and isinstance(value, dict) and all(map(_is_text, value)):
+        return
     try:
         sent = msgspec.to_builtins(value, enc_hook=as_plain)
     except (TypeError, ValueError):
@@ -114,7 +120,12 @@ def _look(known: _Plain, value: Any) -> None:
     try:
         msgspec.convert(sent, known.wanted)
     except msgspec.ValidationError as error:
-        raise InvalidPayload(f"{known.name}{error}") from None
+        hint = KEYS if "got `int` - at `key`" in str(error) else ""
+        raise InvalidPayload(f"{known.name}{error}{hint}") from None
+
+
+def _is_text(key: Any) -> bool:
+    return isinstance(key, str)
 
 
 def _scalars(annotation: Any) -> tuple[type, ...]:
@@ -133,13 +144,15 @@ def _wanted(annotation: Any) -> Any:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return annotation
+    if annotation is dict or (origin is dict and parts[0] is Any):
+        origin, parts = dict, (str, parts[1] if parts else Any)  # Keys are texts in JSON.
     if origin is dict and parts[0] is not str:
         return None
     if origin in UNIONS or origin in (list, dict):
-        inner = [_wanted(part) for part in parts]
+        inner = [Any if part is Any and origin not in UNIONS else _wanted(part) for part in parts]
         if None in inner:
             return None
         return reduce(or_, inner) if origin in UNIONS else origin[tuple(inner)]
     if _is_scalar(annotation):
         return reduce(or_, SCALARS[annotation])
-    return annotation if annotation in (list, dict) else None
+    return annotation if annotation is list else None

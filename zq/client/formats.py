@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from zq.client.errors import InvalidPayload
-from zq.client.types import SECRET, is_secret
+from zq.client.models import SECRET, is_model, is_secret
 from zq.client.values import Delivery, Notice
 
 T = TypeVar("T")
@@ -28,6 +28,8 @@ def plain(value: Any) -> Any:
     if dump is None:
         raise TypeError(f"values of type {type(value).__name__} cannot be sent")
     kind: Any = type(value)
+    if not is_model(kind):
+        return dump(mode="json")
     if is_secret(kind):
         raise TypeError(f"{kind.__name__} cannot be sent: {SECRET}")
     # So that the model takes its own data back: by aliases, and without what it computes.

@@ -11,6 +11,10 @@ from typing import Any
 _DEFINES = {"STORE_NAME", "STORE_GLOBAL"}
 
 
+class Unsupported(Exception):
+    """An annotation whose values JSON cannot give back. The message says why, and what to write."""
+
+
 class ComesLater(Exception):
     """An annotation names what its module defines further below."""
 

@@ -13,8 +13,8 @@ import msgspec
 from zq.client.checks import CallCheck, value_check
 from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import plain
-from zq.client.hints import ComesLater, Unevaluated, comes_later, hints_of, unreadable
-from zq.client.types import Convert, Unsupported, converter, shown
+from zq.client.hints import ComesLater, Unevaluated, Unsupported, comes_later, hints_of, unreadable
+from zq.client.types import Convert, converter, shown
 from zq.wire.pushing import BYTES, TEXT, digest_of
 
 _canonical = msgspec.json.Encoder(order="sorted", enc_hook=plain)

@@ -18,7 +18,7 @@ from collections.abc import (
     Sequence,
     Set,
 )
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import or_
 from typing import (
     Annotated,
@@ -31,12 +31,15 @@ from typing import (
     Union,
     get_args,
     get_origin,
+    get_type_hints,
 )
 
 import msgspec
 from msgspec import inspect as shapes
 
 from zq.client.errors import InvalidPayload
+from zq.client.hints import Unsupported
+from zq.client.models import is_model, model_converter, needs_pydantic
 
 Convert = Callable[[Any], Any]
 
@@ -60,9 +63,9 @@ _KEYS = (
 )
 """The types of keys that the texts of JSON's keys can be turned into."""
 
-
-class Unsupported(Exception):
-    """An annotation whose values JSON cannot give back. The message says why, and what to write."""
+_RECORDS = (
+    *(shapes.DataclassType, shapes.StructType, shapes.NamedTupleType, shapes.TypedDictType),
+)
 
 
 def converter(annotation: Any) -> Convert | None:
@@ -71,21 +74,28 @@ def converter(annotation: Any) -> Convert | None:
     The function raises `InvalidPayload`. Raises `Unsupported`.
     """
     annotation = concrete(annotation)
-    if _needs_pydantic(annotation):
-        return _pydantic(annotation)
+    if needs_pydantic(annotation):
+        return model_converter(annotation)
     try:
         shape = shapes.type_info(annotation)
         msgspec.json.Decoder(annotation)
     except TypeError as error:
         raise Unsupported(_reason(error)) from None
+    classes = [each.cls for each in _parts(shape) if isinstance(each, _RECORDS)]
     custom = [each.cls for each in _parts(shape) if isinstance(each, shapes.CustomType)]
-    if any(map(_is_model, custom)):
-        return _pydantic(annotation)
+    if any(map(is_model, custom)) or any(map(_has_model, classes)):
+        return model_converter(annotation)
     if custom:
         raise Unsupported(
             f"{_name(custom[0])} cannot be made from JSON: use a dataclass, a msgspec.Struct, a"
             " pydantic model, or a type that msgspec knows, such as list, UUID or datetime"
         )
+    for cls in classes:
+        if private := [name for name in _fields_of_attrs(cls) if name.startswith("_")]:
+            raise Unsupported(
+                f"the field {private[0]} of {_name(cls)} is private, and is not sent: give it a"
+                " name without the underscore"
+            )
     for each in _parts(shape):
         if isinstance(each, shapes.DictType) and not _is_key(each.key_type):
             raise Unsupported(
@@ -138,7 +148,8 @@ def concrete(annotation: Any) -> Any:
     if origin in UNIONS:
         return reduce(or_, parts)
     if origin in _CONCRETE or origin in (list, set, frozenset, dict, tuple):
-        return _CONCRETE.get(origin, origin)[parts]
+        kind = _CONCRETE.get(origin, origin)
+        return kind[parts] if parts else kind
     return annotation
 
 
@@ -167,9 +178,20 @@ def _parts(shape: Any, seen: set[Any] | None = None) -> Iterator[Any]:
 
 
 def _is_key(shape: Any) -> bool:
-    if isinstance(shape, shapes.UnionType):
-        return all(map(_is_key, shape.types))
-    return isinstance(shape, _KEYS)
+    return isinstance(shape, _KEYS)  # In a union, 1 and "1" would be the same key.
+
+
+def _has_model(cls: Any) -> bool:
+    """Whether pydantic has to make this class: its own, or one with constraints on fields."""
+    if hasattr(cls, "__pydantic_core_schema__"):
+        return True
+    return any(
+        map(needs_pydantic, get_type_hints(get_origin(cls) or cls, include_extras=True).values())
+    )
+
+
+def _fields_of_attrs(cls: Any) -> list[str]:
+    return [each.name for each in getattr(cls, "__attrs_attrs__", ())]
 
 
 def _is_rich_key(shape: Any) -> bool:
@@ -182,7 +204,7 @@ def _is_constrained(shape: Any) -> bool:
 
 
 def _is_hashable(annotation: Any) -> bool:
-    return getattr(annotation, "__hash__", None) is not None
+    return getattr(type(annotation), "__hash__", None) is not None
 
 
 def _name(cls: Any) -> str:
@@ -197,79 +219,3 @@ def _reason(error: TypeError) -> str:
     if "more than one" not in reason and "tagged" not in reason:
         return reason
     return f"JSON would not tell which of its types a value was ({reason}): choose one of them"
-
-
-# pydantic, where the program uses it
-
-
-def _needs_pydantic(annotation: Any) -> bool:
-    if get_origin(annotation) is Annotated:
-        base, *notes = get_args(annotation)
-        return any(map(_is_constraint, notes)) or _needs_pydantic(base)
-    if _is_model(annotation):
-        return True
-    origin = get_origin(annotation)
-    return origin is not Literal and any(map(_needs_pydantic, get_args(annotation)))
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and hasattr(annotation, "model_validate")
-
-
-def _is_constraint(note: Any) -> bool:
-    """Whether a note of `Annotated` limits values in the way of pydantic."""
-    return type(note).__module__.partition(".")[0] in ("annotated_types", "pydantic")
-
-
-def _pydantic(annotation: Any) -> Convert:
-    try:
-        from pydantic import TypeAdapter, ValidationError
-        from pydantic.errors import PydanticUserError
-    except ImportError:
-        raise Unsupported(
-            "its constraints are those of pydantic, which is not installed: install it, or use"
-            " msgspec.Meta"
-        ) from None
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-    except PydanticUserError as error:
-        raise Unsupported(f"pydantic cannot use it: {error}") from None
-    if _has_secret(adapter.json_schema):
-        raise Unsupported(SECRET)
-
-    def convert(value: Any) -> Any:
-        # As JSON: a strict model takes a text for a time from JSON only.
-        try:
-            return adapter.validate_json(msgspec.json.encode(value))
-        except ValidationError as error:
-            raise InvalidPayload(str(error)) from error
-
-    return convert
-
-
-SECRET = (
-    "it has a secret (SecretStr or SecretBytes), which would be stored readable or as stars: send a"
-    " name by which the worker finds the secret"
-)
-
-
-@lru_cache(maxsize=1_000)
-def is_secret(model: type) -> bool:
-    """Whether a model of pydantic has a field whose value must not be stored."""
-    return _has_secret(model.model_json_schema)  # type: ignore[attr-defined]
-
-
-def _has_secret(schema: Callable[[], Any]) -> bool:
-    try:
-        left = [schema()]
-    except Exception:  # some types have no schema, such as those of a program's own validators
-        return False
-    while left:
-        part = left.pop()
-        if isinstance(part, dict):
-            if part.get("format") == "password" and part.get("writeOnly"):
-                return True
-            left += part.values()
-        elif isinstance(part, list):
-            left += part
-    return False
