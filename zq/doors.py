@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from ssl import SSLContext
 from typing import TYPE_CHECKING, NamedTuple
 
 from zq.config import Settings
@@ -24,9 +25,8 @@ from zq.http.queue_ti.metrics import QUEUE_TI_METRICS
 from zq.http.reading import RequestBodies
 from zq.http.topics.door import TopicsDoor, topics_routes
 from zq.http.transport.answers import Answers
-from zq.http.transport.gate import MOST_GRPC
+from zq.http.transport.gate import Gate
 from zq.http.transport.heartbeats import HeartbeatTimer
-from zq.http.transport.tls import CertificateFiles
 from zq.service import Services
 from zq.setting import ConfigError
 
@@ -99,29 +99,32 @@ def other_metrics(settings: Settings) -> Sequence[Metric]:
 
 
 def grpc_listener(
-    settings: Settings, shared: SharedParts, refused: Counter[str], auth: DoorAuth | None
+    settings: Settings,
+    shared: SharedParts,
+    refused: Counter[str],
+    auth: DoorAuth | None,
+    gate: Gate,
+    tls: SSLContext | None,
 ) -> RpcServer | None:
     """The listener of gRPC, where the settings have one. Its library is an extra."""
     if settings.grpc_port is None:
         return None
+    from zq.http.queue_ti.rpc.links import RpcLinks
     from zq.http.queue_ti.rpc.server import RpcPlace, RpcServer
     from zq.http.queue_ti.rpc.service import QueueService, RpcOptions
 
+    links = RpcLinks()
     services, guard, _, _, answers = shared
     options = RpcOptions(
         *(guard, None if auth is None else auth.access, answers, refused),
         *(settings.max_streams_per_peer, settings.grpc_window),
     )
-    cert, key = settings.tls_cert, settings.tls_key
-    files = None
-    if cert is not None and key is not None:
-        files = CertificateFiles(cert, key, settings.tls_client_ca)
     place = RpcPlace(
-        *(settings.host, settings.grpc_port, files),
-        *(settings.max_body, settings.max_connections),
-        *(min(settings.max_connections, MOST_GRPC), settings.header_timeout),
+        *(settings.host, settings.grpc_port, tls),
+        *(settings.max_body, settings.max_connections, settings.header_timeout),
     )
-    return RpcServer(QueueService(_calls(settings, services), options), place)
+    service = QueueService(_calls(settings, services), links, options)
+    return RpcServer(service, links, place, gate, services.clock)
 
 
 def _calls(settings: Settings, services: Services) -> MessageCalls:

@@ -7,6 +7,7 @@ import logging
 import socket
 from collections import Counter
 from pathlib import Path
+from ssl import SSLContext
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,7 +19,8 @@ from zq.http.transport.addresses import is_loopback, is_wildcard, listening_host
 from zq.http.transport.answer import Responder
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MakeCodec
-from zq.http.transport.listener import Listener, url
+from zq.http.transport.listener import Listener
+from zq.http.transport.ports import url
 from zq.http.transport.tls import CertificateError, CertificateFiles, Certificates
 from zq.http.transport.turns import LoopTurns
 from zq.model.clock import Clock
@@ -33,6 +35,9 @@ ADMIN_PORT = 8901
 ADMIN_CONNECTIONS = 128
 """The most connections to the admin listener. They are counted separately: if producers and workers
 use up theirs, an operator can still look at the server."""
+
+GRPC_CONNECTIONS = 1_024
+"""The most connections of gRPC, which are at most half of all: a client needs only one."""
 
 
 class ListeningPlace(NamedTuple):
@@ -116,6 +121,23 @@ class Entrance:
         return self._address[1]
 
     @property
+    def tls(self) -> SSLContext | None:
+        """Its side of TLS, if it speaks that. Other listeners may use it too."""
+        return None if self._certificates is None else self._certificates.context
+
+    def grpc_gate(self) -> Gate:
+        """The gate of gRPC: its connections are among those of this entrance."""
+        most = max(1, min(GRPC_CONNECTIONS, self._place.max_connections // 2))
+        return Gate(
+            self._clock,
+            self.gate.refused,
+            max_connections=most,
+            max_per_peer=0,
+            fixed="gRPC listener",
+            within=self.gate,
+        )
+
+    @property
     def has_certificates(self) -> bool:
         """Whether it speaks TLS."""
         return self._certificates is not None
@@ -156,7 +178,7 @@ class Entrance:
             turns=self._turns,
             header_timeout=settings.header_timeout / 1000,
             make_codec=make_codec,
-            tls=None if self._certificates is None else self._certificates.context,
+            tls=self.tls,
         )
         self._address = await listener.start(place.host, place.port, self._passed, place.prefix)
         self._listener = listener

@@ -34,7 +34,7 @@ from zq.http.transport.answer import Responder
 from zq.http.transport.answers import Answers
 from zq.http.transport.h2.codec import MakeCodec, codec_by
 from zq.http.transport.heartbeats import HeartbeatTimer
-from zq.http.transport.listener import AddressInUse
+from zq.http.transport.ports import AddressInUse
 from zq.http.transport.turns import LoopTurns
 from zq.http.zizq.door import ZizqDoor, zizq_routes
 from zq.http.zizq.take import TakeOptions
@@ -179,7 +179,10 @@ class Server:
             *(settings, server_name(settings), self._listeners),
             *(self.services, bodies, [*routes, backup]),
         )
-        self._rpc = grpc_listener(settings, shared, self._refused, auth)
+        door = self._primary
+        self._rpc = grpc_listener(
+            *(settings, shared, self._refused, auth), door.grpc_gate(), door.tls
+        )
         if self._rpc is not None:
             await self._rpc.start()
         await self._open_admin(answers, make_codec, dashboard)

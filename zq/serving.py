@@ -14,10 +14,9 @@ from typing import Any
 from zq import systemd
 from zq.config import Settings
 from zq.engine.process import share_one_heap
-from zq.entrance import ADMIN_CONNECTIONS
-from zq.http.transport.gate import MOST_GRPC
+from zq.entrance import ADMIN_CONNECTIONS, GRPC_CONNECTIONS
 from zq.http.transport.h2.codec import LibraryMissing
-from zq.http.transport.listener import ListenError
+from zq.http.transport.ports import ListenError
 from zq.http.transport.tls import CertificateError
 from zq.instance import database_of
 from zq.model.keys import InvalidKey
@@ -50,6 +49,9 @@ OPEN = (
 OWN_DESCRIPTORS = 128
 """The descriptors besides connections: the database's, the log's, and some to spare."""
 
+GRPC_DESCRIPTORS = 2 * GRPC_CONNECTIONS
+"""A connection of gRPC is passed on to its library, which takes two more descriptors."""
+
 
 def prepare_process() -> None:
     """Prepare the process before its first thread, such as the one that writes the log."""
@@ -74,7 +76,8 @@ async def _serve(settings: Settings) -> int:
     except systemd.ActivationError as error:
         log.error(str(error))
         return EX_CONFIG
-    _allow_connections(settings.max_connections + (MOST_GRPC if settings.grpc_port else 0))
+    has_grpc = settings.grpc_port is not None
+    _allow_connections(settings.max_connections + (GRPC_DESCRIPTORS if has_grpc else 0))
     server = Server(settings, passed=passed)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
     code = await _start(server, settings)

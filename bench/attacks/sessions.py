@@ -61,5 +61,5 @@ ATTACKS = (
     Attack("cookie of 40 KB", long_cookie, 40_000, 4_000, keys=KEYS, parts=("admin",)),
     Attack("1,000 sign-ins of a worker", many_sign_ins, 1_000, 10, keys=KEYS, parts=("admin",)),
     Attack("200 idle connections to the admin listener", idle_admin, 200, 140, parts=("admin",)),
-    Attack("900 idle connections to gRPC", idle_grpc, 900, 20, parts=("grpc",)),
+    Attack("1400 idle connections to gRPC", idle_grpc, 1_400, 20, parts=("grpc",)),
 )

@@ -17,8 +17,8 @@ from tls.authority import Authority
 
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.frames import PREFACE
-from zq.http.transport.listener import AddressInUse
 from zq.http.transport.opening import Opening
+from zq.http.transport.ports import AddressInUse
 from zq.http.transport.tls import CertificateError
 from zq.setting import ConfigError
 

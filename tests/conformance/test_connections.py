@@ -7,6 +7,7 @@ import json
 import pytest
 
 from zq.http.transport.gate import peer_of
+from zq.http.transport.h2.frames import PREFACE, FrameKind, whole
 
 from .client import JSON, Client, Wire, new_job
 from .metrics import Scraper
@@ -76,10 +77,14 @@ async def test_a_connection_too_many_is_told_so_and_closed(site: Site, scrape: S
 
 
 @pytest.mark.settings(max_connections=1)
-async def test_http2_beyond_the_limit_is_closed_without_a_word(site: Site, scrape: Scraper) -> None:
+async def test_http2_beyond_the_limit_is_told_so_in_its_last_frame(
+    site: Site, scrape: Scraper
+) -> None:
     async with await RawConnection.open(site.port) as connection:
-        await connection.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        assert await connection.rest() == b""
+        await connection.send(PREFACE)
+        (_, _, _, settings), (kind, _, _, farewell) = whole(await connection.rest())
+    assert (settings[3], kind) == (FrameKind.SETTINGS, FrameKind.GOAWAY)
+    assert b"--max-connections permits" in farewell
     assert (await scrape())["zq_refusals_total", "too_many_connections"] == 1
 
 
@@ -264,6 +269,7 @@ async def test_a_body_that_never_ends_is_no_job(client: Client, scrape: Scraper)
         ("::ffff:192.0.2.7", "192.0.2.7"),
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
         ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "127.0.0.1"),
     ],
 )
 def test_a_peer_is_an_address_or_the_network_that_one_host_may_fill(

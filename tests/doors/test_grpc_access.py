@@ -1,7 +1,7 @@
 """Who gets in over gRPC: keys, users and certificates."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
@@ -13,7 +13,6 @@ from grpc import aio
 from tls.authority import Authority
 
 from zq.http.queue_ti.rpc import queue_pb2 as pb
-from zq.http.queue_ti.rpc.service import peer_of
 
 from .rpc import UNKNOWN, rpc_of
 from .users import ADMIN, LONG, Caller, admin_of, auth_settings, basic
@@ -153,22 +152,3 @@ class TestTls:
         without = grpc.ssl_channel_credentials(authority.file.read_bytes())
         async with rpc_of(site, tls=without) as rpc:
             assert await rpc.code(pb.DequeueRequest(topic="t")) == "UNAVAILABLE"
-
-
-@pytest.mark.parametrize(
-    ("named", "peer"),
-    [
-        ("ipv4:10.0.0.1:5", "10.0.0.1"),
-        ("ipv6:%5B2001:db8::1%5D:5", "2001:db8::/64"),
-        ("ipv6:%5B2001:db8::2%5D:6", "2001:db8::/64"),
-        ("ipv6:%5B::ffff:10.0.0.1%5D:5", "10.0.0.1"),
-        ("ipv6:[::1]:5", "::/64"),
-        ("unix:/run/x", "/run/x"),
-    ],
-)
-def test_a_network_of_ipv6_is_one_peer(named: str, peer: str) -> None:
-    class Named:
-        def peer(self) -> str:
-            return named
-
-    assert peer_of(cast(Any, Named())) == peer

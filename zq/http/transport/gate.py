@@ -1,5 +1,7 @@
 """Limits on connections, in all and from one address, and the answers to those above the limit."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging
@@ -9,6 +11,7 @@ from ipaddress import IPv6Address, IPv6Network
 from typing import Protocol, cast
 
 from zq.http.transport.answer import Answer, last_words
+from zq.http.transport.h2.frames import PREFACE, FrameKind, make
 from zq.model.clock import Clock, Timer
 from zq.model.errors import HeaderTimeout, TooManyConnections, ZqError
 
@@ -22,10 +25,8 @@ FIRST_BYTES_S = 1.0
 
 LOG_EVERY_S = 1.0
 
-MOST_GRPC = 1_024
-"""The most connections of gRPC, beside those of HTTP: a client sends all calls over one of them."""
-
-HTTP2_PREFACE = b"PRI * HTTP/2.0"
+ENHANCE_YOUR_CALM = 0xB
+"""The error of HTTP/2 for a peer that asks for too much (RFC 9113, 7)."""
 
 
 class PeerCounts:
@@ -66,10 +67,15 @@ def peer_of(transport: asyncio.BaseTransport | None) -> str:
 
 
 def peer_at(address: str) -> str:
-    """The peer: an IPv4 address, or an IPv6 network of /64, which one host may fill."""
+    """The peer: an IPv4 address, or an IPv6 network of /64, which one host may fill.
+
+    A client of this host is one peer, by whichever of the two loopback addresses it comes.
+    """
     if ":" not in address:
         return address
     host = IPv6Address(address.partition("%")[0])
+    if host.is_loopback:
+        return "127.0.0.1"
     if host.ipv4_mapped is not None:
         return str(host.ipv4_mapped)
     return str(IPv6Network((host, 64), strict=False))
@@ -101,9 +107,14 @@ class Gate:
         max_connections: int,
         max_per_peer: int,
         fixed: str | None = None,
+        within: Gate | None = None,
     ) -> None:
-        """`fixed` names the listener if its most connections are few, and no setting."""
+        """`fixed` names the listener if its most connections are few, and no setting.
+
+        Each connection takes a place of the gate `within` too, whose limits hold as well.
+        """
         self._fixed = fixed
+        self._within = within
         self.open = 0
         self.accepted = 0
         self.refused = refused
@@ -122,6 +133,9 @@ class Gate:
             return False
         if not self._peers.enter(peer):
             return False
+        if self._within is not None and not self._within.enter(peer):
+            self._peers.leave(peer)
+            return False
         self.open += 1
         self.accepted += 1
         return True
@@ -131,6 +145,8 @@ class Gate:
         self.open -= 1
         self._peers.leave(peer)
         self._guests.pop(guest, None)
+        if self._within is not None:
+            self._within.leave(peer, guest)
 
     def seat(self, guest: Guest, before: Guest | None = None) -> None:
         """Know what a connection does from now on, or who does it instead of the one `before`."""
@@ -156,6 +172,9 @@ class Gate:
 
         `word` formats the answer.
         """
+        if self._within is not None and self.open < self._max_connections:
+            self._within.turn_away(transport, peer, word)
+            return
         setting = "--max-connections"
         if self.open < self._max_connections:
             setting = "--max-connections-per-peer"
@@ -170,7 +189,7 @@ class Gate:
             transport.abort()
             return
         self._turned_away.add(transport)
-        farewell = _Farewell(self._clock, last_words(word(error)), self._turned_away.discard)
+        farewell = _Farewell(self._clock, error, word, self._turned_away.discard)
         transport.set_protocol(farewell)
         farewell.connection_made(transport)
 
@@ -196,16 +215,18 @@ class Gate:
 
 
 class _Farewell(asyncio.Protocol):
-    """Answers the first bytes of a connection in HTTP/1.1, and closes it.
-
-    A client of HTTP/2 would not understand the answer.
-    """
+    """Answers the first bytes of a connection in its version of HTTP, and closes it."""
 
     def __init__(
-        self, clock: Clock, words: bytes, gone: Callable[[asyncio.Transport], None]
+        self,
+        clock: Clock,
+        error: ZqError,
+        word: Callable[[ZqError], Answer],
+        gone: Callable[[asyncio.Transport], None],
     ) -> None:
         self._clock = clock
-        self._words = words
+        self._error = error
+        self._word = word
         self._gone = gone
         self._transport: asyncio.Transport
         self._timer: Timer
@@ -215,10 +236,18 @@ class _Farewell(asyncio.Protocol):
         self._timer = self._clock.call_later(FIRST_BYTES_S, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        if not data.startswith(HTTP2_PREFACE[: len(data)]):
-            self._transport.write(self._words)
+        if data.startswith(PREFACE[: len(data)]):
+            self._transport.write(_calm(self._error))
+        else:
+            self._transport.write(last_words(self._word(self._error)))
         self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         self._gone(self._transport)
+
+
+def _calm(error: ZqError) -> bytes:
+    """The frames of HTTP/2 that end a connection before its first request, with the reason."""
+    reason = bytes(4) + ENHANCE_YOUR_CALM.to_bytes(4, "big") + error.message.encode()
+    return make(FrameKind.SETTINGS) + make(FrameKind.GOAWAY, payload=reason)

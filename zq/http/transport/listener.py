@@ -1,7 +1,6 @@
 """Listens on one port of an address or of two, and passes every request to one handler."""
 
 import asyncio
-import errno
 import itertools
 import logging
 import socket
@@ -12,7 +11,6 @@ from typing import Any
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
-from zq.http.transport.addresses import listening_hosts
 from zq.http.transport.answer import (
     MAX_HEADER_FIELD,
     MAX_HEADERS,
@@ -24,18 +22,11 @@ from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MakeCodec
 from zq.http.transport.h2.connection import Http2Connection
 from zq.http.transport.opening import Opening
+from zq.http.transport.ports import ListeningPorts
 from zq.http.transport.turns import LoopTurns
 from zq.model.clock import Clock
 
-BACKLOG = 1024
 FLUSH_S = 0.2
-TLS_SHUTDOWN_S = 1.0
-
-NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, None)
-"""How a machine without IPv6 refuses to listen on `::1`. Newer Pythons give no number."""
-
-TRIES = 8
-"""How often a port of the system's choice is tried that has to be free on several addresses."""
 
 ONE_IN = 100
 """A sampled log has this share of the requests, and all those with a 5xx answer."""
@@ -67,14 +58,6 @@ class SampledAccessLogger(AccessLogger):
 
 
 _LOGGERS = {"all": AccessLogger, "sampled": SampledAccessLogger}
-
-
-class ListenError(Exception):
-    """The server cannot listen on an address. The message says which, and what to change."""
-
-
-class AddressInUse(ListenError):
-    """Another program listens there."""
 
 
 class Listener:
@@ -110,7 +93,7 @@ class Listener:
         self._header_timeout = header_timeout
         self._make_codec = make_codec
         self._tls = tls
-        self._servers: list[asyncio.Server] = []
+        self._ports = ListeningPorts(self._accept, tls, header_timeout)
         self._opening: set[Opening] = set()
         self._http2: set[Http2Connection] = set()
 
@@ -123,48 +106,12 @@ class Listener:
         flags begin with `prefix`. Raises `ListenError`.
         """
         if passed is not None:
-            self._servers = [await self._open(sock=passed)]
-        else:
-            self._servers = await self._open_all(host, port, prefix)
-        address: tuple[str, int] = self._servers[0].sockets[0].getsockname()[:2]
-        return address
-
-    async def _open_all(
-        self, host: str, port: int, prefix: str, tries: int = TRIES
-    ) -> list[asyncio.Server]:
-        """Open one port on all addresses that a host stands for."""
-        first, *others = listening_hosts(host)
-        try:
-            servers = [await self._open(first, port)]
-        except OSError as error:
-            raise _reason(first, port, prefix, error) from error
-        chosen = servers[0].sockets[0].getsockname()[1]
-        for other in others:
-            try:
-                servers.append(await self._open(other, chosen))
-            except OSError as error:
-                if error.errno in NO_SUCH_ADDRESS:
-                    continue
-                servers[0].close()
-                if chosen != port and tries:
-                    return await self._open_all(host, port, prefix, tries - 1)
-                raise _reason(other, chosen, prefix, error) from error
-        return servers
-
-    async def _open(
-        self, host: str | None = None, port: int | None = None, **options: Any
-    ) -> asyncio.Server:
-        if self._tls is not None:
-            options["ssl"] = self._tls
-            options["ssl_handshake_timeout"] = self._header_timeout
-            options["ssl_shutdown_timeout"] = TLS_SHUTDOWN_S
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(self._accept, host, port, backlog=BACKLOG, **options)
+            return await self._ports.adopt(passed)
+        return await self._ports.open(host, port, (f"{prefix}host", f"{prefix}port"))
 
     def refuse(self) -> None:
         """Accept no more connections. The open ones go on."""
-        for server in self._servers:
-            server.close()
+        self._ports.close()
 
     async def stop(self, patience: float) -> None:
         """Give requests under way `patience` seconds, more than 0, to finish. Then close."""
@@ -254,23 +201,3 @@ class Listener:
         if self._access_log not in _LOGGERS:
             return {"access_log": None}
         return {"access_log": self._requests_log, "access_log_class": _LOGGERS[self._access_log]}
-
-
-def _reason(host: str, port: int, prefix: str, error: OSError) -> ListenError:
-    address = url((host, port)).removeprefix("http://")
-    if error.errno == errno.EADDRINUSE:
-        return AddressInUse(
-            f"{address} is in use by another program: stop it, or choose another {prefix}port"
-        )
-    why = error.strerror or error
-    return ListenError(f"cannot listen on {address} ({prefix}host, {prefix}port): {why}")
-
-
-def url(address: tuple[str, int], scheme: str = "http") -> str:
-    """``http://host:port`` of a listening address."""
-    host, port = address
-    try:
-        socket.inet_pton(socket.AF_INET6, host)
-    except OSError:
-        return f"{scheme}://{host}:{port}"
-    return f"{scheme}://[{host}]:{port}"

@@ -2,9 +2,7 @@
 
 import ssl
 from pathlib import Path
-from typing import NamedTuple
-
-from aiohttp import web
+from typing import Any, NamedTuple, Protocol
 
 
 class CertificateError(Exception):
@@ -47,9 +45,16 @@ class Certificates:
         connection.context = self._current
 
 
-def client_name(request: web.BaseRequest) -> str | None:
-    """The verified common name in the certificate of a request's client; None without one."""
-    certificate = request.get_extra_info("peercert")
+class OverTls(Protocol):
+    """A request or a transport, which knows what TLS has found out."""
+
+    def get_extra_info(self, name: str, /) -> Any:
+        """What is known by this name, or None."""
+
+
+def client_name(source: OverTls) -> str | None:
+    """The verified common name in the certificate of a client; None without one."""
+    certificate = source.get_extra_info("peercert")
     if not certificate:
         return None
     names = (pair for part in certificate["subject"] for pair in part)

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -20,10 +19,11 @@ from zq.http.queue_ti.calls import MessageCalls, MessagesWanted, NewMessage
 from zq.http.queue_ti.documents import DLQ
 from zq.http.queue_ti.problems import text_of
 from zq.http.queue_ti.rpc import queue_pb2 as pb
+from zq.http.queue_ti.rpc.links import RpcLink, RpcLinks
 from zq.http.queue_ti.rpc.messages import dequeued, stored_payload, subscribed
 from zq.http.queue_ti.rpc.problems import code_of
 from zq.http.transport.answers import Answers
-from zq.http.transport.gate import PeerCounts, peer_at
+from zq.http.transport.gate import PeerCounts
 from zq.model.errors import (
     Internal,
     InvalidRequest,
@@ -61,18 +61,23 @@ class RpcOptions(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """The sender of a call: its key, if it needs one, its reach, and what its user may do."""
+    """The sender of a call: its key, if it needs one, its reach, and what its user may do.
+
+    `peer` is its address, as the gate knows it.
+    """
 
     key: Key | None
     reach: Reach
     permit: Permit
+    peer: str
 
 
 class QueueService:
-    """The methods, as handlers of a server."""
+    """The methods, as handlers of a server. Their calls come over `links`."""
 
-    def __init__(self, calls: MessageCalls, options: RpcOptions) -> None:
+    def __init__(self, calls: MessageCalls, links: RpcLinks, options: RpcOptions) -> None:
         self._calls = calls
+        self._links = links
         self._guard, self._access, self._answers, self._refused, most, self._window = options
         self._peers = PeerCounts(most)
 
@@ -125,16 +130,16 @@ class QueueService:
     async def ack(self, asked: pb.AckRequest, caller: Caller) -> Message:
         """Say that a message is done: it is gone."""
         _require("id", asked.id)
-        group, (_, reach, permit) = asked.consumer_group, caller
-        await self._calls.require_settling(asked.id, group, reach, permit)
+        group, reach = asked.consumer_group, caller.reach
+        await self._calls.require_settling(asked.id, group, reach, caller.permit)
         await self._calls.ack(asked.id, group, reach)
         return pb.AckResponse()
 
     async def nack(self, asked: pb.NackRequest, caller: Caller) -> Message:
         """Say that a message failed."""
         _require("id", asked.id)
-        group, (_, reach, permit) = asked.consumer_group, caller
-        await self._calls.require_settling(asked.id, group, reach, permit)
+        group, reach = asked.consumer_group, caller.reach
+        await self._calls.require_settling(asked.id, group, reach, caller.permit)
         await self._calls.nack(asked.id, asked.error, group, reach)
         return pb.NackResponse()
 
@@ -190,7 +195,7 @@ class QueueService:
     async def _subscription(self, sent: bytes, context: Context) -> None:
         async with self._call(context, KeyScope.TAKE) as caller:
             asked = _parsed(pb.SubscribeRequest, sent)
-            with self._peers.one_more(peer_of(context), _too_many):
+            with self._peers.one_more(caller.peer, _too_many):
                 await self.subscribe(asked, caller, context)
 
     async def _require_consuming(self, asked: pb.SubscribeRequest, caller: Caller) -> None:
@@ -213,33 +218,28 @@ class QueueService:
         # Messages are parsed once their sender is admitted, and their errors are ours.
         return grpc.unary_unary_rpc_method_handler(handler, None, _serialized)
 
-    async def _admit(self, context: Context, scope: KeyScope) -> Caller:
-        header, certificate = _header(context, "authorization"), _certified(context)
+    async def _admit(self, context: Context, scope: KeyScope, link: RpcLink) -> Caller:
+        header, certificate, peer = _header(context, "authorization"), link.certified, link.peer
         if self._access is None:
-            return Caller(*self._guard.admit_call(header, certificate, scope), EVERYTHING)
+            return Caller(*self._guard.admit_call(header, certificate, scope), EVERYTHING, peer)
         secret = _header(context, KEY_BESIDE.lower())
         key = None if secret is None else f"Bearer {secret}"
         admitted = self._guard.admit_call(key, certificate, scope)
-        return Caller(*admitted, Permit(await self._access.user(header, peer_of(context))))
+        return Caller(*admitted, Permit(await self._access.user(header, peer)), peer)
 
     @asynccontextmanager
     async def _call(self, context: Context, scope: KeyScope) -> AsyncIterator[Caller]:
         """Admit a call. Within the block, errors are answered with their statuses."""
         try:
-            yield await self._admit(context, scope)
+            link = self._links.of(str(context.peer()))
+            with link.calling():
+                yield await self._admit(context, scope, link)
         except ZqError as error:
             self._refused[error.code] += 1
             await context.abort(code_of(error), text_of(error))
         except Exception:
             log.exception("a call failed")
             await context.abort(code_of(Internal()), Internal().message)
-
-
-def peer_of(context: Context) -> str:
-    """The same peer that HTTP would see. gRPC writes `ipv4:ADDRESS:PORT` or `ipv6:%5B…%5D:PORT`."""
-    kind, _, place = unquote(str(context.peer())).partition(":")
-    address = place.rpartition(":")[0].strip("[]")
-    return peer_at(address) if kind in ("ipv4", "ipv6") else place
 
 
 def _parsed(kind: type[Asked], sent: bytes) -> Asked:
@@ -259,12 +259,6 @@ def _header(context: Context, wanted: str) -> str | None:
         if name == wanted:
             return value if isinstance(value, str) else value.decode(errors="replace")
     return None
-
-
-def _certified(context: Context) -> str | None:
-    """The common name in the certificate of a client, which TLS has verified."""
-    names = context.auth_context().get("x509_common_name", ())
-    return next((name.decode(errors="replace") for name in names), None)
 
 
 def _require(name: str, value: str | bytes) -> None:
