@@ -1,8 +1,11 @@
 """Tasks that tests run in processes, which find them by module and name."""
 
+import functools
 import os
 import signal
 import time
+from collections.abc import Callable
+from typing import Any
 
 import zq
 
@@ -71,3 +74,19 @@ async def beside() -> int:
 def double(n: int, job: zq.Running[int]) -> int:
     assert job.payload == n
     return n * 2
+
+
+def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An ordinary decorator."""
+
+    @functools.wraps(function)
+    def inner(*args: Any) -> Any:
+        return function(*args)
+
+    return inner
+
+
+@app.task(queue="heavy")
+@plainly
+async def wrapped(n: int) -> int:
+    return n + 1

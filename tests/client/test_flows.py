@@ -1,6 +1,7 @@
 """Chains and chords."""
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -213,6 +214,41 @@ async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
     with pytest.raises(zq.InvalidOption, match="key"):
         await zq.chain(zq.step(add.options(key="x"), 1, 2), zq.step(add, 1))
     assert await zq_app.backend.count() == 0
+
+
+async def test_a_step_is_told_when_the_flow_is_made_that_it_does_not_take_what_comes(
+    zq_app: App,
+) -> None:
+    @zq_app.task
+    async def name(n: int) -> str:
+        return str(n)
+
+    @zq_app.task
+    async def size(n: int, by: float = 1.0) -> float:
+        return n * by
+
+    @zq_app.task
+    async def free(x: Any) -> Any:
+        return x
+
+    @zq_app.task
+    async def when(at: datetime) -> datetime | None:
+        return at
+
+    wrong: list[tuple[list[zq.Step], str]] = [
+        ([zq.step(name, 1), zq.step(size)], r"size takes int .*, and name gives str"),
+        ([zq.step(size, 1), zq.step(when)], r"when takes datetime .*, and size gives float or int"),
+    ]
+    for steps, words in wrong:
+        with pytest.raises(zq.InvalidOption, match=words):
+            await zq.chain(*steps)
+    with pytest.raises(zq.InvalidOption, match=r"size takes int .*, and a chord gives list"):
+        await zq.chord([zq.step(name, 1)], zq.step(size))
+    assert await zq_app.backend.count() == 0
+
+    await zq.chain(zq.step(name, 1), zq.step(when), zq.step(free), zq.step(size, 2.5))
+    await zq.chord([zq.step(name, 1)], zq.step(free))
+    assert await zq_app.backend.count() == 2
 
 
 async def test_the_program_of_the_documents(

@@ -35,6 +35,7 @@ async def finish(app: App) -> dict[str, zq.Outcome]:
 async def test_a_function_runs_in_a_process_that_is_used_again(app: App) -> None:
     jobs = await heavy.pid.enqueue_many([heavy.pid.args()] * 3)
     beside, who = await heavy.beside.enqueue(), await heavy.who.enqueue()
+    wrapped: zq.Job[Any] = await heavy.wrapped.enqueue(1)
     await heavy.queue.enqueue("a", 21)
     await finish(app)
 
@@ -43,6 +44,7 @@ async def test_a_function_runs_in_a_process_that_is_used_again(app: App) -> None
     assert await beside.result() == os.getpid()
     assert await who.result() == [who.id, 1, "who"]
     assert await heavy.queue.result("a") == 42
+    assert await wrapped.result() == 2
     async with asyncio.timeout(PATIENCE_S):
         # Its parent has to notice that it has been killed.
         while await asyncio.to_thread(Path(f"/proc/{pid}").exists):

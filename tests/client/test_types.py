@@ -411,7 +411,7 @@ async def test_a_float_that_is_no_number_is_refused_by_its_place(
         async def work(x: Any, y: Any = None) -> Any:
             return {"rate": number} if x == "back" else 5
 
-        with pytest.raises(zq.InvalidPayload, match=rf"args\[1\]\.b is {number}, and JSON has no"):
+        with pytest.raises(zq.InvalidPayload, match=rf"work: y: .*: b is {number}, and JSON"):
             await work.enqueue(None, {"a": 1.5, "b": number})
         bad, good = await work.enqueue("back"), await work.enqueue(1.5)
         await finish(app, concurrency=2)
@@ -426,3 +426,57 @@ async def test_a_model_with_a_secret_is_refused_where_nothing_is_annotated(app: 
 
     with pytest.raises(zq.InvalidPayload, match="stored readable or as stars"):
         await work.enqueue(Account(password=pydantic.SecretStr("x")))
+
+
+@pytest.mark.parametrize("where", ["json", "msgpack", "embedded"])
+async def test_an_argument_that_cannot_be_sent_is_named_by_its_parameter(
+    site: Site, where: str
+) -> None:
+    codec = MSGPACK if where == "msgpack" else JSON
+    url = "sqlite://:memory:" if where == "embedded" else site.url
+    async with App(url, codec=codec) as app:
+
+        @app.task
+        async def work(n: int, x: Any = None, *more: Any, **named: Any) -> None: ...
+
+        wrong: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+            ((1, float("nan")), {}, "work: x: .*it is nan"),
+            ((1,), {"x": {"a": [float("inf")]}}, r"work: x: .*a\[0\] is inf"),
+            ((1, 2, object), {}, "work: more: .*type cannot be sent"),
+            ((1,), {"y": {2: object()}}, "work: named: .*object cannot be sent"),
+        ]
+        for args, kwargs, words in wrong:
+            with pytest.raises(zq.InvalidPayload, match=words):
+                await work.enqueue(*args, **kwargs)
+            with pytest.raises(zq.InvalidPayload, match=words) as failure:
+                await work.enqueue_many([work.args(1), work.args(*args, **kwargs)])
+            assert failure.value.__notes__ == ["0 of the jobs were stored before that"]
+            with pytest.raises(zq.InvalidPayload, match=words):
+                await work.call(*args, **kwargs)
+        assert await app.backend.count() == 0
+
+
+async def test_the_handler_of_a_queue_without_a_type_is_held_to_its_own(app: App) -> None:
+    got: list[Any] = []
+    queue, sums = app.queue("q"), app.queue("sums")
+
+    @queue.handler
+    async def handle(stock: Stock, job: zq.Running[Stock]) -> None:
+        got.append((stock, job.payload))
+
+    @sums.handler
+    async def add_up(n: int) -> None:
+        raise AssertionError
+
+    await queue.enqueue("a", Stock({1: 2.5}))
+    await sums.enqueue("a", "1")
+    outcomes = {each.job.queue: each for each in await finish(app)}
+
+    assert got == [(Stock({1: 2.5}), Stock({1: 2.5}))]
+    assert (outcomes["sums"].status, outcomes["sums"].attempts) == ("dead", 1)
+    assert outcomes["sums"].error is not None
+    assert "Expected `int" in outcomes["sums"].error.message
+    with pytest.raises(zq.InvalidOption, match="the payload of the queue 'q': Path cannot"):
+
+        @queue.handler
+        async def wrong(path: Path) -> None: ...

@@ -9,6 +9,7 @@ from zq.client.backend import Backend
 from zq.client.errors import InvalidOption
 from zq.client.events import Listeners
 from zq.client.options import Options
+from zq.client.payloads import Undecided
 from zq.client.running import Middleware
 from zq.client.types import Convert
 
@@ -18,7 +19,7 @@ class QueueHandler:
     """The function for the jobs of a queue."""
 
     function: Callable[..., Any]
-    convert: Convert | None
+    convert: Convert | Undecided | None
     options: Options
     middleware: tuple[Middleware, ...] = ()
     """Middleware around each job, inside that of the app."""

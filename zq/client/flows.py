@@ -36,10 +36,6 @@ class ChordPlace(msgspec.Struct, frozen=True):
     size: int
 
 
-RESULT: Any = object()
-"""The place of a result that is not known yet, in a call that is checked. It is never sent."""
-
-
 @dataclass(frozen=True)
 class Step:
     """A call of a task in a chain or a chord. Results come before its own arguments."""
@@ -52,13 +48,13 @@ class Step:
         """The job, for a step that begins with its own arguments."""
         return self.task.job(self.task.args(*self.args, **self.kwargs).payload)
 
-    def later(self) -> Submission:
-        """The job, for a step to which results are added.
+    def later(self, giver: str, gives: frozenset[str]) -> Submission:
+        """The job, for a step whose first argument is what `giver` gives.
 
-        Raises the errors of a call whose first argument is not known yet.
+        Raises the errors of `Signature.following`.
         """
-        payload = self.task.signature.payload((RESULT, *self.args), self.kwargs)
-        return self.task.job({**payload, "args": self.args})
+        signature = self.task.signature
+        return self.task.job(signature.following(self.args, self.kwargs, giver, gives))
 
 
 def step(task: Task[Any, Any], /, *args: Any, **kwargs: Any) -> Step:
@@ -111,8 +107,9 @@ async def _chain(backend: Backend, steps: Sequence[Step]) -> JobFlow:
     name = token_urlsafe(12)
     keys = [f"zq-flow:{name}:{place}" for place in range(len(others))]
     then: Submission | None = None
-    for each, key in zip(reversed(others), reversed(keys), strict=True):
-        then = _keyed(_followed(each.later(), then), key)
+    for before, each, key in reversed([*zip(steps, others, keys, strict=False)]):
+        later = each.later(before.task.name, before.task.signature.gives)
+        then = _keyed(_followed(later, then), key)
     job = _followed(first.first(), then)
     _check_size(job)
     stored = await _enqueue(backend, [job], steps[:1])
@@ -121,7 +118,7 @@ async def _chain(backend: Backend, steps: Sequence[Step]) -> JobFlow:
 
 async def _chord(backend: Backend, steps: Sequence[Step], then: Step) -> JobFlow:
     chord, key = uuid4().hex, f"zq-flow:{token_urlsafe(12)}"
-    last = _keyed(then.later(), key)
+    last = _keyed(then.later("a chord", frozenset({"list"})), key)
     jobs = [
         _followed(each.first(), last, ChordPlace(chord, index, len(steps)))
         for index, each in enumerate(steps)

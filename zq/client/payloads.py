@@ -3,7 +3,7 @@
 import base64
 import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Never, NoReturn
 from uuid import uuid4
@@ -12,9 +12,17 @@ import msgspec
 
 from zq.client.checks import CallCheck, value_check
 from zq.client.errors import InvalidOption, InvalidPayload
-from zq.client.formats import plain
-from zq.client.hints import ComesLater, Unevaluated, Unsupported, comes_later, hints_of, unreadable
-from zq.client.types import Convert, converter, shown
+from zq.client.formats import JSON, plain
+from zq.client.hints import (
+    ComesLater,
+    Unevaluated,
+    Unsupported,
+    comes_later,
+    defining_block,
+    hints_of,
+    unreadable,
+)
+from zq.client.types import Convert, converter, forms_of, shown
 from zq.wire.pushing import BYTES, TEXT, digest_of
 
 _canonical = msgspec.json.Encoder(order="sorted", enc_hook=plain)
@@ -53,12 +61,12 @@ def declared(
         raise InvalidOption(f"{what}: {unreadable(error)}") from None
 
 
-def taken(what: str, annotation: Any) -> Convert | None:
+def taken(what: str, annotation: Any, function: Callable[..., Any] | None = None) -> Convert | None:
     """The converter of payloads that come from elsewhere, which are held to plain types as well.
 
-    Raises `InvalidOption`, which begins with `what`.
+    Raises what `declared` raises.
     """
-    convert = declared(what, annotation)
+    convert = declared(what, annotation, function)
     check = None if convert is not None else value_check(annotation)
     if check is None:
         return convert
@@ -68,6 +76,36 @@ def taken(what: str, annotation: Any) -> Convert | None:
         return value
 
     return checked
+
+
+def taken_by(what: str, function: Callable[..., Any]) -> "Convert | Undecided | None":
+    """The converter of payloads to the type of a handler's first parameter. See `taken`."""
+    first = next(iter(inspect.signature(function).parameters), None)
+    block = defining_block()
+
+    def read() -> Convert | None:
+        hint = Any if first is None else hints_of(function, block).get(first, Any)
+        return taken(what, hint, function)
+
+    try:
+        return read()
+    except ComesLater:
+        return Undecided(what, read)
+
+
+class Undecided:
+    """A converter to a type that names what its module has yet to define."""
+
+    def __init__(self, what: str, read: Callable[[], Convert | None]) -> None:
+        self._what = what
+        self._read = read
+
+    def decide(self) -> Convert | None:
+        """The converter. Raises `InvalidOption`."""
+        try:
+            return self._read()
+        except ComesLater as name:
+            raise InvalidOption(f"{self._what}: {name} is not defined yet") from None
 
 
 def packed(payload: Any) -> tuple[Any, str | None]:
@@ -114,6 +152,10 @@ def _is_own(payload: Any) -> bool:
 
 
 _OWN = {"args", "kwargs"}
+
+
+RESULT: Any = object()
+"""The place of a result that is not known yet, in a call that is checked. It is never sent."""
 
 
 class Signature:
@@ -223,6 +265,39 @@ class Signature:
         """A converter from a stored result to the annotated type of the function's result."""
         return self.types().result
 
+    def following(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], giver: str, gives: frozenset[str]
+    ) -> dict[str, Any]:
+        """The payload of a call whose first argument is what `giver` gives, in one of these forms.
+
+        Raises the errors of a call, and `InvalidOption` if the function takes no such argument.
+        """
+        payload = self.payload((RESULT, *args), kwargs)
+        first = next(iter(self._signature.parameters.values()))
+        hint = self.types().hints.get(first.name, Any)
+        if not gives & forms_of(hint):
+            words = " or ".join(sorted(gives))
+            raise InvalidOption(
+                f"{self._name} takes {shown(hint)} as its first argument, and {giver} gives {words}"
+            )
+        return {**payload, "args": args}
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """The forms of the function's results in JSON."""
+        return forms_of(self.types().hints.get("return", Any))
+
+    def blamed(self, error: InvalidPayload, payloads: Iterable[Any]) -> InvalidPayload:
+        """The error for the first argument of these calls that cannot be sent, with its name."""
+        for payload in payloads:
+            bound = self._signature.bind(*payload["args"], **payload["kwargs"])
+            for name, value in bound.arguments.items():
+                try:
+                    JSON.encode(value)
+                except InvalidPayload as found:
+                    return InvalidPayload(f"{self._name}: {name}: {found.message}")
+        return error
+
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
         try:
             return self._signature.bind(*args, **kwargs)
@@ -248,6 +323,7 @@ class Signature:
         what = f"{self._name}: its result of the type {shown(result)}"
         ends = result in (NoReturn, Never)
         return _Types(
+            hints,
             CallCheck(self._name, self._signature, hints),
             converters,
             None if ends else declared(what, result, self._function),
@@ -261,8 +337,12 @@ class Signature:
 
 
 class _Types(NamedTuple):
-    """What the annotations of a function say: of calls, parameters by name, and the result."""
+    """What the annotations of a function say: of calls, parameters by name, and the result.
 
+    `hints` are the annotations themselves.
+    """
+
+    hints: Mapping[str, Any]
     check: CallCheck
     converters: Mapping[str, Convert]
     result: Convert | None

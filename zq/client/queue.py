@@ -26,7 +26,7 @@ from zq.client.events import Event
 from zq.client.job import CancelStatus, Job, TimeLeft, cancelled
 from zq.client.job_error import JobError
 from zq.client.options import DEFAULTS, Form, JobOptions, Options, check, merge
-from zq.client.payloads import declared, taken
+from zq.client.payloads import declared, taken, taken_by
 from zq.client.running import run_waiting
 from zq.client.types import Convert
 from zq.client.values import MISSING, Missing, State, StoredJob, Submission
@@ -122,11 +122,15 @@ class Queue(Generic[T, R]):
     def handler(self, function: H) -> H:
         """Make workers call this function. A second one replaces the first.
 
-        ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not.
+        ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not. In a queue
+        that was given no type of payloads, the annotation of the first parameter holds. Raises
+        `InvalidOption` for one whose values cannot be sent.
         """
         check_function(function)
-        handler = QueueHandler(function, self._payload_converter, self.effective)
-        self.core.handlers[self.name] = handler
+        convert: Any = self._payload_converter
+        if self._payload is Any:
+            convert = taken_by(f"the payload of the queue {self.name!r}", function)
+        self.core.handlers[self.name] = QueueHandler(function, convert, self.effective)
         return function
 
     async def enqueue(

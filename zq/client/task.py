@@ -19,7 +19,7 @@ from typing import (
 from zq.client import replaced
 from zq.client.backend import Backend, run
 from zq.client.core import Core
-from zq.client.errors import InvalidOption
+from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.events import Event
 from zq.client.hints import defining_block
 from zq.client.job import Job, TimeLeft
@@ -149,7 +149,10 @@ class Task(Generic[P, R]):
 
     async def _enqueue(self, backend: Backend, args: Any, kwargs: Any) -> Job[R]:
         wanted = self._form.submission(self._payload(args, kwargs))
-        (stored,) = await backend.enqueue([wanted])
+        try:
+            (stored,) = await backend.enqueue([wanted])
+        except InvalidPayload as error:
+            raise self.signature.blamed(error, [wanted.payload]) from error
         return await self._stored(backend, stored)
 
     def _payload(self, args: Any, kwargs: Any) -> dict[str, Any]:
@@ -157,29 +160,39 @@ class Task(Generic[P, R]):
             return self.signature.named(args, kwargs)
         return self.signature.payload(args, kwargs)
 
-    def _chunks(self, calls: Iterable[Call[P]]) -> Iterator[list[Submission]]:
+    def _chunks(
+        self, calls: Iterable[Call[P]], latest: list[Submission]
+    ) -> Iterator[list[Submission]]:
         jobs = (self._form.submission(payload_of(call)) for call in calls)
         while chunk := list(islice(jobs, CHUNK)):
+            latest[:] = chunk
             yield chunk
 
     async def _enqueue_many(self, backend: Backend, calls: Iterable[Call[P]]) -> list[Job[R]]:
         told = self.core.events.wanted("enqueued")
         done: list[Job[R]] = []
+        latest: list[Submission] = []
         try:
-            async with aclosing(backend.enqueue_each(self._chunks(calls))) as batches:
+            async with aclosing(backend.enqueue_each(self._chunks(calls, latest))) as batches:
                 async for stored in batches:
                     done += [self._handle(each) for each in stored]
                     for each in stored if told else ():
                         await self._tell(backend, each)
-        except Exception as error:
+        except Exception as raised:
+            error = raised
+            if isinstance(raised, InvalidPayload):
+                error = self.signature.blamed(raised, [job.payload for job in latest])
             error.add_note(f"{len(done)} of the jobs were stored before that")
-            raise
+            raise error from raised.__cause__
         return done
 
     async def _call(self, backend: Backend, args: Any, kwargs: Any) -> R:
         left = TimeLeft(self.effective["wait"])
         wanted = self._form.submission(self._payload(args, kwargs))
-        known = await backend.enqueue_and_wait(wanted, left.ms())
+        try:
+            known = await backend.enqueue_and_wait(wanted, left.ms())
+        except InvalidPayload as error:
+            raise self.signature.blamed(error, [wanted.payload]) from error
         assert known.job is not None
         job = await self._stored(backend, known.job)
         return await job.outcome(backend, left, known)

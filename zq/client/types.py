@@ -63,6 +63,32 @@ _KEYS = (
 )
 """The types of keys that the texts of JSON's keys can be turned into."""
 
+_FORMS: Mapping[Any, frozenset[str]] = {
+    shapes.NoneType: frozenset({"NoneType"}),
+    shapes.BoolType: frozenset({"bool"}),
+    shapes.IntType: frozenset({"int", "bool"}),
+    shapes.FloatType: frozenset({"float", "int"}),
+    **dict.fromkeys(
+        (
+            *(shapes.StrType, shapes.BytesType, shapes.DateTimeType, shapes.DateType),
+            *(shapes.TimeType, shapes.TimeDeltaType, shapes.UUIDType, shapes.DecimalType),
+        ),
+        frozenset({"str"}),
+    ),
+    **dict.fromkeys(
+        (
+            *(shapes.ListType, shapes.SetType, shapes.FrozenSetType, shapes.VarTupleType),
+            *(shapes.TupleType, shapes.NamedTupleType),
+        ),
+        frozenset({"list"}),
+    ),
+    **dict.fromkeys(
+        (shapes.DictType, shapes.TypedDictType, shapes.DataclassType, shapes.StructType),
+        frozenset({"dict"}),
+    ),
+}
+EVERY_FORM = frozenset[str]().union(*_FORMS.values())
+
 _RECORDS = (
     *(shapes.DataclassType, shapes.StructType, shapes.NamedTupleType, shapes.TypedDictType),
 )
@@ -122,6 +148,22 @@ def is_plain(annotation: Any) -> bool:
         and not _is_constrained(each)
         for each in _parts(shapes.type_info(annotation))
     )
+
+
+def forms_of(annotation: Any) -> frozenset[str]:
+    """What the values of a type may be in JSON, such as text or list. True is an int, 1 a float."""
+    shape = shapes.type_info(concrete(annotation))
+    return frozenset[str]().union(*map(_forms, getattr(shape, "types", [shape])))
+
+
+def _forms(shape: Any) -> frozenset[str]:
+    if isinstance(shape, shapes.EnumType):
+        return frozenset({type(each.value).__name__ for each in shape.cls})
+    if isinstance(shape, shapes.LiteralType):
+        return frozenset({type(each).__name__ for each in shape.values})
+    if getattr(shape, "array_like", False):
+        return frozenset({"list"})
+    return _FORMS.get(type(shape), EVERY_FORM)
 
 
 def concrete(annotation: Any) -> Any:

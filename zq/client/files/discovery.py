@@ -9,7 +9,6 @@ The file has a function `handle(payload)` or `handle(payload, job)`, and may hav
 
 import importlib
 import importlib.util
-import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -23,9 +22,8 @@ from zq.client.core import Core, QueueHandler, check_function
 from zq.client.errors import DiscoveryError, InvalidOption
 from zq.client.files.queue import FIFO, FileQueue
 from zq.client.files.registry import loading, queues
-from zq.client.hints import hints_of
 from zq.client.options import DEFAULTS, Backoff, Options, check, merge
-from zq.client.payloads import taken
+from zq.client.payloads import taken_by
 
 LONGEST_TIMEOUT_S = 900
 MOST_CHARACTERS = 40
@@ -112,17 +110,11 @@ def _load(core: Core, package: ModuleType, path: Path, around: tuple[Any, ...]) 
     options = merge(DEFAULTS, core.defaults, config.options)
     queue: FileQueue[Any] = FileQueue(core, name, options)
     try:
-        convert = taken(f"{path}: the payload", _annotated(handle))
+        convert = taken_by(f"{path}: the payload", handle)
     except InvalidOption as error:
         raise DiscoveryError(error.message) from None
     core.handlers[name] = QueueHandler(handle, convert, options, around)
     return queue
-
-
-def _annotated(handle: Callable[..., Any]) -> Any:
-    """The annotation of the handler's first parameter."""
-    first = next(iter(inspect.signature(handle).parameters), None)
-    return Any if first is None else hints_of(handle).get(first, Any)
 
 
 def _middleware(package: ModuleType, path: Path) -> _Wrapped:

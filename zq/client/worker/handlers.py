@@ -16,7 +16,7 @@ from zq.client.formats import JSON, said_by
 from zq.client.has_tasks import HasTasks
 from zq.client.job_error import DETAILS
 from zq.client.options import Backoff, Options
-from zq.client.payloads import unpacked
+from zq.client.payloads import Undecided, unpacked
 from zq.client.running import Discard, Kill, Middleware, Retry, Running
 from zq.client.task import Task
 from zq.client.values import (
@@ -86,6 +86,8 @@ def handler_of_task(task: Task[Any, Any]) -> Handler:
 def handler_of_queue(queue: QueueHandler) -> Handler:
     """The payload is the first argument; a second parameter gets the job."""
     function, convert = queue.function, queue.convert
+    if isinstance(convert, Undecided):
+        convert = convert.decide()
     parameters = inspect.signature(function).parameters.values()
     wants_job = sum(each.kind in (each.POSITIONAL_ONLY, _EITHER) for each in parameters) > 1
 
