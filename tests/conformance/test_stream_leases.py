@@ -179,7 +179,8 @@ async def test_a_job_dies_that_stalls_more_often_than_its_queue_permits(
     assert (dead["reason"], dead["attempts"]) == ("stalled", 0)
     assert dead["purge_at"] > client.site.now
     reply = await waiting
-    assert (reply.status, reply.doc) == (200, {"status": "dead", "reason": "stalled"})
+    told = {"status": "dead", "reason": "stalled", "error": "its worker died 2 times"}
+    assert (reply.status, reply.doc) == (200, told)
     assert (await client.get(f"/jobs/{job['id']}/result")).doc == reply.doc
     assert (await client.get(f"/jobs/{job['id']}/errors")).doc["errors"] == []
     assert await client.count() == 1
@@ -193,8 +194,29 @@ async def test_a_job_that_is_not_kept_dies_of_stalls_and_is_gone(client: Client)
     await claim_one(client, lease_ms=10)
     client.site.clock.advance(11)
     reply = await waiting
-    assert (reply.status, reply.doc) == (200, {"status": "dead", "reason": "stalled"})
+    told = {"status": "dead", "reason": "stalled", "error": "its worker died"}
+    assert (reply.status, reply.doc) == (200, told)
     assert not await client.exists(job["id"])
+
+
+@pytest.mark.parametrize("how", ["lease", "stream"])
+async def test_a_worker_sets_a_limit_where_the_queue_has_none(client: Client, how: str) -> None:
+    jobs = [await client.enqueue(queue=queue) for queue in ("says-nothing", "says-more")]
+    await client.patch("/queues/says-more/settings", {"stall_limit": 9})
+    for number in range(2):
+        for job in jobs:
+            await client.until(job["id"], status="ready")
+        more = {"stall_limit": 1, "concurrency": 2, "lease_ms": 10_000}
+        stream = await client.take(prefetch=2, more=more)
+        for _ in jobs:
+            await stream.job()
+        if how == "lease":
+            client.site.clock.advance(10_001)
+        await stream.close()
+        shown = [await client.until(job["id"], stalls=number + 1) for job in jobs]
+    assert [job["status"] for job in shown] == ["dead", "ready"]
+    reply = await client.get("/jobs/take", stall_limit="-1")
+    assert reply.status == 400
 
 
 async def test_without_a_limit_a_job_may_stall_for_ever(client: Client) -> None:

@@ -13,6 +13,7 @@ from zq.model.commands import AnyCommand, Claim, Due, Enqueue, Tick, TickResult
 from zq.model.filters import EVERYTHING
 from zq.model.ids import Mint
 from zq.model.job import BackoffRule, ErrorRecord, JobRecord, NewJob
+from zq.model.leasing import Holder
 from zq.model.lifecycle import Status
 from zq.model.log import HistoryOptions
 from zq.model.settling import Policy
@@ -29,8 +30,8 @@ T = TypeVar("T")
 NOW = 1_750_000_000_000
 FOREVER = 2**62
 POLICY = Policy(retry_limit=2, backoff=BackoffRule(2.0, 100, 0), completed_ms=0, dead_ms=60_000)
-WORKERS = {1: "ann", 2: "bob 'ü'"}
-"""What the holders call themselves; the third says nothing."""
+WORKERS = {1: Holder("ann"), 2: Holder("bob 'ü'", stall_limit=1)}
+"""What the holders say of themselves; the third says nothing."""
 
 CACHE_BYTES = 4 * 1024 * 1024
 

@@ -10,6 +10,7 @@ from zq.model.errors import QueueFull, Unprocessable, ZqError
 from zq.model.events import EventType
 from zq.model.filters import Filter
 from zq.model.job import JobRecord, Retention
+from zq.model.leasing import Holder
 from zq.model.lifecycle import Status
 from zq.model.queue_errors import KeyTaken
 from zq.model.settings import QueueSettings
@@ -39,7 +40,7 @@ class Answers:
     ended: list[tuple[int, int]] = field(default_factory=list)
     revoked: list[int] = field(default_factory=list)
     lapsed: list[int] = field(default_factory=list)
-    buried: dict[int, str] = field(default_factory=dict)
+    buried: dict[int, tuple[str, int]] = field(default_factory=dict)
     claimed: list[list[JobRecord]] = field(default_factory=list)
     gained: set[str] = field(default_factory=set)
     news: list[Told] = field(default_factory=list)
@@ -58,7 +59,7 @@ class NaiveJobs:
         self.names: dict[tuple[str, str, str], tuple[int, int]] = {}
         self.outcome = Answers()
         self.history: list[Ended] = []
-        self.workers: Mapping[int, str] = {}
+        self.workers: Mapping[int, Holder] = {}
         self._waits_again: list[Row] = []
         self._revived: list[Row] = []
 
@@ -155,7 +156,7 @@ class NaiveJobs:
     # Small change.
 
     def _record(self, row: Row, outcome: str, *error: str | None) -> None:
-        worker = row.claimant or self.workers.get(row.holder or 0)
+        worker = row.claimant or self.workers.get(row.holder or 0, Holder()).name or None
         self.history.append(row.attempt(self.now, outcome, worker, *error))
 
     def _set_for(self, queue: str) -> QueueSettings:

@@ -142,14 +142,17 @@ class LeasingQueue(NaiveQueue):
 
     def _stall(self, row: Row) -> None:
         limit = self._set_for(row.queue).stall_limit
+        holder = self.workers.get(row.holder or 0)
+        if limit is None and holder is not None:
+            limit = holder.stall_limit
         self._record(row, "stalled" if limit is None or row.stalls < limit else "dead")
         row.stalls += 1
         self._tell(EventType.STALLED, row)
         if limit is None or row.stalls <= limit:
             self._wait_again(row, READY)
             return
+        self.outcome.buried[row.key] = ("stalled", row.stalls)
         self._bury(row, "stalled")
-        self.outcome.buried[row.key] = "stalled"
 
     def _claim(self, claim: Claim) -> list[JobRecord]:
         jobs = super()._claim(claim)

@@ -7,6 +7,7 @@ from zq.model.errors import NotInFlight
 from zq.model.events import EventType
 from zq.model.failures import cause_of
 from zq.model.job import ErrorRecord, JobRecord, Retention
+from zq.model.leasing import Holder
 from zq.model.outcome import Completion
 
 from .naive_jobs import COMPLETED, DEAD, IN_FLIGHT, SCHEDULED, NaiveJobs
@@ -59,7 +60,7 @@ class Settling(NaiveJobs):
         self.outcome.traffic.failed[row.queue] += 1
         texts = (failure.message, failure.error_type, failure.backtrace)
         signature = cause_of(failure.error_type, failure.message).signature
-        worker = row.claimant or self.workers.get(row.holder or 0)
+        worker = row.claimant or self.workers.get(row.holder or 0, Holder()).name or None
         record = ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now, signature, worker)
         row.errors.append(record)
         if dies:

@@ -244,7 +244,7 @@ def test_a_job_that_stalls_too_often_moves_to_the_dead_letter_queue(ticker: Tick
     claim(ticker)
     ticker.now += LEASE_MS + 1
     result = ticker.run(lapse=True)
-    assert result.buried == {key: Reason.STALLED}
+    assert result.buried == {key: (Reason.STALLED, 1)}
     job = row(ticker, key)
     assert (job.queue, job.status, job.stalls) == ("graves", Status.READY, 0)
     assert job.extras is not None

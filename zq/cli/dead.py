@@ -9,6 +9,8 @@ from zq.cli.output import ago, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.status import failure_text
 from zq.cli.words import NAMES
+from zq.model.job import Reason
+from zq.model.leasing import stall_words
 
 if TYPE_CHECKING:
     from zq.client.job_error import JobError
@@ -68,5 +70,7 @@ def _last_error(remote: Remote, job: "StoredJob") -> "JobError | None":
 
 def _row(job: "StoredJob", error: "JobError | None") -> tuple[object, ...]:
     said = "" if error is None else short(failure_text(error))
+    if job.reason == Reason.STALLED:
+        said = stall_words(job.stalls or 0)
     died = ago(job.failed_at)
     return (job.id, job.queue, job.type, job.attempts, died, job.reason or "", said)

@@ -86,6 +86,12 @@ wait for handlers that do not end when they are told to.
 @_option(
     "--lease", type=SECONDS, default="30s", help="How long the worker holds a job without renewal."
 )
+@_option(
+    "--stall-limit",
+    type=click.IntRange(min=0),
+    default=2,
+    help="How often a job may end its worker and be tried again, if its queue says nothing.",
+)
 @_option("--burst", is_flag=True, help="Stop when no job is left.")
 @_option("--max-jobs", type=_COUNT, help="Stop after this many jobs.")
 @_option("--shutdown-timeout", type=SECONDS, default="30s", help="How long a stop may take.")

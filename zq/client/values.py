@@ -79,6 +79,7 @@ class StoredJob(msgspec.Struct, gc=False):
     lease_until: int | None = None
     origin: str | None = None
     reason: str | None = None
+    stalls: int | None = None
     group: str | None = None
     budgets: list[DrawDocument] | None = None
     meta: Mapping[str, Any] | None = None
@@ -97,7 +98,8 @@ class TakeRequest(msgspec.Struct, frozen=True):
     """A worker's request for a take stream: at most `prefetch` unsettled jobs of these `queues`.
 
     It works on `concurrency` of them at a time, under the name `worker`. With `lease_ms` a delivery
-    ends this long after it began, or was last extended. The stream ends with it.
+    ends this long after it began, or was last extended. The stream ends with it. A job of a queue
+    that says nothing else may stall as often as `stall_limit`.
     """
 
     queues: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ class TakeRequest(msgspec.Struct, frozen=True):
     worker: str = ""
     lease_ms: int | None = None
     concurrency: int = 1
+    stall_limit: int | None = None
 
 
 class Delivery(msgspec.Struct, gc=False):

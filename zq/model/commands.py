@@ -16,7 +16,7 @@ from zq.model.effects import Effects
 from zq.model.filters import Filter
 from zq.model.ids import Mint
 from zq.model.job import JobRecord, NewJob, Retention
-from zq.model.leasing import Terms
+from zq.model.leasing import Holder, Terms
 from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
@@ -370,8 +370,8 @@ class Tick(msgspec.Struct, frozen=True):
     due: frozenset[Due]
     durable: bool
     """Whether the commit must be synced to the disk before anybody learns of it."""
-    workers: Mapping[int, str] = {}
-    """The names of workers, by the holders of their streams."""
+    workers: Mapping[int, Holder] = {}
+    """The workers, by the holders of their streams."""
     monotonic: float = 0.0
     """Seconds that never step back. Rates use them."""
     mint: Mint | None = None

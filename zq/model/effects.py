@@ -78,7 +78,7 @@ class Effects(msgspec.Struct):
     """Keys of the jobs that were cancelled or deleted while somebody held them."""
     lapsed: list[int] = msgspec.field(default_factory=list)
     """Keys of the jobs whose lease was past its deadline."""
-    buried: dict[int, str] = msgspec.field(default_factory=dict)
+    buried: dict[int, tuple[str, int]] = msgspec.field(default_factory=dict)
     """The reasons of jobs that have died without a failure, by key."""
     fatal: dict[int, ErrorRecord] = msgspec.field(default_factory=dict)
     """The failures that jobs have died of, by key."""

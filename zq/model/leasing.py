@@ -4,7 +4,7 @@ A lease has a holder, a token (the job's `deliveries`) and perhaps a deadline. S
 deadline the job returns to its place, and a stall is counted.
 """
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -50,6 +50,19 @@ def lease_time(terms: Terms, job_ms: int | None, queue_ms: int | None) -> int | 
         if said is not None:
             return said
     return None if terms.claimant is None else DEFAULT_LEASE_MS
+
+
+class Holder(NamedTuple):
+    """The worker of a stream, as the jobs that it holds know it."""
+
+    name: str = ""
+    stall_limit: int | None = None
+    """How often a job of a queue without a limit of its own may stall before it dies."""
+
+
+def stall_words(stalls: int) -> str:
+    """What a job has died of, that has stalled so often."""
+    return f"its worker died {stalls} times" if stalls > 1 else "its worker died"
 
 
 def stalls_too_often(stalls: int, limit: int | None) -> bool:

@@ -25,13 +25,14 @@ class Completion(msgspec.Struct, frozen=True):
 class Ending(msgspec.Struct, frozen=True):
     """A job's state, with the result of a completed job and the last failure of a dead one.
 
-    A job that died without a failure has a `reason` instead.
+    A job that died without a failure has a `reason` instead, and how often it has stalled.
     """
 
     status: Status
     result: str | None = None
     error: ErrorRecord | None = None
     reason: str | None = None
+    stalls: int = 0
 
     @property
     def is_final(self) -> bool:

@@ -183,7 +183,7 @@ class Admin:
     def _holder_of(self, job: JobRecord) -> str:
         if job.claimant is not None:
             return job.claimant
-        return self._engine.streams.workers.get(job.holder or 0) or f"#{job.holder}"
+        return self._engine.streams.name_of(job.holder) or f"#{job.holder}"
 
     def _within(self, reach: Reach) -> list[Stream]:
         return [stream for stream in self._engine.streams.all() if stream.group.is_within(reach)]

@@ -81,7 +81,7 @@ class Waits:
     def _worker(self, job: JobRecord) -> str | None:
         if job.holder is None or job.holder == 0:
             return job.claimant
-        return self._streams.workers.get(job.holder)
+        return self._streams.name_of(job.holder)
 
     def _opens_at(self, queue: str, now: int) -> int | None:
         time = self._openings.times.get(queue)

@@ -56,9 +56,9 @@ def record_failures(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
 def _shared(work: UnitOfWork, holders: Iterable[int | None]) -> dict[str, object]:
     """The fields that a tick's records share. `workers` are by the numbers of their streams."""
     workers = {
-        holder: work.workers[holder]
+        holder: work.workers[holder].name
         for holder in set(holders)
-        if holder is not None and holder in work.workers
+        if holder is not None and holder in work.workers and work.workers[holder].name
     }
     return {"device": work.device, "finished_at": work.now, "workers": workers}
 

@@ -80,6 +80,9 @@ def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
     for job in work.tx.jobs("read_jobs", keys=keys):
         job.stalls += 1
         limit = work.settings_of(job.queue).stall_limit
+        holder = work.workers.get(job.holder or 0)
+        if limit is None and holder is not None:
+            limit = holder.stall_limit
         (dying if stalls_too_often(job.stalls, limit) else waiting).append(job)
     apply(work, Move.STALL, waiting, keys=[job.key for job in waiting])
     if dying:
@@ -87,8 +90,8 @@ def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
         work.effects.tally.stalled += len(dying)
         work.effects.news.append((EventType.STALLED, [brief_of(job) for job in dying]))
         work.tx.run("count_stalls", keys=[job.key for job in dying])
+        work.effects.buried |= {job.key: (Reason.STALLED, job.stalls) for job in dying}
         bury(work, [(job, Reason.STALLED) for job in dying])
-        work.effects.buried |= {job.key: Reason.STALLED for job in dying}
 
 
 def _meant(

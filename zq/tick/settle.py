@@ -141,7 +141,8 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
 
 def _record(work: UnitOfWork, job: JobRecord, failure: Failure, cause: Cause) -> ErrorRecord:
     assert job.dequeued_at is not None
-    worker = job.claimant or work.workers.get(job.holder or 0)
+    holder = work.workers.get(job.holder or 0)
+    worker = job.claimant or (holder.name or None if holder else None)
     texts = (failure.message, failure.error_type, failure.backtrace)
     return ErrorRecord(job.attempts, *texts, job.dequeued_at, work.now, cause.signature, worker)
 

@@ -7,6 +7,7 @@ from random import Random
 from zq.model.commands import TickResult
 from zq.model.ids import Mint
 from zq.model.job import Brief, JobRecord
+from zq.model.leasing import Holder
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
@@ -15,7 +16,7 @@ from zq.store.api import Transaction
 from zq.tick.ledger import TokenLedger
 from zq.tick.rulebook import Rulebook
 
-NOBODY: Mapping[int, str] = {}
+NOBODY: Mapping[int, Holder] = {}
 
 _TIMED = TERMINAL | {Status.SCHEDULED}
 """States in which a job may wait for a time."""
@@ -33,7 +34,7 @@ class UnitOfWork:
         ledger: TokenLedger,
         random: Random,
         device: str | None = None,
-        workers: Mapping[int, str] = NOBODY,
+        workers: Mapping[int, Holder] = NOBODY,
         mint: Mint | None = None,
     ) -> None:
         """`device` names the history, None if none is kept; `workers` are by their holders.

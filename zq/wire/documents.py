@@ -11,6 +11,7 @@ from zq.model.commands import EnqueueResult
 from zq.model.events import EventRecord
 from zq.model.ids import IdCodec, minted_at, minted_times
 from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, NewJob, Retention
+from zq.model.leasing import stall_words
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.unique import KeySpace
@@ -104,9 +105,8 @@ def job_document(job: JobRecord, ids: IdCodec, *, with_payload: bool) -> JobDocu
     if with_payload:
         document.result = _raw(job.result)
         document.created_at = minted_at(job.key)
-    if job.lease_until is not None:
-        document.lease_until = job.lease_until
-        document.stalls = job.stalls or None
+    document.lease_until = job.lease_until
+    document.stalls = job.stalls or None
     return document
 
 
@@ -285,7 +285,11 @@ class OutcomeDocument(msgspec.Struct, omit_defaults=True):
 
 def outcome_document(outcome: Ending, job: EnqueuedDocument | None) -> OutcomeDocument:
     """An outcome. A completed job without a result has none here, which differs from null."""
-    error = None if outcome.error is None else error_document(outcome.error)
+    error: ErrorDocument | str | None = None
+    if outcome.error is not None:
+        error = error_document(outcome.error)
+    elif outcome.reason is not None:
+        error = stall_words(outcome.stalls)
     name = lifecycle.NAMES[outcome.status]
     return OutcomeDocument(name, _raw(outcome.result), error, job, outcome.reason)
 

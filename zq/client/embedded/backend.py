@@ -280,7 +280,12 @@ class EmbeddedBackend:
     async def take(self, wanted: TakeRequest) -> TakeStream:
         """Open a stream of deliveries."""
         meant = Subscription(
-            wanted.prefetch, wanted.worker, wanted.lease_ms, wanted.concurrency, control=True
+            wanted.prefetch,
+            wanted.worker,
+            wanted.lease_ms,
+            wanted.concurrency,
+            control=True,
+            stall_limit=wanted.stall_limit,
         )
 
         async def verb(services: Services) -> TakeStream:

@@ -21,6 +21,7 @@ from zq.model import errors
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec
 from zq.model.job import ErrorRecord, NewJob
+from zq.model.leasing import stall_words
 from zq.model.lifecycle import BY_NAME, NAMES, Status
 from zq.model.outcome import Ending
 from zq.service.jobs import Accepted
@@ -62,10 +63,15 @@ def stored_job(document: JobDocument) -> StoredJob:
 
 def job_outcome(ending: Ending, job: StoredJob | None = None) -> JobOutcome:
     """The outcome of a job."""
+    error: JobError | str | None = None
+    if ending.error is not None:
+        error = error_of(ending.error)
+    elif ending.reason is not None:
+        error = stall_words(ending.stalls)
     return JobOutcome(
         _STATES[ending.status],
         UNSET if ending.result is None else msgspec.json.decode(ending.result),
-        None if ending.error is None else error_of(ending.error),
+        error,
         job,
     )
 

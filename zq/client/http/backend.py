@@ -258,6 +258,8 @@ class HttpBackend:
             parameters["queue"] = ",".join(wanted.queues)
         if wanted.lease_ms is not None:
             parameters["lease_ms"] = wanted.lease_ms
+        if wanted.stall_limit is not None:
+            parameters["stall_limit"] = wanted.stall_limit
         headers = {"Accept": self._codec.stream_type, "Worker-Id": wanted.worker}
         path = f"/jobs/take?{urlencode(parameters)}"
         return HttpTakeStream(await self._transport.open(path, headers), self._address)

@@ -28,6 +28,10 @@ MARGIN_S = 5.0
 AT_ONCE_S = 3.0
 """The same time after the second signal."""
 
+STALL_LIMIT = 2
+"""A job that has ended its worker this often dies the next time: it has three tries, as one that
+fails has by default."""
+
 _STDERR = 2
 _LONGEST_S = 1e6
 
@@ -44,6 +48,7 @@ class Worker:
         prefetch: int | None = None,
         worker_id: str | None = None,
         lease: Seconds | None = 30.0,
+        stall_limit: int | None = STALL_LIMIT,
         shutdown_timeout: Seconds = 30.0,
         cleanup_timeout: Seconds = 5.0,
         connect_timeout: Seconds = 10.0,
@@ -58,6 +63,9 @@ class Worker:
         The worker holds at most `prefetch` jobs, running ones included; the default is twice
         `concurrency`. A delivery ends `lease` after this event loop has stopped renewing it. With a
         `lease` of None it ends only with the connection.
+
+        A job dies when it ends its worker more often than `stall_limit`, unless its queue has a
+        limit of its own. With None, it is tried for ever.
 
         A cancelled handler (its time is up, or its delivery has ended) may clean up for
         `cleanup_timeout`. If it does not end then, it is left behind, and the worker goes on. A
@@ -81,6 +89,7 @@ class Worker:
             ("concurrency", concurrency, 1),
             ("threads", threads, 1),
             ("processes", processes, 0),
+            ("stall_limit", 0 if stall_limit is None else stall_limit, 0),
             ("max_jobs", 1 if max_jobs is None else max_jobs, 1),
         ):
             if number < least:
@@ -91,6 +100,7 @@ class Worker:
             self.worker_id,
             None if lease is None else positive_ms("lease", lease),
             concurrency,
+            stall_limit,
         )
         self._plan = WorkerPlan(
             request,

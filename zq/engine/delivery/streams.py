@@ -27,7 +27,7 @@ from zq.engine.delivery.windows import ClaimWindows
 from zq.model.commands import AnyCommand, Claim, Enqueue, Fail, Return, Succeed, TickResult
 from zq.model.ids import HOLDER_BITS
 from zq.model.job import JobRecord
-from zq.model.leasing import Terms
+from zq.model.leasing import Holder, Terms
 from zq.model.reach import EVERYWHERE, Reach
 
 MOST_CLAIMED = 2000
@@ -66,8 +66,8 @@ class Streams:
         self._grouped = GroupedQueues()
         self._windows = ClaimWindows()
         self._when_empty: Callable[[], object] | None = None
-        self.workers: dict[int, str] = {}
-        """The names of workers by the numbers of their streams. The streams closed last are
+        self.workers: dict[int, Holder] = {}
+        """The workers by the numbers of their streams. The streams closed last are
         included, since jobs that they held may still be settled."""
         self._left: deque[int] = deque()
 
@@ -113,8 +113,9 @@ class Streams:
         self.listens = True
         stream = Stream(next(self._numbers), group, subscription, since, unsent)
         self._streams[stream.number] = stream
-        if subscription.worker:
-            self.workers[stream.number] = subscription.worker
+        holder = Holder(subscription.worker, subscription.stall_limit)
+        if any(holder):
+            self.workers[stream.number] = holder
         self.credit_changed(stream)
         return stream
 
@@ -156,6 +157,11 @@ class Streams:
         self._when_empty = callback
         if not self._holders:
             callback()
+
+    def name_of(self, holder: int | None) -> str | None:
+        """The name of the worker of a stream, if it has said one."""
+        worker = self.workers.get(holder or 0)
+        return None if worker is None else worker.name or None
 
     def close(self, stream: Stream) -> Return | None:
         """Forget a stream. Return the `Return` of the jobs that it held, if any."""

@@ -76,7 +76,7 @@ class Subscription(NamedTuple):
     """The request of a worker for its stream.
 
     It gets up to `window` jobs at once (0: the global limit), and runs `concurrency` of them at a
-    time. With `control` it also receives notices.
+    time. With `control` it also receives notices. `stall_limit` holds where a queue has none.
     """
 
     window: int = 1
@@ -84,6 +84,7 @@ class Subscription(NamedTuple):
     lease_ms: int | None = None
     concurrency: int = 1
     control: bool = False
+    stall_limit: int | None = None
     address: str = ""
     """Its peer's address, for people."""
     client: str = ""

@@ -119,8 +119,8 @@ class Waiters:
                     pass
         for key, error in result.fatal.items():
             self._tell(key, Ending(Status.DEAD, error=error))
-        for key in result.buried:
-            self._tell(key, Ending(Status.DEAD, reason=result.buried[key]))
+        for key, (reason, stalls) in result.buried.items():
+            self._tell(key, Ending(Status.DEAD, reason=reason, stalls=stalls))
         for type, jobs in result.news:
             if type in _ENDINGS:
                 for job in jobs:

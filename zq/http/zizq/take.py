@@ -35,7 +35,7 @@ MOST_PREFETCH = 2**31 - 1
 MOST_WORKER_ID = 256
 """The longest name of a worker, in characters. The rest is cut off."""
 
-PARAMETERS = ("prefetch", "queue", "worker", "lease_ms", "concurrency", "control")
+PARAMETERS = ("prefetch", "queue", "worker", "lease_ms", "concurrency", "control", "stall_limit")
 
 HEADERS = {
     "Cache-Control": "no-cache, no-store",
@@ -128,7 +128,7 @@ def _too_many() -> TooManyStreams:
 def _subscription(request: web.BaseRequest, values: dict[str, str]) -> Subscription:
     """The subscription in the request. Raises `InvalidRequest`."""
     worker = request.headers.get("worker-id") or values.get("worker", "")
-    lease_ms = values.get("lease_ms")
+    lease_ms, stall_limit = values.get("lease_ms"), values.get("stall_limit")
     return Subscription(
         window=min(
             whole_number("prefetch", values.get("prefetch", "1"), MAX_UINT64), MOST_PREFETCH
@@ -136,6 +136,9 @@ def _subscription(request: web.BaseRequest, values: dict[str, str]) -> Subscript
         lease_ms=None if lease_ms is None else whole_number("lease_ms", lease_ms, MAX_UINT32, 1),
         concurrency=whole_number("concurrency", values.get("concurrency", "1"), MAX_UINT32, 1),
         control=whole_number("control", values.get("control", "0"), 1) == 1,
+        stall_limit=None
+        if stall_limit is None
+        else whole_number("stall_limit", stall_limit, MAX_UINT32),
         # A header may hold bytes that are not text; an answer cannot.
         worker=_readable(worker),
         address=request.remote or "",

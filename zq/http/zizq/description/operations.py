@@ -144,6 +144,11 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
                 "How many jobs its worker runs at once: so many stall if it breaks off.",
             ),
             Parameter("control", {"enum": [0, 1]}, "1: send notices too."),
+            Parameter(
+                "stall_limit",
+                {"type": "integer", "minimum": 0},
+                "How often a job may stall before it dies, if its queue has no `stall_limit`.",
+            ),
             Parameter("worker", TEXT, "The worker's name, as `worker-id` has it."),
             Parameter("worker-id", TEXT, "The worker's name.", place="header"),
         ),

@@ -29,7 +29,7 @@ LEVELS = ("warn", "info", "debug", "trace")
 """The level of the log for each `--verbosity`."""
 
 WORKER_OPTIONS = (
-    *("concurrency", "prefetch", "threads", "processes", "lease"),
+    *("concurrency", "prefetch", "threads", "processes", "lease", "stall_limit"),
     *("burst", "max_jobs", "shutdown_timeout"),
 )
 """Options that are the worker's."""
@@ -49,6 +49,7 @@ class ZqWorker(BaseCommand):
         parser.add_argument("--threads", type=int, help="Threads for ordinary functions.")
         parser.add_argument("--processes", type=int, default=0, help="Processes instead of these.")
         parser.add_argument("--lease", type=float, default=30.0, help="In seconds.")
+        parser.add_argument("--stall-limit", type=int, default=2, help="See `zq worker --help`.")
         parser.add_argument("--burst", action="store_true", help="Stop when no task is left.")
         parser.add_argument("--max-jobs", type=int, help="Stop after this many tasks.")
         parser.add_argument("--shutdown-timeout", type=float, default=30.0, help="In seconds.")

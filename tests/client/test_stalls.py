@@ -1,0 +1,46 @@
+"""A job that ends its worker again and again dies at last."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from conformance.site import Site
+
+import zq
+from zq.client.app import App
+from zq.client.worker.worker import STALL_LIMIT
+
+from . import suicidal
+from .workers import until_ready
+
+
+async def killed_worker(site: Site, *flags: str) -> int:
+    """Run a worker. Return its exit code."""
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "zq.cli", "worker", "client.suicidal:app", "--burst", *flags),
+        env={**os.environ, "ZQ_URL": site.url, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    return await worker.wait()
+
+
+async def test_a_job_that_ends_its_worker_has_three_tries(app: App, site: Site) -> None:
+    (stored,) = await app.backend.enqueue([suicidal.crash.job({"args": [], "kwargs": {}})])
+    for tries in range(STALL_LIMIT + 1):
+        found = await app.backend.get(stored.id)
+        assert (found.status, found.stalls or 0, found.attempts) == ("ready", tries, 0)
+        assert await killed_worker(site) == -9
+        if tries < STALL_LIMIT:
+            await until_ready(app, 1)
+    with pytest.raises(zq.JobFailed, match=r"is dead: its worker died 3 times$"):
+        await app.job(stored.id).result(10)
+    found = await app.backend.get(stored.id)
+    assert (found.status, found.reason, found.stalls) == ("dead", "stalled", 3)
+
+
+async def test_a_worker_may_let_fewer_tries_end_it(app: App, site: Site) -> None:
+    (stored,) = await app.backend.enqueue([suicidal.crash.job({"args": [], "kwargs": {}})])
+    assert await killed_worker(site, "--stall-limit", "0") == -9
+    with pytest.raises(zq.JobFailed, match=r"is dead: its worker died$"):
+        await app.job(stored.id).result(10)
