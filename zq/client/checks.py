@@ -12,7 +12,8 @@ import msgspec
 
 from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import plain as as_plain
-from zq.client.types import UNIONS, concrete
+from zq.client.types import concrete
+from zq.client.unions import UNIONS
 
 SCALARS: Mapping[Any, tuple[type, ...]] = {
     str: (str,),

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from zq.client.errors import InvalidPayload
-from zq.client.models import SECRET, is_model, is_secret
+from zq.client.models import SECRET, is_secret
+from zq.client.unions import is_model
 from zq.client.values import Delivery, Notice
 
 T = TypeVar("T")

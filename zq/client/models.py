@@ -11,6 +11,7 @@ import msgspec
 
 from zq.client.errors import InvalidPayload
 from zq.client.hints import Unsupported
+from zq.client.unions import clash_in, is_model
 
 _PACKAGES = ("annotated_types", "pydantic")
 
@@ -18,11 +19,6 @@ SECRET = (
     "it has a secret (SecretStr or SecretBytes), which would be stored readable or as stars: send a"
     " name by which the worker finds the secret"
 )
-
-
-def is_model(annotation: Any) -> bool:
-    """Whether a type is a model of pydantic."""
-    return isinstance(annotation, type) and hasattr(annotation, "model_validate")
 
 
 def needs_pydantic(annotation: Any) -> bool:
@@ -91,6 +87,9 @@ def _fault(model: Any) -> str | None:
     """Why a model would not read what it has written; None if it would."""
     for name, field in model.model_fields.items():
         where = f"the field {name} of {model.__name__}"
+        clash = None if field.discriminator else clash_in(field.annotation)
+        if clash is not None:
+            return f"{where}: {clash}"
         if field.exclude is True:
             return f"{where} has exclude=True, and would not be sent: take that away"
         written = field.serialization_alias or name

@@ -22,7 +22,8 @@ from zq.client.hints import (
     hints_of,
     unreadable,
 )
-from zq.client.types import Convert, converter, forms_of, shown
+from zq.client.types import Convert, converter, forms_of
+from zq.client.unions import shown
 from zq.wire.pushing import BYTES, TEXT, digest_of
 
 _canonical = msgspec.json.Encoder(order="sorted", enc_hook=plain)

@@ -5,7 +5,6 @@ give back is refused there: two kinds of text in one union, for example, or a cl
 made from data.
 """
 
-import types
 from collections.abc import (
     Callable,
     Collection,
@@ -28,7 +27,6 @@ from typing import (
     ParamSpecArgs,
     ParamSpecKwargs,
     TypeVar,
-    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -39,11 +37,10 @@ from msgspec import inspect as shapes
 
 from zq.client.errors import InvalidPayload
 from zq.client.hints import Unsupported
-from zq.client.models import is_model, model_converter, needs_pydantic
+from zq.client.models import model_converter, needs_pydantic
+from zq.client.unions import UNIONS, clash_in, is_model
 
 Convert = Callable[[Any], Any]
-
-UNIONS = (Union, types.UnionType)
 
 _CONCRETE: Mapping[Any, type] = {
     **dict.fromkeys((Iterable, Collection, Sequence, MutableSequence), list),
@@ -100,6 +97,8 @@ def converter(annotation: Any) -> Convert | None:
     The function raises `InvalidPayload`. Raises `Unsupported`.
     """
     annotation = concrete(annotation)
+    if (clash := clash_in(annotation)) is not None:
+        raise Unsupported(clash)
     if needs_pydantic(annotation):
         return model_converter(annotation)
     try:
@@ -195,13 +194,6 @@ def concrete(annotation: Any) -> Any:
     return annotation
 
 
-def shown(annotation: Any) -> str:
-    """An annotation as people write it."""
-    if isinstance(annotation, type) and get_origin(annotation) is None:
-        return annotation.__qualname__
-    return str(annotation).replace("typing.", "")
-
-
 def _parts(shape: Any, seen: set[Any] | None = None) -> Iterator[Any]:
     """A type and all that it is made of, each once."""
     seen = set() if seen is None else seen
@@ -254,7 +246,7 @@ def _name(cls: Any) -> str:
 
 
 def _reason(error: TypeError) -> str:
-    """msgspec's reason, with what to do about the most common one."""
+    """Why msgspec refuses an annotation, in the words of a program's author."""
     reason = str(error).split(" - type ")[0].replace("`", "")
     if reason.startswith("Enums"):
         return f"{reason}: give the members such values"
