@@ -5,50 +5,38 @@ call takes too long, when its caller goes away, or at the end. The next call sta
 """
 
 import asyncio
-import heapq
-import itertools
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from zq.engine.fair_line import FairLine
+from zq.engine.piped_process import PipedProcess
 from zq.model.errors import ZqError
 
-MOST_WAITING = 16
-"""At most so many calls of one kind wait for a process; the next one is refused. Newcomers are one
-kind, all others the other: a flood of newcomers refuses no call that has behaved."""
+MOST_OF_ONE = 16
+"""At most so many calls of one owner wait for a process; the next one is refused."""
 
-_Waiting = tuple[bool, int, "asyncio.Future[None]"]
+MOST_WAITING = 4 * MOST_OF_ONE
+"""At most so many calls of one kind wait. Newcomers are one kind, all others the other: a flood of
+newcomers refuses no call that has behaved."""
 
+P = TypeVar("P", bound=PipedProcess)
 
-class Killable(Protocol):
-    """A process as its lane sees it."""
-
-    @property
-    def has_ended(self) -> bool:
-        """True if it has ended by itself, or was killed."""
-
-    def kill(self) -> None:
-        """End it now. This is harmless if it has ended."""
-
-    async def reap(self) -> None:
-        """Wait for the end of the killed process."""
-
-
-P = TypeVar("P", bound=Killable)
+_Turn = asyncio.Future[None]
 
 
 class ProcessLane(ABC, Generic[P]):
-    """Runs one call at a time in a process that lasts over calls. A subclass says what runs."""
+    """Runs one call at a time in a process that lasts over calls. A subclass says what runs.
+
+    The owners of calls take turns. If too many wait, the owner of most of them gives way.
+    """
 
     def __init__(self) -> None:
         self._process: P | None = None
-        self._reaping: set[asyncio.Task[None]] = set()
-        self._numbers = itertools.count()
-        self._line: list[_Waiting] = []
-        self._waiting = Counter[bool]()
-        """How many calls wait, by whether they are newcomers."""
+        self._reaping: set[asyncio.Task[int]] = set()
+        self._lines = {False: FairLine[_Turn](), True: FairLine[_Turn]()}
+        """The calls that wait, by whether they are newcomers."""
         self._busy = False
         self._closed = False
 
@@ -70,20 +58,19 @@ class ProcessLane(ABC, Generic[P]):
         if self._process is not None:
             self._process.kill()
         while self._busy:
-            # Wait behind all others, which find the lane closed.
-            await self._wait(last=True)
+            # The others that wait find the lane closed.
+            await self._wait(self, newcomer=True)
             self._drop()
             self._pass_on()
         self._drop()
         await asyncio.gather(*self._reaping)
 
     @asynccontextmanager
-    async def _turn(self, *, newcomer: bool = False) -> AsyncIterator[None]:
+    async def _turn(self, owner: object = None, *, newcomer: bool = False) -> AsyncIterator[None]:
         """The turn of one call. Newcomers wait behind all others."""
         if self._busy:
-            if self._waiting[newcomer] >= MOST_WAITING:
-                raise self._full(self._waiting[newcomer])
-            await self._wait(last=newcomer)
+            self._make_room(owner, self._lines[newcomer])
+            await self._wait(owner, newcomer=newcomer)
         self._busy = True
         try:
             yield
@@ -114,25 +101,37 @@ class ProcessLane(ABC, Generic[P]):
         reaping.add_done_callback(self._reaping.discard)
         self._process = None
 
-    async def _wait(self, *, last: bool) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._line, (last, next(self._numbers), turn))
-        self._waiting[last] += 1
+    def _make_room(self, owner: object, line: FairLine[_Turn]) -> None:
+        """Raise an error unless one more call of the owner may wait."""
+        if line.count(owner) >= MOST_OF_ONE:
+            raise self._full(line.count(owner))
+        if len(line) >= MOST_WAITING:
+            largest = line.largest()
+            if line.count(largest) <= line.count(owner) + 1:
+                raise self._full(len(line))
+            newest = line.pop_newest(largest)
+            if not newest.done():
+                newest.set_exception(self._full(len(line)))
+
+    async def _wait(self, owner: object, *, newcomer: bool) -> None:
+        turn: _Turn = asyncio.get_running_loop().create_future()
+        line = self._lines[newcomer]
+        line.add(owner, turn)
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():
+            line.remove(owner, turn)
+            if not (turn.cancelled() or turn.exception()):
                 # The call got its turn in the same moment.
                 self._pass_on()
             raise
-        finally:
-            self._waiting[last] -= 1
 
     def _pass_on(self) -> None:
         """Give the turn to the next call in line, or leave it to the next that comes."""
-        while self._line:
-            _, _, turn = heapq.heappop(self._line)
-            if not turn.done():
-                turn.set_result(None)
-                return
+        for line in self._lines.values():
+            while line:
+                turn = line.pop()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
         self._busy = False

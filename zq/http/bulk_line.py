@@ -6,9 +6,9 @@ hold memory. So bodies wait as bytes, and their connections wait with them.
 """
 
 import asyncio
-from collections import deque
 from typing import NamedTuple
 
+from zq.engine.fair_line import FairLine
 from zq.engine.inbox import Inbox
 from zq.model.clock import Clock
 from zq.model.errors import InboxFull
@@ -39,7 +39,7 @@ class BulkLine:
     def __init__(self, inbox: Inbox, clock: Clock) -> None:
         self._inbox = inbox
         self._clock = clock
-        self._lines: dict[object, deque[_Waiting]] = {}
+        self._line = FairLine[_Waiting]()
         self._left = TURN_BYTES
         self._turning = False
 
@@ -47,15 +47,15 @@ class BulkLine:
         """Wait until a body may go on. Raises `InboxFull` if others wait too long."""
         if size <= SMALL:
             return
-        if not self._lines and self._left > 0 and self._inbox.has_room:
+        if not self._line and self._left > 0 and self._inbox.has_room:
             self._spend(size)
             return
         now = self._clock.monotonic()
-        if self._lines and now - self._first().since > PATIENCE_S:
+        if self._line and now - self._line.first().since > PATIENCE_S:
             raise InboxFull("new jobs wait too long for the disk already: try again shortly")
         self._inbox.when_taken = self._look
         turn = asyncio.get_running_loop().create_future()
-        self._lines.setdefault(connection, deque()).append(_Waiting(size, now, turn))
+        self._line.add(connection, _Waiting(size, now, turn))
         await turn
 
     def _spend(self, size: int) -> None:
@@ -70,25 +70,13 @@ class BulkLine:
     def _turn(self) -> None:
         self._turning = False
         self._left = TURN_BYTES
-        while self._lines and self._inbox.has_room:
-            waiting = self._pop()
+        while self._line and self._inbox.has_room:
+            waiting = self._line.pop()
             if not waiting.turn.done():  # its connection may be gone
                 waiting.turn.set_result(None)
                 # Its jobs are in the inbox in the next turn. Only then is it known whether there is
                 # room.
                 self._spend(waiting.size)
                 break
-        if not self._lines:
+        if not self._line:
             self._inbox.when_taken = None
-
-    def _first(self) -> _Waiting:
-        """The oldest body of the connection whose last turn was longest ago."""
-        return next(iter(self._lines.values()))[0]
-
-    def _pop(self) -> _Waiting:
-        connection = next(iter(self._lines))
-        line = self._lines.pop(connection)
-        first = line.popleft()
-        if line:
-            self._lines[connection] = line
-        return first

@@ -7,9 +7,13 @@ with it then takes a small part of that time.
 
 from typing import Any
 
+from aiohttp import hdrs, web
+
 from zq.engine.aside.aside import AsideLane
 from zq.engine.turns import Turns
+from zq.http.guard import KEY
 from zq.http.transport.bodies import Bodies
+from zq.http.transport.gate import peer_of
 from zq.wire.codecs import BodyCodec
 from zq.wire.pushing import Pushed, heavy_push, is_light_push, pushed_aside, read_push
 from zq.wire.weight import CHECKED, is_light, request_json
@@ -37,21 +41,34 @@ class RequestBodies(Bodies):
         self.turns = turns
         self._max_values = max_values
 
-    async def light(self, body: bytes, codec: BodyCodec) -> tuple[bytes, BodyCodec]:
-        """A body, and its format, that the loop can read in a slice.
+    async def light(
+        self, request: web.BaseRequest, body: bytes, codec: BodyCodec
+    ) -> tuple[bytes, BodyCodec]:
+        """The body of a request, and its format, as the loop can read it in a slice.
 
         Raises `TooManyValues`, `InvalidRequest`, and what `AsideLane.run` does.
         """
         if is_light(body, codec.name):
             return body, codec
         with self.holding(len(body) * COPIES):
-            made = await self.aside.run(request_json, body, self._max_values, codec.name)
+            made = await self.aside.run(
+                request_json, body, self._max_values, codec.name, owner=_owner(request)
+            )
             return made[0] if made else body, CHECKED[codec.name]
 
-    async def pushed(self, body: bytes, content_type: str | None) -> Pushed | None:
+    async def pushed(self, request: web.BaseRequest, body: bytes) -> Pushed | None:
         """The payload for a body that is pushed: see `zq.wire.pushing.read_push`."""
+        content_type = request.headers.get(hdrs.CONTENT_TYPE)
         if is_light_push(content_type, body):
             return read_push(content_type, body)
         with self.holding(len(body) * COPIES):
-            found = await self.aside.run(heavy_push, body, content_type, self._max_values)
+            found = await self.aside.run(
+                heavy_push, body, content_type, self._max_values, owner=_owner(request)
+            )
             return pushed_aside(found)
+
+
+def _owner(request: web.BaseRequest) -> object:
+    """Who shares the process with others: a key, or an address where no keys are needed."""
+    key = request.get(KEY)
+    return peer_of(request.transport) if key is None else key.name

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from zq.engine.aside.aside import IDLE_S, AsideLane
-from zq.engine.process_lane import MOST_WAITING
+from zq.engine.process_lane import MOST_OF_ONE, MOST_WAITING
 from zq.model.body_errors import TooManyValues
 from zq.model.clock import ManualClock
 from zq.model.errors import InvalidRequest, ServiceUnavailable, TooLarge
@@ -113,9 +113,53 @@ async def test_the_process_ends_when_it_has_had_nothing_to_do_for_a_while(
     assert await pid(aside) != before
 
 
-async def test_a_line_that_is_full_refuses_more(aside: AsideLane) -> None:
-    calls = [asyncio.create_task(pid(aside)) for _ in range(MOST_WAITING + 1)]
+async def test_one_owner_has_a_bound_that_leaves_places_for_others(aside: AsideLane) -> None:
+    calls = [asyncio.create_task(pid(aside)) for _ in range(MOST_OF_ONE + 1)]
     await asyncio.sleep(0)
     with pytest.raises(ServiceUnavailable, match="try again shortly"):
         await pid(aside)
-    assert len(set(await asyncio.gather(*calls))) == 1
+    calls.append(asyncio.create_task(aside.run(halves, b"", owner="other")))  # type: ignore[arg-type]
+    await asyncio.gather(*calls)
+
+
+async def test_an_owner_of_one_call_does_not_wait_for_all_those_of_another(
+    aside: AsideLane,
+) -> None:
+    done: list[str] = []
+
+    async def call(owner: str) -> None:
+        await aside.run(halves, b"", owner=owner)
+        done.append(owner)
+
+    owners = ["many"] * MOST_OF_ONE + ["one", "two"]
+    await asyncio.gather(*map(call, owners))
+    # One call was under way, and one of the same owner was before the others in the line.
+    assert done[:4] == ["many", "many", "one", "two"]
+
+
+async def test_in_a_full_line_the_owner_of_most_calls_gives_way(aside: AsideLane) -> None:
+    flood = [asyncio.create_task(pid(aside))]
+    await asyncio.sleep(0)
+    for owner in range(MOST_WAITING // MOST_OF_ONE):
+        flood += [
+            asyncio.create_task(aside.run(halves, b"", owner=owner))  # type: ignore[arg-type]
+            for _ in range(MOST_OF_ONE)
+        ]
+    await asyncio.sleep(0)
+    assert await aside.run(halves, b"ab", owner="late") == [b"a", b"b"]
+    found = await asyncio.gather(*flood, return_exceptions=True)
+    refused = [each for each in found if isinstance(each, ServiceUnavailable)]
+    assert len(refused) == 1
+
+
+async def test_calls_that_were_cancelled_in_the_line_leave_their_places(aside: AsideLane) -> None:
+    first = asyncio.create_task(pid(aside))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        calls = [asyncio.create_task(pid(aside)) for _ in range(MOST_OF_ONE)]
+        await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+    await first
+    assert await aside.run(halves, b"ab") == [b"a", b"b"]

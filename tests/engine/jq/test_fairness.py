@@ -10,7 +10,7 @@ import pytest
 
 from zq.engine.jq.filter import MIB, JqFilter
 from zq.engine.jq.lane import JqLane
-from zq.engine.process_lane import MOST_WAITING
+from zq.engine.process_lane import MOST_OF_ONE
 from zq.model.errors import FilterAborted, FiltersBusy
 
 from .processes import ENDLESS, children, eventually, is_busy, only_child
@@ -48,7 +48,7 @@ async def test_a_filter_that_has_behaved_does_not_wait_for_endless_ones() -> Non
 async def test_a_line_full_of_new_filters_shuts_out_none_that_has_behaved() -> None:
     jq_filter = JqFilter(timeout=16)
     assert await jq_filter.matches(".n == 1", ['{"n":1}']) == [True]
-    calls = [asyncio.create_task(jq_filter.matches(p, ["null"])) for p in endless(MOST_WAITING + 1)]
+    calls = [asyncio.create_task(jq_filter.matches(p, ["null"])) for p in endless(MOST_OF_ONE + 1)]
     await until_busy(calls)
     with pytest.raises(FiltersBusy):
         await jq_filter.matches("1", ["null"])
@@ -96,7 +96,7 @@ async def test_a_filter_that_is_quick_again_goes_with_the_quick_ones(jq_filter: 
 async def test_the_line_is_bounded_and_whoever_is_refused_may_come_again(
     jq_filter: JqFilter,
 ) -> None:
-    calls = [asyncio.create_task(jq_filter.matches(p, ["null"])) for p in endless(MOST_WAITING + 1)]
+    calls = [asyncio.create_task(jq_filter.matches(p, ["null"])) for p in endless(MOST_OF_ONE + 1)]
     await until_busy(calls)
     for _ in range(2):
         with pytest.raises(FiltersBusy, match="try again later") as refusal:

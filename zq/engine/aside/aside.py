@@ -5,17 +5,16 @@ started for the first call, lasts over calls, and ends when it has had none for 
 """
 
 import asyncio
-import contextlib
 import importlib
 import json
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Self
 
-from zq.engine.aside import child as aside_child
+from zq.engine.aside import child
 from zq.engine.aside.child import END, FRAME, PIECE, REQUEST
+from zq.engine.piped_process import CHUNK, PipedProcess
 from zq.engine.process_lane import ProcessLane
 from zq.model.clock import Clock, Timer
 from zq.model.errors import ServiceUnavailable, TooLarge, ZqError
@@ -31,36 +30,14 @@ TIMEOUT_S = 30.0
 
 START_TIMEOUT_S = 20.0
 
-CHUNK = 64 * 1024
-"""The size of a write to the pipe. Linux buffers as much in a pipe."""
 
-_PROGRAM = str(Path(aside_child.__file__).resolve())
-
-
-class AsideProcess:
+class AsideProcess(PipedProcess):
     """One process. It is useless after any error but a `ZqError` of the function."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._process = process
-        self._stdin = process.stdin
-        self._stdout = process.stdout
 
     @classmethod
     async def start(cls, memory: int, modules: Sequence[str]) -> Self:
         """Start it, and wait until it is ready."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", _PROGRAM),
-            *(json.dumps(sys.path), str(memory), *modules),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={},
-            # An interrupt from the terminal is meant for the server only.
-            start_new_session=True,
-        )
-        started = cls(process)
+        started = await cls.of(child, json.dumps(sys.path), str(memory), *modules)
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 await started.reply()
@@ -69,38 +46,25 @@ class AsideProcess:
             raise
         return started
 
-    @property
-    def has_ended(self) -> bool:
-        return self._process.returncode is not None
-
     async def call(self, call: bytes, data: bytes) -> list[bytes]:
         """Send a call with its data, in small pieces, and return what the function yields."""
-        self._stdin.write(REQUEST.pack(len(call), len(data), CPU_S) + call)
         view = memoryview(data)
-        for at in range(0, len(data), CHUNK):
-            self._stdin.write(view[at : at + CHUNK])
-            await self._stdin.drain()
+        head = REQUEST.pack(len(call), len(data), CPU_S) + call
+        await self.write((head, *(view[at : at + CHUNK] for at in range(0, len(data), CHUNK))))
         return await self.reply()
 
     async def reply(self) -> list[bytes]:
         """The outputs of a call. Raises the `ZqError` of the function."""
         pieces: list[bytes] = []
         while True:
-            kind, length = FRAME.unpack(await self._stdout.readexactly(FRAME.size))
-            body = await self._stdout.readexactly(length)
+            kind, length = FRAME.unpack(await self.read(FRAME.size))
+            body = await self.read(length)
             if kind == PIECE:
                 pieces.append(body)
             elif kind == END:
                 return pieces
             else:
                 raise _error(*pickle.loads(body))
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-
-    async def reap(self) -> None:
-        await self._process.wait()
 
 
 class AsideLane(ProcessLane[AsideProcess]):
@@ -119,15 +83,20 @@ class AsideLane(ProcessLane[AsideProcess]):
         """How many calls there have been."""
 
     async def run(
-        self, function: Callable[..., Iterable[bytes]], data: bytes, *arguments: Any
+        self,
+        function: Callable[..., Iterable[bytes]],
+        data: bytes,
+        *arguments: Any,
+        owner: object = None,
     ) -> list[bytes]:
         """The outputs of `function(data, *arguments)`, in their order.
 
-        Raises what `ZqError` the function raises; `TooLarge` if it takes too much time or memory,
-        and `ServiceUnavailable` if too many calls wait or no process can be started.
+        The owners of calls take turns. Raises what `ZqError` the function raises; `TooLarge` if it
+        takes too much time or memory, and `ServiceUnavailable` if too many calls wait or no process
+        can be started.
         """
         call = pickle.dumps((function.__module__, function.__qualname__, arguments))
-        async with self._turn():
+        async with self._turn(owner):
             self._rest(None)
             self.calls += 1
             try:

@@ -124,7 +124,7 @@ async def _decoded(
 ) -> T:
     """A body as a value. One that the loop cannot read in a slice is looked at aside first."""
     if len(body) > LIGHT_BYTES and FORM not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
-        await bodies.light(body, JSON)
+        await bodies.light(request, body, JSON)
     return _decode(body, request, shape)
 
 

@@ -122,7 +122,7 @@ class TopicBodies:
         _check_type(request)
         body = await self._read(request, reserved=True)
         try:
-            return await self._decoded(body, shape)
+            return await self._decoded(request, body, shape)
         finally:
             self._bodies.release(len(body))
 
@@ -133,7 +133,7 @@ class TopicBodies:
         try:
             if len(body) > SMALL:
                 await self._line.take(request.transport, len(body))
-            return await self._decoded(body, _append), body
+            return await self._decoded(request, body, _append), body
         except BaseException:
             self._bodies.release(len(body))
             raise
@@ -147,10 +147,12 @@ class TopicBodies:
         body = await self._bodies.read(request, reserved=reserved, coded=coded)
         return await restored(body, self._bodies, reserved=reserved) if coded else body
 
-    async def _decoded(self, body: bytes, shape: msgspec.json.Decoder[T]) -> T:
+    async def _decoded(
+        self, request: web.BaseRequest, body: bytes, shape: msgspec.json.Decoder[T]
+    ) -> T:
         codec = JSON
         if len(body) > LIGHT_BYTES:
-            body, codec = await self._bodies.light(body, codec)
+            body, codec = await self._bodies.light(request, body, codec)
         return decode(body, codec, shape)
 
 

@@ -161,7 +161,7 @@ class BodyEndpoints:
                 if size > SMALL:
                     await line.take(request.transport, size)
                 if size > LIGHT_BYTES:
-                    body, sent = await bodies.light(body, sent)
+                    body, sent = await bodies.light(request, body, sent)
                 return await serve(request, accepted, body, sent)
             finally:
                 bodies.release(size)
@@ -194,7 +194,7 @@ class BodyEndpoints:
                 if foreign:
                     body = b""
                 if size > LIGHT_BYTES:
-                    body, sent = await bodies.light(body, sent)
+                    body, sent = await bodies.light(request, body, sent)
                 return await serve(request, accepted, body, sent)
             finally:
                 bodies.release(size)

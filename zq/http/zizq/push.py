@@ -66,7 +66,7 @@ class PushApi:
 
     async def _job(self, request: web.BaseRequest, body: bytes) -> NewJob:
         try:
-            pushed = await self._bodies.pushed(body, request.headers.get("Content-Type"))
+            pushed = await self._bodies.pushed(request, body)
             if pushed is None:
                 raise UnsupportedMediaType(supported=list(MEDIA_TYPES))
             text = JSON.encode(_submission(request, pushed))
