@@ -106,6 +106,7 @@ class Instance:
             read_timeout=settings.read_timeout / 1000,
             max_wal=settings.max_wal,
             history=history and history.bounds,
+            clock=self.clock,
         )
         self._filter = JqFilter(timeout=settings.filter_timeout / 1000)
         self.engine = Engine(self._store, self.clock, _engine_options(settings))

@@ -47,21 +47,22 @@ class Noting:
 
 
 async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Path) -> None:
+    clock, inbox = ManualClock(), Inbox(10)
     store = await open_store(
         tmp_path,
         make_ticks(Policy(3, BackoffRule(1, 1, 1), 0, 0), Random(1)),
         cache_bytes=2**20,
         read_timeout=5,
         max_wal=2**20,
+        clock=clock,
     )
-    clock, inbox = ManualClock(), Inbox(10)
     told: list[str] = []
     replies: list[PendingReply[int]] = []
     first, deaf, last = (Noting(name, told, replies) for name in ("first", "deaf", "last"))
     deaf.listens = False
     guides = Guides(
         Alarm(clock, inbox.awake.set),
-        Timetable(clock, store.deadlines, 30),
+        Timetable(clock, store.steady, store.deadlines, 30),
         Openings(clock),
         Pace(),
         Upkeep(store, clock, HistoryReaders(0, clock, recording=False), ForeignLock(clock)),

@@ -3,7 +3,9 @@
 import asyncio
 import time
 
-from zq.model.clock import ManualClock, SystemClock
+import pytest
+
+from zq.model.clock import SLIGHT_MS, ClockStep, ManualClock, SteadyClock, SteadyMark, SystemClock
 
 
 def test_the_system_clock_tells_the_machines_time() -> None:
@@ -117,3 +119,108 @@ def test_a_cancelled_timer_never_fires_and_cancelling_again_is_harmless() -> Non
 
 def _times(clock: ManualClock) -> tuple[int, float]:
     return clock.now_ms(), clock.monotonic()
+
+
+HOUR_MS = 3_600_000
+
+either_way = pytest.mark.parametrize("step", [6 * HOUR_MS, -HOUR_MS])
+
+
+@either_way
+def test_steady_time_goes_on_when_the_clock_is_set(step: int) -> None:
+    clock = ManualClock(10 * HOUR_MS)
+    steady = SteadyClock(clock)
+    clock.advance(7)
+    clock.step(step)
+    assert steady.look() == (10 * HOUR_MS + 7 + step, 10 * HOUR_MS + 7)
+    assert steady.ahead == -step
+    assert steady.last_step == ClockStep(step, 10 * HOUR_MS + 7, 10 * HOUR_MS + 7 + step)
+    clock.advance(3)
+    assert steady.look()[1] == 10 * HOUR_MS + 10
+
+
+def test_steady_time_follows_slow_corrections_and_never_runs_backwards() -> None:
+    clock = ManualClock(HOUR_MS)
+    steady = SteadyClock(clock)
+    for _ in range(100):
+        clock.step(SLIGHT_MS - 1)
+        assert steady.look() == (clock.now_ms(), clock.now_ms())
+    before = steady.look()[1]
+    clock.step(1 - SLIGHT_MS)
+    assert steady.look() == (clock.now_ms(), before)
+    clock.advance(2 * SLIGHT_MS)
+    assert steady.look() == (clock.now_ms(), clock.now_ms())
+    assert (steady.ahead, steady.last_step) == (0, None)
+
+
+@either_way
+@pytest.mark.parametrize("reboot", [False, True])
+def test_a_start_goes_on_from_the_mark_of_the_last_one(step: int, reboot: bool) -> None:
+    clock = ManualClock(10 * HOUR_MS)
+    mark = SteadyClock(clock).mark()
+    clock.advance(5_000)
+    clock.step(step)
+    if reboot:
+        clock.reboot()
+    steady = SteadyClock(clock, mark)
+    if not reboot:
+        assert steady.look()[1] == 10 * HOUR_MS + 5_000
+    elif step > 0:
+        # Only the wall clock tells how long the machine was off.
+        assert steady.look() == (clock.now_ms(), clock.now_ms())
+    else:
+        assert steady.look()[1] == 10 * HOUR_MS
+    assert steady.look()[1] >= mark.steady
+
+
+def test_a_clock_that_is_right_again_after_a_reboot_gives_no_time_back() -> None:
+    clock = ManualClock(10 * HOUR_MS)
+    mark = SteadyClock(clock).mark()
+    clock.reboot()
+    clock.step(-6 * HOUR_MS)
+    steady = SteadyClock(clock, mark)
+    clock.advance(2_000)
+    clock.step(6 * HOUR_MS)
+    assert steady.look()[1] == 10 * HOUR_MS + 2_000
+    assert steady.ahead == 0
+
+
+def test_a_processor_that_is_away_between_two_looks_is_no_step() -> None:
+    class BusyClock(ManualClock):
+        """Whoever looks at it loses the processor for a while, now and then."""
+
+        away = 0
+
+        def elapsed_ms(self) -> int:
+            seen = super().elapsed_ms()
+            away, self.away = self.away, 0
+            self.advance(away)
+            return seen
+
+    clock = BusyClock()
+    steady = SteadyClock(clock)
+    clock.away = 5 * SLIGHT_MS
+    assert steady.look() == (clock.now_ms(), clock.now_ms())
+    assert (steady.ahead, steady.last_step) == (0, None)
+
+
+def test_a_mark_is_stored_after_a_step_and_once_a_minute() -> None:
+    clock = ManualClock()
+    steady = SteadyClock(clock)
+
+    def stores() -> SteadyMark | None:
+        steady.look()
+        mark = steady.unstored()
+        if mark is not None:
+            steady.stored(mark)
+        return mark
+
+    assert stores() == steady.mark()
+    assert stores() is None
+    clock.advance(59_999)
+    assert stores() is None
+    clock.advance(1)
+    assert stores() == steady.mark()
+    clock.step(-HOUR_MS)
+    assert stores() == steady.mark()
+    assert steady.mark().ahead == HOUR_MS

@@ -1,10 +1,9 @@
-"""The length of leases, stalls that kill, and the clock of leases."""
+"""The length of leases, and stalls that kill."""
 
 from itertools import product
 
 import pytest
 
-from zq.model.clock import ManualClock, SteadyClock
 from zq.model.leasing import DEFAULT_LEASE_MS, Terms, lease_time, stalls_too_often
 
 
@@ -23,32 +22,3 @@ def test_a_job_may_stall_as_often_as_the_limit_says(
     stalls: int, limit: int | None, expected: bool
 ) -> None:
     assert stalls_too_often(stalls, limit) is expected
-
-
-def test_steady_time_does_not_follow_steps_until_it_is_told_to() -> None:
-    clock = ManualClock(1_000)
-    steady = SteadyClock(clock)
-    clock.advance(7)
-    clock.step(60_000)
-    assert steady.now_ms() == 1_007
-    clock.advance(3)
-    assert steady.now_ms() == 1_010
-    steady.rebase()
-    assert steady.now_ms() == clock.now_ms() == 61_010
-
-
-def test_the_time_of_leases_is_never_ahead_of_the_clock() -> None:
-    class BusyClock(ManualClock):
-        """Whoever looks at it loses the processor for a while."""
-
-        def now_ms(self) -> int:
-            self.advance(8)
-            return super().now_ms()
-
-        def monotonic(self) -> float:
-            self.advance(8)
-            return super().monotonic()
-
-    clock = BusyClock()
-    steady = SteadyClock(clock)
-    assert steady.now_ms() <= ManualClock.now_ms(clock)

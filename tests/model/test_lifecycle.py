@@ -72,7 +72,7 @@ def test_every_state_is_reached_from_an_enqueue() -> None:
 def test_a_failure_decides_for_the_states_of_the_table_and_for_each_of_them() -> None:
     failures = [Failure("m"), Failure("m", kill=True), Failure("m", retry_at=5)]
     decided = {
-        after_failure(attempts, JobSettings(retry_limit=1), failure, 0, Policy(), Random(0)).status
+        after_failure(attempts, JobSettings(retry_limit=1), failure, Policy(), Random(0)).status
         for failure in failures
         for attempts in (1, 2)
     }

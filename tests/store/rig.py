@@ -12,7 +12,7 @@ from blank import lay_out
 from zq.model.commands import AnyCommand, Claim, Due, Enqueue, Tick, TickResult
 from zq.model.filters import EVERYTHING
 from zq.model.ids import Mint
-from zq.model.job import BackoffRule, ErrorRecord, JobRecord, NewJob
+from zq.model.job import BackoffRule, ErrorRecord, JobRecord, NewJob, show_dates
 from zq.model.leasing import Holder
 from zq.model.lifecycle import Status
 from zq.model.log import HistoryOptions
@@ -77,6 +77,7 @@ class Orders:
             Due.LEASE: lapse,
             Due.EXPIRY: expire,
             Due.PROMOTION: promote,
+            Due.WAIT: promote,
             Due.PURGE: purge,
             Due.NAMES: names,
             Due.TRIM: trim,
@@ -139,6 +140,7 @@ class Ticker(Orders):
     def jobs(self) -> dict[int, JobRecord]:
         """All stored jobs by key."""
         found = lookups.list_jobs(self.connection, EVERYTHING, -1, False, 1_000_000, 0)
+        show_dates(found, 0)
         return {job.key: job for job in found}
 
     def check_counts(self) -> None:

@@ -66,7 +66,9 @@ class NaiveQueue(Enqueuing, Settling, Changing, Claiming):
                     self._expire(row)
         if Due.PROMOTION in tick.due:
             for row in self.rows.values():
-                if row.status is SCHEDULED and row.ready_at <= self.now:
+                due_at = row.ready_at if row.due_at is None else row.due_at
+                if row.status is SCHEDULED and due_at <= self.now:
+                    row.begin_life()
                     self._to(row, READY)
         if Due.PURGE in tick.due:
             for key in [row.key for row in self.rows.values() if row.expired(self.now)]:

@@ -70,7 +70,7 @@ class Changing(NaiveJobs):
         for row in self._among(keys, filter):
             if row.expired(self.now):
                 continue
-            if row.expires_at is not None and row.expires_at <= self.now:
+            if (expires_at := row.job().expires_at) is not None and expires_at <= self.now:
                 kept["expired"] += 1
             elif self._cannot_return(row):
                 kept["budget_gone"] += 1
@@ -79,7 +79,10 @@ class Changing(NaiveJobs):
             else:
                 changed += 1
                 row.finished_at = row.purge_at = row.swept = None
-                self._to(row, SCHEDULED if row.ready_at > self.now else READY)
+                waits = (row.ready_at if row.due_at is None else row.due_at) > self.now
+                if not waits:
+                    row.begin_life()
+                self._to(row, SCHEDULED if waits else READY)
                 self._tell(EventType.ENQUEUED, row)
         return Undone(changed, dict(kept))
 
@@ -192,5 +195,8 @@ class Changing(NaiveJobs):
         if ready_at is UNSET or (ready_at is None and row.status is not SCHEDULED):
             return
         row.ready_at = self.now if ready_at is None else ready_at
+        row.due_at = None
+        if row.ready_at <= self.now and row.life_ms is not None:
+            row.expires_at, row.life_ms = self.now + row.life_ms, None
         if row.status is not IN_FLIGHT:
             self._to(row, SCHEDULED if row.ready_at > self.now else READY)

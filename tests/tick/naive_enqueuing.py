@@ -96,8 +96,8 @@ class Enqueuing(NaiveJobs):
                 row = self._add(key, new, command.now)
                 added.append(row)
                 self._learn_name(new, key)
-                if row.expires_at is not None:
-                    expiries[index] = row.expires_at
+                if (expires_at := row.job().expires_at) is not None:
+                    expiries[index] = expires_at
                 continue
             self._learn_name(new, owner.key)
             waits = owner.status in (SCHEDULED, READY)
@@ -190,8 +190,10 @@ class Enqueuing(NaiveJobs):
             ttl_ms=new.ttl_ms,
         )
         ttl_ms = self._set_for(new.queue).ttl_ms if new.ttl_ms is None else new.ttl_ms
-        if ttl_ms is not None:
-            row.expires_at = max(now, ready_at) + ttl_ms
+        if ready_at <= now:
+            row.expires_at = None if ttl_ms is None else now + ttl_ms
+        else:
+            row.life_ms = ttl_ms
         if ready_at <= now:
             self._to(row, READY)
         if new.lock is not None:

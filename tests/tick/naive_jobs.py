@@ -80,11 +80,15 @@ class NaiveJobs:
         waiting = [row for row in self.rows.values() if row.status in (SCHEDULED, READY)]
         times = {
             Due.EXPIRY: [row.expires_at for row in waiting if row.expires_at is not None],
-            Due.PROMOTION: [row.ready_at for row in self.rows.values() if row.status is SCHEDULED],
+            Due.PROMOTION: [r.ready_at for r in self._scheduled() if r.due_at is None],
+            Due.WAIT: [r.due_at for r in self._scheduled() if r.due_at is not None],
             Due.PURGE: [row.purge_at for row in self.rows.values() if row.purge_at is not None],
             Due.NAMES: [until for _, until in self.names.values()],
         }
         return {due: min(waiting) for due, waiting in times.items() if waiting}
+
+    def _scheduled(self) -> list[Row]:
+        return [row for row in self.rows.values() if row.status is SCHEDULED]
 
     def keys(self, *statuses: Status) -> list[int]:
         """Keys of the jobs in these states (none given: in any)."""
@@ -109,6 +113,7 @@ class NaiveJobs:
         own = row.ttl_ms if row.origin is None else None
         ttl_ms = self._set_for(queue).ttl_ms if own is None else own
         row.expires_at = None if ttl_ms is None else self.now + ttl_ms
+        row.due_at = row.life_ms = None
         self._to(row, READY)
         self._tell(EventType.ENQUEUED, row)
         self._revived.append(row)

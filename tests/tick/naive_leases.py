@@ -76,7 +76,7 @@ class LeasingQueue(NaiveQueue):
                 refused, rows = self._meant(keys, leases)
                 for row in rows:
                     if delay_ms:
-                        row.ready_at = self.now + delay_ms
+                        row.ready_at = row.due_at = self.now + delay_ms
                     self._wait_again(row, SCHEDULED if delay_ms else READY)
                 return refused
             case Return():

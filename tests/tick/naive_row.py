@@ -70,6 +70,10 @@ class Row:
     expires_at: int | None = None
     ttl_ms: int | None = None
     """What the job itself came with."""
+    due_at: int | None = None
+    """When it is ready again, where it waits for a while."""
+    life_ms: int | None = None
+    """How long it may wait once its date has come."""
     lease_until: int | None = None
     claimant: str | None = None
     stalls: int = 0
@@ -176,7 +180,7 @@ class Row:
             unique_key=self.unique_key,
             unique_while=self.scope,
             group=self.group,
-            expires_at=self.expires_at,
+            expires_at=self.expires_at if self.life_ms is None else self.ready_at + self.life_ms,
             lease_until=self.lease_until,
             claimant=self.claimant,
             stalls=self.stalls,
@@ -185,6 +189,8 @@ class Row:
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
             unique_in=self.space,
+            due_at=self.due_at,
+            ttl_ms=self.life_ms,
         )
 
     def outcome(self) -> Ending:
@@ -196,6 +202,12 @@ class Row:
         # A dead letter may fail again. That is not what the job has died of.
         died_of = -1 if self.origin is None else self.forgiven - 1
         return Ending(Status.DEAD, error=self.errors[died_of])
+
+    def begin_life(self) -> None:
+        """Its date has come: from then on its time runs."""
+        self.due_at = None
+        if self.life_ms is not None:
+            self.expires_at, self.life_ms = self.ready_at + self.life_ms, None
 
     def expired(self, now: int) -> bool:
         """Whether its retention is over, so that readers no longer see it."""

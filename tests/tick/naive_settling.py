@@ -70,6 +70,7 @@ class Settling(NaiveJobs):
         if failure.at_once:
             delay = 0
         row.ready_at = self.now + delay if failure.retry_at is None else failure.retry_at
+        row.due_at = row.ready_at if failure.retry_at is None else None
         self._tell(EventType.RETRYING, row)
         self._wait_again(row, SCHEDULED)
         return row.job()

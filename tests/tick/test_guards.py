@@ -56,6 +56,7 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
     return {
         "keys": as_json([KEY]),
         "now": 9,
+        "steady": 9,
         "purges": as_json({KEY: 10}),
         "ends": as_json([[KEY, 10, None]]),
         "restored": as_json([[KEY, end, "q"]]),

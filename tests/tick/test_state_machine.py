@@ -27,7 +27,7 @@ from zq.model.errors import ZqError
 from zq.model.filters import EVERYTHING, counted, is_counted
 from zq.model.history import HISTORY_LOG, HistoryRecord
 from zq.model.ids import IdCodec
-from zq.model.job import ErrorRecord, JobRecord
+from zq.model.job import ErrorRecord, JobRecord, show_dates
 from zq.model.lifecycle import Status
 from zq.model.log import Bounds, HistoryOptions
 from zq.model.outcome import Ending
@@ -317,6 +317,7 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
 
     failed = [key for (key,) in connection.execute("SELECT DISTINCT job_id FROM errors")]
     jobs = lookups.list_jobs(connection, EVERYTHING, -1, False, FOREVER, now)
+    show_dates(jobs, 0)
     outcomes = [(job.key, lookups.get_ending(connection, job.key, EVERYWHERE, now)) for job in jobs]
     return Everything(
         jobs=jobs,

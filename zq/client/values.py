@@ -175,14 +175,17 @@ EventType = Literal[
     "cancelled",
     "expired",
     "stalled",
+    "clock_set",
 ]
-"""retrying: it has failed and is tried again. failed: for good. stalled: a lease was not kept."""
+"""retrying: it has failed and is tried again. failed: for good. stalled: a lease was not kept.
+clock_set: the server's clock was set by more than a minute; `data` says by how much."""
 
 
 class JobEvent(msgspec.Struct, frozen=True):
     """An event of a job from the server, at `ts` milliseconds since the epoch.
 
-    `data` is that of a report of progress. A `gap` has no job, and stands for missing events:
+    `data` is that of a report of progress. `clock_set` has no job, but `data` with `by_ms` and how
+    many dates became due by it. A `gap` has no job either, and stands for missing events:
     `missed` of them, if that is known. A listener can continue at `event_id`.
     """
 

@@ -6,6 +6,7 @@ from datetime import tzinfo
 from typing import NamedTuple
 
 from zq.engine.after_commit import Subscriber
+from zq.engine.clock_steps import ClockSteps
 from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox
@@ -74,9 +75,18 @@ class Engine:
         self.viewers = Viewers(store.reads, clock)
         self.openings = Openings(clock)
         """When the rates of queues let the next jobs through."""
+        timetable = Timetable(clock, store.steady, store.deadlines, options.reaper_interval)
+
+        def hold(wait: bool) -> None:
+            timetable.holds_dates = wait
+            alarm.ring()
+
+        self.steps = ClockSteps(store.steady, store.reads, self.events, hold)
+        """The steps of the wall clock."""
+        self.scheduler.ready = self.steps.told
         guides = Guides(
             alarm,
-            Timetable(clock, store.deadlines, options.reaper_interval),
+            timetable,
             self.openings,
             Pace(),
             upkeep,
@@ -109,6 +119,7 @@ class Engine:
 
     def start(self) -> None:
         """Begin to tick."""
+        self.steps.start()
         self._task = asyncio.create_task(self._loop.run(), name="zq-tick")
         self.scheduler.start()
         self.trends.start()
@@ -116,6 +127,7 @@ class Engine:
     async def stop(self) -> None:
         """Run the commands that wait, then end. Streams should be closed by then."""
         await self.scheduler.stop()
+        await self.steps.stop()
         if not self.failure.done():
             self.trends.close()
         self._loop.stop()

@@ -143,6 +143,7 @@ class TickLoop:
 
     def _has_work(self) -> bool:
         """Whether a tick would find work, as far as a cheap check can tell."""
+        self._store.steady.look()
         if self._inbox.commands or (self._streams.listens and self._streams.is_hungry):
             return True
         if self._timetable.deadlines and self._timetable.is_due:
@@ -179,6 +180,7 @@ class TickLoop:
             workers=self._streams.workers,
             monotonic=started,
             mint=self._mint,
+            mark=self._store.steady.unstored(),
         )
         try:
             try:
@@ -191,6 +193,8 @@ class TickLoop:
         if self._logged or self._lock.since is not None:
             self._logged = ""
             self._lock.gone()
+        if tick.mark is not None:
+            self._store.steady.stored(tick.mark)
         if result.durable:
             self._synced = started
         ended = self._clock.monotonic()
@@ -236,7 +240,9 @@ class TickLoop:
             pause = min(2 * pause, LAST_LOOK_S)
             time = self._timetable.look()
             now = self._clock.monotonic()
-            tick = structs.replace(tick, now=time.now, steady=time.steady, monotonic=now)
+            mark = self._store.steady.unstored()
+            times = {"now": time.now, "steady": time.steady, "monotonic": now, "mark": mark}
+            tick = structs.replace(tick, **times)
             with suppress(StoreBusy):
                 return tick, await self._store.tick(tick)
         raise StoreBusy("another program holds the database's lock")

@@ -12,7 +12,7 @@ evaluated again.
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import tzinfo
 
 from msgspec import structs
@@ -71,8 +71,11 @@ class Scheduler:
         """Called with the number of jobs and their bytes. Raises if there is no room for them."""
         self.folding: Folding | None = None
         """Plans the jobs that come with a batch."""
+        self.ready: Callable[[], Awaitable[object]] | None = None
+        """Called before entries fire: dates that a step of the clock made due are counted first."""
         self._crons = store.crons
         self._clock = clock
+        self._steady = store.steady
         self._inbox = inbox
         self._mint = mint
         self._zone = zone
@@ -113,7 +116,7 @@ class Scheduler:
         ahead = self._next is not None
         while True:
             try:
-                now = self._clock.now_ms()
+                now, _ = self._steady.look()
                 if ahead or self._seen - now > SLIGHT_MS:
                     await self._retime(now)
                     ahead, self._seen = False, now
@@ -158,6 +161,8 @@ class Scheduler:
 
     async def _fire(self, now: int) -> int:
         """Fire the entries that are due, or the first of them. Return how many have moved on."""
+        if self.ready is not None:
+            await self.ready()
         due = _first(await self._crons.due(now, MOST_FIRINGS))
         if not due:
             return 0

@@ -7,18 +7,14 @@ import msgspec
 
 from zq.engine.after_commit import Committed
 from zq.model.clock import Clock, SteadyClock, Timer
-from zq.model.commands import Deadlines, Due
+from zq.model.commands import DATES, Deadlines, Due
 
 UNSEEN = (Due.PURGE, Due.NAMES, Due.TRIM, Due.RECORDS, Due.WRITES)
 """Clearances of data that nobody sees any more. They can wait until there is more to clear."""
 
 
-STEADY = frozenset({Due.LEASE, Due.BUDGET})
-"""These deadlines go by a clock that no administrator sets."""
-
-
 class TickTime(msgspec.Struct, frozen=True):
-    """The time of a tick, also for leases (`steady`), in milliseconds, and what is due then."""
+    """The time of a tick on the wall and in steady time, in milliseconds, and what is due then."""
 
     now: int
     steady: int
@@ -26,71 +22,69 @@ class TickTime(msgspec.Struct, frozen=True):
 
 
 class Timetable:
-    """The deadlines of ticks, by wall time.
+    """The deadlines of ticks: dates by the wall clock, durations by steady time.
 
     Clearances are at least `rest` seconds apart.
     """
 
-    def __init__(self, clock: Clock, deadlines: Deadlines, rest: float) -> None:
+    def __init__(
+        self, clock: Clock, steady: SteadyClock, deadlines: Deadlines, rest: float
+    ) -> None:
         self._clock = clock
-        self._steady = SteadyClock(clock)
+        self._steady = steady
         self.deadlines = deadlines
+        self.holds_dates = False
+        """Whether dates that have come wait, since a step of the clock is looked into first."""
         self._longest_rest = rest
         self._cleared = dict.fromkeys(UNSEEN, clock.monotonic() - rest)
 
     def look(self) -> TickTime:
         """The time of a tick that begins now, and what is due in it."""
-        # The order matters: a job whose lease is over is delivered again only after its deadline by
-        # this clock too, however long the processor is away between the two reads.
-        free = STEADY.isdisjoint(self.deadlines)
-        steady = self._steady.rebase() if free else self._steady.now_ms()
-        if not self.deadlines:
-            return TickTime(steady, steady, _NOTHING)
-        now = self._clock.now_ms()
-        return TickTime(now, steady, self.due(now))
+        now, steady = self._steady.look()
+        return TickTime(now, steady, self.due(now, steady) if self.deadlines else _NOTHING)
 
-    def due(self, now: int) -> frozenset[Due]:
-        """What is due in a tick at `now` (milliseconds)."""
+    def due(self, now: int, steady: int) -> frozenset[Due]:
+        """What is due in a tick at a moment (milliseconds)."""
         return frozenset(
             due
             for due, time in self.deadlines.items()
-            if time <= self._time(due, now) and not self._rest(due)
+            if time <= (now if due in DATES else steady) and not self._waits(due)
         )
 
     @property
     def is_due(self) -> bool:
         """Whether anything is due."""
-        return bool(self.due(self._clock.now_ms()))
+        return bool(self.due(*self._steady.look()))
 
     def learn(self, committed: Committed) -> None:
         """Adopt the deadlines that a tick has found."""
         assert committed.result.deadlines is not None
         self.set(committed.result.deadlines)
         if committed.tick.due:
-            self.note(committed.tick.due, committed.tick.now)
+            self.note(committed.tick.due, committed.tick.steady)
 
     def set(self, deadlines: Deadlines) -> None:
         """Go by these deadlines from now on."""
         self.deadlines = deadlines
 
-    def note(self, done: frozenset[Due], now: int) -> None:
+    def note(self, done: frozenset[Due], steady: int) -> None:
         """Begin the rest after a clearance, if everything that was due is gone."""
         for due in UNSEEN:
-            if due in done and self.deadlines.get(due, now + 1) > now:
+            if due in done and self.deadlines.get(due, steady + 1) > steady:
                 self._cleared[due] = self._clock.monotonic()
 
     def delay(self) -> float | None:
         """The seconds until the next deadline; None if there is none."""
-        if not self.deadlines:
-            return None
-        now = self._clock.now_ms()
-        return min(
-            max((time - self._time(due, now)) / 1000, self._rest(due))
+        now, steady = self._steady.look()
+        delays = [
+            max((time - (now if due in DATES else steady)) / 1000, self._rest(due))
             for due, time in self.deadlines.items()
-        )
+            if not (self.holds_dates and due in DATES)
+        ]
+        return min(delays, default=None)
 
-    def _time(self, due: Due, now: int) -> int:
-        return self._steady.now_ms() if due in STEADY else now
+    def _waits(self, due: Due) -> bool:
+        return (self.holds_dates and due in DATES) or bool(self._rest(due))
 
     def _rest(self, due: Due) -> float:
         if due not in self._cleared:

@@ -1,11 +1,29 @@
-"""Time as a parameter: wall time for schedules, monotonic time for waits."""
+"""Time as a parameter: wall time for dates, steady time for durations, monotonic time for waits."""
 
 import asyncio
 import heapq
 import itertools
+import secrets
 import time
 from collections.abc import Callable
-from typing import Protocol
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+SLIGHT_MS = 1_000
+"""Steady time follows the wall clock as long as that differs by less from the time that has elapsed
+since the last look. Slow corrections go that way."""
+
+MARK_EVERY_MS = 60_000
+"""A store that is in use marks the steady time so often. After a reboot with a clock that is
+behind, steady time goes on from the last mark."""
+
+LOOKS = 5
+"""The clocks are read at most so often before a difference counts."""
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Timer(Protocol):
@@ -24,6 +42,13 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds that never step back."""
 
+    def elapsed_ms(self) -> int:
+        """Milliseconds that have passed since the machine was started, suspended or not."""
+
+    @property
+    def boot(self) -> str | None:
+        """Names the start of the machine from which `elapsed_ms` counts, if that has a name."""
+
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         """Run `callback` in the event loop once `seconds` of monotonic time have passed."""
 
@@ -36,32 +61,114 @@ class SystemClock:
 
     monotonic = staticmethod(time.monotonic)
 
+    def elapsed_ms(self) -> int:
+        return time.clock_gettime_ns(_SINCE_BOOT) // 1_000_000
+
+    @cached_property
+    def boot(self) -> str | None:
+        with suppress(OSError):
+            return _BOOT_ID.read_text(encoding="ascii").strip()
+        return None
+
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
-class SteadyClock:
-    """Wall time as if nobody had stepped the clock since the last `rebase`.
+class SteadyMark(NamedTuple):
+    """The steady time as a store last noted it. `elapsed_ms` counts within the `boot`."""
 
-    Leases use it. When an administrator or NTP sets the clock, no lease ends early or lasts longer.
-    Their deadlines still have a meaning after a restart of the server.
+    ahead: int
+    steady: int
+    boot: str | None
+    elapsed_ms: int
+
+
+class ClockStep(NamedTuple):
+    """The wall clock was set `by` milliseconds, from `before` to `at`."""
+
+    by: int
+    before: int
+    at: int
+
+
+class SteadyClock:
+    """Steady time: milliseconds of elapsed time, near the Unix epoch, that nobody can set.
+
+    Durations run on it. It is the wall time plus `ahead`. If the wall clock is set, `ahead` changes
+    by as much the other way, so that steady time goes on as before. It never runs backwards. A
+    store keeps a mark of it, from which the next start goes on: within one boot of the machine by
+    the time that has elapsed. After a reboot only the wall clock tells how long it took; if that
+    shows less than the mark, steady time goes on from the mark.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, mark: SteadyMark | None = None) -> None:
+        self.on_step: Callable[[ClockStep], object] | None = None
+        """Called whenever the clock was set, even by little."""
+        self.last_step: ClockStep | None = None
+        self.ahead = 0
+        """How far steady time is ahead of the wall, in milliseconds; often 0."""
         self._clock = clock
-        self.rebase()
+        self._elapsed = clock.elapsed_ms()
+        wall = clock.now_ms()
+        self._steady = wall
+        self._stored: SteadyMark | None = mark
+        if mark is None:
+            return
+        self.ahead, self._steady = mark.ahead, mark.steady
+        if mark.boot is not None and mark.boot == clock.boot and mark.elapsed_ms <= self._elapsed:
+            self._go_on(wall, mark.steady + self._elapsed - mark.elapsed_ms)
+        elif wall + mark.ahead < mark.steady:
+            self._go_on(wall, mark.steady)
+        else:
+            self._steady = wall + mark.ahead
 
-    def rebase(self) -> int:
-        """Adopt the wall time and return it. Call it while no deadline runs."""
-        # The order matters: time between the two reads makes leases longer, never shorter, also
-        # after a restart that took no time.
-        self._began_ms = self._clock.now_ms()
-        self._began = self._clock.monotonic()
-        return self._began_ms
+    def look(self) -> tuple[int, int]:
+        """The wall time and the steady time of this moment."""
+        clock = self._clock
+        elapsed = clock.elapsed_ms()
+        wall = clock.now_ms()
+        expected = self._steady + elapsed - self._elapsed
+        if abs(wall + self.ahead - expected) >= SLIGHT_MS:
+            # The processor may have been away between the two looks.
+            elapsed, wall, expected = self._look_again()
+        self._elapsed = elapsed
+        self._go_on(wall, expected)
+        return wall, self._steady
 
-    def now_ms(self) -> int:
-        """Milliseconds since the Unix epoch, approximately."""
-        return self._began_ms + round((self._clock.monotonic() - self._began) * 1000)
+    def mark(self) -> SteadyMark:
+        """The steady time of the last look, to be stored."""
+        return SteadyMark(self.ahead, self._steady, self._clock.boot, self._elapsed)
+
+    def unstored(self) -> SteadyMark | None:
+        """A mark that the next transaction has to store, if the last one is no longer enough."""
+        stored = self._stored
+        if stored and stored.ahead == self.ahead and self._steady - stored.steady < MARK_EVERY_MS:
+            return None
+        return self.mark()
+
+    def stored(self, mark: SteadyMark) -> None:
+        """Note that a mark is stored."""
+        self._stored = mark
+
+    def _look_again(self) -> tuple[int, int, int]:
+        for _ in range(LOOKS):
+            elapsed = self._clock.elapsed_ms()
+            wall = self._clock.now_ms()
+            if self._clock.elapsed_ms() - elapsed < SLIGHT_MS // 10:
+                break
+        return elapsed, wall, self._steady + elapsed - self._elapsed
+
+    def _go_on(self, wall: int, expected: int) -> None:
+        """Go on to the wall time, or to what is expected if the wall clock was set."""
+        by = wall + self.ahead - expected
+        if abs(by) < SLIGHT_MS:
+            self._steady = max(self._steady, wall + self.ahead)
+            return
+        self.ahead -= by
+        self._steady = expected
+        self.last_step = ClockStep(by, wall - by, wall)
+        if self.on_step is not None:
+            self.on_step(self.last_step)
 
 
 class ManualClock:
@@ -76,12 +183,16 @@ class ManualClock:
         self._monotonic_ms = 0.0
         self._timers: list[tuple[float, int, _ManualTimer]] = []
         self._order = itertools.count()
+        self.boot: str | None = secrets.token_hex(4)
 
     def now_ms(self) -> int:
         return self._wall_ms
 
     def monotonic(self) -> float:
         return self._monotonic_ms / 1000
+
+    def elapsed_ms(self) -> int:
+        return round(self._monotonic_ms)
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         timer = _ManualTimer(callback)
@@ -109,8 +220,12 @@ class ManualClock:
         self.advance(0)
 
     def step(self, ms: int) -> None:
-        """Set the wall clock forward or back. Monotonic time and timers do not change."""
+        """Set the wall clock forward or back. Elapsed time and timers do not change."""
         self._wall_ms += ms
+
+    def reboot(self) -> None:
+        """Start the machine again: what has elapsed before says nothing from now on."""
+        self.boot = secrets.token_hex(4)
 
 
 class _ManualTimer:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from zq.model.batch import BatchPlan
+from zq.model.clock import SteadyMark
 from zq.model.effects import Effects
 from zq.model.filters import Filter
 from zq.model.ids import Mint
@@ -42,7 +43,8 @@ class EnqueueResult(msgspec.Struct, frozen=True):
 
     `replaced` has the indexes of duplicates whose payload the owner has taken over. `gone` maps the
     index of a copy to the key of its original, if only the name of that job is still known.
-    `folded` maps the index of each folded job to its host.
+    `folded` maps the index of each folded job to its host. `expiries` has the dates at which new
+    jobs expire, by index.
     """
 
     owners: dict[int, JobRecord]
@@ -122,7 +124,10 @@ class Fail(Command[JobRecord], frozen=True):
 
 
 class Extended(msgspec.Struct, frozen=True):
-    """The result of an `Extend`: the keys that were left unchanged, and the others' deadline."""
+    """The result of an `Extend`: the keys that were left unchanged, and the others' deadline.
+
+    That is a date.
+    """
 
     refused: Settled
     until: int
@@ -345,7 +350,8 @@ class Due(Enum):
 
     LEASE = "a lease's deadline is over"
     EXPIRY = "a job that nobody took in time expires"
-    PROMOTION = "a scheduled job becomes ready"
+    PROMOTION = "a scheduled job becomes ready whose date has come"
+    WAIT = "a scheduled job becomes ready that has waited for long enough"
     PURGE = "a finished job's retention is over"
     NAMES = "the name of a job is no longer recognised"
     TRIM = "the oldest records of a log are past their age"
@@ -353,6 +359,10 @@ class Due(Enum):
     RECORDS = "records of a topic are past their age, or more than it may hold"
     WRITES = "a write to a topic is no longer recognised"
     PAUSE = "the pause of a queue ends"
+
+
+DATES = frozenset({Due.PROMOTION, Due.PAUSE})
+"""These deadlines are dates, by the wall clock. All others end durations, in steady time."""
 
 
 Deadlines = Mapping[Due, int]
@@ -363,8 +373,9 @@ class Tick(msgspec.Struct, frozen=True):
     """The work of one transaction: commands, deadlines, claims. Times are in milliseconds."""
 
     now: int
+    """The wall time, for dates."""
     steady: int
-    """The time for leases: see `zq.model.clock.SteadyClock`."""
+    """The time for durations: see `zq.model.clock.SteadyClock`."""
     commands: Sequence[AnyCommand]
     claims: Sequence[Claim]
     due: frozenset[Due]
@@ -376,6 +387,8 @@ class Tick(msgspec.Struct, frozen=True):
     """Seconds that never step back. Rates use them."""
     mint: Mint | None = None
     """Makes the keys of jobs that the tick itself brings."""
+    mark: SteadyMark | None = None
+    """The mark of the steady time, if it is to be stored."""
 
 
 class TickResult(Effects):

@@ -26,6 +26,8 @@ class EventType(StrEnum):
     """Nobody took it in time."""
     STALLED = "stalled"
     """Its worker has not kept the lease."""
+    CLOCK_SET = "clock_set"
+    """The wall clock was set by more than a minute. This event has no job."""
 
 
 UNDER_WAY = frozenset(

@@ -1,5 +1,6 @@
 """A job and its options, as the store keeps them and all layers pass them on."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
@@ -168,6 +169,10 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
 class JobRecord(msgspec.Struct, array_like=True, gc=False):
     """A stored job, in the order of the store's columns. Times are milliseconds since the epoch.
 
+    In the store and in ticks, `due_at`, `expires_at`, `purge_at` and `lease_until` are steady
+    times, since they come from durations (see `zq.model.clock.SteadyClock`). All others are dates.
+    What leaves the store has dates only: see `show_dates`.
+
     `deliveries` counts hand-outs and never falls, so it names one lease. `holder` is the stream
     that has the job while it is in flight, or 0 if its `claimant` has it. `attempts` counts all
     failures, of which `forgiven` ones came before the job was revived. `payload` and `result` are
@@ -203,6 +208,10 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
     result_size: int | None = None
     result: str | None = None
     unique_in: KeySpace = KeySpace.ALL
+    due_at: int | None = None
+    """When it becomes ready, if it is scheduled and waits for a duration, not for a date."""
+    ttl_ms: int | None = None
+    """How long it may wait for a worker from `ready_at` on, if it waits for that date."""
 
     @property
     def lock(self) -> str | None:
@@ -263,13 +272,28 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     """Whether the job came with a batch."""
 
 
+def show_dates(jobs: Iterable[JobRecord], ahead: int) -> None:
+    """Make the steady times of jobs dates, `ahead` of which steady time is. Name each job once."""
+    for job in jobs:
+        if job.due_at is not None and job.status is Status.SCHEDULED:
+            job.ready_at = min(job.due_at - ahead, MAX_TIME)
+        if job.ttl_ms is not None and job.expires_at is None:
+            job.expires_at = min(job.ready_at + job.ttl_ms, MAX_TIME)
+        elif ahead and job.expires_at is not None:
+            job.expires_at -= ahead
+        if ahead and job.purge_at is not None:
+            job.purge_at -= ahead
+        if ahead and job.lease_until is not None:
+            job.lease_until -= ahead
+
+
 def is_dead_letter(job: JobRecord) -> bool:
     """Whether a job died in another queue. Its outcome is that of the life that ended there."""
     return job.extras is not None and job.extras.origin is not None
 
 
 def is_open(host: JobRecord, now: int) -> bool:
-    """Whether the host of a batch still accepts jobs, judging by its row."""
+    """Whether the host of a batch still accepts jobs at a steady time, judging by its row."""
     lapsed = host.expires_at is not None and host.expires_at <= now
     return host.status is Status.READY and not lapsed
 

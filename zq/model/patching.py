@@ -53,9 +53,15 @@ def moves_a_running_head(job: JobRecord, patch: Patch) -> bool:
     )
 
 
-def patched(job: JobRecord, patch: Patch, now: int) -> JobRecord:
+def patched(job: JobRecord, patch: Patch, now: int, steady: int) -> JobRecord:
     """The job after the patch. `job` must not be terminal."""
     status, ready_at = _schedule(job, patch.ready_at, now)
+    due_at, expires_at, ttl_ms = job.due_at, job.expires_at, job.ttl_ms
+    if patch.ready_at is not UNSET:
+        due_at = None
+    if ttl_ms is not None and status is Status.READY:
+        # It waits for its date no longer.
+        expires_at, ttl_ms = steady + ttl_ms, None
     return msgspec.structs.replace(
         job,
         queue=job.queue if patch.queue is UNSET else patch.queue,
@@ -63,6 +69,9 @@ def patched(job: JobRecord, patch: Patch, now: int) -> JobRecord:
         status=status,
         ready_at=ready_at,
         options=_options(job.options or NO_OPTIONS, patch),
+        due_at=due_at,
+        expires_at=expires_at,
+        ttl_ms=ttl_ms,
     )
 
 

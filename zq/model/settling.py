@@ -69,14 +69,18 @@ def shortened(text: str, most: int) -> str:
 
 
 class Verdict(NamedTuple):
-    """A failed job's next state, scheduled or dead. `ready_at` is set if it is scheduled."""
+    """A failed job's next state, scheduled or dead.
+
+    If it is scheduled, it waits for the date `ready_at`, or for `delay_ms`.
+    """
 
     status: Status
     ready_at: int | None = None
+    delay_ms: int = 0
 
 
 def purge_time(now: int, retention_ms: int) -> int | None:
-    """When a job that finishes `now` is to be purged; None means at once."""
+    """When a job that finishes `now` is to be purged; None means at once. Times are steady."""
     return min(now + retention_ms, MAX_TIME) if retention_ms > 0 else None
 
 
@@ -87,7 +91,7 @@ def kept_until(
     policy: Policy,
     said: Retention | None = None,
 ) -> int | None:
-    """The `purge_at` of a job that finishes `now`; None if it is not kept at all.
+    """The `purge_at` of a job that finishes at the steady time `now`; None if it is not kept.
 
     What is `said` now comes before the job's own options, and these before the policy. A cancelled
     or expired job is kept as long as a dead one.
@@ -107,7 +111,6 @@ def after_failure(
     attempts: int,
     options: JobSettings | None,
     failure: Failure,
-    now: int,
     policy: Policy,
     random: Random,
 ) -> Verdict:
@@ -123,9 +126,9 @@ def after_failure(
     if failure.retry_at is not None:
         return Verdict(Status.SCHEDULED, min(failure.retry_at, MAX_TIME))
     if failure.at_once:
-        return Verdict(Status.SCHEDULED, now)
+        return Verdict(Status.SCHEDULED)
     delay = backoff_delay(attempts, options.backoff or policy.backoff, random)
-    return Verdict(Status.SCHEDULED, min(now + delay, MAX_TIME))
+    return Verdict(Status.SCHEDULED, None, delay)
 
 
 def backoff_delay(attempts: int, backoff: BackoffRule, random: Random) -> int:

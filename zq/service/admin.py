@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from zq.engine.clock_steps import NotedStep
 from zq.engine.delivery.takers import Stream
 from zq.engine.engine import Engine
 from zq.engine.loop import Durability
@@ -34,6 +35,8 @@ class ServerHealth(NamedTuple):
     """When another program's lock on the database came in the way (ms); None if nothing does."""
     faulty: FaultyEntries
     """The cron entries whose schedules cannot be evaluated."""
+    clock_set: NotedStep | None
+    """The latest large step of the wall clock since the start."""
 
 
 class ServerFigures(NamedTuple):
@@ -55,6 +58,10 @@ class ServerFigures(NamedTuple):
     """How long another program's lock on the database has been in the way; 0 if nothing is."""
     quarantined: int
     """Rows and logs that were set aside and not acknowledged by an operator."""
+    clock_steps: int
+    """How often the wall clock was set by more than a minute."""
+    clock_ahead_ms: int
+    """How far the time on which durations run is ahead of the wall clock."""
 
 
 class OpenStream(NamedTuple):
@@ -119,6 +126,7 @@ class Admin:
             Quarantined(count, named),
             self._engine.lock.since,
             self._engine.scheduler.faulty,
+            self._engine.steps.latest,
         )
 
     def figures(self) -> ServerFigures:
@@ -137,6 +145,8 @@ class Admin:
             store.free_bytes(),
             self._engine.lock.seconds(),
             store.quarantined.rows,
+            self._engine.steps.count,
+            store.steady.ahead,
         )
 
     async def acknowledge_damage(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from zq.model.budgets import BudgetState
+from zq.model.clock import SteadyClock
 from zq.model.commands import Deadlines, Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
 from zq.model.failures import ErrorGroupRow
@@ -70,6 +71,8 @@ def as_json(value: object) -> str:
 
 class Reads(LogReads, TrendReads, SweepReads, WaitReads, Protocol):
     """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
+
+    All times are dates, also those of jobs. A `now` is the wall time of this moment.
 
     A read that takes too long raises `ReadTimeout`. If too many long reads wait, the next one
     raises `ReadersBusy`. Unreadable rows are set aside, and the answer has the rest.
@@ -191,6 +194,8 @@ class Store(Protocol):
     claimed: int
     """How many jobs claimants held when the store was opened. They still hold them."""
     deadlines: Deadlines
+    steady: SteadyClock
+    """The time for durations. It goes on from where it was at the last stop."""
     next_firing: int | None
     """When the earliest cron entry was due as the store was opened, in milliseconds."""
     quarantined: Quarantined

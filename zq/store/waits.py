@@ -14,8 +14,19 @@ class TimePlace(NamedTuple):
     key: int
 
 
+class DueDates(NamedTuple):
+    """How many dates lie in a stretch of time: those of jobs, of schedules, and ends of pauses."""
+
+    jobs: int
+    schedules: int
+    pauses: int
+
+
 class WaitReads(Protocol):
     """The reads behind the questions why a job waits, and what comes next."""
+
+    async def due_between(self, after: int, upto: int) -> DueDates:
+        """How many dates there are with ``after < date <= upto``."""
 
     async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
         """One job with what it may wait for, by a bounded number of rows."""

@@ -59,7 +59,7 @@ class HostTable:
         assert rule is not None
         self._jobs[new.key] = new
         # Its time may have been over before this tick.
-        if is_open(new, self._work.now):
+        if is_open(new, self._work.steady):
             self._put(rule.key, HostPlace(new.key, 0))
 
     def note_folds(self, command: Enqueue) -> None:
@@ -96,7 +96,7 @@ class HostTable:
         revisions, jobs = self._work.tx.hosts(sorted(keys))
         for job in jobs:
             rule = batch_of(job)
-            if rule is not None and is_open(job, self._work.now):
+            if rule is not None and is_open(job, self._work.steady):
                 self._places[rule.key] = HostPlace(job.key, revisions.pop(job.key))
                 self._jobs[job.key] = job
         # The rest are no longer hosts.

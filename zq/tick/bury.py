@@ -135,7 +135,7 @@ def _bury(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
     graves: list[tuple[object, ...]] = []
     for job in jobs:
         policy = work.policy_of(job.queue)
-        job.purge_at = kept_until(Status.DEAD, job.options, work.now, policy)
+        job.purge_at = kept_until(Status.DEAD, job.options, work.steady, policy)
         if job.purge_at is None:
             gone.append(brief_of(job))
         else:
@@ -167,11 +167,12 @@ def _revive(
             own = msgspec.structs.replace(job.options or NO_OPTIONS, **_NOT_FIXED)
             job.options = fixed_options(own, settings, defaults)
             ttl_ms = fixed_ttl(settings, defaults)
-        expires_at = min(work.now + ttl_ms, MAX_TIME) if ttl_ms else None
+        expires_at = min(work.steady + ttl_ms, MAX_TIME) if ttl_ms else None
         rows.append((job.key, job.status, queue, expires_at, job.extras, job.options))
         job.queue, job.status, job.ready_at = queue, Status.READY, work.now
         job.expires_at, job.forgiven, job.stalls = expires_at, job.attempts, 0
         job.finished_at = job.purge_at = job.holder = job.lease_until = job.claimant = None
+        job.due_at = job.ttl_ms = None
     apply(work, Move.REVIVE, before, after=[job for job, _ in targets], revivals=rows)
 
 

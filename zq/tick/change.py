@@ -226,9 +226,13 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
 
 def patch_jobs(work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch) -> list[JobRecord]:
     """Patch jobs that can be patched."""
-    changed = [patched(job, patch, work.now) for job in jobs]
+    changed = [patched(job, patch, work.now, work.steady) for job in jobs]
     rows = [
-        (job.key, job.queue, job.priority, job.status, job.ready_at, job.options) for job in changed
+        (
+            *(job.key, job.queue, job.priority, job.status, job.ready_at, job.options),
+            *(job.due_at, job.expires_at, job.ttl_ms),
+        )
+        for job in changed
     ]
     apply(work, Move.PATCH, jobs, after=changed, changes=rows)
     return changed

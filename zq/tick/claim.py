@@ -156,16 +156,16 @@ def _look_in_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: flo
 def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -> FoundJobs:
     """The same without expired jobs. Other jobs replace them, as far as there are any."""
     for _ in range(MOST_ROUNDS):
-        lapsed = [job for job in found.jobs if _has_lapsed(job, work.now)]
+        lapsed = [job for job in found.jobs if _has_lapsed(job, work.steady)]
         if not lapsed:
             return found
         expire(work, [brief_of(job) for job in lapsed])
         work.open_heads()
         found = again()
     # The rest falls due in the next tick.
-    left = [job for job in found.jobs if _has_lapsed(job, work.now)]
+    left = [job for job in found.jobs if _has_lapsed(job, work.steady)]
     work.effects.woken.update([job.queue for job in left])
-    return found._replace(jobs=[job for job in found.jobs if not _has_lapsed(job, work.now)])
+    return found._replace(jobs=[job for job in found.jobs if not _has_lapsed(job, work.steady)])
 
 
 def _has_lapsed(job: JobRecord, now: int) -> bool:

@@ -30,7 +30,7 @@ def attend(work: UnitOfWork, due: frozenset[Due]) -> None:
 
 def _expire(work: UnitOfWork) -> None:
     """Expire jobs that nobody took in time. Claims look again, since there may be more of them."""
-    keys = work.tx.keys("read_lapsed", now=work.now, limit=SLICE)
+    keys = work.tx.keys("read_lapsed", now=work.steady, limit=SLICE)
     lapsed = work.tx.briefs("read_briefs", keys=keys)
     expire(work, lapsed)
     work.effects.woken.update([job.queue for job in lapsed])
@@ -38,15 +38,22 @@ def _expire(work: UnitOfWork) -> None:
 
 
 def _promote(work: UnitOfWork) -> None:
-    """Make scheduled jobs ready whose time has come."""
+    """Make scheduled jobs ready whose date has come."""
     name = "read_due_briefs" if work.ledger.is_used else "read_due"
     due = work.tx.briefs(name, now=work.now, window=DUE_WINDOW, limit=SLICE)
     apply(work, Move.PROMOTE, due, keys=[job.key for job in due])
 
 
+def _end_waits(work: UnitOfWork) -> None:
+    """Make scheduled jobs ready that have waited for long enough."""
+    name = "read_waited_briefs" if work.ledger.is_used else "read_waited"
+    due = work.tx.briefs(name, now=work.steady, window=DUE_WINDOW, limit=SLICE)
+    apply(work, Move.PROMOTE, due, keys=[job.key for job in due])
+
+
 def _purge(work: UnitOfWork) -> None:
     """Delete finished jobs whose retention is over."""
-    keys = work.tx.keys("read_purgeable", now=work.now, limit=SLICE)
+    keys = work.tx.keys("read_purgeable", now=work.steady, limit=SLICE)
     if keys:
         remove(work, work.tx.briefs("read_briefs", keys=keys))
 
@@ -58,7 +65,7 @@ def _lapse(work: UnitOfWork) -> None:
 
 def _forget_names(work: UnitOfWork) -> None:
     """Forget names by which jobs are no longer recognised."""
-    work.tx.run("forget_names", now=work.now, limit=SLICE)
+    work.tx.run("forget_names", now=work.steady, limit=SLICE)
 
 
 def _refill(work: UnitOfWork) -> None:
@@ -68,7 +75,7 @@ def _refill(work: UnitOfWork) -> None:
 
 def _forget_writes(work: UnitOfWork) -> None:
     """Forget writes that are no longer recognised."""
-    work.tx.run("forget_writes", now=work.now, limit=SLICE)
+    work.tx.run("forget_writes", now=work.steady, limit=SLICE)
 
 
 def _resume(work: UnitOfWork) -> None:
@@ -80,6 +87,7 @@ _PHASES: dict[Due, Callable[[UnitOfWork], None]] = {
     Due.LEASE: _lapse,
     Due.EXPIRY: _expire,
     Due.PROMOTION: _promote,
+    Due.WAIT: _end_waits,
     Due.PURGE: _purge,
     Due.NAMES: _forget_names,
     Due.TRIM: trim_logs,

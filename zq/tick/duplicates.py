@@ -75,7 +75,7 @@ class KeyTable:
 
     def _blocks(self, owner: JobRecord, scope: Scope | None) -> bool:
         ended = owner.expires_at if owner.status <= Status.READY else owner.purge_at
-        over = ended is not None and ended <= self._work.now
+        over = ended is not None and ended <= self._work.steady
         return scope is not None and owner.status in COVERS[scope] and not over
 
 
@@ -106,7 +106,7 @@ class NameTable:
         if new.dedupe is None:
             return
         name = name_of(new)
-        until = min(self._work.now + new.dedupe.window_ms, MAX_TIME)
+        until = min(self._work.steady + new.dedupe.window_ms, MAX_TIME)
         self._keys[name] = accepted.key
         self._jobs[accepted.key] = accepted
         self._new.append((*name, accepted.key, until))
@@ -123,7 +123,7 @@ class NameTable:
             self._work.retimed = True
 
     def _read(self, names: set[CopyName]) -> None:
-        known = self._work.tx.table("read_names", names=list(names), now=self._work.now)
+        known = self._work.tx.table("read_names", names=list(names), now=self._work.steady)
         self._keys = {(queue, group, name): key for queue, group, name, key in known}
         if known:
             found = self._work.tx.jobs("read_jobs", keys=[*self._keys.values()])

@@ -98,7 +98,7 @@ class QueueEntry:
     def _is_over(self, owner: JobRecord) -> bool:
         """Whether an owner has ended by now, although its row still has the key."""
         ended = owner.purge_at if owner.status in TERMINAL else owner.expires_at
-        return ended is not None and ended <= self._work.now
+        return ended is not None and ended <= self._work.steady
 
 
 def letters_among(jobs: Sequence[JobRecord]) -> set[int]:

@@ -26,7 +26,8 @@ def cancel(work: UnitOfWork, command: CancelJob) -> object:
     if job.status not in sources(move):
         return NotCancellable(NAMES[job.status])
     _finish(work, move, [brief_of(job)], Status.CANCELLED)
-    job.purge_at = kept_until(Status.CANCELLED, job.options, work.now, work.policy_of(job.queue))
+    policy = work.policy_of(job.queue)
+    job.purge_at = kept_until(Status.CANCELLED, job.options, work.steady, policy)
     job.status, job.finished_at = Status.CANCELLED, work.now
     job.holder = job.claimant = job.lease_until = None
     return job
@@ -49,7 +50,7 @@ def retain(work: UnitOfWork, command: RetainJob) -> object:
     if job.status not in TERMINAL:
         return NotFinished(NAMES[job.status])
     job.purge_at = kept_until(
-        job.status, job.options, work.now, work.policy_of(job.queue), command.retention
+        job.status, job.options, work.steady, work.policy_of(job.queue), command.retention
     )
     if job.purge_at is None:
         remove(work, [brief_of(job)])
@@ -88,7 +89,7 @@ def _finish(
     gone: list[Brief] = []
     ends: list[tuple[int, int, int | None]] = []
     for job in jobs:
-        purge_at = kept_until(status, job.options, work.now, work.policy_of(job.queue))
+        purge_at = kept_until(status, job.options, work.steady, work.policy_of(job.queue))
         if purge_at is None:
             gone.append(job)
         else:

@@ -38,13 +38,17 @@ from zq.tick.work import UnitOfWork
 SLICE_JOBS = 512
 """How many jobs are decided before other tasks may have a turn."""
 
+LONGEST_MS = MAX_TIME // 2
+"""Longer lives are cut to this, so that the sum of one and a date can be stored."""
+
 HELD_BY_GROUP = 1
 """The bit of `held` that is set for all jobs of a group but its head."""
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
 _TUNED = _PLAIN + ", options"
 _FULL = (
-    _TUNED + ", unique_key, unique_while, owns_key, group_id, held, extras, unique_in, expires_at"
+    f"{_TUNED}, unique_key, unique_while, owns_key, group_id, held, extras, unique_in, expires_at,"
+    " ttl_ms"
 )
 
 _Head = tuple[int, str, str, int, int, int]
@@ -65,7 +69,9 @@ class _Full(NamedTuple):
 
     head: _Head
     job: NewJob
-    expires_at: int | None
+    expires_at: int | None = None
+    ttl_ms: int | None = None
+    """How long it may wait from its date on, if it waits for that."""
 
 
 def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
@@ -176,7 +182,7 @@ class _Intake:
                 elif job.options.budgets is None:
                     self._tuned.append((*head, *_payload(job), as_json(job.options)))
                 else:
-                    self._full.append(_Full(head, job, None))
+                    self._full.append(_Full(head, job))
                     stored[job.queue, status] += 1
                     continue
                 if job.payload_size > INLINE_PAYLOAD:
@@ -217,16 +223,21 @@ class _Intake:
             reply.folded[index] = host
             return False
         key, _, _, _, status, ready_at = head
+        lasts_ms: int | None = None
         expires_at: int | None = None
         if job.ttl_ms is not None:
             extras = msgspec.structs.replace(job.extras or NO_EXTRAS, ttl_ms=job.ttl_ms)
             job = msgspec.structs.replace(job, extras=extras)
         if job.ttl_ms or (job.ttl_ms is None and job.queue in self._timed):
-            expires_at = _expiry(self._work, job, max(ready_at, command.now))
+            lasts_ms = _lifetime(self._work, job)
+            if status == Status.READY:
+                expires_at = min(self._work.steady + lasts_ms, MAX_TIME)
         known = self._names.find(job, command.reach)
         hosts = plan is not None and batch_of(job) is not None and status == Status.READY
         if known is None and (job.unique_key is not None or job.dedupe is not None or hosts):
             new = _stored(key, job, Status(status), ready_at, expires_at)
+            if status != Status.READY:
+                new.ttl_ms = lasts_ms
             if job.unique_key is not None:
                 known = self._keys.claim(new, job.on_conflict)
                 if known is not None and _takes_payload(known, job):
@@ -244,10 +255,13 @@ class _Intake:
             else:
                 reply.gone[index] = known
             return False
+        if lasts_ms is not None:
+            start = ready_at if expires_at is None else self._work.now
+            reply.expiries[index] = min(start + lasts_ms, MAX_TIME)
         if expires_at is not None:
-            reply.expiries[index] = expires_at
+            lasts_ms = None
             self._work.retimed = True
-        self._full.append(_Full(head, job, expires_at))
+        self._full.append(_Full(head, job, expires_at, lasts_ms))
         return True
 
     def _take_content(self, owner: JobRecord, job: NewJob) -> JobRecord:
@@ -303,7 +317,7 @@ class _Intake:
             self._beside.append((key, latest))
         extras = self._contents.pop(key, new.job.extras)
         rest = _rest(new.job, extras, self._keys.owns(key, new.job))
-        return (*new.head, *_payload(latest), *rest, new.expires_at)
+        return (*new.head, *_payload(latest), *rest, new.expires_at, new.ttl_ms)
 
     def _replace_payloads(self) -> None:
         """Replace the payloads of stored jobs."""
@@ -320,11 +334,11 @@ class _Intake:
 _REPLACING = (OnConflict.REPLACE_PAYLOAD, OnConflict.REPLACE_CONTENT)
 
 
-def _expiry(work: UnitOfWork, job: NewJob, start: int) -> int:
-    """When a job expires that may be taken from `start` on: by its own time, or its queue's."""
+def _lifetime(work: UnitOfWork, job: NewJob) -> int:
+    """How long a job may wait for a worker once it is ready: by its own limit, or its queue's."""
     ttl_ms = work.settings_of(job.queue).ttl_ms if job.ttl_ms is None else job.ttl_ms
     assert ttl_ms is not None
-    return min(start + ttl_ms, MAX_TIME)
+    return min(ttl_ms, LONGEST_MS)
 
 
 def _takes_payload(owner: JobRecord, job: NewJob) -> bool:

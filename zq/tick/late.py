@@ -30,7 +30,7 @@ def resume(
             late |= {key: command for key in keys if key not in held}
     if not late:
         return _NONE
-    found = work.tx.jobs("read_lost", keys=list(late), now=work.now)
+    found = work.tx.jobs("read_lost", keys=list(late), now=work.steady)
     jobs = [job for job in found if _may_go_on(job, late[job.key])]
     apply(work, Move.RESUME, jobs, claimants={job.key: late[job.key].late for job in jobs})
     return {job.key for job in jobs}

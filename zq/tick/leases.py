@@ -24,7 +24,7 @@ def extend(work: UnitOfWork, commands: Sequence[Extend]) -> list[object]:
         work.tx.run("extend", deadlines={job.key: untils[job.key] for job in held})
         work.retimed = True
     return [
-        Extended(refused, work.steady + command.lease_ms)
+        Extended(refused, work.now + command.lease_ms)
         for command, refused in zip(commands, _refused(commands, held, stale), strict=True)
     ]
 
@@ -33,16 +33,13 @@ def release(work: UnitOfWork, commands: Sequence[Release]) -> list[object]:
     """Make jobs ready or scheduled again that their worker does not want."""
     held, stale = _meant(work, commands)
     later = {
-        key: min(work.now + command.delay_ms, MAX_TIME)
-        for command in commands
-        if command.delay_ms
-        for key in command.keys
+        key: command.delay_ms for command in commands if command.delay_ms for key in command.keys
     }
     after = [
         replace(job, status=Status.SCHEDULED if job.key in later else Status.READY)
         for job in (held if later else ())
     ]
-    times = [(job.key, later.get(job.key)) for job in held]
+    times = [(job.key, *_times(work, later.get(job.key))) for job in held]
     apply(work, Move.RELEASE, held, to=Status.READY, after=after or None, times=times)
     return list(_refused(commands, held, stale))
 
@@ -92,6 +89,13 @@ def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
         work.tx.run("count_stalls", keys=[job.key for job in dying])
         work.effects.buried |= {job.key: (Reason.STALLED, job.stalls) for job in dying}
         bury(work, [(job, Reason.STALLED) for job in dying])
+
+
+def _times(work: UnitOfWork, delay_ms: int | None) -> tuple[int | None, int | None]:
+    """The `ready_at` and the `due_at` of a job that waits for a while, if it does."""
+    if delay_ms is None:
+        return None, None
+    return min(work.now + delay_ms, MAX_TIME), min(work.steady + delay_ms, MAX_TIME)
 
 
 def _meant(

@@ -13,7 +13,7 @@ def append_records(
 ) -> int | None:
     """Append the records that a statement makes. Return the last number, None if it makes none."""
     tx = work.tx
-    stamp = {"log": log, "now": work.now}
+    stamp = {"log": log, "now": work.now, "steady": work.steady}
     added = tx.rows_of(statement, **stamp, shared=shared, **parameters)
     if not added:
         return None
@@ -31,14 +31,14 @@ def append_records(
 
 def trim_logs(work: UnitOfWork) -> None:
     """Remove records that are older than their retention."""
-    for log in work.tx.names("to_be_trimmed", now=work.now):
+    for log in work.tx.names("to_be_trimmed", steady=work.steady):
         _trim(work, log)
 
 
 def _trim(work: UnitOfWork, log: str) -> None:
     ((id, min_seq, max_seq, size, *bounds),) = work.tx.rows_of("extent", log=log)
     oldest = [Stored(*row) for row in work.tx.rows_of("oldest", id=id, limit=TRIMMED)]
-    gone = oldest[: outworn(oldest, max_seq - min_seq + 1, size, Bounds(*bounds), work.now)]
+    gone = oldest[: outworn(oldest, max_seq - min_seq + 1, size, Bounds(*bounds), work.steady)]
     if gone:
         upto = gone[-1].last_seq
         work.tx.run("trim", id=id, upto=upto)

@@ -131,9 +131,10 @@ def apply(
         return
     if does.record is not None and work.device is not None:
         record(work, does.record, everyone)
+    times = {"now": work.now, "steady": work.steady}
     for name, values in rows.items():
         if values:
-            changed = work.tx.run(does.statements[name], **{name: values, "now": work.now})
+            changed = work.tx.run(does.statements[name], **{name: values}, **times)
             if changed != len(values):
                 raise IllegalMove(f"{move.value}: not all of {len(values)} jobs could be moved")
     if jobs:

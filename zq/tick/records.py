@@ -18,9 +18,9 @@ from zq.tick.topics import create_topic
 from zq.tick.trimming import MOST_TRIMMED, find_topics, trim, write_topics
 from zq.tick.work import UnitOfWork
 
-COLUMNS = "key, at, size, node, tag, meta, data"
+COLUMNS = "key, at, size, node, tag, meta, data, steady_at"
 
-_Row = tuple[int, int, int, str | None, str | None, str | None, str]
+_Row = tuple[int, int, int, str | None, str | None, str | None, str, int | None]
 
 
 def append(work: UnitOfWork, commands: Sequence[Append | LayAside]) -> Sliced[list[object]]:
@@ -138,7 +138,7 @@ class _Writing:
         """Note the key by which the write that begins with `first` is recognised."""
         if command.key is not None:
             last = first + len(command.records) - 1
-            until = self._work.now + state.config.idempotency_window_ms
+            until = self._work.steady + state.config.idempotency_window_ms
             self._known[state.id, command.key] = (first, last)
             self._new.append((state.id, command.key, first, last, until))
 
@@ -148,7 +148,7 @@ class _Writing:
         if state.config.type == "queue":
             admit_jobs(work, state, len(records))
             return
-        is_due = state.trim_at is not None and state.trim_at <= work.now
+        is_due = state.trim_at is not None and state.trim_at <= work.steady
         if is_due and state.config.discard == "reject":
             # What is past its age makes room.
             trim(work, state, MOST_TRIMMED)
@@ -171,10 +171,15 @@ class _Writing:
         work.effects.promised |= state.config.durability == "fsync"
 
     def _store_in_log(self, state: TopicState, records: Sequence[NewRecord]) -> None:
-        at = self._work.now if state.last_at is None else max(self._work.now, state.last_at)
+        now, steady = self._work.now, self._work.steady
+        at = now if state.last_at is None else max(now, state.last_at)
+        aged_from = None if at == steady else steady
         base = (state.id << SEQ_BITS) + state.head_seq + 1
         self.rows += [
-            (base + index, at, record.size, record.node, record.tag, record.meta, record.data)
+            (
+                *(base + index, at, record.size, record.node, record.tag, record.meta),
+                *(record.data, aged_from),
+            )
             for index, record in enumerate(records)
         ]
         state.head_seq += len(records)
@@ -182,7 +187,7 @@ class _Writing:
         state.bytes += sum([record.size for record in records])
         state.last_at = at
         if state.config.ttl_ms and state.trim_at is None:
-            state.trim_at = at + state.config.ttl_ms
+            state.trim_at = steady + state.config.ttl_ms
             self._work.retimed = True
 
     def _read_known(
@@ -198,7 +203,7 @@ class _Writing:
         ]
         if not asked:
             return {}
-        rows = self._work.tx.table("read_writes", writes=asked, now=self._work.now)
+        rows = self._work.tx.table("read_writes", writes=asked, now=self._work.steady)
         return {(topic, key): (first, last) for topic, key, first, last in rows}
 
 

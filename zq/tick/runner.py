@@ -51,6 +51,7 @@ from zq.tick.records import append
 from zq.tick.routers import AnyRouterChange, change_routers
 from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
+from zq.tick.shown import show_results
 from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
 from zq.tick.topics import AnyTopicChange, change_topics
 from zq.tick.trends import add_trends
@@ -216,6 +217,8 @@ class TickRunner:
                     yield None
             if self._gates.in_use:
                 self._gates.store(work, tick.monotonic)
+            if tick.mark is not None:
+                tx.run("note_clock", mark=tick.mark)
             high_water = self._high_water
             if work.highest_key > high_water:
                 high_water = work.highest_key + RESERVED_KEYS
@@ -223,6 +226,7 @@ class TickRunner:
             # Claims may have found unreadable heads and set them aside.
             result = work.finish()
             result.replies, result.claimed = replies, claimed
+            show_results(result, tick.steady - tick.now)
             result.durable = tick.durable or result.promised
             if work.retimed or tick.due:
                 result.deadlines = tx.deadlines()

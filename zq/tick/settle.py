@@ -9,12 +9,12 @@ from zq.model.commands import Fail, Settled, Succeed
 from zq.model.dead_letters import dead_letter_of, is_last_failure
 from zq.model.errors import NotInFlight, StaleLease, ZqError
 from zq.model.failures import Cause, cause_of
-from zq.model.job import INLINE_PAYLOAD, Brief, ErrorRecord, JobRecord, Reason
+from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Brief, ErrorRecord, JobRecord, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
-from zq.model.settling import Failure, after_failure, kept_until
+from zq.model.settling import Failure, Verdict, after_failure, kept_until
 from zq.store.api import BYTES_A_ROW
 from zq.tick.bury import bury, queue_as_named
 from zq.tick.failures import count_causes
@@ -46,7 +46,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     stale = _stale(work, said, commands) if said else _NONE
     if stale:
         held = [job for job in held if job.key not in stale]
-    usual = kept_until(Status.COMPLETED, None, work.now, work.rulebook.server)
+    usual = kept_until(Status.COMPLETED, None, work.steady, work.rulebook.server)
     special = NOTHING_SET if work.rulebook.is_empty else work.rulebook.settings
     gone: list[Brief] = []
     kept: dict[int, Brief] = {}
@@ -55,7 +55,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
         purge_at = usual
         if job.options is not None or job.key in said or job.queue in special:
             retention, policy = said.get(job.key, NOTHING_SAID).retention, work.policy_of(job.queue)
-            purge_at = kept_until(Status.COMPLETED, job.options, work.now, policy, retention)
+            purge_at = kept_until(Status.COMPLETED, job.options, work.steady, policy, retention)
         if purge_at is None:
             gone.append(job)
         else:
@@ -88,11 +88,11 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     failed: list[FailedAttempt] = []
     causes: list[tuple[Cause, str, int]] = []
     dying: list[tuple[JobRecord, Reason]] = []
-    retried: list[tuple[JobRecord, int]] = []
+    retried: list[tuple[JobRecord, Verdict]] = []
     replies: list[object] = []
     for command in commands:
         job = jobs.get(command.key)
-        refusal = _refusal(command, job, work.now)
+        refusal = _refusal(command, job, work.steady)
         if refusal is not None:
             replies.append(refusal)
             work.effects.tally.not_in_flight += 1
@@ -104,7 +104,6 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
             job.attempts - job.forgiven,
             job.options,
             failure,
-            work.now,
             work.policy_of(job.queue),
             work.random,
         )
@@ -112,11 +111,11 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         causes.append((cause, job.queue, job.key))
         record = _record(work, job, failure, cause)
         errors.append((job.key, *msgspec.structs.astuple(record)))
-        if verdict.ready_at is None or _is_last(work, job, failure):
+        if verdict.status is Status.DEAD or _is_last(work, job, failure):
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
             work.effects.fatal[job.key] = record
         else:
-            retried.append((job, verdict.ready_at))
+            retried.append((job, verdict))
         died = bool(dying) and dying[-1][0] is job
         failed.append(FailedAttempt(job.key, job.holder, died, failure))
         replies.append(job)
@@ -155,16 +154,23 @@ def _is_last(work: UnitOfWork, job: JobRecord, failure: Failure) -> bool:
     return is_last_failure(letter, queue_as_named(work, letter, job), job.attempts - job.forgiven)
 
 
-def _retry(work: UnitOfWork, retried: Sequence[tuple[JobRecord, int]]) -> None:
+def _retry(work: UnitOfWork, retried: Sequence[tuple[JobRecord, Verdict]]) -> None:
     """Schedule the next attempts of jobs. The objects are updated to match their rows."""
-    verdicts = [(job.key, job.attempts, ready_at) for job, ready_at in retried]
-    apply(work, Move.FAIL, [job for job, _ in retried], verdicts=verdicts)
-    for job, ready_at in retried:
-        job.status, job.ready_at = Status.SCHEDULED, ready_at
+    for job, verdict in retried:
+        if verdict.ready_at is None:
+            job.ready_at = min(work.now + verdict.delay_ms, MAX_TIME)
+            job.due_at = min(work.steady + verdict.delay_ms, MAX_TIME)
+        else:
+            job.ready_at, job.due_at = verdict.ready_at, None
+    jobs = [job for job, _ in retried]
+    verdicts = [(job.key, job.attempts, job.ready_at, job.due_at) for job in jobs]
+    apply(work, Move.FAIL, jobs, verdicts=verdicts)
+    for job in jobs:
+        job.status = Status.SCHEDULED
         job.holder = job.claimant = job.lease_until = None
 
 
-def _refusal(command: Fail, job: JobRecord | None, now: int) -> ZqError | None:
+def _refusal(command: Fail, job: JobRecord | None, steady: int) -> ZqError | None:
     """Why a failure is refused. `job` is None if the job was not found."""
     if job is None or not command.reach.covers(job.queue):
         return NotInFlight()
@@ -172,7 +178,7 @@ def _refusal(command: Fail, job: JobRecord | None, now: int) -> ZqError | None:
     in_flight = job.status in sources(Move.FAIL)
     if in_flight and lease in (None, job.deliveries):
         return None
-    purged = job.purge_at is not None and job.purge_at <= now
+    purged = job.purge_at is not None and job.purge_at <= steady
     return NotInFlight() if lease is None or purged else StaleLease()
 
 

@@ -35,7 +35,7 @@ def end_sweep(work: UnitOfWork, command: EndSweep) -> None:
 def undo_slice(work: UnitOfWork, command: UndoSlice) -> Undone:
     """Take back those of the keys that the sweep has cancelled and that may come back."""
     found = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
-    jobs = [job for job in found if job.purge_at is not None and job.purge_at > work.now]
+    jobs = [job for job in found if job.purge_at is not None and job.purge_at > work.steady]
     entry = QueueEntry(work, [(job, job.queue) for job in jobs], letters_among(jobs))
     kept: dict[str, int] = {}
     back: list[JobRecord] = []
@@ -53,7 +53,9 @@ def undo_slice(work: UnitOfWork, command: UndoSlice) -> Undone:
 
 def _obstacle(work: UnitOfWork, job: JobRecord, entry: QueueEntry) -> str | None:
     """Why a job cannot be as it was."""
-    if job.expires_at is not None and job.expires_at <= work.now:
+    if job.expires_at is not None and job.expires_at <= work.steady:
+        return "expired"
+    if job.ttl_ms is not None and job.ready_at + job.ttl_ms <= work.now:
         return "expired"
     if refuse_gone(work.ledger, [job]):
         return "budget_gone"
@@ -66,8 +68,21 @@ def _restore(work: UnitOfWork, jobs: Sequence[JobRecord], entry: QueueEntry) -> 
     before = [brief_of(job) for job in jobs]
     for job in jobs:
         job.queue = entry.place(job, job.queue)
-        job.status = Status.SCHEDULED if job.ready_at > work.now else Status.READY
+        _go_on_waiting(work, job)
         job.finished_at = job.purge_at = None
-    rows = [(job.key, job.status, job.queue) for job in jobs]
+    rows = [
+        (job.key, job.status, job.queue, job.due_at, job.expires_at, job.ttl_ms) for job in jobs
+    ]
     apply(work, Move.UNDO, before, after=jobs, restored=rows)
     entry.entered(jobs)
+
+
+def _go_on_waiting(work: UnitOfWork, job: JobRecord) -> None:
+    """Let a cancelled job wait on for its date or its time, or for a worker."""
+    waits = job.ready_at > work.now if job.due_at is None else job.due_at > work.steady
+    job.status = Status.SCHEDULED if waits else Status.READY
+    if not waits:
+        job.due_at = None
+        if job.ttl_ms is not None:
+            job.expires_at = job.ready_at + work.steady - work.now + job.ttl_ms
+            job.ttl_ms = None

@@ -45,7 +45,7 @@ def trim(work: UnitOfWork, state: TopicState, slices: int) -> None:
     for _ in range(slices):
         rows = work.tx.table("oldest_records", id=state.id, limit=_about(state))
         oldest = [OldRecord(*row) for row in rows]
-        gone = outworn_records(state, oldest, work.now)
+        gone = outworn_records(state, oldest, work.steady)
         if gone.records:
             last = oldest[gone.records - 1].seq
             work.tx.run("trim_records", id=state.id, upto=last)
@@ -62,7 +62,7 @@ def trim(work: UnitOfWork, state: TopicState, slices: int) -> None:
         state.earliest_seq = left[0].seq
     else:
         # More records may have to go than these slices hold.
-        state.trim_at = work.now if state.count else None
+        state.trim_at = work.steady if state.count else None
         first = work.tx.value("first_record", id=state.id) if state.count else None
         state.earliest_seq = state.head_seq + 1 if first is None else first
     work.retimed |= state.trim_at != known
@@ -70,7 +70,7 @@ def trim(work: UnitOfWork, state: TopicState, slices: int) -> None:
 
 def trim_topics(work: UnitOfWork) -> None:
     """Trim the topics that are due."""
-    rows = work.tx.table("topics_to_trim", now=work.now, limit=TOPICS)
+    rows = work.tx.table("topics_to_trim", now=work.steady, limit=TOPICS)
     trimmed = []
     for state in msgspec.convert(rows, list[TopicState]):
         if state.name is None:

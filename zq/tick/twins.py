@@ -28,7 +28,7 @@ def first_of(job: JobRecord) -> int:
 def _store(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
     beside = [job.key for job in jobs if job.payload_size > INLINE_PAYLOAD]
     bodies: Mapping[int, str] = dict(work.tx.table("read_payloads", keys=beside)) if beside else {}
-    twins = [_twin_of(job, bodies.get(job.key, job.payload), target, work.now) for job in jobs]
+    twins = [_twin_of(work, job, bodies.get(job.key, job.payload), target) for job in jobs]
     size = sum(job.payload_size for job in jobs)
     keys = work.new_keys(len(twins))
     new = Enqueue(keys=keys, jobs=twins, now=work.now, size=size, over_depth=True)
@@ -36,24 +36,28 @@ def _store(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
     assert isinstance(reply, EnqueueResult), reply
 
 
-def _twin_of(job: JobRecord, payload: str | None, target: str, now: int) -> NewJob:
+def _twin_of(work: UnitOfWork, job: JobRecord, payload: str | None, target: str) -> NewJob:
     """A new job with the limits of a stored one. Its attempts begin anew."""
     waits = job.status is Status.SCHEDULED and not job.attempts
-    start = max(job.ready_at, now) if waits else now
+    ready_at = job.ready_at if job.due_at is None else job.due_at - (work.steady - work.now)
+    ttl_ms = job.ttl_ms
+    if job.expires_at is not None:
+        start = work.steady if job.due_at is None or not waits else max(job.due_at, work.steady)
+        ttl_ms = max(job.expires_at - start, 1)
     return NewJob(
         target,
         job.type,
         payload or "null",
         job.payload_size,
         priority=job.priority,
-        ready_at=job.ready_at if waits else None,
+        ready_at=ready_at if waits else None,
         options=job.options,
         unique_key=job.unique_key,
         unique_while=job.unique_while,
         on_conflict=OnConflict.REPLACE_CONTENT,
         group=job.group,
         extras=msgspec.structs.replace(job.extras or NO_EXTRAS, twin_of=first_of(job)),
-        ttl_ms=None if job.expires_at is None else max(job.expires_at - start, 1),
+        ttl_ms=ttl_ms,
         unique_in=KeySpace.QUEUE,
     )
 

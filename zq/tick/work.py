@@ -193,7 +193,7 @@ def visible_job(work: UnitOfWork, key: int, reach: Reach) -> JobRecord | None:
 def first_visible(work: UnitOfWork, jobs: Sequence[JobRecord], reach: Reach) -> JobRecord | None:
     """The first of the jobs that a request may see."""
     for job in jobs:
-        if (job.purge_at is None or job.purge_at > work.now) and reach.covers(job.queue):
+        if (job.purge_at is None or job.purge_at > work.steady) and reach.covers(job.queue):
             return job
     return None
 
@@ -209,5 +209,5 @@ def stale_deliveries(
     """The jobs within reach whose named delivery has ended."""
     if not leases:
         return frozenset()
-    found = work.tx.pairs("read_stale", leases=leases, now=work.now)
+    found = work.tx.pairs("read_stale", leases=leases, now=work.steady)
     return frozenset(key for key, queue in found if reaches[key].covers(queue))

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 from zq.model import lifecycle, unique
 from zq.model.batch import BatchRule
 from zq.model.commands import EnqueueResult
-from zq.model.events import EventRecord
+from zq.model.events import EventRecord, EventType
 from zq.model.ids import IdCodec, minted_at, minted_times
 from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, NewJob, Retention
 from zq.model.leasing import stall_words
@@ -261,6 +261,8 @@ def error_document(record: ErrorRecord) -> ErrorDocument:
 
 def event_document(event: EventRecord, ts: int, event_id: str, ids: IdCodec) -> EventDocument:
     """An event that happened at `ts`, in milliseconds."""
+    if event.type is EventType.CLOCK_SET:
+        return EventDocument(event.type.value, ts, data=_raw(event.data), event_id=event_id)
     return EventDocument(
         event.type.value,
         ts,

@@ -17,7 +17,9 @@ OF_GROUP = "SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id=? 
 FIRST_EXPIRING = "SEARCH jobs USING INDEX expiring (expires_at>?)"
 GROUPED = "USE TEMP B-TREE FOR GROUP BY"
 IN_FLIGHT_ROWS = "SEARCH jobs USING INDEX not_ready (status=?)"
-FIRST_SCHEDULED = "SCAN jobs USING INDEX scheduled_by_time"
+FIRST_SCHEDULED = "SCAN jobs USING INDEX scheduled_by_date"
+FIRST_WAITING = "SEARCH jobs USING INDEX scheduled_by_wait (due_at>?)"
+WAITED = "SEARCH jobs USING INDEX scheduled_by_wait (due_at<?)"
 FIRST_CRON = "SEARCH cron_entries USING COVERING INDEX cron_by_time (next_at>?)"
 CRONS_OF_GROUP = "SEARCH cron_entries USING PRIMARY KEY (cron=?)"
 ONE_CRON = "SEARCH cron_entries USING PRIMARY KEY (cron=? AND name=?)"
@@ -77,8 +79,11 @@ FINDS: dict[str, set[str]] = {
     "restore_moved_locks": {BY_ID},
     "read_owners": {"SEARCH jobs USING INDEX key_owner (key_lock=?)"},
     "release_locks": {BY_ID},
-    "read_due": {BY_ID, "SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)", SORTED},
-    "read_due_briefs": {BY_ID, "SEARCH jobs USING INDEX scheduled_by_time (ready_at<?)", SORTED},
+    "read_due": {BY_ID, "SEARCH jobs USING INDEX scheduled_by_date (ready_at<?)", SORTED},
+    "read_due_briefs": {BY_ID, "SEARCH jobs USING INDEX scheduled_by_date (ready_at<?)", SORTED},
+    "read_waited": {BY_ID, WAITED, SORTED},
+    "read_waited_briefs": {BY_ID, WAITED, SORTED},
+    "note_clock": set(),
     "promote": {BY_ID},
     "shut_groups": {OF_GROUP, BY_ID},
     "open_groups": {OF_GROUP, BY_ID},
@@ -86,6 +91,7 @@ FINDS: dict[str, set[str]] = {
         "SEARCH jobs USING COVERING INDEX leases_by_deadline (lease_until>?)",
         FIRST_EXPIRING,
         FIRST_SCHEDULED,
+        FIRST_WAITING,
         "SEARCH jobs USING COVERING INDEX purgeable (purge_at>?)",
         "SCAN dedupe USING COVERING INDEX dedupe_by_time",
         "SEARCH logs USING COVERING INDEX trimmable (trim_at>?)",
@@ -221,8 +227,15 @@ FINDS: dict[str, set[str]] = {
     "undo": {BY_ID},
     "trends": {"SEARCH trends USING PRIMARY KEY (length=? AND queue=? AND at>?)"},
     "running_long": {IN_FLIGHT_ROWS, "USE TEMP B-TREE FOR ORDER BY"},
-    "scheduled_beside": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at=? AND id>?)"},
-    "scheduled_beyond": {"SEARCH jobs USING INDEX scheduled_by_time (ready_at>?)"},
+    "scheduled_beside": {"SEARCH jobs USING INDEX scheduled_by_date (ready_at=? AND id>?)"},
+    "scheduled_beyond": {"SEARCH jobs USING INDEX scheduled_by_date (ready_at>?)"},
+    "waiting_beside": {"SEARCH jobs USING INDEX scheduled_by_wait (due_at=? AND id>?)"},
+    "waiting_beyond": {"SEARCH jobs USING INDEX scheduled_by_wait (due_at>?)"},
+    "due_between": {
+        "SEARCH jobs USING INDEX scheduled_by_date (ready_at>? AND ready_at<?)",
+        "SEARCH cron_entries USING COVERING INDEX cron_by_time (next_at>? AND next_at<?)",
+        "SEARCH queue_settings USING INDEX pauses_by_end (paused_until>? AND paused_until<?)",
+    },
     "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
     "first_in_line": {
         "SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)",

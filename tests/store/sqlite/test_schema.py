@@ -159,13 +159,18 @@ def insert(ticker: Ticker, row: dict[str, Any], table: str = "jobs") -> None:
     ticker.connection.execute(sql, row)
 
 
+def _without_added(line: str) -> str:
+    """A line without the plain columns that a later version has added to it."""
+    return re.sub(r"(, \w+ INTEGER)+,?$", "", line)
+
+
 def checks(ticker: Ticker, table: str) -> set[str]:
     """The conditions that the table's schema states."""
     sql: str = ticker.value("SELECT sql FROM sqlite_master WHERE name = ?", table)
     return {
         condition
         for line in sql.splitlines()
-        for condition in re.findall(r"CHECK \((.*)\),?$", line.strip())
+        for condition in re.findall(r"CHECK \((.*)\),?$", _without_added(line.strip()))
     }
 
 

@@ -24,6 +24,13 @@ class TravelClock:
     def monotonic(self) -> float:
         return time.monotonic() + self._ahead_ms / 1000
 
+    def elapsed_ms(self) -> int:
+        return round(self.monotonic() * 1000)
+
+    @property
+    def boot(self) -> None:
+        """Nothing goes on from this clock's time once it is gone."""
+
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         return _Timer(self._timers, self.monotonic() + seconds, seconds, callback)
 

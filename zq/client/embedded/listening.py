@@ -9,6 +9,7 @@ from msgspec import UNSET
 from zq.client.embedded.deliveries import Do
 from zq.client.errors import Unavailable
 from zq.client.values import EventQuery, JobEvent
+from zq.client.values import EventType as EventName
 from zq.engine.news.events import Reader
 from zq.engine.news.window import Told, Wanted
 from zq.model.events import EventType
@@ -81,13 +82,18 @@ def _wanted(services: Services, query: EventQuery) -> Wanted:
 
 def _event(told: Told, services: Services) -> JobEvent:
     number, ts, event = told
+    id = services.events.id(number)
+    type: EventName = event.type.value
+    data = UNSET if event.data is None else msgspec.json.decode(event.data)
+    if event.type is EventType.CLOCK_SET:
+        return JobEvent(type, ts, data=data, event_id=id)
     return JobEvent(
-        event.type.value,
+        type,
         ts,
         services.ids.text(event.key),
         event.queue,
         event.unique_key,
         event.attempt,
-        UNSET if event.data is None else msgspec.json.decode(event.data),
-        event_id=services.events.id(number),
+        data,
+        event_id=id,
     )

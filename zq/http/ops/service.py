@@ -55,7 +55,12 @@ class ServiceApi:
         ]
 
     async def health(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """What acknowledgements wait for, why new jobs are refused, and which rows are damaged."""
+        """What acknowledgements wait for, why new jobs are refused, and which rows are damaged.
+
+        `clock_set` tells of the last time since the start that the clock of the machine was set by
+        more than a minute: `at`, `by_ms`, and how many dates became due by it (`due_jobs`,
+        `due_schedules`, `due_pauses`).
+        """
         health = self._admin.health()
         document: dict[str, object] = {
             "status": "ok",
@@ -77,6 +82,8 @@ class ServiceApi:
                 "entries": faulty.entries,
                 "named": [entry._asdict() for entry in faulty.named],
             }
+        if (step := health.clock_set) is not None:
+            document["clock_set"] = {"at": step.at, "by_ms": step.by, **step.fields()}
         if health.quarantined.rows:
             document["status"] = "damaged"
             document["quarantined"] = set_aside(health.quarantined)

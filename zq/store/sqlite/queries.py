@@ -50,7 +50,7 @@ NEW_JOB_COLUMNS = columns(JobRecord, required=True)
 
 JOB_COLUMNS = columns(JobRecord)
 
-_USUAL = "coalesce(options, unique_key, group_id, expires_at, extras, finished_at) IS NULL"
+_USUAL = "coalesce(options, unique_key, group_id, expires_at, extras, finished_at, ttl_ms) IS NULL"
 
 JOB_ROW = (
     f"CASE WHEN deliveries = 0 AND {_USUAL}"

@@ -1,4 +1,8 @@
-"""The reads of the SQLite store. Each uses the lane in which it delays no shorter read."""
+"""The reads of the SQLite store. Each uses the lane in which it delays no shorter read.
+
+The store compares the ends of durations in steady time. These methods turn dates into steady times
+where they enter, and make the times of jobs dates where they leave.
+"""
 
 import asyncio
 import sqlite3
@@ -9,9 +13,10 @@ from typing import TypeVar
 import msgspec
 
 from zq.model.budgets import BudgetState
+from zq.model.clock import SteadyClock
 from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
-from zq.model.job import ErrorRecord, JobRecord
+from zq.model.job import ErrorRecord, JobRecord, show_dates
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
@@ -24,7 +29,7 @@ from zq.store.api import Reads
 from zq.store.sqlite import lookups, waits, windows
 from zq.store.sqlite.logs import last_seq, read_log, unreadable_batch
 from zq.store.sqlite.readers import SCANNERS, ReaderPool
-from zq.store.waits import TimePlace
+from zq.store.waits import DueDates, TimePlace
 
 T = TypeVar("T")
 
@@ -35,7 +40,8 @@ WORTH_SHARING = 1000
 class SqliteReads(Reads):
     """The reads of a store by the connections of a pool."""
 
-    def __init__(self, pool: ReaderPool) -> None:
+    def __init__(self, pool: ReaderPool, steady: SteadyClock) -> None:
+        self._steady = steady
         self._looks = pool.looks.read
         self._scans = pool.scans.read
         self._sweeps = pool.sweeps.read
@@ -43,49 +49,68 @@ class SqliteReads(Reads):
         self._views = pool.views.read
 
     async def job(self, key: int, reach: Reach, now: int) -> JobRecord | None:
-        return await self._looks(lookups.get_job, key, reach, now)
+        return self._one(await self._looks(lookups.get_job, key, reach, self._of(now)))
 
     async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
-        return await self._looks(lookups.get_row, key, reach, now)
+        return self._one(await self._looks(lookups.get_row, key, reach, self._of(now)))
 
     async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
-        return await self._looks(waits.waiting_job, key, reach, now)
+        found = await self._looks(waits.waiting_job, key, reach, self._of(now))
+        if found is None:
+            return None
+        self._one(found.job)
+        ahead = self._steady.ahead
+        return found._replace(
+            budgets=[
+                wait if wait.pays_at is None else wait._replace(pays_at=wait.pays_at - ahead)
+                for wait in found.budgets
+            ]
+        )
 
     async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
-        return await self._looks(lookups.get_owner, lock, reach, now)
+        return self._one(await self._looks(lookups.get_owner, lock, reach, self._of(now)))
 
     async def open_hosts(
         self, batch_keys: Sequence[str], now: int
     ) -> dict[str, tuple[int, JobRecord] | None]:
-        return await self._looks(lookups.open_hosts, batch_keys, now)
+        hosts = await self._looks(lookups.open_hosts, batch_keys, self._of(now))
+        self._shown([found[1] for found in hosts.values() if found is not None])
+        return hosts
 
     async def ending(self, key: int, reach: Reach, now: int) -> Ending | None:
-        return await self._looks(lookups.get_ending, key, reach, now)
+        return await self._looks(lookups.get_ending, key, reach, self._of(now))
 
     async def jobs_page(
         self, filter: Filter, after: int, descending: bool, limit: int, now: int, skip: int = 0
     ) -> list[JobRecord]:
-        return await self._scans(lookups.list_jobs, filter, after, descending, limit, now, skip)
+        page = (after, descending, limit, self._of(now), skip)
+        return self._shown(await self._scans(lookups.list_jobs, filter, *page))
 
     async def scheduled(self, reach: Reach, after: TimePlace, limit: int) -> list[JobRecord]:
-        return await self._scans(waits.scheduled, reach, after, limit)
+        ahead = self._ahead()
+        found = await self._scans(waits.scheduled, reach, after, limit, ahead)
+        show_dates(found, ahead)
+        return found
 
     async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
-        return await self._scans(waits.leases, reach, limit)
+        return self._shown(await self._scans(waits.leases, reach, limit))
 
     async def running_long(self, reach: Reach, before: int, limit: int) -> list[JobRecord]:
-        return await self._scans(waits.running_long, reach, before, limit)
+        return self._shown(await self._scans(waits.running_long, reach, before, limit))
 
     async def groups(self, queue: str, after: str, limit: int) -> list[OpenGroup]:
         return await self._scans(waits.groups, queue, after, limit)
 
     async def count(self, filter: Filter, now: int) -> int:
-        return await self._scans(lookups.count_jobs, filter, now)
+        return await self._scans(lookups.count_jobs, filter, self._of(now))
+
+    async def due_between(self, after: int, upto: int) -> DueDates:
+        return await self._scans(waits.due_between, after, upto)
 
     async def counts(
         self, now: int, queues: Sequence[str] | None = None
     ) -> Counter[tuple[str, Status]]:
-        return await self._looks(lookups.visible_counts, now, queues)
+        return await self._looks(lookups.visible_counts, self._of(now), queues)
 
     async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
         if len(queues) < WORTH_SHARING:
@@ -105,13 +130,18 @@ class SqliteReads(Reads):
 
     async def swept_jobs(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
         # At time 0, no job's retention is over.
-        return await self._sweeps(lookups.list_jobs, filter, after, False, limit, 0)
+        return self._shown(await self._sweeps(lookups.list_jobs, filter, after, False, limit, 0))
 
     async def sight(self, view: ListsView) -> Sight:
-        return await self._views(windows.see, view)
+        sight = await self._views(windows.see, view)
+        for window in sight.windows.values():
+            self._shown(window.jobs)
+        return sight
 
     async def search(self, wanted: JobSearch) -> FoundJob:
-        return await self._views(windows.search, wanted)
+        found = await self._views(windows.search, wanted)
+        self._shown(found.window.jobs)
+        return found
 
     async def settings(self, queue: str) -> QueueSettings:
         return await self._looks(lookups.settings, queue)
@@ -123,7 +153,7 @@ class SqliteReads(Reads):
         return await self._looks(lookups.last_errors, keys)
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
-        return await self._looks(lookups.budgets, key, now)
+        return await self._looks(lookups.budgets, key, self._of(now))
 
     async def payloads(self, keys: Sequence[int]) -> dict[int, str]:
         return await self._deliveries(lookups.payloads, keys)
@@ -168,3 +198,22 @@ class SqliteReads(Reads):
             return page.min_seq, records
 
         return await self._scans(read)
+
+    def _of(self, now: int) -> int:
+        """The steady time of a date of this moment."""
+        return now + self._ahead()
+
+    def _ahead(self) -> int:
+        """How far steady time is ahead, also right after the clock was set."""
+        self._steady.look()
+        return self._steady.ahead
+
+    def _shown(self, jobs: list[JobRecord]) -> list[JobRecord]:
+        """The same jobs, with dates."""
+        show_dates(jobs, self._steady.ahead)
+        return jobs
+
+    def _one(self, job: JobRecord | None) -> JobRecord | None:
+        if job is not None:
+            show_dates([job], self._steady.ahead)
+        return job

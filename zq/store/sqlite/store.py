@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from zq.model.clock import Clock
 from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
@@ -93,6 +94,7 @@ class SqliteStore(Store):
         self.claimed = recovered.claimed
         """How many jobs claimants held when the store was opened. They still hold them."""
         self.deadlines = recovered.deadlines
+        self.steady = recovered.clock
         self.next_firing = recovered.next_firing
         self.logged = recovered.logged
         """The last record of the history when the store was opened."""
@@ -106,9 +108,9 @@ class SqliteStore(Store):
         self._flush = flush
         self._landing = Landing()
         self.readers = ReaderPool(readers, read_timeout, self._repaired, self._landing.wait)
-        self.reads = SqliteReads(self.readers)
+        self.reads = SqliteReads(self.readers, self.steady)
         self.crons = SqliteCronReads(self.readers)
-        self.topics = SqliteTopicReads(self.readers)
+        self.topics = SqliteTopicReads(self.readers, self.steady)
         self.users = SqliteUserReads(self.readers)
         self._ticks = ticks
         self.uncopied_bytes = 0
@@ -288,6 +290,8 @@ class SqliteStore(Store):
         """Checkpoint, close the connections, release the directory."""
         try:
             self.check_files()
+            with store_errors():
+                await self._writer.hop(upkeep.note_clock, self._writer.raw, self.steady)
             await self.checkpoint()
         finally:
             await self.abandon()
@@ -326,9 +330,11 @@ async def open_store(
     read_timeout: float,
     max_wal: int,
     history: Bounds | None = None,
+    clock: Clock | None = None,
 ) -> SqliteStore:
     """Lock, open, migrate and recover a data directory. It is made if it is missing.
 
+    Its steady time goes on by this `clock`, or by the machine's.
     `read_timeout` is in seconds, `max_wal` in bytes; `history` limits how much of it is retained.
     Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`, `StoreError`
     if the file is damaged or not writable, or `OSError` if the directory is not writable.
@@ -355,7 +361,7 @@ async def open_store(
         await writer.hop(damage.note_kept_logs, writer.raw, directory, now)
         misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
         await writer.hop(damage.refuse_damage, writer.raw)
-        recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT)
+        recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT, clock)
         transactions = partial(SqliteTransaction, writer.raw)
         ticks = await writer.hop(make_ticks, transactions, recovered.last_key)
         opened += [await open_reader(path) for _ in range(READERS)]

@@ -73,9 +73,9 @@ FROM json_each(:completions) AS c
 WHERE jobs.id = c.value ->> 0 AND status = {in_flight}
 
 -- name: fail
--- :verdicts lists [key, attempts, ready_at].
+-- :verdicts lists [key, attempts, ready_at, due_at or null].
 UPDATE jobs SET status = {scheduled}, {no_lease}, attempts = v.value ->> 1, failed_at = :now,
-    ready_at = v.value ->> 2
+    ready_at = v.value ->> 2, due_at = v.value ->> 3
 FROM json_each(:verdicts) AS v
 WHERE jobs.id = v.value ->> 0 AND status = {in_flight}
 
@@ -100,6 +100,7 @@ WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
 UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = held & 2, {no_lease},
     finished_at = NULL, purge_at = NULL,
     forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4,
+    due_at = NULL, ttl_ms = NULL,
     options = r.value ->> 5, owns_key = owns_key AND (unique_in = {in_all} OR queue = r.value ->> 2)
         AND r.value ->> '$[4].origin' IS NULL
 FROM json_each(:revivals) AS r
@@ -131,9 +132,9 @@ FROM json_each(:holders) AS h
 WHERE jobs.id = CAST(h.key AS INTEGER) AND status = {in_flight} AND holder = h.value
 
 -- name: release
--- :times lists [key, ready_at, or null if the job is ready in its old place].
+-- :times lists [key, ready_at and due_at, or null if the job is ready in its old place].
 UPDATE jobs SET status = iif(t.value ->> 1 IS NULL, {ready}, {scheduled}), {no_lease},
-    ready_at = ifnull(t.value ->> 1, ready_at)
+    ready_at = ifnull(t.value ->> 1, ready_at), due_at = t.value ->> 2
 FROM json_each(:times) AS t
 WHERE jobs.id = t.value ->> 0 AND status = {in_flight}
 
@@ -160,7 +161,7 @@ WHERE id IN {keys} AND status = {ready} AND held = 0 AND stalls > 0
 
 -- name: resume
 -- :claimants maps a key to the name of the claimant that had the last delivery, which goes on.
-UPDATE jobs SET status = {in_flight}, holder = 0, claimant = c.value, lease_until = :now,
+UPDATE jobs SET status = {in_flight}, holder = 0, claimant = c.value, lease_until = :steady,
     owns_key = owns_key AND unique_while <> {while_queued}
 FROM json_each(:claimants) AS c
 WHERE jobs.id = CAST(c.key AS INTEGER) AND status = {ready}
@@ -175,9 +176,11 @@ WHERE id IN {keys} AND owns_key = 0 AND unique_while = {while_queued}
     AND status IN ({scheduled}, {ready}) AND extras ->> '$.origin' IS NULL
 
 -- name: change
--- :changes lists [key, queue, priority, status, ready_at, options as an object or null].
+-- :changes lists [key, queue, priority, status, ready_at, options as an object or null, due_at,
+-- expires_at, ttl_ms].
 UPDATE jobs SET queue = c.value ->> 1, priority = c.value ->> 2, status = c.value ->> 3,
-    ready_at = c.value ->> 4, options = c.value ->> 5,
+    ready_at = c.value ->> 4, options = c.value ->> 5, due_at = c.value ->> 6,
+    expires_at = c.value ->> 7, ttl_ms = c.value ->> 8,
     owns_key = owns_key AND (unique_in = {in_all} OR queue = c.value ->> 1)
 FROM json_each(:changes) AS c
 WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
@@ -191,19 +194,23 @@ WHERE id IN {keys} AND owns_key = 0 AND unique_in = {in_queue} AND extras ->> '$
 -- name: cancel
 -- :ends lists [key, purge_at, sweep or null]. The key of a cancelled job is free.
 UPDATE jobs SET status = {cancelled}, held = 0, holder = NULL, finished_at = :now,
-    purge_at = e.value ->> 1, swept = e.value ->> 2, owns_key = 0
+    purge_at = e.value ->> 1, swept = e.value ->> 2, owns_key = 0,
+    due_at = iif(status = {ready}, :steady, due_at)
 FROM json_each(:ends) AS e
 WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready})
 
 -- name: cancel_by_force
 UPDATE jobs SET status = {cancelled}, held = 0, {no_lease}, finished_at = :now,
-    purge_at = e.value ->> 1, swept = e.value ->> 2, owns_key = 0
+    purge_at = e.value ->> 1, swept = e.value ->> 2, owns_key = 0,
+    due_at = iif(status = {scheduled}, due_at, :steady)
 FROM json_each(:ends) AS e
 WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: undo
--- :restored lists [key, status, queue]. The caller knows that nobody else has the unique keys.
+-- :restored lists [key, status, queue, due_at, expires_at, ttl_ms]. The caller knows that nobody else
+-- has the unique keys.
 UPDATE jobs SET status = r.value ->> 1, queue = r.value ->> 2, finished_at = NULL, purge_at = NULL,
+    due_at = r.value ->> 3, expires_at = r.value ->> 4, ttl_ms = r.value ->> 5,
     swept = NULL, owns_key = unique_key IS NOT NULL AND extras ->> '$.origin' IS NULL
 FROM json_each(:restored) AS r
 WHERE jobs.id = r.value ->> 0 AND status = {cancelled} AND swept IS NOT NULL
@@ -233,11 +240,12 @@ WHERE owns_key = 1 AND key_lock IN (NAMES)
 UPDATE jobs SET owns_key = 0 WHERE id IN {keys}
 
 -- name: read_due
--- The first jobs in dispatch order of the :window that are due for the longest time.
+-- The first jobs in dispatch order of the :window whose dates have come for the longest time.
 SELECT json_group_array(json_array(id, queue, NULL, status)) FROM (
     SELECT id, queue, status FROM jobs WHERE id IN (
         SELECT id FROM (
-            SELECT id, priority FROM jobs WHERE status = {scheduled} AND ready_at <= :now
+            SELECT id, priority FROM jobs
+            WHERE status = {scheduled} AND due_at IS NULL AND ready_at <= :now
             ORDER BY ready_at, id LIMIT :window)
         ORDER BY priority, id LIMIT :limit))
 
@@ -246,12 +254,34 @@ SELECT json_group_array(json_array(id, queue, NULL, status)) FROM (
 SELECT json_group_array({brief_row}) FROM (
     SELECT * FROM jobs WHERE id IN (
         SELECT id FROM (
-            SELECT id, priority FROM jobs WHERE status = {scheduled} AND ready_at <= :now
+            SELECT id, priority FROM jobs
+            WHERE status = {scheduled} AND due_at IS NULL AND ready_at <= :now
             ORDER BY ready_at, id LIMIT :window)
         ORDER BY priority, id LIMIT :limit))
 
+-- name: read_waited
+-- The same jobs of those whose wait is over.
+SELECT json_group_array(json_array(id, queue, NULL, status)) FROM (
+    SELECT id, queue, status FROM jobs WHERE id IN (
+        SELECT id FROM (
+            SELECT id, priority FROM jobs WHERE status = {scheduled} AND due_at <= :now
+            ORDER BY due_at, id LIMIT :window)
+        ORDER BY priority, id LIMIT :limit))
+
+-- name: read_waited_briefs
+SELECT json_group_array({brief_row}) FROM (
+    SELECT * FROM jobs WHERE id IN (
+        SELECT id FROM (
+            SELECT id, priority FROM jobs WHERE status = {scheduled} AND due_at <= :now
+            ORDER BY due_at, id LIMIT :window)
+        ORDER BY priority, id LIMIT :limit))
+
 -- name: promote
-UPDATE jobs SET status = {ready} WHERE id IN {keys} AND status = {scheduled}
+-- The date at which a wait is over is known by now, and so is when a job expires that waited for a date.
+UPDATE jobs SET status = {ready},
+    ready_at = ifnull(due_at - (:steady - :now), ready_at), due_at = NULL,
+    expires_at = ifnull(expires_at, ready_at + (:steady - :now) + ttl_ms), ttl_ms = NULL
+WHERE id IN {keys} AND status = {scheduled}
 
 -- name: shut_groups
 -- :groups lists [queue, group]. Shuts open jobs that wait. The index has the open jobs of a group before
@@ -279,7 +309,10 @@ SELECT
     (SELECT lease_until + 1 FROM jobs WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1),
     (SELECT expires_at FROM jobs WHERE expires_at IS NOT NULL AND status <= {ready}
         ORDER BY expires_at LIMIT 1),
-    (SELECT ready_at FROM jobs WHERE status = {scheduled} ORDER BY ready_at, id LIMIT 1),
+    (SELECT ready_at FROM jobs WHERE status = {scheduled} AND due_at IS NULL
+        ORDER BY ready_at, id LIMIT 1),
+    (SELECT due_at FROM jobs WHERE status = {scheduled} AND due_at IS NOT NULL
+        ORDER BY due_at, id LIMIT 1),
     (SELECT purge_at FROM jobs WHERE purge_at IS NOT NULL ORDER BY purge_at LIMIT 1),
     (SELECT until FROM dedupe ORDER BY until LIMIT 1),
     (SELECT trim_at FROM logs WHERE trim_at IS NOT NULL ORDER BY trim_at LIMIT 1),
@@ -345,6 +378,10 @@ DELETE FROM queue_counts
 
 -- name: count_all
 SELECT cast(total(n) AS INTEGER) FROM queue_counts
+
+-- name: note_clock
+INSERT INTO meta (name, value) VALUES ('clock', :mark)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: raise_high_water
 UPDATE meta SET value = :key WHERE name = 'high_water'

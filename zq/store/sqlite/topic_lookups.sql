@@ -11,8 +11,8 @@ SELECT {topic_row} FROM topics
 WHERE name > :after AND name >= :low AND (:high IS NULL OR name < :high) ORDER BY name LIMIT :limit
 
 -- name: record_from
--- The first record from a number on: its number and its time.
-SELECT key & {max_seq}, at FROM topic_records
+-- The first record from a number on: its number, and the time from which its age counts.
+SELECT key & {max_seq}, ifnull(steady_at, at) FROM topic_records
 WHERE key >= :id << {seq_bits} | :seq AND key <= :id << {seq_bits} | {max_seq} ORDER BY key LIMIT 1
 
 -- name: examined

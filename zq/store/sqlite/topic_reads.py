@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from zq.model.clock import SteadyClock
 from zq.model.reach import Reach
 from zq.model.routers import RoutersWanted, TopicRouter
 from zq.model.topic_jobs import HeldRecord, JobsWanted, Labels
@@ -14,7 +15,8 @@ from zq.store.topics import PageWanted, TopicReads
 class SqliteTopicReads(TopicReads):
     """Reads by the connections of a pool."""
 
-    def __init__(self, pool: ReaderPool) -> None:
+    def __init__(self, pool: ReaderPool, steady: SteadyClock) -> None:
+        self._steady = steady
         self._looks = pool.looks.read
         self._hurried = pool.deliveries.read
         self._scans = pool.scans.read
@@ -23,12 +25,13 @@ class SqliteTopicReads(TopicReads):
 
     async def topic(self, name: str, now: int, *, hurried: bool = False) -> TopicState | None:
         read = self._hurried if hurried else self._looks
-        return await read(topic_lookups.get_topic, name, now)
+        return await read(topic_lookups.get_topic, name, self._of(now))
 
     async def topics(
         self, prefix: str, after: str, limit: int, reach: Reach, now: int
     ) -> list[TopicState]:
-        return await self._scans(topic_lookups.list_topics, prefix, after, limit, reach, now)
+        page = (prefix, after, limit, reach, self._of(now))
+        return await self._scans(topic_lookups.list_topics, *page)
 
     async def count(self) -> int:
         return await self._looks(topic_lookups.count_topics)
@@ -37,7 +40,7 @@ class SqliteTopicReads(TopicReads):
         self, name: str, wanted: PageWanted, now: int, *, awaited: bool = False
     ) -> TopicPage | None:
         read = self._awaited if awaited else self._pages
-        return await read(topic_lookups.read_page, name, wanted, now)
+        return await read(topic_lookups.read_page, name, wanted, self._of(now))
 
     async def held(self, topic: TopicState, node: str, seqs: Sequence[int]) -> list[HeldRecord]:
         return await self._hurried(topic_job_lookups.held_records, topic, node, seqs)
@@ -56,3 +59,8 @@ class SqliteTopicReads(TopicReads):
 
     async def count_routers(self) -> int:
         return await self._looks(router_lookups.count_routers)
+
+    def _of(self, now: int) -> int:
+        """The steady time of a date of this moment: the age of records counts in steady time."""
+        self._steady.look()
+        return now + self._steady.ahead

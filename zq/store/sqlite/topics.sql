@@ -44,8 +44,8 @@ UPDATE topics SET name = NULL, trim_at = 0 WHERE id = :id
 DELETE FROM topics WHERE id = :id
 
 -- name: oldest_records
-SELECT json_group_array(json_array(key & {max_seq}, at, size)) FROM (
-    SELECT key, at, size FROM topic_records
+SELECT json_group_array(json_array(key & {max_seq}, since, size)) FROM (
+    SELECT key, ifnull(steady_at, at) AS since, size FROM topic_records
     WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | {max_seq}
     ORDER BY key LIMIT :limit)
 

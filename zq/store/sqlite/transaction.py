@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from zq.model.clock import SteadyMark
 from zq.model.commands import Deadlines, Due
 from zq.model.damage import Misfit
 from zq.model.filters import Filter
@@ -68,7 +69,7 @@ FEW_COUNTS = 4
 MOST_ARMS = 499
 """One statement can merge so many queues: SQLite compiles compounds of up to 500 arms."""
 
-_AS_JSON = frozenset({list, tuple, dict, set, frozenset})
+_AS_JSON = frozenset({list, tuple, dict, set, frozenset, SteadyMark})
 
 _encode = msgspec.json.Encoder().encode
 _briefs = msgspec.json.Decoder(list[Brief])

@@ -3,10 +3,12 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import msgspec
 
+from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
 from zq.model.commands import Deadlines
 from zq.model.damage import Quarantined
 from zq.model.history import HISTORY_LOG
@@ -50,16 +52,20 @@ class Recovered(NamedTuple):
     logged: int
     last_sweep: int
     quarantined: Quarantined
+    clock: SteadyClock
 
 
 def recover(
-    connection: sqlite3.Connection, history: Bounds | None = None, slot: int = 0
+    connection: sqlite3.Connection,
+    history: Bounds | None = None,
+    slot: int = 0,
+    clock: Clock | None = None,
 ) -> Recovered:
     """Return the jobs that streams held when the server stopped, and read the identity.
 
     These are the streams of the server in this slot. Jobs that other servers delivered stay with
     their workers. The jobs keep their attempts, ids and places. A `history` has these bounds from
-    now on. This runs before the first request is accepted.
+    now on. Steady time goes on by this `clock`. This runs before the first request is accepted.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -75,6 +81,8 @@ def recover(
             set_bounds(connection, HISTORY_LOG, history)
         meta = dict(connection.execute(QUERIES["read_meta"]))
         highest = connection.execute(QUERIES["highest_key"]).fetchone()[0]
+        steady = SteadyClock(clock or SystemClock(), _mark_in(meta))
+        note_clock(connection, steady)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -96,7 +104,23 @@ def recover(
         logged,
         connection.execute(TICK["last_sweep"]).fetchone()[0],
         read_quarantine(connection),
+        steady,
     )
+
+
+def _mark_in(meta: Mapping[str, Any]) -> SteadyMark | None:
+    """The mark of the steady time; None if there is none, or if it cannot be read."""
+    with suppress(msgspec.MsgspecError, KeyError):
+        return msgspec.json.decode(meta["clock"], type=SteadyMark)
+    return None
+
+
+def note_clock(connection: sqlite3.Connection, steady: SteadyClock) -> None:
+    """Note the steady time, so that the next start knows how far it has come."""
+    steady.look()
+    mark = steady.mark()
+    connection.execute(TICK["note_clock"], {"mark": as_json(mark)})
+    steady.stored(mark)
 
 
 def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -> None:

@@ -12,7 +12,7 @@ from zq.model.waits import MOST_AHEAD, BudgetWait, OpenGroup, WaitingJob
 from zq.store.sqlite.lookups import found_jobs, get_row, settings
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
-from zq.store.waits import TimePlace
+from zq.store.waits import DueDates, TimePlace
 
 QUERIES = load("waits.sql")
 
@@ -41,18 +41,34 @@ def waiting_job(
 
 
 def scheduled(
-    connection: sqlite3.Connection, reach: Reach, after: TimePlace, limit: int
+    connection: sqlite3.Connection, reach: Reach, after: TimePlace, limit: int, ahead: int
 ) -> list[JobRecord]:
-    """The scheduled jobs after a place in the order of times, without large payloads."""
+    """The scheduled jobs after a place in the order of times, without large payloads.
+
+    That is the order of dates, if steady time is `ahead` of the wall.
+    """
     conditions, parameters = where(Filter(reach=reach))
-    parameters |= after._asdict()
-    found: list[JobRecord] = []
-    # In two parts: a comparison of pairs would begin at the first job of the same time.
-    for name in ("scheduled_beside", "scheduled_beyond"):
-        if len(found) < limit:
-            sql = QUERIES[name].replace("CONDITIONS", conditions)
-            found += found_jobs(connection, sql, parameters | {"limit": limit - len(found)})
-    return found
+    parameters |= after._asdict() | {"due_at": after.ready_at + ahead}
+
+    def some(kind: str) -> list[JobRecord]:
+        found: list[JobRecord] = []
+        # In two parts: a comparison of pairs would begin at the first job of the same time.
+        for name in (f"{kind}_beside", f"{kind}_beyond"):
+            if len(found) < limit:
+                sql = QUERIES[name].replace("CONDITIONS", conditions)
+                found += found_jobs(connection, sql, parameters | {"limit": limit - len(found)})
+        return found
+
+    def place(job: JobRecord) -> tuple[int, int]:
+        return job.ready_at if job.due_at is None else job.due_at - ahead, job.key
+
+    return sorted([*some("scheduled"), *some("waiting")], key=place)[:limit]
+
+
+def due_between(connection: sqlite3.Connection, after: int, upto: int) -> DueDates:
+    """How many dates there are after one moment and up to another."""
+    bounds = {"after": after, "upto": upto}
+    return DueDates(*connection.execute(QUERIES["due_between"], bounds).fetchone())
 
 
 def leases(connection: sqlite3.Connection, reach: Reach, limit: int) -> list[JobRecord]:

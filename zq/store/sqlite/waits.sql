@@ -32,16 +32,39 @@ SELECT count(*) FROM (
         AND (priority, job_id) < (:priority, :key) LIMIT :most)
 
 -- name: scheduled_beside
--- The scheduled jobs of the same time behind a job. CONDITIONS stands for the reach of the caller.
+-- The scheduled jobs of the same date behind a job. CONDITIONS stands for the reach of the caller.
 SELECT json_group_array({job_row}) FROM (
-    SELECT * FROM jobs WHERE status = {scheduled} AND ready_at = :ready_at AND id > :key AND CONDITIONS
+    SELECT * FROM jobs WHERE status = {scheduled} AND due_at IS NULL
+        AND ready_at = :ready_at AND id > :key AND CONDITIONS
     ORDER BY id LIMIT :limit)
 
 -- name: scheduled_beyond
--- The scheduled jobs of later times. CONDITIONS stands for the reach of the caller.
+-- The scheduled jobs of later dates. CONDITIONS stands for the reach of the caller.
 SELECT json_group_array({job_row}) FROM (
-    SELECT * FROM jobs WHERE status = {scheduled} AND ready_at > :ready_at AND CONDITIONS
+    SELECT * FROM jobs WHERE status = {scheduled} AND due_at IS NULL
+        AND ready_at > :ready_at AND CONDITIONS
     ORDER BY ready_at, id LIMIT :limit)
+
+-- name: waiting_beside
+-- The same for jobs that wait for a duration.
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE status = {scheduled} AND due_at = :due_at AND id > :key AND CONDITIONS
+    ORDER BY id LIMIT :limit)
+
+-- name: waiting_beyond
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE status = {scheduled} AND due_at > :due_at AND CONDITIONS
+    ORDER BY due_at, id LIMIT :limit)
+
+-- name: due_between
+-- How many dates of jobs and of schedules, and how many ends of pauses, lie in a stretch of time.
+SELECT
+    (SELECT count(*) FROM jobs
+        WHERE status = {scheduled} AND due_at IS NULL AND ready_at > :after AND ready_at <= :upto),
+    (SELECT count(*) FROM cron_entries
+        WHERE next_at IS NOT NULL AND next_at > :after AND next_at <= :upto),
+    (SELECT count(*) FROM queue_settings
+        WHERE paused_until IS NOT NULL AND paused_until > :after AND paused_until <= :upto)
 
 -- name: leases
 -- The jobs whose leases end first. CONDITIONS stands for the reach of the caller.

@@ -294,6 +294,19 @@ METRICS = (
         lambda s: _one(s.figures.quarantined),
     ),
     Metric(
+        "zq_clock_steps_total",
+        "counter",
+        "How often the clock of the machine was set by more than a minute.",
+        lambda s: _one(s.figures.clock_steps),
+    ),
+    Metric(
+        "zq_clock_ahead_seconds",
+        "gauge",
+        "How far the time on which durations run is ahead of the clock of the machine. It changes"
+        " when the clock is set.",
+        lambda s: _one(s.figures.clock_ahead_ms / 1000),
+    ),
+    Metric(
         "zq_wal_bytes",
         "gauge",
         "Size of the write-ahead log's file (`--max-wal`).",
