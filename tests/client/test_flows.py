@@ -9,7 +9,7 @@ from documents import code
 
 import zq
 from zq.client.app import App
-from zq.client.values import JobQuery, Submission
+from zq.client.values import Delivery, JobQuery, Submission, TakeRequest
 from zq.client.worker.continuing import QUEUE
 from zq.testing import TestServer, run_until_idle
 from zq.testing.plugin import Working
@@ -78,6 +78,42 @@ async def test_a_chord_of_a_blocking_program_and_one_that_runs_at_once() -> None
 
     await asyncio.to_thread(program)
     assert got == [[1], 1]
+
+
+async def test_a_chord_without_members_has_an_empty_list_at_once(zq_app: App) -> None:
+    @zq_app.task
+    async def gather(parts: list[int], more: int) -> list[int]:
+        return [*parts, more]
+
+    flow = await zq.chord([], zq.step(gather, 7))
+    await run_until_idle(zq_app)
+    assert await flow.result(10) == [7]
+
+
+async def test_nobody_takes_what_a_chord_gathers(zq_app: App, zq_server: TestServer) -> None:
+    @zq_app.task
+    async def member(n: int) -> str:
+        return str(n) * 1000
+
+    @zq_app.task
+    async def gather(parts: list[str]) -> int:
+        return len(parts)
+
+    steps = [zq.step(member, n) for n in range(3)]
+    flow = await zq.chord(steps, zq.step(gather))
+    await zq.Worker(zq_app, max_jobs=2).run()
+    parts = (await zq_app.backend.jobs(JobQuery(queues=("zq-chords",)))).jobs
+    assert [(job.status, len(job.payload["result"])) for job in parts] == [("scheduled", 1000)] * 2
+
+    # A stream of all queues gets the last member and nothing else.
+    stream = await zq_app.backend.take(TakeRequest(prefetch=5))
+    (delivery,) = await stream.deliveries()
+    assert isinstance(delivery, Delivery)
+    assert delivery.type == "member"
+    await stream.close()
+    await zq.Worker(zq_app).run_until_idle()
+    assert await flow.result(10) == 3
+    assert await zq_app.backend.count(JobQuery(queues=("zq-chords",))) == 0
 
 
 async def test_a_chord_goes_on_when_its_failed_member_succeeds_at_last(
@@ -194,7 +230,7 @@ async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
     with pytest.raises(TypeError):
         await zq.chain(zq.step(add, 1), zq.step(add, 1))
     with pytest.raises(zq.InvalidOption, match="at least one"):
-        await zq.chord([], zq.step(add))
+        await zq.chain()
     steps: Any = [zq.step(add, 1, 2), add]
     with pytest.raises(zq.InvalidOption, match=r"^<Task add in default> is not a step: .*zq.step"):
         await zq.chain(*steps)

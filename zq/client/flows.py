@@ -83,7 +83,7 @@ async def chord(steps: Sequence[Step], then: Step) -> JobFlow:
 
     ``await zq.chord([zq.step(count, day) for day in week], zq.step(add_up))`` adds up once.
     ``await flow.result()`` waits for that, and `flow.jobs` are the jobs of the steps, in their
-    order. Raises `InvalidOption`.
+    order. Without steps, `then` gets an empty list at once. Raises `InvalidOption`.
     """
     return await _chord(_backend(steps, then), steps, then)
 
@@ -94,12 +94,13 @@ def chord_sync(steps: Sequence[Step], then: Step) -> JobFlow:
 
 
 def _backend(steps: Sequence[Step], *then: Step) -> Backend:
-    if not steps:
+    everything = (*steps, *then)
+    if not everything:
         raise InvalidOption("give at least one step")
-    for each in (*steps, *then):
+    for each in everything:
         if not isinstance(each, Step):
             raise InvalidOption(f"{each!r} is not a step: write zq.step(task, …)")
-    return steps[0].task.core.backend
+    return everything[0].task.core.backend
 
 
 async def _chain(backend: Backend, steps: Sequence[Step]) -> JobFlow:
@@ -117,6 +118,11 @@ async def _chain(backend: Backend, steps: Sequence[Step]) -> JobFlow:
 
 
 async def _chord(backend: Backend, steps: Sequence[Step], then: Step) -> JobFlow:
+    if not steps:
+        later = then.later("a chord", frozenset({"list"}))
+        empty = {"args": [[], *then.args], "kwargs": then.kwargs}
+        stored = await _enqueue(backend, [msgspec.structs.replace(later, payload=empty)], [then])
+        return JobFlow(then.task.core.backend, stored, [], then.task)
     chord, key = uuid4().hex, f"zq-flow:{token_urlsafe(12)}"
     last = _keyed(then.later("a chord", frozenset({"list"})), key)
     jobs = [
