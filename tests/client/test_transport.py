@@ -112,6 +112,7 @@ async def test_a_request_goes_out_whole_and_at_once(kind: Any) -> None:
     assert read == [
         b"POST /at%20%C5%BE/jobs?a=b HTTP/1.1\r\n"
         b"Host: " + host.encode() + b"\r\nAccept: application/json\r\n"
+        b"Zq-Strict: 1\r\n"
         b"Authorization: Bearer secret\r\n"
         b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     ]

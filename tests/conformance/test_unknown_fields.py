@@ -1,4 +1,8 @@
-"""Unknown fields of a body: ignored on Zizq's routes, refused by name on others."""
+"""Unknown fields of bodies, and unknown parameters.
+
+Zizq's routes ignore unknown fields, and others refuse them by name. To a client that sends
+`Zq-Strict: 1`, all routes refuse both.
+"""
 
 from typing import Any
 
@@ -43,6 +47,35 @@ ZIZQ: dict[Key, tuple[Doc, int]] = {
     ("PATCH", "/jobs/budgets/{key}"): ({"cost": 1}, 200),
 }
 """Bodies of Zizq's routes, with what they are answered about a budget and a job that are there."""
+
+BACKOFF = {"exponent": 1, "base_ms": 1, "jitter_ms": 1}
+RATED = {"allocation": 2, "strategy": {"type": "time_based", "duration_ms": 1_000}}
+FULL_JOB = new_job(
+    backoff=BACKOFF,
+    retention={"dead_ms": 5},
+    dedupe={"id": "n"},
+    budgets=[{"key": "n", "create_with": RATED}],
+)
+HOST = new_job(batch={"key": "k", "when": "true", "fold": "."})
+FULL: dict[Key, Doc] = {
+    ("POST", "/jobs"): FULL_JOB,
+    ("POST", "/jobs/bulk"): {"jobs": [FULL_JOB, HOST]},
+    ("PATCH", "/jobs"): {"backoff": BACKOFF, "retention": {"dead_ms": 5}},
+    ("PATCH", "/jobs/{id}"): {"backoff": BACKOFF, "retention": {"dead_ms": 5}},
+    ("POST", "/jobs/success"): {"items": [{"id": "{id}", "retention": {"dead_ms": 5}}]},
+    ("POST", "/jobs/{id}/success"): {"retention": {"completed_ms": 5}},
+    ("PUT", "/crons/{group}"): {"entries": [ENTRY | {"job": FULL_JOB}]},
+    ("POST", "/crons/{group}/entries"): ENTRY | {"name": "another", "job": FULL_JOB},
+    ("PUT", "/crons/{group}/entries/{entry}"): ENTRY | {"job": FULL_JOB},
+    ("PUT", "/budgets/{key}"): RATED,
+    ("PATCH", "/budgets/{key}"): RATED,
+    ("PUT", "/jobs/{id}/budgets"): {"budgets": [{"key": "n", "create_with": RATED}]},
+    ("POST", "/jobs/{id}/budgets/{key}"): {"cost": 1, "create_with": RATED},
+    ("PUT", "/jobs/{id}/budgets/{key}"): {"cost": 1, "create_with": RATED},
+    ("POST", "/jobs/budgets/{key}"): {"cost": 1, "create_with": RATED},
+    ("PUT", "/jobs/budgets/{key}"): {"cost": 1, "create_with": RATED},
+}
+"""Bodies of Zizq's routes with every object that they may hold."""
 
 LEASE = {"lease_ms": 1_000}
 OURS: dict[Key, list[Doc]] = {
@@ -99,11 +132,12 @@ async def made(client: Client) -> Doc:
     )
 
 
-async def sent(client: Client, key: Key, doc: Any, job: Doc) -> Any:
+async def sent(client: Client, key: Key, doc: Any, job: Doc, query: str = "") -> Any:
     method, path = key
     places = {"id": job["id"], "queue": "q", "group": "g", "entry": "e", "key": "b"}
+    places |= {"attempt": "1", "target": "t", "dedupe": "d", "name": "x"}
     path = path.format_map(places)
-    path += "?key=k" if "by-key" in path else ""
+    path += query or ("?key=k" if "by-key" in path else "")
 
     def named(value: Any) -> Any:
         if isinstance(value, dict):
@@ -112,6 +146,8 @@ async def sent(client: Client, key: Key, doc: Any, job: Doc) -> Any:
             return list(map(named, value))
         return job["id"] if value == "{id}" else value
 
+    if doc is None:
+        return await client.send(method, path)
     return await client.call(method, path, named(doc))
 
 
@@ -147,6 +183,7 @@ async def test_our_routes_refuse_what_they_do_not_know_by_its_name(
             reply = await sent(client, key, odd, job)
             assert reply.status == 400, odd
             assert "unknown field 'priorty'" in reply.error
+            assert reply.headers["zq-error"] == "unknown_field"
     assert await client.job(job["id"]) == before
     assert (await client.get("/queues/q/settings")).doc == settings
 
@@ -167,6 +204,112 @@ async def test_the_place_of_an_unknown_field_is_told(client: Client) -> None:
     assert reply.error.endswith(
         ": items[0]: unknown field 'priorty': correct its name, or leave it out"
     )
+
+
+STRICT = {"zq-strict": "1"}
+
+
+@pytest.fixture
+def strict(client: Client) -> Client:
+    client.always |= STRICT
+    return client
+
+
+async def everything(client: Client) -> list[Any]:
+    """What a refused request must leave as it is."""
+    paths = ("/jobs", "/crons", "/budgets", "/queues/settings", "/sweeps", "/sweeps/ended")
+    return [(await client.get(path)).doc for path in paths]
+
+
+@pytest.mark.parametrize("key", ZIZQ, ids=" ".join)
+async def test_strict_clients_get_unknown_fields_refused_everywhere(
+    strict: Client, key: Key
+) -> None:
+    """Every object of a body that Zizq has too, those within others included."""
+    job = await made(strict)
+    before = await everything(strict)
+    for odd in spoilt(FULL.get(key, ZIZQ[key][0])):
+        reply = await sent(strict, key, odd, job)
+        assert (reply.status, reply.headers["zq-error"]) == (400, "unknown_field"), odd
+        assert "unknown field 'priorty'" in reply.error
+    assert await everything(strict) == before
+
+
+@pytest.mark.parametrize("key", ZIZQ, ids=" ".join)
+async def test_strict_clients_are_served_as_others_are(strict: Client, key: Key) -> None:
+    """A body without a typo is read as ever, whatever objects it holds."""
+    job = await made(strict)
+    assert (await sent(strict, key, FULL.get(key, ZIZQ[key][0]), job)).status == ZIZQ[key][1]
+
+
+def served() -> list[Key]:
+    """Every route of the door, but for those whose parameters are the job's own."""
+    every = [(route.method, route.path) for route in routes()]
+    return [(method, path) for method, path in every if "/push" not in path]
+
+
+@pytest.mark.parametrize("key", served(), ids=" ".join)
+async def test_strict_clients_get_unknown_parameters_refused_everywhere(
+    strict: Client, key: Key
+) -> None:
+    job = await made(strict)
+    before = await everything(strict)
+    doc = ZIZQ[key][0] if key in ZIZQ else OURS.get(key, [None])[0]
+    reply = await sent(strict, key, doc, job, "?prioirty=5")
+    assert (reply.status, reply.headers["zq-error"]) == (400, "unknown_field"), reply.body
+    assert "prioirty" in reply.error
+    assert await everything(strict) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "doc", "told"),
+    [
+        ("/jobs", new_job(dedup={"id": "x"}), "unknown field 'dedup'; did you mean 'dedupe'?"),
+        (
+            "/jobs/bulk",
+            {"jobs": [new_job(), new_job(retention={"ded_ms": 1})]},
+            "jobs[1].retention: unknown field 'ded_ms'; did you mean 'dead_ms'?",
+        ),
+        (
+            "/crons/g/entries",
+            ENTRY | {"job": new_job(budgets=[{"key": "b", "create_wth": {}}])},
+            "unknown field 'create_wth'; did you mean 'create_with'?",
+        ),
+        (
+            "/jobs",
+            new_job(zz=1),
+            "unknown field 'zz': correct its name, or leave it out",
+        ),
+    ],
+)
+async def test_the_near_name_is_told(strict: Client, path: str, doc: Doc, told: str) -> None:
+    assert (await strict.call("POST", path, doc)).error.endswith(told)
+
+
+async def test_the_near_name_of_a_parameter_is_told(client: Client) -> None:
+    assert (await client.get("/jobs?prioirty=5")).error.endswith("; did you mean `priority`?")
+
+
+async def test_floats_that_are_whole_do_not_hide_a_typo(strict: Client) -> None:
+    reply = await strict.call("POST", "/jobs", new_job(priority=5.0, **ODD))
+    assert (reply.status, reply.headers["zq-error"]) == (400, "unknown_field")
+    assert (await strict.call("POST", "/jobs", new_job(priority=5.0))).status == 201
+
+
+async def test_heavy_bodies_are_read_as_strictly(strict: Client) -> None:
+    """They are checked in a process of their own, which hands them back as other bytes."""
+    jobs = [new_job() for _ in range(4_000)] + [new_job(**ODD, payload="x" * 300_000)]
+    reply = await strict.call("POST", "/jobs/bulk", {"jobs": jobs})
+    assert (reply.status, reply.headers["zq-error"]) == (400, "unknown_field")
+    assert await strict.count() == 0
+
+
+async def test_a_header_that_is_neither_is_refused(client: Client) -> None:
+    client.always = {"zq-strict": "yes"}
+    reply = await client.call("POST", "/jobs", new_job())
+    assert (reply.status, "Zq-Strict is 1" in reply.error) == (400, True)
+    client.always = {"zq-strict": "0"}
+    assert (await client.call("POST", "/jobs", new_job(**ODD))).status == 201
 
 
 def test_the_description_says_which_bodies_are_strict() -> None:

@@ -113,7 +113,7 @@ async def test_a_stream_says_in_plain_text_what_is_wrong_with_its_query(
         "GET", f"/jobs/take?{query}", headers={"accept": client.wire.stream_type}
     )
     assert (reply.status, reply.media_type) == (400, "text/plain; charset=utf-8")
-    assert reply.headers["zq-error"] == "invalid_request"
+    assert reply.headers["zq-error"] == ("unknown_field" if "zz" in text else "invalid_request")
     assert reply.body.decode().startswith(f"Failed to deserialize query string: {text}")
 
 

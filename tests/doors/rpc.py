@@ -34,12 +34,12 @@ class Rpc:
     """Calls over one channel, with credentials or without."""
 
     def __init__(self, channel: aio.Channel, authorization: str | None = None) -> None:
-        self._channel = channel
+        self.channel = channel
         self._metadata = () if authorization is None else (("authorization", authorization),)
 
     async def call(self, request: Message) -> Any:
         name, answer = ANSWERS[type(request)]
-        method = self._channel.unary_unary(
+        method = self.channel.unary_unary(
             f"/queue.QueueService/{name}", _serialized, answer.FromString
         )
         return await method(request, metadata=self._metadata, timeout=PATIENCE_S)
@@ -58,7 +58,7 @@ class Rpc:
 
     def subscribe(self, topic: str, **fields: Any) -> Any:
         """A stream to `read` from."""
-        method = self._channel.unary_stream(
+        method = self.channel.unary_stream(
             "/queue.QueueService/Subscribe",
             _serialized,
             pb.SubscribeResponse.FromString,

@@ -13,6 +13,7 @@ from aiohttp.http import HttpVersion11
 from zq.http.audit import Auditor
 from zq.http.door import PATH, Door, Route
 from zq.http.guard import Guard
+from zq.http.strictness import refuse_unread_query
 from zq.http.transport.answer import SMALL, Answer, Response
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import is_withheld
@@ -92,6 +93,8 @@ class Application:
         expected = request.headers.get(hdrs.EXPECT, "100-continue")
         if expected.lower() != "100-continue" and request.version == HttpVersion11:
             return door.malformed(request, 417, "expectation failed")
+        if door.refuses_queries and not route.query:
+            refuse_unread_query(request)
         if not route.ticks and asyncio.current_task() is None:
             await asyncio.sleep(0)  # this makes it a task, which time-outs need
         return await route.handler(request)

@@ -24,7 +24,8 @@ class Route(NamedTuple):
     key needs. A route that `ticks` waits for a tick and hardly ever for anything else, so it needs
     no task (see `zq.http.transport.connection`). A route takes a `token` in the query for a key, if
     browsers read it by an `EventSource`, which sends no headers. A route that knows `users` has
-    theirs in `Authorization`, and a key beside it.
+    theirs in `Authorization`, and a key beside it. A route that reads the `query` of a request
+    refuses what it does not know there.
     """
 
     method: str
@@ -36,6 +37,7 @@ class Route(NamedTuple):
     token: bool = False
     users: bool = False
     besides: KeyScope | None = None
+    query: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -69,6 +71,8 @@ class Door(ABC):
     """
 
     prefix = ""
+    refuses_queries = False
+    """True if strict clients may send a query only to routes that read it."""
 
     def __init__(self, ids: Ids, routes: Sequence[Route]) -> None:
         self.ids = ids

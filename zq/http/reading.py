@@ -16,7 +16,7 @@ from zq.http.transport.bodies import Bodies
 from zq.http.transport.gate import peer_of
 from zq.wire.codecs import BodyCodec
 from zq.wire.pushing import Pushed, heavy_push, is_light_push, pushed_aside, read_push
-from zq.wire.weight import CHECKED, is_light, request_json
+from zq.wire.weight import CheckedJson, is_light, request_json
 
 MODULES = ("zq.wire.weight", "zq.wire.pushing")
 """The modules whose functions are run aside."""
@@ -54,7 +54,7 @@ class RequestBodies(Bodies):
             made = await self.aside.run(
                 request_json, body, self._max_values, codec.name, owner=_owner(request)
             )
-            return made[0] if made else body, CHECKED[codec.name]
+            return made[0] if made else body, CheckedJson(codec.name, strict=codec.strict)
 
     async def pushed(self, request: web.BaseRequest, body: bytes) -> Pushed | None:
         """The payload for a body that is pushed: see `zq.wire.pushing.read_push`."""

@@ -1,6 +1,12 @@
 """The errors about request bodies, of the error tree in `zq.model.errors`."""
 
-from zq.model.errors import TooLarge
+from zq.model.errors import InvalidRequest, TooLarge
+
+
+class UnknownField(InvalidRequest):
+    """A body has a field, or a query a parameter, that there is not."""
+
+    code = "unknown_field"
 
 
 class TooManyValues(TooLarge):

@@ -3,6 +3,7 @@
 ZqError
 ├── InvalidRequest          the request is wrong; sending it again will not help
 │   ├── BrokenBody          the body of the request ended early, or is not framed well
+│   ├── UnknownField        a field or a parameter that there is not
 │   ├── InvalidFilter       a jq program that does not compile
 │   └── InvalidSchema       a schema of payloads that is no Avro
 ├── NotFound

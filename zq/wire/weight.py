@@ -110,9 +110,10 @@ class CheckedJson:
 
     content_type = JSON.content_type
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, strict: bool = False) -> None:
         """`name` is that of the format in which the body was sent."""
         self.name = name
+        self.strict = strict
         self.encode = JSON.encode
 
     def to_json(self, body: bytes) -> bytes:

@@ -125,7 +125,7 @@ class Address:
 
     def headers(self) -> dict[str, str]:
         """The headers of every request."""
-        headers = {"Accept": self.codec.content_type}
+        headers = {"Accept": self.codec.content_type, "Zq-Strict": "1"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
         return headers

@@ -22,6 +22,8 @@ from zq.wire.codecs import JSON
 class AdminDoor(Door):
     """The door for `zq top`, Zizq's `top`, and backups."""
 
+    refuses_queries = True
+
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
         return problem(error, JSON)
 

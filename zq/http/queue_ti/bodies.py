@@ -11,11 +11,13 @@ from msgspec import Meta
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.door import Handler
 from zq.http.reading import RequestBodies
+from zq.http.strictness import is_strict
 from zq.http.transport.answer import Response
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME, MAX_UINT32
 from zq.model.settings import MAX_RATE
 from zq.wire.codecs import JSON
+from zq.wire.strict import refuse_unknown, strict_decoder
 from zq.wire.weight import LIGHT_BYTES
 
 T = TypeVar("T")
@@ -130,14 +132,22 @@ async def _decoded(
 
 def _decode(body: bytes, request: web.BaseRequest, shape: type[T]) -> T:
     kind = request.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
+    strict = is_strict(request)
     try:
         if kind == "application/json" or kind.endswith("+json"):
+            if strict:
+                strict_decoder(shape).decode(body)
             return msgspec.json.decode(body, type=shape)
         if kind == FORM:
             fields = dict(
                 parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
             )
+            if strict:
+                msgspec.convert(fields, strict_decoder(shape).type, strict=False)
             return msgspec.convert(fields, shape, strict=False)
+    except msgspec.ValidationError as error:
+        refuse_unknown(error, shape, f"{WRONG}: ")
+        raise InvalidRequest(f"{WRONG}: {error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"{WRONG}: {error}") from None
     except ValueError as error:  # of the form: it has too many fields

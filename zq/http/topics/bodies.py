@@ -1,4 +1,4 @@
-"""Request bodies of the `/v0` dialect. Unknown fields are ignored."""
+"""Request bodies of the `/v0` dialect. Only strict clients have unknown fields refused."""
 
 from typing import Any, Literal, TypeVar
 
@@ -7,6 +7,7 @@ from aiohttp import hdrs, web
 
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.reading import RequestBodies
+from zq.http.strictness import as_strict
 from zq.http.topics.gzip import is_gzip, restored
 from zq.http.zizq.endpoints import UnsupportedMediaType
 from zq.model.errors import InvalidRequest
@@ -150,7 +151,7 @@ class TopicBodies:
     async def _decoded(
         self, request: web.BaseRequest, body: bytes, shape: msgspec.json.Decoder[T]
     ) -> T:
-        codec = JSON
+        codec = as_strict(JSON, request)
         if len(body) > LIGHT_BYTES:
             body, codec = await self._bodies.light(request, body, codec)
         return decode(body, codec, shape)

@@ -26,7 +26,7 @@ class AuditApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("GET", "/audit", self.list, KeyScope.READ, whole=True)]
+        return [Route("GET", "/audit", self.list, KeyScope.READ, whole=True, query=True)]
 
     async def list(self, request: web.BaseRequest) -> Answer:
         """What operators have done, the latest action first: each request with the scope `manage`.

@@ -55,11 +55,11 @@ class BudgetsApi:
             Route("PUT", of_one, change(self.put_to_job, optional=True), MANAGE),
             Route("PATCH", of_one, change(self.change_of_job), MANAGE),
             Route("DELETE", of_one, endpoint(self.remove_from_job), MANAGE),
-            Route("DELETE", OF_JOBS, endpoint(self.clear_jobs), MANAGE),
-            Route("POST", of_many, change(self.add_to_jobs, optional=True), MANAGE),
-            Route("PUT", of_many, change(self.put_to_jobs, optional=True), MANAGE),
-            Route("PATCH", of_many, change(self.change_of_jobs), MANAGE),
-            Route("DELETE", of_many, endpoint(self.remove_from_jobs), MANAGE),
+            Route("DELETE", OF_JOBS, endpoint(self.clear_jobs), MANAGE, query=True),
+            Route("POST", of_many, change(self.add_to_jobs, optional=True), MANAGE, query=True),
+            Route("PUT", of_many, change(self.put_to_jobs, optional=True), MANAGE, query=True),
+            Route("PATCH", of_many, change(self.change_of_jobs), MANAGE, query=True),
+            Route("DELETE", of_many, endpoint(self.remove_from_jobs), MANAGE, query=True),
         ]
 
     # Budgets

@@ -47,6 +47,8 @@ from zq.wire.bodies import Limits
 class ZizqDoor(Door):
     """The door for Zizq's clients. It speaks JSON or MessagePack, also in errors."""
 
+    refuses_queries = True
+
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
         return problem(error, error_codec(request))
 

@@ -12,6 +12,7 @@ from zq.engine.turns import Turns
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.door import Handler
 from zq.http.reading import RequestBodies
+from zq.http.strictness import as_strict, is_strict
 from zq.http.transport.answer import Answer, Response
 from zq.model.errors import InvalidRequest, ZqError
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
@@ -51,6 +52,10 @@ class UnsupportedMediaType(ZqError):
 class PlainRefusal(InvalidRequest):
     """An `InvalidRequest` that is answered as plain text, as in Zizq."""
 
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
 
 def answer_codec(request: web.BaseRequest) -> BodyCodec:
     """The format of the answer. Raises `NotAcceptable`."""
@@ -68,11 +73,11 @@ def body_codec(request: web.BaseRequest) -> BodyCodec:
     """The format of the request's body. Raises `UnsupportedMediaType`."""
     content_type = request.headers.get(hdrs.CONTENT_TYPE)
     if content_type is None:
-        return JSON
+        return as_strict(JSON, request)
     if MSGPACK.content_type in content_type:
-        return MSGPACK
+        return as_strict(MSGPACK, request)
     if JSON.content_type in content_type:
-        return JSON
+        return as_strict(JSON, request)
     raise UnsupportedMediaType
 
 
@@ -185,7 +190,7 @@ class BodyEndpoints:
             try:
                 sent = JSON if optional and not request.can_read_body else body_codec(request)
             except UnsupportedMediaType:
-                if not ignores_foreign:
+                if not ignores_foreign or is_strict(request):
                     raise
                 sent, foreign = JSON, True
             body = await bodies.read(request, reserved=True)

@@ -52,7 +52,7 @@ class EventsApi:
         """Method, path, handler and scope of each endpoint."""
         report = self._endpoints.change(self.progress)
         return [
-            Route("GET", "/events", self.events, KeyScope.READ),
+            Route("GET", "/events", self.events, KeyScope.READ, query=True),
             Route("POST", "/jobs/{id}/progress", report, KeyScope.TAKE),
         ]
 

@@ -22,7 +22,7 @@ class FailuresApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("GET", "/error-groups", endpoint(self.list), KeyScope.READ)]
+        return [Route("GET", "/error-groups", endpoint(self.list), KeyScope.READ, query=True)]
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Failures by their causes, the latest one first: of all queues, or of those in `queue`.

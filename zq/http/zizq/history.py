@@ -30,7 +30,7 @@ class HistoryApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("GET", "/history", self.history, KeyScope.HISTORY, whole=True)]
+        return [Route("GET", "/history", self.history, KeyScope.HISTORY, whole=True, query=True)]
 
     async def history(self, request: web.BaseRequest) -> Answer:
         """Send up to `limit` (1,000; at most 10,000) records with ``after < seq <= until``.

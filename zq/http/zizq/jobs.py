@@ -63,15 +63,15 @@ class JobsApi:
         new = self._endpoints.new_jobs
         change = self._endpoints.change
         return [
-            Route("POST", "/jobs", new(self.enqueue), ENQUEUE, ticks=True),
+            Route("POST", "/jobs", new(self.enqueue), ENQUEUE, ticks=True, query=True),
             Route("POST", "/jobs/bulk", new(self.enqueue_bulk), ENQUEUE, ticks=True),
-            Route("GET", "/jobs", endpoint(self.list), READ),
-            Route("GET", "/jobs/count", endpoint(self.count), READ),
+            Route("GET", "/jobs", endpoint(self.list), READ, query=True),
+            Route("GET", "/jobs/count", endpoint(self.count), READ, query=True),
             Route("GET", "/queues", endpoint(self.queues), READ),
             Route("GET", "/jobs/{id}", endpoint(self.get), READ),
-            Route("PATCH", "/jobs", change(self.patch_all), MANAGE),
+            Route("PATCH", "/jobs", change(self.patch_all), MANAGE, query=True),
             Route("PATCH", "/jobs/{id}", change(self.patch), MANAGE),
-            Route("DELETE", "/jobs", endpoint(self.delete_all), MANAGE),
+            Route("DELETE", "/jobs", endpoint(self.delete_all), MANAGE, query=True),
             Route("DELETE", "/jobs/{id}", endpoint(self.delete), MANAGE),
         ]
 

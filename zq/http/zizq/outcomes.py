@@ -40,10 +40,10 @@ class OutcomesApi:
         change = self._endpoints.change
         cancel = partial(change, optional=True)
         return [
-            Route("GET", "/jobs/by-key", endpoint(self.by_key), READ),
-            Route("POST", "/jobs/by-key/cancel", cancel(self.cancel_by_key), MANAGE),
-            Route("POST", "/jobs/cancel", cancel(self.cancel_all), MANAGE),
-            Route("GET", "/jobs/{id}/result", endpoint(self.result), READ),
+            Route("GET", "/jobs/by-key", endpoint(self.by_key), READ, query=True),
+            Route("POST", "/jobs/by-key/cancel", cancel(self.cancel_by_key), MANAGE, query=True),
+            Route("POST", "/jobs/cancel", cancel(self.cancel_all), MANAGE, query=True),
+            Route("GET", "/jobs/{id}/result", endpoint(self.result), READ, query=True),
             Route("POST", "/jobs/{id}/cancel", cancel(self.cancel), MANAGE),
             Route("PATCH", "/jobs/{id}/retention", change(self.retain), MANAGE),
         ]

@@ -38,7 +38,7 @@ class PushApi:
         """Method, path, handler and scope of each endpoint."""
         paths = ("/queues/{queue}/push", "/queues/{queue}/push/{group}")
         return [
-            Route("POST", path, self.push, KeyScope.ENQUEUE)
+            Route("POST", path, self.push, KeyScope.ENQUEUE, query=True)
             for path in (*paths, f"{paths[1]}/{{dedupe}}")
         ]
 

@@ -9,6 +9,7 @@ import msgspec
 import ulid
 from aiohttp import web
 
+from zq.model.body_errors import UnknownField
 from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter, ValueRange
 from zq.model.ids import IdCodec
@@ -16,6 +17,7 @@ from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, MAX_UINT64
 from zq.model.lifecycle import BY_NAME, Status
 from zq.model.reach import Reach
 from zq.wire.codecs import BodyCodec
+from zq.wire.strict import near_name
 
 FILTERS = (
     *("status", "queue", "type", "group", "id"),
@@ -66,8 +68,7 @@ def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, 
     for name, value in request.rel_url.query.items():
         name = ALIASES.get(name, name)
         if name not in allowed:
-            expected = "`, `".join(allowed)
-            raise _invalid(f"{name}: unknown field `{name}`, expected one of `{expected}`")
+            raise _unknown(name, allowed)
         if name in found:
             raise _invalid(f"duplicate field `{name}`")
         if name in FILTERS and request.method not in _READS and _filters_nothing(name, value):
@@ -273,6 +274,14 @@ def _bounds(name: str, text: str) -> ValueRange:
     if low_bound == high_bound:
         return ValueRange(low_bound, high_bound)
     return ValueRange(low_bound or None, None if high_bound == high else high_bound)
+
+
+def _unknown(name: str, allowed: Collection[str]) -> UnknownField:
+    known = "`, `".join(allowed)
+    expected = f"expected one of `{known}`" if known else "and this request has none in its query"
+    near = near_name(name, allowed)
+    question = f"; did you mean `{near}`?" if near else ""
+    return UnknownField(f"{QUERY}{name}: unknown field `{name}`, {expected}{question}")
 
 
 def _invalid(message: str) -> InvalidRequest:

@@ -37,7 +37,7 @@ class SettlementsApi:
             Route("POST", "/jobs/success", settle(self.succeed_bulk), TAKE, ticks=True),
             Route("POST", "/jobs/{id}/success", succeed, TAKE, ticks=True),
             Route("POST", "/jobs/{id}/failure", settle(self.fail), TAKE, ticks=True),
-            Route("GET", "/jobs/{id}/errors", endpoint(self.list_errors), READ),
+            Route("GET", "/jobs/{id}/errors", endpoint(self.list_errors), READ, query=True),
             Route("GET", "/jobs/{id}/errors/{attempt}", endpoint(self.get_error), READ),
         ]
 
@@ -103,9 +103,10 @@ class SettlementsApi:
         text = request[PATH]["attempt"]
         try:
             attempt = whole_number("attempt", text, MAX_UINT32)
-        except InvalidRequest:
+        except InvalidRequest as error:
             raise PlainRefusal(
-                f"Invalid URL: Cannot parse value at index 1 with value `{text}` to a `u32`"
+                f"Invalid URL: Cannot parse value at index 1 with value `{text}` to a `u32`",
+                error.code,
             ) from None
         if attempt < 1:
             raise ErrorRecordNotFound

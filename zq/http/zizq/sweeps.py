@@ -58,13 +58,13 @@ class SweepsApi:
         """Method, path, handler and scope of each endpoint."""
         redrive = self._endpoints.change(self.redrive, optional=True)
         return [
-            Route("POST", "/jobs/{id}/retry", endpoint(self.retry), MANAGE),
-            Route("POST", "/jobs/redrive", redrive, MANAGE),
-            Route("GET", "/sweeps/preview", endpoint(self.preview), READ),
+            Route("POST", "/jobs/{id}/retry", endpoint(self.retry), MANAGE, query=True),
+            Route("POST", "/jobs/redrive", redrive, MANAGE, query=True),
+            Route("GET", "/sweeps/preview", endpoint(self.preview), READ, query=True),
             Route("GET", "/sweeps", endpoint(self.list), READ),
-            Route("GET", "/sweeps/ended", endpoint(self.ended), READ),
+            Route("GET", "/sweeps/ended", endpoint(self.ended), READ, query=True),
             Route("GET", "/sweeps/{id}", endpoint(self.get), READ),
-            Route("POST", "/sweeps/{id}/undo", endpoint(self.undo), MANAGE),
+            Route("POST", "/sweeps/{id}/undo", endpoint(self.undo), MANAGE, query=True),
             Route("DELETE", "/sweeps/{id}", endpoint(self.stop), MANAGE),
         ]
 

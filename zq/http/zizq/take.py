@@ -69,7 +69,7 @@ class TakeApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE)]
+        return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE, query=True)]
 
     async def take(self, request: web.BaseRequest) -> web.StreamResponse:
         """Stream jobs while the connection lasts, unless its peer has too many streams already."""
@@ -85,7 +85,9 @@ class TakeApi:
             subscription = _subscription(request, values)
         except InvalidRequest as error:
             detail = error.message.removeprefix(QUERY)
-            raise PlainRefusal(f"Failed to deserialize query string: {detail}") from None
+            raise PlainRefusal(
+                f"Failed to deserialize query string: {detail}", error.code
+            ) from None
         reach = reach_of(request)
         if reach is not EVERYWHERE:
             reach.require(queues)

@@ -29,7 +29,7 @@ class TrendsApi:
         """Method, path, handler and scope of each endpoint."""
         change = self._endpoints.change
         return [
-            Route("GET", "/stats/history", endpoint(self.history), KeyScope.READ),
+            Route("GET", "/stats/history", endpoint(self.history), KeyScope.READ, query=True),
             Route("POST", "/marks", change(self.mark), KeyScope.MANAGE, whole=True),
         ]
 

@@ -46,9 +46,11 @@ class WaitsApi:
         """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/jobs/{id}/why", endpoint(self.why), KeyScope.READ),
-            Route("GET", "/scheduled", endpoint(self.scheduled), KeyScope.READ),
-            Route("GET", "/queues/{queue}/groups", endpoint(self.groups), KeyScope.READ),
-            Route("GET", "/stuck", endpoint(self.stuck), KeyScope.READ),
+            Route("GET", "/scheduled", endpoint(self.scheduled), KeyScope.READ, query=True),
+            Route(
+                "GET", "/queues/{queue}/groups", endpoint(self.groups), KeyScope.READ, query=True
+            ),
+            Route("GET", "/stuck", endpoint(self.stuck), KeyScope.READ, query=True),
         ]
 
     async def why(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:

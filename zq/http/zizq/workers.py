@@ -28,7 +28,7 @@ class WorkersApi:
         """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/workers", endpoint(self.list), KeyScope.READ),
-            Route("GET", "/leases", endpoint(self.leases), KeyScope.READ),
+            Route("GET", "/leases", endpoint(self.leases), KeyScope.READ, query=True),
             Route("POST", "/workers/{id}/drain", endpoint(self.drain), KeyScope.TAKE),
             Route("DELETE", "/workers/{id}", endpoint(self.drop), KeyScope.MANAGE),
         ]

@@ -22,7 +22,7 @@ export const keepToken = (token) => localStorage.setItem(TOKEN, token);
  */
 export async function ask(path, options = {}) {
   const token = localStorage.getItem(TOKEN);
-  const headers = { ...options.headers, ...(token && { "Zq-Session": token }) };
+  const headers = { "Zq-Strict": "1", ...options.headers, ...(token && { "Zq-Session": token }) };
   let reply;
   try {
     reply = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options, headers });

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 from grpc.aio import ServicerContext
 
 from zq.engine.delivery.windows import ClaimWindow
@@ -22,8 +23,11 @@ from zq.http.queue_ti.rpc import queue_pb2 as pb
 from zq.http.queue_ti.rpc.links import RpcLink, RpcLinks
 from zq.http.queue_ti.rpc.messages import dequeued, stored_payload, subscribed
 from zq.http.queue_ti.rpc.problems import code_of
+from zq.http.strictness import HEADER as STRICT_HEADER
+from zq.http.strictness import strict_value
 from zq.http.transport.answers import Answers
 from zq.http.transport.gate import PeerCounts
+from zq.model.body_errors import UnknownField
 from zq.model.errors import (
     Internal,
     InvalidRequest,
@@ -194,7 +198,7 @@ class QueueService:
 
     async def _subscription(self, sent: bytes, context: Context) -> None:
         async with self._call(context, KeyScope.TAKE) as caller:
-            asked = _parsed(pb.SubscribeRequest, sent)
+            asked = _parsed(pb.SubscribeRequest, sent, context)
             with self._peers.one_more(caller.peer, _too_many):
                 await self.subscribe(asked, caller, context)
 
@@ -212,7 +216,7 @@ class QueueService:
     ) -> grpc.RpcMethodHandler[Any, Any]:
         async def handler(sent: bytes, context: Context) -> Message:
             async with self._call(context, scope) as caller:
-                return await serve(_parsed(asked, sent), caller)
+                return await serve(_parsed(asked, sent, context), caller)
             raise AssertionError("an error has ended the call")
 
         # Messages are parsed once their sender is admitted, and their errors are ours.
@@ -242,11 +246,20 @@ class QueueService:
             await context.abort(code_of(Internal()), Internal().message)
 
 
-def _parsed(kind: type[Asked], sent: bytes) -> Asked:
+def _parsed(kind: type[Asked], sent: bytes, context: Context) -> Asked:
     try:
-        return kind.FromString(sent)
+        asked = kind.FromString(sent)
     except DecodeError:
         raise InvalidRequest(f"the message cannot be read as a {kind.DESCRIPTOR.name}") from None
+    strict = _header(context, STRICT_HEADER.lower())
+    if strict is not None and strict_value(strict):
+        unknown: Any = UnknownFieldSet(asked)
+        for field in unknown:
+            raise UnknownField(
+                f"{kind.DESCRIPTOR.name} has no field of the number {field.field_number}: this"
+                " server's queue.proto lists its fields"
+            )
+    return asked
 
 
 def _serialized(message: Message) -> bytes:

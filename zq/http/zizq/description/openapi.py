@@ -30,12 +30,12 @@ TITLE = "zq"
 ABOUT = (
     "A persistent job queue for one host. Bodies and answers are JSON, or MessagePack where"
     " `Content-Type` and `Accept` say so. Times are milliseconds since 1970. Fields of an answer"
-    " without a value are left out. Unknown parameters of a query are refused. Unknown fields of a"
-    " body are refused too, but for the routes of Zizq's, which pass over them as Zizq does:"
-    " `POST /jobs` and `/jobs/bulk`, `PATCH` of jobs, `success` and `failure`. Their objects"
-    " `dedupe` and `items` are strict all the same. A filter without a value filters nothing where"
-    " jobs are read, and is refused where they are changed. An error has a text, and a stable code"
-    " in the header `Zq-Error`."
+    " without a value are left out. Unknown parameters of a query and unknown fields of a body are"
+    " refused, but for the routes of Zizq's, which pass over them as Zizq does: those of new jobs,"
+    " patches, crons, budgets, `success` and `failure`. With the header `Zq-Strict: 1` every route"
+    " refuses both. The objects `dedupe` and `items` are always strict. A filter without a value"
+    " filters nothing where jobs are read, and is refused where they are changed. An error has a"
+    " text, and a stable code in the header `Zq-Error`."
 )
 
 REFUSALS = {
