@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from zq.client.app import App
 from zq.client.worker.worker import STALL_LIMIT
 
 from . import suicidal
+from .conftest import working
 from .workers import until_ready
 
 
@@ -44,3 +46,29 @@ async def test_a_worker_may_let_fewer_tries_end_it(app: App, site: Site) -> None
     assert await killed_worker(site, "--stall-limit", "0") == -9
     with pytest.raises(zq.JobFailed, match=r"is dead: its worker died$"):
         await app.job(stored.id).result(10)
+
+
+@pytest.fixture(params=["server", "embedded"])
+async def here(site: Site, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[App]:
+    """An app on a server, and one on an engine of its own."""
+    url = site.url if request.param == "server" else f"sqlite://{tmp_path}/own"
+    async with App(url) as app:
+        yield app
+
+
+async def test_a_worker_that_is_stopped_at_once_has_not_died(here: App) -> None:
+    """A job that it gave back came again over its stream, which then ended."""
+    begun = asyncio.Event()
+
+    @here.task
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    job = await work.enqueue()
+    for _ in range(4):
+        async with working(here):
+            await begun.wait()
+        begun.clear()
+        found = await here.backend.get(job.id)
+        assert (found.status, found.stalls, found.attempts) == ("ready", None, 0)

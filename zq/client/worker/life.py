@@ -85,6 +85,7 @@ class Life:
         self._done: asyncio.Future[DrainReport] = asyncio.get_running_loop().create_future()
         self._unstarted: list[Delivery] = []
         self._returned: list[str] = []
+        self._asked = False
 
     # Calls from outside
 
@@ -283,9 +284,7 @@ class Life:
         """Let running jobs finish, and as many more as were requested."""
 
         async def finish() -> None:
-            with contextlib.suppress(ZqError, TimeoutError):
-                async with asyncio.timeout(LAST_POSTS_S):
-                    await self._backend.drain(self._plan.request.worker)
+            await self._ask_for_no_more()
             unstarted, self._unstarted = self._unstarted, []
             await self._give_back(unstarted, LAST_POSTS_S)
             while self._waiting or not self._executor.is_idle:
@@ -295,11 +294,21 @@ class Life:
         if time_for_it > 0 and not self._aborted.is_set():
             await self._unless_aborted(finish(), time_for_it)
 
+    async def _ask_for_no_more(self) -> None:
+        """Take leave: what the server sends no more, and gets back, its worker did not die of."""
+        if self._asked:
+            return
+        with contextlib.suppress(ZqError, TimeoutError):
+            async with asyncio.timeout(LAST_POSTS_S):
+                await self._backend.drain(self._plan.request.worker)
+                self._asked = True
+
     async def _end(self, helpers: Sequence[asyncio.Task[None]]) -> DrainReport:
         """End everything, whatever handlers do. Each step has its own time."""
         executor = self._executor
         try:
             self._begin_nothing_more()
+            await self._unless_aborted(self._ask_for_no_more(), self._last_s())
             if not self._aborted.is_set():
                 await self._end_all(max(LEAST_S, self._clean_up_s))
             if self._aborted.is_set():
