@@ -25,12 +25,16 @@ async def test_a_burst_ends_when_nothing_is_left(app: App) -> None:
     assert (report.finished, report.returned) == (4, [])
 
 
-async def test_so_many_jobs_and_no_more(app: App) -> None:
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_so_many_jobs_and_no_more(app: App, concurrency: int) -> None:
+    """The race: the server's notice that the worker drains comes while a job has not begun."""
+
     @app.task
-    async def work() -> None: ...
+    async def work() -> None:
+        await asyncio.sleep(0.1)
 
     await work.enqueue_many([work.args()] * 10)
-    report = await zq.Worker(app, concurrency=2, prefetch=10, max_jobs=3).run()
+    report = await zq.Worker(app, concurrency=concurrency, prefetch=10, max_jobs=3).run()
 
     assert report.finished == 3
     await until_ready(app, 7)

@@ -175,7 +175,8 @@ class Life:
 
     def _on_notice(self, notice: Notice) -> None:
         if notice.control == "drain":
-            self._begin_nothing_more()
+            if not self._stopping.is_set():  # else it is the answer to the worker's own request
+                self._begin_nothing_more()
         else:
             event: EventName = "cancelled" if notice.control == "cancel" else "stalled"
             self._drop(Held(notice.id, notice.lease), event)
