@@ -105,6 +105,12 @@ def value_check(annotation: Any) -> Callable[[Any], None] | None:
     return check
 
 
+def held_to(annotation: Any) -> Any:
+    """The type that data for a plain annotation has; Any if the annotation is not plain."""
+    wanted = _wanted(concrete(annotation))
+    return Any if wanted is None else wanted
+
+
 def _plain(annotation: Any, name: str) -> _Plain | None:
     hint = concrete(annotation)
     wanted = hint if _is_scalar(hint) else _wanted(hint)

@@ -24,8 +24,8 @@ from zq.client.events import Event
 from zq.client.hints import defining_block
 from zq.client.job import Job, TimeLeft
 from zq.client.options import DEFAULTS, Form, Options, check, merge
-from zq.client.payloads import Signature
 from zq.client.running import run_waiting
+from zq.client.signature import Signature
 from zq.client.values import StoredJob, Submission
 
 P = ParamSpec("P")

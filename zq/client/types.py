@@ -17,6 +17,7 @@ from collections.abc import (
     Sequence,
     Set,
 )
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import (
@@ -130,13 +131,21 @@ def converter(annotation: Any) -> Convert | None:
     if is_plain(annotation):
         return None
 
-    def convert(value: Any) -> Any:
+    return ByMsgspec(annotation)
+
+
+@dataclass(frozen=True)
+class ByMsgspec:
+    """Turns data into a value of a type that msgspec knows."""
+
+    type: Any
+
+    def __call__(self, value: Any) -> Any:
+        """Raises `InvalidPayload`."""
         try:
-            return msgspec.convert(value, annotation, str_keys=True)
+            return msgspec.convert(value, self.type, str_keys=True)
         except msgspec.ValidationError as error:
             raise InvalidPayload(str(error)) from error
-
-    return convert
 
 
 def is_plain(annotation: Any) -> bool:
