@@ -1,18 +1,37 @@
 """Chains and chords."""
 
 import asyncio
+from collections import Counter
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from documents import code
 
 import zq
 from zq.client.app import App
+from zq.client.backend import Backend
 from zq.client.values import Delivery, JobQuery, Submission, TakeRequest
 from zq.client.worker.continuing import QUEUE
 from zq.testing import TestServer, run_until_idle
 from zq.testing.plugin import Working
+
+
+class Counted:
+    """A backend that counts its calls by their names."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.calls: Counter[str] = Counter()
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._backend, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.calls[name] += 1
+            return verb(*args, **kwargs)
+
+        return counted if callable(verb) else verb
 
 
 async def test_each_step_of_a_chain_gets_the_result_before(zq_app: App) -> None:
@@ -80,41 +99,61 @@ async def test_a_chord_of_a_blocking_program_and_one_that_runs_at_once() -> None
     assert got == [[1], 1]
 
 
-async def test_a_chord_without_members_has_an_empty_list_at_once(zq_app: App) -> None:
+async def test_a_chord_without_members_goes_on_at_once_with_an_empty_list(zq_app: App) -> None:
     @zq_app.task
-    async def gather(parts: list[int], more: int) -> list[int]:
-        return [*parts, more]
+    async def count(parts: list[int], more: int) -> int:
+        return len(parts) + more
 
-    flow = await zq.chord([], zq.step(gather, 7))
-    await run_until_idle(zq_app)
-    assert await flow.result(10) == [7]
+    flow = await zq.chord([], zq.step(count, 7))
+    assert flow.jobs == []
+    (outcome,) = await run_until_idle(zq_app)
+    assert outcome.result == 7
+    assert await flow.result() == 7
 
 
-async def test_nobody_takes_what_a_chord_gathers(zq_app: App, zq_server: TestServer) -> None:
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 24])
+async def test_each_member_of_a_chord_costs_as_much_as_in_a_small_one(
+    zq_app: App, size: int
+) -> None:
     @zq_app.task
-    async def member(n: int) -> str:
-        return str(n) * 1000
+    async def member(n: int) -> int:
+        return n
 
     @zq_app.task
-    async def gather(parts: list[str]) -> int:
-        return len(parts)
+    async def last(parts: list[int]) -> list[int]:
+        return parts
 
-    steps = [zq.step(member, n) for n in range(3)]
-    flow = await zq.chord(steps, zq.step(gather))
-    for _ in range(2):
-        await zq.Worker(zq_app, max_jobs=1).run()
-    parts = (await zq_app.backend.jobs(JobQuery(queues=("zq-chords",)))).jobs
-    assert [(job.status, len(job.payload["result"])) for job in parts] == [("scheduled", 1000)] * 2
+    flow = await zq.chord([zq.step(member, n) for n in range(size)], zq.step(last))
+    counted = Counted(zq_app.backend)
+    zq_app.core.backend = cast(Backend, counted)
+    await zq.Worker(zq_app, concurrency=5).run_until_idle()
+    assert await flow.result() == list(range(size))
+    # Each of size - 1 nodes is reached from both sides, and then read and removed once.
+    assert counted.calls["enqueue"] == 2 * (size - 1) + 1
+    assert counted.calls["by_key"] == counted.calls["cancel_by_key"] == size - 1
 
-    # A stream of all queues gets the last member and nothing else.
-    stream = await zq_app.backend.take(TakeRequest(prefetch=5))
+
+async def test_results_of_a_running_chord_are_no_work_for_a_stream_over_all_queues(
+    zq_app: App,
+) -> None:
+    @zq_app.task
+    async def member(n: int) -> int:
+        return n
+
+    @zq_app.task
+    async def last(parts: list[int]) -> list[int]:
+        return parts
+
+    await zq.chord([zq.step(member, n) for n in range(3)], zq.step(last))
+    await zq.Worker(zq_app, max_jobs=2).run()
+    kept = (await zq_app.backend.jobs(JobQuery(queues=(QUEUE,)))).jobs
+    assert [(part.payload, part.status) for part in kept] == [(0, "scheduled"), (1, "scheduled")]
+    stream = await zq_app.backend.take(TakeRequest((), 5, "nosy", None, 5))
     (delivery,) = await stream.deliveries()
     assert isinstance(delivery, Delivery)
     assert delivery.type == "member"
     await stream.close()
-    await zq.Worker(zq_app).run_until_idle()
-    assert await flow.result(10) == 3
-    assert await zq_app.backend.count(JobQuery(queues=("zq-chords",))) == 0
+    assert (await run_until_idle(zq_app))[-1].result == [0, 1, 2]
 
 
 async def test_a_chord_goes_on_when_its_failed_member_succeeds_at_last(

@@ -85,22 +85,21 @@ async def chord(steps: Sequence[Step], then: Step) -> JobFlow:
     ``await flow.result()`` waits for that, and `flow.jobs` are the jobs of the steps, in their
     order. Without steps, `then` gets an empty list at once. Raises `InvalidOption`.
     """
-    return await _chord(_backend(steps, then), steps, then)
+    return await _chord(_backend([*steps, then]), steps, then)
 
 
 def chord_sync(steps: Sequence[Step], then: Step) -> JobFlow:
     """Do as `chord` does, in programs without an event loop."""
-    return run(_chord(_backend(steps, then).blocking, steps, then))
+    return run(_chord(_backend([*steps, then]).blocking, steps, then))
 
 
-def _backend(steps: Sequence[Step], *then: Step) -> Backend:
-    everything = (*steps, *then)
-    if not everything:
+def _backend(steps: Sequence[Step]) -> Backend:
+    if not steps:
         raise InvalidOption("give at least one step")
-    for each in everything:
+    for each in steps:
         if not isinstance(each, Step):
             raise InvalidOption(f"{each!r} is not a step: write zq.step(task, …)")
-    return everything[0].task.core.backend
+    return steps[0].task.core.backend
 
 
 async def _chain(backend: Backend, steps: Sequence[Step]) -> JobFlow:
@@ -118,13 +117,12 @@ async def _chain(backend: Backend, steps: Sequence[Step]) -> JobFlow:
 
 
 async def _chord(backend: Backend, steps: Sequence[Step], then: Step) -> JobFlow:
+    key = f"zq-flow:{token_urlsafe(12)}"
     if not steps:
-        later = then.later("a chord", frozenset({"list"}))
-        empty = {"args": [[], *then.args], "kwargs": then.kwargs}
-        stored = await _enqueue(backend, [msgspec.structs.replace(later, payload=empty)], [then])
-        return JobFlow(then.task.core.backend, stored, [], then.task)
-    chord, key = uuid4().hex, f"zq-flow:{token_urlsafe(12)}"
-    last = _keyed(then.later("a chord", frozenset({"list"})), key)
+        only = Step(then.task, ([], *then.args), then.kwargs)
+        await backend.enqueue([_keyed(only.first(), key)])
+        return JobFlow(then.task.core.backend, [], [key], then.task)
+    chord, last = uuid4().hex, _keyed(then.later("a chord", frozenset({"list"})), key)
     jobs = [
         _followed(each.first(), last, ChordPlace(chord, index, len(steps)))
         for index, each in enumerate(steps)

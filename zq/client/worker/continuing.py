@@ -3,40 +3,49 @@
 A worker that dies in between leaves the job to another one, which does the same again. The dedupe
 id of what comes next is that of the job or the chord, so it is stored once.
 
-Each result of a chord is a job of its own in the queue `zq-chords`, stored once by its unique key.
-So a member writes its own result alone, whatever the size of the chord, and counts those that are
-there. Whoever counts all of them reads them once, and enqueues what comes next. Nobody takes these
-jobs, since they are scheduled for a time when they have expired.
+The members of a chord are the leaves of a binary tree, in which node k has the children 2k and
+2k + 1. A member goes up from its leaf. At each node it leaves its result, if it comes first, and is
+done; if the other side was there before, it goes on to the next node. So whoever passes the root
+knows that all others have left their results: it alone reads them, and enqueues what comes next.
+A member that runs again finds its own result where it has left it, or takes the same way.
+
+The results lie in jobs of the queue `zq-chords`, scheduled for the time at which they expire. So no
+worker takes them, and the diagnosis does not count them as waiting.
 """
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from zq.client.backend import Backend
-from zq.client.errors import ZqError
+from zq.client.errors import JobNotFound, JobState
 from zq.client.flows import CHORD, THEN, ChordPlace
 from zq.client.running import Running
-from zq.client.values import Dedupe, JobQuery, Submission
+from zq.client.values import Dedupe, Submission
+
+T = TypeVar("T")
 
 QUEUE = "zq-chords"
 """The queue of the results of chords."""
 
-GATHERING_MS = 7 * 24 * 3_600_000
+KEPT_MS = 7 * 24 * 3_600_000
 """How long the results of a chord are kept. One that takes longer does not go on."""
 
-WINDOW_MS = 2 * GATHERING_MS
+WINDOW_MS = 2 * KEPT_MS
 """How long what comes next is recognised. A late second worker of a chord finds results for as long
 as they are kept."""
 
-PAGE = 50
-"""How many results are read at once."""
+MOST_AT_ONCE = 16
+"""So many results are asked for at a time."""
 
 
 class _Part(Submission, frozen=True, omit_defaults=True):
+    """A result that was left at a node. Its type is the index of its member."""
+
     ttl_ms: int | None = None
 
 
@@ -52,36 +61,56 @@ async def go_on(backend: Backend, running: Running[Any], result: Any) -> None:
         await _enqueue(backend, then, f"chain:{running.id}", result)
         return
     place = msgspec.convert(meta[CHORD], ChordPlace)
-    kind = f"zq-chord:{place.chord}"
-    part = _Part(
-        *(QUEUE, kind, {"index": place.index, "result": result}),
-        ready_at=round(time.time() * 1000) + 2 * GATHERING_MS,
-        unique_key=f"{kind}:{place.index}",
-        unique_while="exists",
-        ttl_ms=GATHERING_MS,
-    )
-    await backend.enqueue([part])
-    gathered = JobQuery(queues=(QUEUE,), types=(kind,))
-    if await backend.count(gathered) < place.size:
+    if not await _passes_root(backend, place, result):
         return
-    results = await _results(backend, gathered)
-    if len(results) == place.size:
-        ordered = [results[index] for index in range(place.size)]
-        await _enqueue(backend, then, f"chord:{place.chord}", ordered)
-        with contextlib.suppress(ZqError):  # a key may not permit it: they expire
-            await backend.sweeps.delete(gathered, reason="a chord has gathered its results")
+    keys = [_key(place, node) for node in range(1, place.size)]
+    try:
+        parts = await _each(keys, backend.by_key)
+    except JobNotFound:  # another worker of this member has gone on
+        return
+    results = {place.index: result} | {int(part.type): part.payload for part in parts}
+    await _enqueue(
+        backend, then, f"chord:{place.chord}", [results[index] for index in range(place.size)]
+    )
+    await _each(keys, lambda key: _remove(backend, key))
 
 
-async def _results(backend: Backend, gathered: JobQuery) -> dict[int, Any]:
-    """The results of a chord, by the places of its members."""
-    results: dict[int, Any] = {}
-    after = None
-    while True:
-        page = await backend.jobs(gathered, after=after, limit=PAGE)
-        results |= {job.payload["index"]: job.payload["result"] for job in page.jobs}
-        after = page.after
-        if after is None:
-            return results
+async def _passes_root(backend: Backend, place: ChordPlace, result: Any) -> bool:
+    """Leave the result at the first node that nobody has reached. Return True if there is none."""
+    member = str(place.index)
+    expires_at = time.time_ns() // 1_000_000 + KEPT_MS
+    node = (place.size + place.index) // 2
+    while node:
+        key = _key(place, node)
+        part = _Part(
+            *(QUEUE, member, result),
+            ready_at=expires_at,
+            unique_key=key,
+            unique_while="exists",
+            ttl_ms=1,
+        )
+        (stored,) = await backend.enqueue([part])
+        if not stored.duplicate or stored.type == member:
+            return False
+        node //= 2
+    return True
+
+
+def _key(place: ChordPlace, node: int) -> str:
+    return f"zq-chord:{place.chord}:{node}"
+
+
+async def _remove(backend: Backend, key: str) -> None:
+    with contextlib.suppress(JobNotFound, JobState):
+        await backend.cancel_by_key(key)
+
+
+async def _each(keys: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> list[T]:
+    """The answers for all keys. Raises the first error."""
+    found: list[T] = []
+    for start in range(0, len(keys), MOST_AT_ONCE):
+        found += await asyncio.gather(*map(ask, keys[start : start + MOST_AT_ONCE]))
+    return found
 
 
 async def _enqueue(backend: Backend, then: Submission, dedupe: str, result: Any) -> None:
