@@ -10,7 +10,9 @@ AT = 1_896_109_200_000
 
 async def test_a_job_gets_another_queue_and_priority(shell: Shell) -> None:
     first, second, other = await shell.push(1, 2, 3, priority=5)
-    said = await shell.zq("change", first.id, second.id, "--queue", "slow", "--priority", "7")
+    said = await shell.zq(
+        "change", first.id, second.id, "--queue", "slow", "--create", "--priority", "7"
+    )
     assert said.code == 0
     assert said.output == "".join(
         f"{job.id} is ready in slow, with the priority 7\n" for job in (first, second)
@@ -45,7 +47,9 @@ async def test_a_job_is_delayed_and_made_ready_again(shell: Shell) -> None:
 async def test_a_finished_or_unknown_job_does_not_keep_the_others(shell: Shell) -> None:
     finished, waits = await shell.push(1, 2)
     await shell.finish("mail", error="boom")
-    said = await shell.here("change", finished.id, "0" * 26, waits.id, "--queue", "slow")
+    said = await shell.here(
+        "change", finished.id, "0" * 26, waits.id, "--queue", "slow", "--create"
+    )
     assert said.code == 1
     assert said.output.startswith(f"{waits.id} is ready in slow")
     assert f"{finished.id}: cannot patch job {finished.id} in dead status" in said.errors

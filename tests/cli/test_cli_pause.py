@@ -6,7 +6,7 @@ from .shell import Shell
 
 
 async def test_a_paused_queue_is_paused_until_it_is_resumed(shell: Shell) -> None:
-    said = await shell.zq("pause", "mail")
+    said = await shell.zq("pause", "mail", "--create")
     assert (said.code, said.output) == (0, "mail is paused\n")
     assert await shell.backend.settings("mail") == QueueSettings(paused=True)
     said = await shell.zq("resume", "mail", "--json")
@@ -16,7 +16,7 @@ async def test_a_paused_queue_is_paused_until_it_is_resumed(shell: Shell) -> Non
 
 async def test_what_else_is_set_stays(shell: Shell) -> None:
     await shell.backend.change_settings("a/b", SettingsPatch(rate=5))
-    await shell.zq("pause", "a/b")
+    await shell.zq("pause", "a/b", "--create")
     await shell.zq("resume", "a/b")
     assert await shell.backend.settings("a/b") == QueueSettings(rate=5)
 
@@ -29,7 +29,9 @@ async def test_a_name_that_is_none_is_refused(shell: Shell) -> None:
 
 
 async def test_a_pause_may_have_a_reason_and_an_end(shell: Shell) -> None:
-    said = await shell.zq("pause", "mail", "--for", "2h", "--reason", "the provider is down")
+    said = await shell.zq(
+        "pause", "mail", "--create", "--for", "2h", "--reason", "the provider is down"
+    )
     assert said.code == 0
     assert said.output.startswith("mail is paused until 2")
     assert said.output.endswith("Z (the provider is down)\n")

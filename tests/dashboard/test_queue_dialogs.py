@@ -16,6 +16,8 @@ from .test_sweep_dialogs import command, shown_to_work
 
 
 def test_a_schema_is_given_to_a_queue_and_taken_away(place: Place, page: Page) -> None:
+    job = {"queue": "orders", "type": "t", "payload": {"n": 1}}
+    httpx.post(f"{place.primary}/jobs", json=job, trust_env=False)
     go(page, place, "queue?name=orders&tab=Schema")
     expect(page.locator("main")).to_contain_text("the queue has no schema")
     page.get_by_role("button", name="Change schema…").click()

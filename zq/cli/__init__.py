@@ -36,12 +36,16 @@ from zq.cli.serve import serve
 from zq.cli.settings import settings
 from zq.cli.status import status
 from zq.cli.sweeps import sweeps
-from zq.cli.terminal import harmless, interrupted
+from zq.cli.terminal import harmless, interrupted, say
 from zq.cli.tls import tls
 from zq.cli.top.command import top
+from zq.cli.variables import unread_variables
 from zq.cli.wait import wait
 from zq.cli.worker import worker
 from zq.cli.workers import workers
+
+LOGGING = ("serve", "worker")
+"""Commands that log which variables nothing reads."""
 
 
 def _open_standard_descriptors() -> None:
@@ -68,7 +72,7 @@ def _in_one_line() -> Iterator[None]:
 
 
 class _Commands(click.Group):
-    """Runs `serve` if no command is named: `zq --port 0` is `zq serve --port 0`."""
+    """Shows the help if nothing is named. Options alone are those of `serve`: `zq --port 0`."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _open_standard_descriptors()
@@ -80,11 +84,21 @@ class _Commands(click.Group):
             rest = rest[1 if "=" in rest[0] else 2 :]
         own = rest[:1] in (["--help"], ["-h"], ["--version"])
         # A shell that completes the first word asks for the commands.
-        bare = not rest and not ctx.resilient_parsing
-        if bare or (rest and rest[0].startswith("-") and not own):
+        if not args and not ctx.resilient_parsing:
+            args = ["--help"]
+        elif (args and not rest) or (rest and rest[0].startswith("-") and not own):
             args = ["serve", *args]
         with _in_one_line():
             return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under what people do with them."""
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(str(each.name), each.get_short_help_str(width)) for each in commands]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         with _in_one_line():
@@ -96,26 +110,14 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Examples:
-  zq                                   serve ./zq-root on 127.0.0.1:7890
-  zq serve --root-dir /var/lib/zq      keep the data elsewhere
-  zq serve --help                      all settings, each with its variable
-  zq keys add shop --scopes enqueue    make an access key
-  zq tls init --client worker-1        make certificates
-  zq backup zq.tar.gz                  copy all that a running server stores; see zq restore
-  zq push mail hello                   enqueue a job; zq wait ID waits for its result
+  zq serve                             serve ./zq-root on 127.0.0.1:7890
+  zq worker shop.jobs:app              run the jobs of an app in Python
+  zq push mail hello                   store a job; zq wait ID waits for its result
   zq queues                            show what waits, runs and fails; see zq jobs, zq dead
-  zq settings mail concurrency=5       change a queue; see zq pause, zq schema
-  zq delete --queue mail               delete jobs; see zq cancel, zq requeue, zq change
-  zq workers list                      show who takes jobs
-  zq mark "release 1.8.2"              name this moment in the charts
-  zq cron list                         show schedules; see zq cron --help
-  zq budgets list                      show how many jobs may run at once; see zq budgets --help
-  zq sweeps list                       show changes of many jobs; zq audit shows who did what
-  zq top                               watch the jobs on a terminal
-  zq worker shop.jobs:app              execute the jobs of an app in Python
-  zq relay --database URL              enqueue what programs wrote into their outbox
-  zq history export --out history      copy the history of jobs to files
-  zq pipeline run --help               turn job history into a lake, on Spark
+  zq requeue --queue mail              make dead jobs ready again
+  zq backup zq.tar.gz                  copy all that a running server stores; see zq restore
+
+`zq COMMAND --help` has the options and more examples of each command.
 """,
 )
 @click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
@@ -125,25 +127,30 @@ Examples:
 def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> None:
     """A persistent job queue for one host.
 
-    Without a command, zq runs serve.
+    Options without a command are those of serve: `zq --port 0`.
     """
     before_command = {"root_dir": root_dir, "license_key": license_key}
     given = {name: text for name, text in before_command.items() if text is not None}
+    if ctx.invoked_subcommand not in LOGGING:
+        for text in unread_variables(ctx.command, all=False):
+            say(text, err=True)
     ctx.default_map = {"serve": given, "check": given, "restore": given}
     if root_dir is not None:
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-SERVICE = (
-    *(serve, worker, relay, check, salvage, damage, backup, restore, compact),
-    *(history, keys, tls, pipeline),
-)
-PEOPLE = (
-    *(push, wait, status, change, cancel, delete, jobs, dead, requeue, queues, pause, resume),
-    *(settings, schema),
-    *(cron, budgets, workers, sweeps, audit, mark),
-)
-ADMIN = (top,)
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Run": (serve, worker, relay),
+    "Jobs": (push, wait, status, jobs, dead, requeue, cancel, change, delete),
+    "Queues": (queues, pause, resume, settings, schema, budgets, cron),
+    "Watch and look back": (top, workers, sweeps, audit, mark, history, pipeline),
+    "Back up and repair": (backup, restore, compact, check, salvage, damage),
+    "Access": (keys, tls),
+}
+"""All commands, under what people do with them. The help has this order."""
 
-for command in (*SERVICE, *PEOPLE, *ADMIN):
+PEOPLE = (*SECTIONS["Jobs"], *SECTIONS["Queues"], workers, sweeps, audit, mark)
+"""Those that ask a server by its API."""
+
+for command in (command for section in SECTIONS.values() for command in section):
     main.add_command(command)

@@ -6,6 +6,7 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from zq.cli.near_queues import CREATE, check_queue
 from zq.cli.output import job_document
 from zq.cli.remote import Remote, talks
 from zq.cli.sweeping import one_by_one
@@ -36,8 +37,9 @@ changed (the others are changed nevertheless), 2 for wrong usage, 3 if no server
     metavar="WHEN",
     help="Run it no earlier than at this date and time, in UTC unless it names a zone.",
 )
+@CREATE
 @talks
-def change(remote: Remote, ids: tuple[str, ...], **fields: Any) -> None:
+def change(remote: Remote, ids: tuple[str, ...], create: bool, **fields: Any) -> None:
     """Give jobs that have not finished another queue, priority or time."""
     from zq.model.names import check_name
     from zq.model.patching import Patch
@@ -56,6 +58,8 @@ def change(remote: Remote, ids: tuple[str, ...], **fields: Any) -> None:
     )
     if patch == Patch():
         raise click.UsageError("say what to change: --queue, --priority, --delay or --at")
+    if queue is not None:
+        check_queue(remote, queue, create=create)
     one_by_one(
         remote,
         ids,

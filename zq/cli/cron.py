@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
@@ -112,6 +113,8 @@ def add(
         unique_key=options["key"],
         budgets=draws(options["budget"]),
     )
+    if not remote.as_json:
+        warn_of_queues(remote, [queue])
     paused = True if options["paused"] else None
     wanted = Schedule(entry, expression, job, options["tz"], paused)
     shown = remote.run(remote.backend.schedules.put(group, wanted))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zq.cli.jobs import DEFAULT_LIMIT, LIMIT, found, tell_of_more
+from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.status import failure_text
@@ -55,6 +56,8 @@ def dead(remote: Remote, queue: tuple[str, ...], limit: int) -> None:
         rows,
         least=("REASON", "FAILED", "TYPE", "DIED"),
     )
+    if not rows:
+        warn_of_queues(remote, queue)
     tell_of_more(remote, query, len(rows), limit)
 
 

@@ -7,6 +7,7 @@ import click
 
 from zq.cli.drawing import watch
 from zq.cli.filtering import FilterWords, filtering
+from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, cells_of, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import say
@@ -73,6 +74,8 @@ def jobs(
         )
     shown = list(map(_row, found(remote, query, limit, newest=newest)))
     print_table(COLUMNS, shown, least=LEAST)
+    if not shown:
+        warn_of_queues(remote, words.queue)
     tell_of_more(remote, query, len(shown), limit)
 
 

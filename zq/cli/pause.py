@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zq.cli.near_queues import CREATE, check_queue, warn_of_queues
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
@@ -31,11 +32,13 @@ its time is over, or until `zq resume`. Lists and the operators' page show the r
     "--for", "length", type=MILLISECONDS, metavar="TIME", help="How long. [until zq resume]"
 )
 @click.option("--reason", metavar="TEXT", help="Why, for those who see the queue paused.")
+@CREATE
 @talks
-def pause(remote: Remote, queue: str, length: int | None, reason: str | None) -> None:
+def pause(remote: Remote, queue: str, length: int | None, reason: str | None, create: bool) -> None:
     """Stop delivering the jobs of QUEUE."""
     from zq.model.settings import SettingsPatch
 
+    check_queue(remote, queue, create=create)
     until = None if length is None else time.time_ns() // 1_000_000 + length
     patch = SettingsPatch(paused=True, pause_reason=reason, paused_until=until, paused_by=None)
     _set(remote, queue, patch)
@@ -56,6 +59,7 @@ def resume(remote: Remote, queue: str) -> None:
     """Deliver the jobs of QUEUE again."""
     from zq.model.settings import SettingsPatch
 
+    warn_of_queues(remote, [queue])
     _set(remote, queue, SettingsPatch(paused=None))
 
 

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from zq.cli.drawing import watch
+from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import cells_of, print_json, print_table, span
 from zq.cli.remote import Remote, talks
 from zq.cli.words import NAME
@@ -50,7 +51,9 @@ def queues(remote: Remote, names: tuple[str, ...], watching: bool) -> None:
         watch(
             lambda: cells_of(COLUMNS, (_row(*each) for each in _found(remote, names)), least=LEAST)
         )
-    print_table(COLUMNS, (_row(*each) for each in _found(remote, names)), least=LEAST)
+    found = _found(remote, names)
+    print_table(COLUMNS, (_row(*each) for each in found), least=LEAST)
+    warn_of_queues(remote, set(names) - {each.queue for each, _ in found})
 
 
 def _found(remote: Remote, names: tuple[str, ...]) -> "list[tuple[QueueStats, str]]":

@@ -5,6 +5,7 @@ from typing import IO
 import click
 import msgspec
 
+from zq.cli.near_queues import CREATE, check_queue
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
@@ -26,8 +27,9 @@ has no schema or the server refuses, 2 for wrong usage, 3 if no server answers.
 @click.argument("queue", type=NAME)
 @click.option("--set", "file", type=click.File("rb"), metavar="FILE", help="Set this one.")
 @click.option("--remove", is_flag=True, help="Check new jobs no longer.")
+@CREATE
 @talks
-def schema(remote: Remote, queue: str, file: IO[bytes] | None, remove: bool) -> None:
+def schema(remote: Remote, queue: str, file: IO[bytes] | None, remove: bool, create: bool) -> None:
     """Show the schema of the payloads of QUEUE, or set or remove it."""
     if file is not None and remove:
         raise click.UsageError("give --set or --remove, not both")
@@ -46,6 +48,7 @@ def schema(remote: Remote, queue: str, file: IO[bytes] | None, remove: bool) -> 
             wanted = msgspec.json.decode(file.read())
         except msgspec.DecodeError as error:
             raise click.UsageError(f"the schema is not JSON: {error}") from None
+        check_queue(remote, queue, create=create)
         found = remote.run(operations.set_schema(queue, wanted))
     if remote.as_json:
         print_json(found)

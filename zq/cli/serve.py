@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from zq import logs
+from zq.cli.variables import unread_variables
 from zq.config import SETTINGS, Settings
 from zq.logfile import RotatingFile
 from zq.setting import SWITCH, ConfigError, Setting, variable_given
@@ -81,6 +82,8 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
 
     serving.prepare_process()
     logs.set_up(settings.log_level, settings.log_format, file=_log_file(settings))
+    for text in unread_variables(ctx.find_root().command, all=True):
+        log.warning(text)
     for source in _given(_IGNORED, flags):
         logs.event(log, logs.WARN, "ignored flag", flag=source)
     ctx.exit(serving.serve(settings))

@@ -1,14 +1,19 @@
 """`zq settings`: shows and changes the settings of a queue."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from zq.cli.near_queues import CREATE, check_queue, warn_of_queues
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
 from zq.cli.words import NAME
+from zq.model.near import meant
+
+if TYPE_CHECKING:
+    from zq.model.settings import SettingsPatch
 
 
 class Assignment(click.ParamType[tuple[str, object]]):
@@ -45,18 +50,18 @@ server answers.
 )
 @click.argument("queue", type=NAME)
 @click.argument("settings", nargs=-1, type=Assignment(), metavar="[NAME=VALUE]…")
+@CREATE
 @talks
-def settings(remote: Remote, queue: str, settings: tuple[tuple[str, object], ...]) -> None:
+def settings(
+    remote: Remote, queue: str, settings: tuple[tuple[str, object], ...], create: bool
+) -> None:
     """Show the settings of QUEUE, or change those that are named."""
-    from zq.model.settings import SettingsPatch
-
     if settings:
-        try:
-            patch = msgspec.convert(dict(settings), SettingsPatch)
-        except msgspec.ValidationError as error:
-            raise click.UsageError(f"these settings cannot be used: {error}") from None
+        patch = _patch(dict(settings))
+        check_queue(remote, queue, create=create)
         found = remote.run(remote.backend.change_settings(queue, patch))
     else:
+        warn_of_queues(remote, [queue])
         found = remote.run(remote.backend.settings(queue))
     document: dict[str, object] = msgspec.to_builtins(found)
     if remote.as_json:
@@ -67,3 +72,18 @@ def settings(remote: Remote, queue: str, settings: tuple[tuple[str, object], ...
     for name, value in document.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         say(f"{name}  {one_line(text)}")
+
+
+def _patch(given: dict[str, object]) -> "SettingsPatch":
+    """The settings that are named. Raises `UsageError`."""
+    from zq.model.settings import SettingsPatch
+
+    known = SettingsPatch.__struct_fields__
+    for name in given:
+        if name not in known:
+            others = meant(name, known) or f": there are {', '.join(sorted(known))}"
+            raise click.UsageError(f"a queue has no setting {name!r}{others}")
+    try:
+        return msgspec.convert(given, SettingsPatch)
+    except msgspec.ValidationError as error:
+        raise click.UsageError(f"these settings cannot be used: {error}") from None

@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from zq.cli.filtering import FilterWords, filtering, gathering
+from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import print_json
 from zq.cli.remote import Refused, Remote, hint, is_absent
 from zq.cli.terminal import counted, escaped, one_line, say
@@ -89,6 +90,8 @@ def agreed(
     seen = remote.run(remote.backend.sweeps.preview(verb, query, force=force))
     count = seen.count if most is None else min(seen.count, most)
     exact = seen.exact or count == most
+    if not count and not remote.as_json:
+        warn_of_queues(remote, query.queues)
     many = f"{'' if exact else 'at least '}{counted(count, 'job')}"
     if count and not yes:
         ask(f"{what.replace('{}', many, 1)}, up to {seen.upto}; later ones are left alone")

@@ -13,6 +13,7 @@ import click
 
 from zq import logs, systemd
 from zq.cli.terminal import counted
+from zq.cli.variables import unread_variables
 from zq.cli.words import SECONDS
 from zq.config import LogFormat, LogLevel
 
@@ -128,6 +129,8 @@ def worker(ctx: click.Context, /, app: str | None, package: str | None, **option
 
     logs.set_up(options.pop("log_level"), _format(options))
     tell_of_jobs()
+    for text in unread_variables(ctx.find_root().command, all=True):
+        log.warning(text)
     if options.pop("reload"):
         ctx.exit(_reloading())
     if options.pop("no_check"):

@@ -139,7 +139,7 @@ export function jobActions(job, after) {
 const move = (job, after) => confirm({
   title: "Move this job", say: `It is in ${job.queue} with the priority ${job.priority}; lower ones come first. What stays empty stays as it is.`,
   asks: [["queue", "Queue"], ["priority", "Priority"], ["minutes", "Minutes until it is ready; 0 for now"]],
-  filled: ({ queue, priority, minutes }) => ({ zq: `zq change ${job.id}${queue && ` --queue ${quoted(queue)}`}${
+  filled: ({ queue, priority, minutes }) => ({ zq: `zq change ${job.id}${queue && ` --queue ${quoted(queue)} --create`}${
     priority && ` --priority ${quoted(priority)}`}${minutes && ` --delay ${quoted(minutes)}m`}`, body: { ...queue && { queue }, ...priority && { priority: Number(priority) },
     ...minutes && { ready_at: Math.round(Date.now() + Number(minutes) * 60_000) } } }),
   button: "Move", method: "PATCH", path: `jobs/${encodeURIComponent(job.id)}`, body: {},

@@ -1,0 +1,53 @@
+"""Names the variables of the environment that look like zq's and that nothing reads."""
+
+import os
+from collections.abc import Iterator
+
+import click
+
+from zq.config import SETTINGS
+from zq.model.near import near
+
+PREFIXES = ("ZQ_", "ZIZQ_")
+
+ELSEWHERE = ("CHECK_CALLS", "COMPLETE", "LICENSE_KEY")
+"""Variables that are no setting, and no option of a command."""
+
+
+def unread_variables(root: click.Command, *, all: bool) -> Iterator[str]:
+    """What there is to say of each variable that nothing reads.
+
+    Without `all`, only of those that are like one that is read.
+    """
+    known: set[str] | None = None
+    for variable in sorted(os.environ):
+        prefix = next((each for each in PREFIXES if variable.startswith(each)), None)
+        if prefix is None:
+            continue
+        known = known or _known(root)
+        name = variable.removeprefix(prefix)
+        if name in known:
+            continue
+        meant = [prefix + each for each in near(name, known)]
+        if meant:
+            yield f"zq does not read {variable}; did you mean {' or '.join(meant)}?"
+        elif all:
+            yield f"zq does not read {variable}"
+
+
+def _known(root: click.Command) -> set[str]:
+    """The variables that something reads, without their prefixes."""
+    read = {*(setting.variable for setting in SETTINGS), *_of_options(root)}
+    return {*(name.partition("_")[2] for name in read), *ELSEWHERE}
+
+
+def _of_options(command: click.Command) -> Iterator[str]:
+    for option in command.params:
+        named = option.envvar or ()
+        yield from [named] if isinstance(named, str) else named
+        # Flags of Zizq without a meaning here have variables too.
+        if isinstance(option, click.Option) and option.hidden:
+            yield "ZQ_" + option.opts[-1].removeprefix("--").replace("-", "_").upper()
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            yield from _of_options(each)
