@@ -46,6 +46,9 @@ OPEN = (
 )
 """What a start without keys says: nothing else tells that a page and backups are there."""
 
+OWN_URL = "http://127.0.0.1:7890"
+"""Where commands look for a server that nobody has named."""
+
 OWN_DESCRIPTORS = 128
 """The descriptors besides connections: the database's, the log's, and some to spare."""
 
@@ -88,6 +91,7 @@ async def _serve(settings: Settings) -> int:
     gc.set_threshold(50_000, 20, 50)
     for entrance in server.entrances:
         entrance.announce()
+    _say_how_to_begin(server, settings)
     _say_what_is_open(server, settings)
     systemd.ready()
     watchdog = asyncio.create_task(_feed_watchdog(server.services))
@@ -124,19 +128,21 @@ async def _serve(settings: Settings) -> int:
     return 0
 
 
+def _say_how_to_begin(server: Server, settings: Settings) -> None:
+    """Log where the data is, the addresses of the API and of the page, and a command to try."""
+    fields = {"data": str(settings.root_dir.absolute()), "server": server.url}
+    page = {"primary": server.url, "admin": server.admin_url}.get(settings.ui)
+    if page is not None:
+        fields["page"] = f"{page}/ui/"
+    there = "" if server.url == OWN_URL else f" --url {server.url}"
+    log.info("serving", extra={"fields": {**fields, "try": f"zq push mail hello{there}"}})
+
+
 def _say_what_is_open(server: Server, settings: Settings) -> None:
     """Log what the admin listener opens, and to whom."""
     if settings.no_admin:
         return
-    admin = server.entrances[-1]
-    fields = {"page": f"{admin.url}/ui/"} if settings.ui == "admin" else {}
-    if settings.keys is None:
-        log.info(
-            OPEN,
-            extra={"fields": fields},
-        )
-    else:
-        log.info("the page and backups are open to keys", extra={"fields": fields})
+    log.info(OPEN if settings.keys is None else "the page and backups are open to keys")
 
 
 def _allow_connections(count: int) -> None:
@@ -178,6 +184,9 @@ async def _start(server: Server, settings: Settings) -> int:
         file = database_of(Path(settings.root_dir))
         log.error(f"the database {file} cannot be used: {error}")
         return EX_TEMPFAIL if isinstance(error, StoreBusy) else EX_IOERR
+    except (FileExistsError, NotADirectoryError):
+        log.error(f"{settings.root_dir} is not a directory: name one by --root-dir")
+        return EX_CONFIG
     except OSError as error:
         log.error(
             f"the directory {settings.root_dir} cannot be used (--root-dir):"

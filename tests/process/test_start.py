@@ -69,7 +69,7 @@ async def test_requests_are_not_logged_unless_asked_for(tmp_path: Path) -> None:
     flushing = server.log[0]
     assert flushing["fields"]["message"].startswith("commits are flushed by")
     assert flushing["fields"].get("by", "thread") == flushed_by
-    assert server.messages[1:] == ["listening", "stopping", "Server stopped."]
+    assert server.messages[1:] == ["listening", "serving", "stopping", "Server stopped."]
 
 
 async def test_zizqs_variables_do_what_its_flags_do(tmp_path: Path) -> None:

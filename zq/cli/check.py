@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from zq.cli.terminal import say
+from zq.cli.terminal import one_line, say
 from zq.config import Settings
 
 EX_DATABASE = 74  # sysexits.h, EX_IOERR
 EX_IN_USE = 75
+EX_PERMISSION = 77
 EX_CONFIG = 78
 
 
@@ -26,7 +27,7 @@ would put it back; the rest goes on without them.
 )
 @click.option(
     "--root-dir",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),
     default=Settings.root_dir,
     show_default=True,
     help="Directory of the data.",
@@ -36,19 +37,24 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     """Check the database for damage, and list its contents.
 
     Exit codes: 0 without damage, 74 with damage or if rows were set aside, 75 while a server runs,
-    78 if the database belongs to a newer zq or to another program.
+    77 if it may not be read, 78 if the database belongs to a newer zq or to another program.
     """
     from zq.instance import database_of, examine
     from zq.store.errors import DirectoryInUse
 
     file = database_of(root_dir)
-    if not file.exists():
-        raise click.UsageError(f"{file} does not exist: name the directory of the data")
     try:
+        if root_dir.is_file():
+            raise click.UsageError(f"{root_dir} is a file: name the directory of the data")
+        if not file.exists():
+            raise click.UsageError(f"{file} does not exist: name the directory of the data")
         report = examine(root_dir)
     except DirectoryInUse as error:
         say(str(error), err=True)
         ctx.exit(EX_IN_USE)
+    except PermissionError as error:
+        say(one_line(f"{error.filename or file} cannot be read: {_remedy(root_dir)}"), err=True)
+        ctx.exit(EX_PERMISSION)
     for text in report.said:
         say(f"{file}: {text}")
     for text in report.damage:
@@ -56,3 +62,12 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     if not report.is_known:
         ctx.exit(EX_CONFIG)
     ctx.exit(EX_DATABASE if report.damage else 0)
+
+
+def _remedy(root_dir: Path) -> str:
+    """Who may read the data."""
+    try:
+        owner = root_dir.owner()
+    except (KeyError, OSError):
+        owner = "the user of the server"
+    return f"it belongs to {owner}. Run this as that user, or as root: sudo zq check …"

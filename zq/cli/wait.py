@@ -60,13 +60,16 @@ def report(remote: Remote, id: str, outcome: "JobOutcome") -> None:
     elif outcome.status == "completed" and outcome.result is not msgspec.UNSET:
         print_json(outcome.result)
     if outcome.status != "completed":
-        raise Refused(one_line(f"{id} is {_why(outcome)}"))
+        raise Refused(one_line(f"{id} is {_why(remote, id, outcome)}"))
 
 
-def _why(outcome: "JobOutcome") -> str:
+def _why(remote: Remote, id: str, outcome: "JobOutcome") -> str:
+    from zq.client.job import reasons_of
+
     error = outcome.error
     if not outcome.is_final:
-        return f"still {outcome.status}: run `zq wait` again, or look at it with `zq status`"
+        why = remote.run(reasons_of(remote.backend, id))
+        return f"still {outcome.status}{why}. Wait on with `zq wait {id}`"
     if error is None or isinstance(error, str):
         return (
             f"{outcome.status}: {error}" if error and outcome.status == "dead" else outcome.status

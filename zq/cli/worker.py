@@ -16,6 +16,7 @@ from zq.cli.terminal import counted
 from zq.cli.variables import unread_variables
 from zq.cli.words import SECONDS
 from zq.config import LogFormat, LogLevel
+from zq.model.near import meant
 
 if TYPE_CHECKING:
     from zq.client.app import App
@@ -216,7 +217,8 @@ def _work(app: "App", options: dict[str, Any]) -> int:
     names = None if queues is None else [name for name in queues.split(",") if name]
     try:
         made = Worker(app, queues=names, **options)
-        app.on("started")(lambda _event: _ready(made))
+        _warn_of_queues(app, names or [])
+        app.on("started")(lambda _event: _ready(app, made, options["concurrency"]))
         report = run_blocking(_run(app, made, progress_s))
     except InvalidOption as error:
         raise click.UsageError(error.message) from None
@@ -238,9 +240,26 @@ def _work(app: "App", options: dict[str, Any]) -> int:
     return EX_ABORTED if report.aborted else 0
 
 
-def _ready(worker: "Worker") -> None:
-    log.info("working", extra={"fields": {"queues": ",".join(worker.queues)}})
+def _ready(app: "App", worker: "Worker", concurrency: int) -> None:
+    fields = {
+        "server": app.backend.url,
+        "queues": ",".join(worker.queues),
+        "tasks": ",".join(sorted(app.tasks)),
+        "concurrency": concurrency,
+    }
+    log.info("working", extra={"fields": fields})
     systemd.ready()
+
+
+def _warn_of_queues(app: "App", queues: list[str]) -> None:
+    """Say which queues are to be worked on although the app has nothing for them."""
+    from zq.client.worker.handlers import Handlers
+
+    known = Handlers(app).queues
+    for name in queues:
+        if app.core.find is None and name not in known:
+            there = meant(name, known) or f": it has {', '.join(known) or 'none at all'}"
+            log.warning(f"the app has no tasks for queue {name!r}{there}")
 
 
 async def _run(app: "App", worker: "Worker", progress_s: float | None) -> "DrainReport":

@@ -140,7 +140,7 @@ class App:
 
         Its `name`, by default the function's, is the type of its jobs. Raises `InvalidOption`.
         """
-        check(options)
+        check(options, "queue", "name")
         check_name("queue", queue)
 
         def register(function: Callable[..., Any]) -> Task[Any, Any]:

@@ -80,6 +80,10 @@ class Backend(Protocol):
         """
 
     @property
+    def url(self) -> str:
+        """The address of the server, or ``sqlite://`` and the directory of an engine in here."""
+
+    @property
     def schedules(self) -> Schedules:
         """The cron entries of the server."""
 

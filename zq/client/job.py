@@ -17,6 +17,7 @@ from zq.client.errors import (
     JobState,
     RetriesExhausted,
     WaitTimeout,
+    ZqError,
 )
 from zq.client.events import follow
 from zq.client.job_error import JobError
@@ -133,9 +134,10 @@ class Job(Generic[R]):
         while known is None or not known.is_final:
             wait_ms = left.ms()
             if known is not None and wait_ms == 0:
+                why = await reasons_of(backend, self.id) if left.seconds else ""
                 raise WaitTimeout(
                     f"the job {self.id} is not finished after {left.seconds:g} s"
-                    f" (it is {known.status}). It goes on: wait again, or for longer",
+                    f" (it is {known.status}{why}). It goes on: wait again, or for longer",
                     self,
                 )
             known = await backend.result(self.id, wait_ms)
@@ -153,6 +155,15 @@ class Job(Generic[R]):
         if outcome.status == "expired":
             raise JobNotFound(f"the job {self.id} expired before a worker took it")
         raise failure(self.id, outcome.error, self.max_attempts)
+
+
+async def reasons_of(backend: Backend, id: str) -> str:
+    """Why a job does not end now: `: nobody takes jobs of queue "mail"`, or nothing if unknown."""
+    try:
+        reasons = await backend.why(id)
+    except ZqError:  # its key may not read, it has just ended, or the server is not zq
+        return ""
+    return f": {'; '.join(each.text for each in reasons)}" if reasons else ""
 
 
 def failure(id: str, error: JobError | str | None, max_attempts: int | None) -> JobFailed:

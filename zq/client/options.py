@@ -18,6 +18,7 @@ from zq.model.batch import BatchRule
 from zq.model.budgets import MOST_BUDGETS_A_JOB
 from zq.model.job import MAX_PRIORITY, MAX_UINT32, Retention
 from zq.model.job import BackoffRule as WireBackoff
+from zq.model.near import meant
 
 UniqueWhile = Literal["queued", "active", "exists"]
 
@@ -178,11 +179,17 @@ CHECKS: dict[str, Any] = {
 }
 
 
-def check(options: Mapping[str, object]) -> None:
-    """Raise `InvalidOption` for the first option that is unknown or has an invalid value."""
+def check(options: Mapping[str, object], *others: str) -> None:
+    """Raise `InvalidOption` for the first option that is unknown or has an invalid value.
+
+    `others` are names of options that were checked elsewhere.
+    """
     for name, value in options.items():
         if name not in CHECKS:
-            remedy = replaced.OPTIONS.get(name, f"the options are {', '.join(CHECKS)}")
+            known = (*others, *CHECKS)
+            question = meant(name, known)
+            remedy = f"{question[2:]} The" if question else "the"
+            remedy = replaced.OPTIONS.get(name, f"{remedy} options are {', '.join(known)}")
             raise InvalidOption(f"{name} is not an option: {remedy}")
         CHECKS[name](name, value)
     if "delay" in options and "run_at" in options:

@@ -82,6 +82,11 @@ class EmbeddedBackend:
         return self if self._blocks else EmbeddedBackend(self.home, blocks=True)
 
     @property
+    def url(self) -> str:
+        """``sqlite://`` and the data directory."""
+        return self.home.url
+
+    @property
     def schedules(self) -> EmbeddedSchedules:
         """The cron entries of the engine."""
         return EmbeddedSchedules(self._do, LIMITS)

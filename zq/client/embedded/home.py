@@ -56,6 +56,11 @@ class Home:
         return self._running().directory
 
     @property
+    def url(self) -> str:
+        """The address that names the directory."""
+        return f"sqlite://{':memory:' if self._directory is None else self._directory}"
+
+    @property
     def is_in_memory(self) -> bool:
         """Whether the jobs end with the engine, and no other process can have them."""
         return self._directory is None
@@ -186,7 +191,7 @@ def _settings(directory: Path) -> Settings:
 
 def _why(directory: Path, error: BaseException) -> BaseException:
     if isinstance(error, DirectoryInUse):
-        return DirectoryTaken(str(error))
+        return DirectoryTaken(f"{error}. zq.App(url, standby=True) waits until it is free")
     if isinstance(error, Exception):
         told = isinstance(error, DatabaseTooNew | ForeignDatabase)
         return BackendError(str(error) if told else f"{directory} cannot be used: {error}")

@@ -104,6 +104,11 @@ class HttpBackend:
         return self._blocking
 
     @property
+    def url(self) -> str:
+        """The address of the server."""
+        return self._address.url
+
+    @property
     def schedules(self) -> HttpSchedules:
         """The cron entries of the server."""
         return HttpSchedules(self._call, self._read)
