@@ -199,7 +199,7 @@ def test_the_package_has_its_licence() -> None:
     assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT License\n")
 
 
-PATH = re.compile(r"(?<![\w./-])(?:zq|tests|bench|docs|systemd|\.ci)/[\w./-]*\w")
+PATH = re.compile(r"(?<![\w./-])(?:zq|tests|bench|docs|systemd|\.ci)/[\w./@-]*\w")
 """A file or folder of the repository, named from its top."""
 
 

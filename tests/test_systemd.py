@@ -48,6 +48,27 @@ def test_systemd_accepts_the_unit_without_a_word(unit: Path) -> None:
     assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
 
 
+def test_systemd_accepts_the_unit_of_workers(tmp_path: Path) -> None:
+    text = (UNITS / "zq-worker@.service").read_text(encoding="utf-8")
+    command = tmp_path / ".venv/bin/zq"
+    command.parent.mkdir(parents=True)
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    (tmp_path / "zq-worker@shop.service").write_text(text.replace("/srv/%i", str(tmp_path)))
+    verified = analyze("verify", "--man=no", tmp_path / "zq-worker@shop.service")
+
+    assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
+
+
+def test_the_page_makes_the_file_that_the_unit_of_workers_reads() -> None:
+    text = (UNITS / "zq-worker@.service").read_text(encoding="utf-8")
+    (file,) = re.findall("^EnvironmentFile=(.*)$", text, re.M)
+    copy, app, server, start = code("worker unit").splitlines()
+    assert copy == "cp /opt/zq/systemd/zq-worker@.service /etc/systemd/system/"
+    assert all(line.endswith(file.replace("%i", "shop")) for line in (app, server))
+    assert start == "systemctl enable --now zq-worker@shop"
+
+
 def test_systemd_accepts_the_units_of_the_nightly_backup(tmp_path: Path) -> None:
     units = [tmp_path / "zq-backup.timer", tmp_path / "zq-backup.service"]
     for unit in units:

@@ -185,8 +185,10 @@ async def _start(server: Server, settings: Settings) -> int:
         log.error(f"the database {file} cannot be used: {error}")
         return EX_TEMPFAIL if isinstance(error, StoreBusy) else EX_IOERR
     except (FileExistsError, NotADirectoryError):
-        log.error(f"{settings.root_dir} is not a directory: name one by --root-dir")
-        return EX_CONFIG
+        log.error(
+            f"{settings.root_dir} is a file, and --root-dir names a directory: choose another one"
+        )
+        return EX_IOERR
     except OSError as error:
         log.error(
             f"the directory {settings.root_dir} cannot be used (--root-dir):"

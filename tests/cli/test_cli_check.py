@@ -1,6 +1,8 @@
 """`zq check` as users run it."""
 
+import os
 import sqlite3
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -25,6 +27,23 @@ def root(tmp_path: Path) -> Path:
 def check(root: Path) -> tuple[int, str]:
     result = CliRunner().invoke(main, ["check", "--root-dir", str(root)])
     return result.exit_code, result.output
+
+
+def test_a_file_and_what_may_not_be_read_are_named(root: Path) -> None:
+    code, output = check(root / "zq.db")
+    assert (code, "zq.db is a file: name the directory" in output) == (2, True)
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a directory of another user")
+    for directory in (root, *root.parents):
+        if directory.is_relative_to(tempfile.gettempdir()):
+            directory.chmod(0o755)
+    (root / "zq.db").chmod(0o600)
+    os.seteuid(65534)
+    try:
+        code, output = check(root)
+    finally:
+        os.seteuid(0)
+    assert (code, "belongs to root. Run this as that user" in output) == (77, True)
 
 
 def test_a_sound_database_is_passed_with_what_is_in_it(root: Path) -> None:

@@ -46,6 +46,11 @@ def test_help_names_every_setting_with_its_variable_and_default() -> None:
         assert f"[{setting.variable};default:{default}]" in text
 
 
+def test_bare_zq_shows_the_help_and_starts_nothing() -> None:
+    assert zq() == zq("--help")
+    assert "Back up and repair:\n  backup" in zq()[1]
+
+
 def test_help_shows_examples() -> None:
     for arguments in (["--help"], ["serve", "--help"], ["--port", "0", "--help"]):
         code, output = zq(*arguments)

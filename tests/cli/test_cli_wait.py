@@ -31,6 +31,15 @@ async def test_a_dead_job_gives_1_and_its_error(shell: Shell) -> None:
     assert said.documents[0]["error"]["message"] == "no such mailbox"
 
 
+async def test_a_wait_that_is_over_says_what_the_job_waits_for(shell: Shell) -> None:
+    said = await shell.zq("push", "mail", "1", "--wait", "--timeout", "1ms")
+    assert (said.code, 'nobody takes jobs of queue "mail"' in said.errors) == (1, True)
+    assert (await shell.zq("pause", "mail", "--reason", "a test")).code == 0
+    (job,) = await shell.push(2)
+    said = await shell.zq("wait", job.id, "--timeout", "1ms")
+    assert (said.code, 'queue "mail" is paused (a test)' in said.errors) == (1, True)
+
+
 async def test_a_cancelled_job_gives_1(shell: Shell) -> None:
     (job,) = await shell.push(1, retention=KEPT)
     await shell.backend.cancel(job.id)

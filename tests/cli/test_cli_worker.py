@@ -89,6 +89,18 @@ async def test_so_many_jobs_and_no_more(app: App, tmp_path: Path) -> None:
             pass
 
 
+async def test_a_start_says_for_whom_and_for_what_it_works(app: App, tmp_path: Path) -> None:
+    words = ("-q", "mial,mail", "-c", "3")
+    async with worker(tmp_path, app_url(app), *words) as process:
+        warned = await process.line('"level":"WARN"')
+        assert warned["message"] == "the app has no tasks for queue 'mial'; did you mean mail?"
+        begun = await process.line('"message":"working"')
+        assert (begun["server"], begun["queues"]) == (app_url(app), "mial,mail")
+        assert (begun["tasks"].split(",")[-2:], begun["concurrency"]) == (["slow", "stubborn"], 3)
+        process.signal(signal.SIGTERM)
+        assert (await process.ended())[0] == 0
+
+
 async def test_a_changed_python_file_starts_it_again_and_the_servers_files_do_not(
     app: App, tmp_path: Path
 ) -> None:

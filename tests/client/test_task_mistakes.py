@@ -18,6 +18,7 @@ import zq
         ("retry_backoff", "backoff"),
         ("acks_late", "always acknowledged after it ran"),
         ("rate_limit", "rate"),
+        ("que", r"did you mean queue\? The options are key, .*, queue, name"),
         ("colour", "the options are key, unique_while"),
     ],
 )

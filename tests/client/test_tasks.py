@@ -70,6 +70,7 @@ async def test_call_waits_as_long_as_it_is_told(live_app: App) -> None:
     with pytest.raises(zq.WaitTimeout, match=r"not finished after 0\.05 s") as late:
         await never.options(wait=0.05).call()
 
+    assert 'nobody takes jobs of queue "default"' in str(late.value)
     assert await late.value.job.cancel() == "cancelled"
     with pytest.raises(zq.JobCancelled):
         await late.value.job.result()

@@ -186,7 +186,7 @@ def check(options: Mapping[str, object], *others: str) -> None:
     """
     for name, value in options.items():
         if name not in CHECKS:
-            known = (*others, *CHECKS)
+            known = (*CHECKS, *others)
             question = meant(name, known)
             remedy = f"{question[2:]} The" if question else "the"
             remedy = replaced.OPTIONS.get(name, f"{remedy} options are {', '.join(known)}")
