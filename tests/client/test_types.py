@@ -5,7 +5,7 @@ import dataclasses
 import enum
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -156,6 +156,11 @@ class HasLeftOut(pydantic.BaseModel):
     parts: list[LeftOut]
 
 
+@dataclasses.dataclass
+class Holder:
+    part: LeftOut | None
+
+
 class Account(pydantic.BaseModel):
     password: pydantic.SecretStr
 
@@ -253,6 +258,7 @@ REFUSED: list[tuple[Any, str]] = [
     (list[Private], "the field _id of Private is private"),
     (LeftOut, "the field n of LeftOut has exclude=True"),
     (dict[str, HasLeftOut], "the field n of LeftOut has exclude=True"),
+    (list[Holder], "the field n of LeftOut has exclude=True"),
     (Account, "stored readable or as stars"),
     (Nested, "stored readable or as stars"),
 ]
@@ -554,3 +560,43 @@ async def test_the_handler_of_a_queue_without_a_type_is_held_to_its_own(app: App
 
         @queue.handler
         async def wrong(path: Path) -> None: ...
+
+
+async def test_a_default_of_none_makes_none_a_value(app: App) -> None:
+    got: list[Any] = []
+
+    @app.task
+    async def work(n: int = None, at: date = None) -> None:  # type: ignore[assignment]  # noqa: RUF013
+        got.append((n, at))
+
+    loosely: Any = work
+    await loosely.enqueue()
+    await loosely.enqueue(None, NOW.date())
+    await loosely.enqueue(at=None, n=1)
+    await loosely.options(batch=zq.Batch.last("b")).enqueue(n=2)
+    await finish(app)
+    assert got == [(None, None), (None, NOW.date()), (1, None), (2, None)]
+    with pytest.raises(
+        zq.InvalidPayload, match=r"work: n: Expected `bool \| int \| null`, got `str`"
+    ):
+        work.args("1")  # type: ignore[arg-type]
+
+
+async def test_a_function_may_say_that_it_returns_what_is_awaited(app: App) -> None:
+    def work(at: date) -> Awaitable[date]:
+        async def later() -> date:
+            return at
+
+        return later()
+
+    def begin(at: date) -> Coroutine[Any, Any, date]:
+        return begin_later(at)
+
+    async def begin_later(at: date) -> date:
+        return at
+
+    jobs = [
+        await app.task(result_ttl=60)(function).enqueue(NOW.date()) for function in (work, begin)
+    ]
+    await finish(app)
+    assert [await job.result(10) for job in jobs] == [NOW.date()] * 2

@@ -5,7 +5,7 @@ Models are written by their aliases, without what they compute, and read from th
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -73,12 +73,17 @@ def _said(error: Any) -> str:
 
 
 def _models(annotation: Any, seen: set[Any]) -> Iterator[Any]:
-    """The models in an annotation, and in the fields of these."""
-    if is_model(annotation) and annotation not in seen:
+    """The models in an annotation, and in the fields of its classes."""
+    if isinstance(annotation, type) and annotation not in seen:
         seen.add(annotation)
-        yield annotation
-        for field in annotation.model_fields.values():
-            yield from _models(field.annotation, seen)
+        if is_model(annotation):
+            yield annotation
+            fields: Any = annotation
+            for field in fields.model_fields.values():
+                yield from _models(field.annotation, seen)
+        elif hasattr(annotation, "__annotations__"):
+            for hint in get_type_hints(annotation, include_extras=True).values():
+                yield from _models(hint, seen)
     for part in get_args(annotation):
         yield from _models(part, seen)
 

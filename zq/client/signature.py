@@ -2,16 +2,16 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, Never, NoReturn
+from typing import Any, NamedTuple, Never, NoReturn, Optional, get_args, get_origin
 
 import msgspec
 
 from zq.client.checks import CallCheck, held_to
 from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import JSON
-from zq.client.hints import ComesLater, hints_of
+from zq.client.hints import ComesLater, Unevaluated, hints_of
 from zq.client.payloads import call_of, declared
 from zq.client.types import ByMsgspec, Convert, forms_of
 from zq.client.unions import shown
@@ -152,7 +152,7 @@ class Signature:
     @property
     def gives(self) -> frozenset[str]:
         """The forms of the function's results in JSON."""
-        return forms_of(self.types().hints.get("return", Any))
+        return forms_of(_awaited(self.types().hints.get("return", Any)))
 
     def blamed(self, error: InvalidPayload, payloads: Iterable[Any]) -> InvalidPayload:
         """The error for the first argument of these calls that cannot be sent, with its name."""
@@ -182,6 +182,7 @@ class Signature:
         for name, parameter in self._signature.parameters.items():
             convert = None
             if name in hints:
+                hints[name] = _or_none(hints[name], parameter)
                 what = f"{self._name}: the parameter {name!r} of the type {shown(hints[name])}"
                 convert = declared(what, hints[name], self._function)
             if convert is not None:
@@ -191,7 +192,7 @@ class Signature:
             each.name: held_to(hints.get(each.name, Any)) if self._checks else Any
             for each in places
         }
-        result = hints.get("return")
+        result = _awaited(hints.get("return"))
         what = f"{self._name}: its result of the type {shown(result)}"
         ends = result in (NoReturn, Never)
         return _Types(
@@ -259,6 +260,18 @@ class _Places(NamedTuple):
         except (InvalidPayload, msgspec.ValidationError):
             return None
         return found
+
+
+def _or_none(hint: Any, parameter: inspect.Parameter) -> Any:
+    """The type of a parameter. A default of None makes None a value, whatever is annotated."""
+    if parameter.default is not None or isinstance(hint, Unevaluated) or hint is Any:
+        return hint
+    return Optional[hint]  # noqa: UP045
+
+
+def _awaited(hint: Any) -> Any:
+    """The type of what a function returns in the end."""
+    return get_args(hint)[-1] if get_origin(hint) in (Awaitable, Coroutine) else hint
 
 
 def _one(convert: Convert) -> Convert:
