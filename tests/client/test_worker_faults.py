@@ -252,12 +252,13 @@ async def test_what_a_job_came_to_is_told_until_the_server_has_it(site: Site, fa
 
 async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) -> None:
     backend = Refusing(site.url)
-    supply = Supply(backend, TakeRequest(("q",), 1, "w"), asyncio.Event())
+    wanted = TakeRequest(("q",), 1, "w")
     with pytest.raises(Unavailable):
-        await supply.open(0)
+        await Supply(backend, wanted, asyncio.Event(), 0.0).open()
     assert backend.refusals == 1
 
-    await supply.open(PATIENCE_S)
+    supply = Supply(backend, wanted, asyncio.Event(), PATIENCE_S)
+    await supply.open()
 
     await supply.close()
     await backend.close()

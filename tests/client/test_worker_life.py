@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
 import zq
@@ -156,3 +157,75 @@ async def test_a_worker_can_be_stopped_while_it_warms_up(app: App) -> None:
         await worker.stop()
         with pytest.raises(zq.Unavailable, match="stopped"):
             await running
+
+
+async def test_a_worker_beside_other_code_waits_for_its_server(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = site.port
+    await site.stop()
+    async with App(f"http://127.0.0.1:{port}") as app:
+
+        @app.periodic("0 0 * * *")
+        async def double(n: int = 21) -> int:
+            return n * 2
+
+        async with zq.Worker(app) as worker:
+            async with asyncio.timeout(PATIENCE_S):
+                while "the worker waits for its server" not in caplog.text:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+            await site.start(port=port)
+            assert await double.call(4) == 8
+            assert not worker.ended.done()
+
+        assert (await worker.ended).finished == 1
+        assert "has ended" not in caplog.text
+
+
+async def test_a_block_may_end_before_the_server_has_come() -> None:
+    async with App("http://127.0.0.1:1") as app:
+        app.task(lambda: None)
+        async with zq.Worker(app):
+            await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="async with"):
+            _ = zq.Worker(app).ended
+
+
+@pytest.mark.parametrize("entered", [True, False])
+async def test_a_program_learns_why_its_worker_has_ended(
+    app: App, caplog: pytest.LogCaptureFixture, *, entered: bool
+) -> None:
+    faults = []
+    app.on("error")(lambda event: faults.append(event.exception))
+    fault = OSError("no disk")
+
+    @app.while_working
+    async def fail() -> None:
+        raise fault
+
+    app.task(lambda: None)
+    worker = zq.Worker(app)
+    if entered:
+        with pytest.raises(OSError, match="no disk"):
+            async with worker:
+                await asyncio.wait([worker.ended])
+    else:
+        with pytest.raises(OSError, match="no disk"):
+            await worker.run()
+
+    assert faults == [fault]
+    assert f"the worker {worker.worker_id} has ended: no disk" in caplog.text
+
+
+async def test_a_program_learns_that_its_worker_was_drained(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    ready = asyncio.Event()
+    app.on("started")(lambda _: ready.set())
+    app.task(lambda: None)
+    async with zq.Worker(app) as worker:
+        await ready.wait()
+        await app.backend.drain(worker.worker_id)
+        assert (await worker.ended).finished == 0
+
+    assert "was drained, and takes no more jobs" in caplog.text

@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from zq.client.errors import Unavailable, ZqError
@@ -75,7 +76,7 @@ class Life:
         self._strangers = Strangers(self._backend, app.core.events)
         self._stopping = asyncio.Event()
         self._aborted = asyncio.Event()
-        self._supply = Supply(self._backend, plan.request, self._stopping)
+        self._supply = Supply(self._backend, plan.request, self._stopping, plan.connect_s)
         # Ids in their order, and the jobs among them that are still wanted.
         self._order: deque[str] = deque()
         self._waiting: dict[str, tuple[Delivery, Handler]] = {}
@@ -124,7 +125,7 @@ class Life:
         """Run from the first stream to the last acknowledgement."""
         with watching_tasks(), watching_loop():
             await self._warm_up()
-            await self._supply.open(self._plan.connect_s)
+            await self._supply.open()
             await self._emit("started")
             helpers = [asyncio.create_task(work) for work in self._helpers()]
             try:
@@ -139,7 +140,12 @@ class Life:
 
     async def _warm_up(self) -> None:
         core = self._app.core
-        warming = asyncio.create_task(call_all((*core.beginning, *core.startup)))
+
+        async def warm_up() -> None:
+            await self._supply.reach(partial(call_all, core.beginning))
+            await call_all(core.startup)
+
+        warming = asyncio.create_task(warm_up())
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait({warming, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()

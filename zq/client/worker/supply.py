@@ -4,12 +4,16 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from zq.client.backend import Backend, TakeStream
 from zq.client.errors import Unavailable
 from zq.client.http.transport import jittered
 from zq.client.values import Delivery, Notice, TakeRequest
+from zq.client.worker.holding import Seldom
+
+T = TypeVar("T")
 
 log = logging.getLogger("zq.worker")
 
@@ -17,27 +21,39 @@ log = logging.getLogger("zq.worker")
 class Supply:
     """Keeps a stream open, from `open` to `close`, and passes its deliveries on."""
 
-    def __init__(self, backend: Backend, request: TakeRequest, stopping: asyncio.Event) -> None:
+    def __init__(
+        self, backend: Backend, request: TakeRequest, stopping: asyncio.Event, patience_s: float
+    ) -> None:
+        """A server that is away at the start may take `patience_s` seconds to come."""
+        self._patience_s = patience_s
+        self._deadline: float | None = None
+        self._seldom = Seldom()
         self._backend = backend
         self._request = request
         self._stopping = stopping
         self._stream: TakeStream | None = None
 
-    async def open(self, patience: float) -> None:
-        """Open the stream, trying for `patience` seconds unless the worker is told to stop.
+    async def open(self) -> None:
+        """Open the stream. Raises `Unavailable`, or another `BackendError` at once."""
+        self._stream = await self.reach(self._take)
 
-        Raises `Unavailable`, or another `BackendError` at once.
+    async def reach(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Do this at the start, and again until the server answers or the patience is over.
+
+        Raises `Unavailable` then, and when the worker is told to stop.
         """
-        deadline = time.monotonic() + patience
+        if self._deadline is None:
+            self._deadline = time.monotonic() + self._patience_s
         attempt = 0
         while True:
             try:
-                self._stream = await self._take()
-                return
-            except Unavailable:
+                return await step()
+            except Unavailable as error:
                 delay = jittered(attempt)
-                if time.monotonic() + delay > deadline or self._stopping.is_set():
+                if time.monotonic() + delay > self._deadline or self._stopping.is_set():
                     raise
+                if self._seldom.count("away"):
+                    log.warning("the worker waits for its server: %s", error.message)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), delay)
                 attempt += 1

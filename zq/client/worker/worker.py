@@ -3,17 +3,21 @@
 import asyncio
 import contextlib
 import faulthandler
+import logging
+import math
 import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from zq.client.amounts import Seconds, milliseconds, positive_ms
-from zq.client.errors import InvalidOption, WaitTimeout
+from zq.client.errors import InvalidOption, Unavailable, WaitTimeout
+from zq.client.events import Event
+from zq.client.formats import said_by
 from zq.client.has_tasks import HasTasks
 from zq.client.outcome import DrainReport, Outcome
 from zq.client.values import TakeRequest
@@ -21,6 +25,11 @@ from zq.client.worker.executor import Capacity
 from zq.client.worker.handlers import Handlers
 from zq.client.worker.life import Life, WorkerPlan
 from zq.client.worker.settling import AfterExecution
+
+log = logging.getLogger("zq.worker")
+
+CONNECT_S = 10.0
+"""How long a worker waits at the start for a server that is away, if it ends by itself."""
 
 MARGIN_S = 5.0
 """A worker that does not end in time is killed after this much more time."""
@@ -37,7 +46,10 @@ _LONGEST_S = 1e6
 
 
 class Worker:
-    """Executes an app's jobs, `concurrency` at a time. `run` may be called again after a stop."""
+    """Executes an app's jobs, `concurrency` at a time. `run` may be called again after a stop.
+
+    ``async with Worker(app):`` works beside the block, and stops at its end.
+    """
 
     def __init__(
         self,
@@ -51,7 +63,7 @@ class Worker:
         stall_limit: int | None = STALL_LIMIT,
         shutdown_timeout: Seconds = 30.0,
         cleanup_timeout: Seconds = 5.0,
-        connect_timeout: Seconds = 10.0,
+        connect_timeout: Seconds | None = None,
         threads: int | None = None,
         processes: int = 0,
         burst: bool = False,
@@ -70,6 +82,9 @@ class Worker:
         A cancelled handler (its time is up, or its delivery has ended) may clean up for
         `cleanup_timeout`. If it does not end then, it is left behind, and the worker goes on. A
         stop takes `shutdown_timeout`. The last fifth of it is for such clean-ups.
+
+        A server that is away at the start is waited for, up to `connect_timeout`. With None that is
+        10 s with `burst`, and for ever without.
 
         Ordinary functions run in `threads` threads, or in `processes` processes if that is more
         than 0. With `burst` the worker stops when no job is left. It always stops after `max_jobs`.
@@ -107,12 +122,38 @@ class Worker:
             Capacity(concurrency, threads, processes),
             milliseconds("shutdown_timeout", shutdown_timeout) / 1000,
             milliseconds("cleanup_timeout", cleanup_timeout) / 1000,
-            milliseconds("connect_timeout", connect_timeout) / 1000,
+            _connect_s(connect_timeout, burst),
             burst,
             max_jobs,
             after_execution,
         )
         self._life: Life | None = None
+        self._told = False
+        """Whether its program has told it to stop, or looks at its end."""
+        self._beside: asyncio.Task[DrainReport] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to work in this event loop. Use `ended` to learn of an end before that of the
+        block."""
+        life = self._begin(self._plan)
+        self._beside = asyncio.create_task(self._live(life))
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stop, as `stop` does. Raises the error that the worker has ended with, if it did."""
+        before = self.ended.done()
+        await self.stop()
+        # A worker that is stopped while it waits for its server has done no wrong.
+        with contextlib.suppress(*(() if before else (Unavailable,))):
+            if kind is None:
+                await self.ended
+
+    @property
+    def ended(self) -> "asyncio.Future[DrainReport]":
+        """The end of the worker of a block, with its report or its error."""
+        if self._beside is None:
+            raise RuntimeError("this worker has not been entered: async with zq.Worker(…)")
+        return self._beside
 
     async def run(self, *, handle_signals: bool = False) -> DrainReport:
         """Work until `stop`.
@@ -125,15 +166,29 @@ class Worker:
         refused stream.
         """
         life = self._begin(self._plan)
+        self._told = handle_signals
         listening: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if handle_signals:
             listening = _signals(life.on_signal, self._plan.shutdown_s)
         with listening:
-            try:
-                return await life.run()
-            finally:
-                self._life = None
-                life.leave()
+            return await self._live(life)
+
+    async def _live(self, life: Life) -> DrainReport:
+        """Run. The program around it may not look at its end, so an end of its own is logged."""
+        ends = self._plan.burst or self._plan.max_jobs is not None
+        try:
+            report = await life.run()
+            if not self._told and not ends:
+                log.warning("the worker %s was drained, and takes no more jobs", self.worker_id)
+            return report
+        except Exception as error:
+            if not self._told:
+                log.error("the worker %s has ended: %s", self.worker_id, said_by(error))
+                await self.app.core.events.emit(Event("error", exception=error))
+            raise
+        finally:
+            self._life = None
+            life.leave()
 
     async def stop(self, timeout: Seconds | None = None) -> DrainReport | None:
         """Take no more jobs, let running jobs finish within `timeout`, and return the rest.
@@ -144,6 +199,7 @@ class Worker:
         if life is None:
             return None
         seconds = None if timeout is None else milliseconds("timeout", timeout) / 1000
+        self._told = True
         life.stop(seconds)
         return await life.ended()
 
@@ -159,7 +215,9 @@ class Worker:
         `WaitTimeout`.
         """
         seconds = milliseconds("timeout", timeout) / 1000
-        life = self._begin(replace(self._plan, burst=True))
+        life = self._begin(
+            replace(self._plan, burst=True, connect_s=min(self._plan.connect_s, CONNECT_S))
+        )
         outcomes = life.settler.outcomes = []
         try:
             async with asyncio.timeout(seconds) as limit:
@@ -175,8 +233,15 @@ class Worker:
     def _begin(self, plan: WorkerPlan) -> Life:
         if self._life is not None:
             raise RuntimeError("this worker is already running")
+        self._told = False
         self._life = Life(self.app, plan)
         return self._life
+
+
+def _connect_s(said: Seconds | None, burst: bool) -> float:
+    if said is None:
+        return CONNECT_S if burst else math.inf
+    return milliseconds("connect_timeout", said) / 1000
 
 
 def run_blocking(work: Coroutine[Any, Any, DrainReport]) -> DrainReport:
