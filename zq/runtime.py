@@ -78,6 +78,7 @@ class Server:
         self._rpc: RpcServer | None = None
         self._lag: LagMeter | None = None
         self._aside: AsideLane | None = None
+        self._bodies: RequestBodies | None = None
         if not settings.no_admin:
             self._admin = Entrance(
                 ListeningPlace.admin(settings), settings, self._clock, self._refused, turns
@@ -142,7 +143,7 @@ class Server:
         """Put the doors together over the running engine, and open the listeners."""
         settings = self._settings
         self._aside = AsideLane(self._clock, MEMORY + BODIES * settings.max_body, MODULES)
-        bodies = RequestBodies(
+        bodies = self._bodies = RequestBodies(
             *(settings.max_body, settings.max_inbox_bytes, settings.body_timeout / 1000),
             self._clock,
             aside=self._aside,

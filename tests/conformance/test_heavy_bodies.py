@@ -7,7 +7,8 @@ import msgpack
 import pytest
 
 from zq.engine.turns import Turns
-from zq.wire.bulk import SLICE
+from zq.service.jobs import Jobs
+from zq.wire.bulk import BYTES_A_JOB, SLICE
 from zq.wire.weight import LIGHT_BYTES, LIGHT_VALUES
 
 from .client import Client
@@ -71,6 +72,38 @@ async def test_a_bulk_of_many_jobs_is_checked_in_slices(client: Client) -> None:
     assert turns.waited - before == 2
     assert len(made) == 3 * SLICE
     assert await client.count() == 3 * SLICE
+
+
+async def test_slices_of_a_bulk_are_smaller_if_its_payloads_are_large(client: Client) -> None:
+    turns: Turns = client.site.server.engine.turns
+    before = turns.waited
+    jobs = [{"queue": "q", "type": "t", "payload": "x" * 256 * BYTES_A_JOB}] * 16
+    reply = await client.post("/jobs/bulk", {"jobs": jobs})
+    assert reply.status == 201
+    # 16 jobs of 256 each, and four of them make a slice: behind a first one that is empty.
+    assert turns.waited - before == 4
+    assert await client.count() == 16
+
+
+async def test_what_is_made_of_a_heavy_body_counts_as_held_too(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = client.site.server._bodies
+    assert bodies is not None
+    held: list[int] = []
+    enqueue = Jobs.enqueue
+
+    async def watched(self: Jobs, *arguments: Any) -> Any:
+        held.append(bodies.held)
+        return await enqueue(self, *arguments)
+
+    monkeypatch.setattr(Jobs, "enqueue", watched)
+    await client.enqueue(payload="x")
+    body = {"jobs": [{"queue": "q", "type": "t", "payload": "x" * 2 * LIGHT_BYTES}]}
+    assert (await client.post("/jobs/bulk", body)).status == 201
+    assert held[0] < 1024
+    assert held[1] >= 4 * LIGHT_BYTES
+    assert bodies.held == 0
 
 
 async def test_a_bulk_whose_last_slice_is_wrong_stores_nothing(client: Client) -> None:

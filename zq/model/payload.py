@@ -15,7 +15,9 @@ _MAY_BE_LONG = re.compile(rb"\d{19}")
 MOST_DIGITS = 20
 """An integer with more digits is out of range."""
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+"""A string of a valid JSON text."""
+
 _LONG_INTEGER = re.compile(rb"(?<![\w.+-])-?(\d{19,}+)(?![\w.])")
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -24,7 +26,7 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 def without_strings(text: bytes) -> bytes:
     """A valid JSON text in which each string is empty."""
-    return _STRING.sub(b'""', text)
+    return STRING.sub(b'""', text)
 
 
 def nests_too_deeply(payload: str) -> bool:

@@ -41,6 +41,9 @@ class BodyCodec(Protocol):
         """A document of dicts, lists, scalars and the structs of `zq.wire.documents`."""
 
 
+_OBJECT = re.compile(rb"[ \t\r\n]*\{")
+
+
 class _Json:
     name = "JSON"
     content_type = "application/json"
@@ -64,7 +67,7 @@ class _Json:
         return body
 
     def begins_object(self, body: bytes) -> bool:
-        return body.lstrip(b" \t\r\n").startswith(b"{")
+        return _OBJECT.match(body) is not None
 
     def integral(self, text: bytes) -> bytes:
         return integral(text)

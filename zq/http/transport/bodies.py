@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Self, cast
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.http import HttpVersion10
@@ -19,6 +19,8 @@ LEAST_RATE = 1024
 """A body that arrives at this many bytes a second never runs out of time: a slow line is not an
 attack."""
 
+PART = 256 * 1024
+"""The most bytes of a body that are copied in one go."""
 
 _PLAIN_CODINGS = {"identity", "chunked"}
 
@@ -42,6 +44,8 @@ class Bodies:
 
     async def read(self, request: web.BaseRequest, *, reserved: bool, coded: bool = False) -> bytes:
         """The whole body. The caller releases its bytes with `release`.
+
+        One of more than `PART` bytes is a `bytearray`, which is read as bytes are.
 
         A `reserved` body may use the reserve too. A client that waits for permission to send gets
         it, unless the body would be refused anyway. With `coded`, the caller decodes the content
@@ -85,19 +89,18 @@ class Bodies:
         self._take(held, 0, reserved)
         # The whole body is wanted at once: aiohttp need not pause between parts.
         content.set_read_chunk_size(self._max_body)
-        parts: list[bytes] = []
-        size = 0
+        # Parts that are joined at the end would be in memory twice, and hold the loop meanwhile.
+        body = bytearray()
         try:
-            while part := await content.readany():
-                parts.append(part)
-                size += len(part)
-                if size > held:
-                    self._take(size - held, held, reserved)
-                    held = size
+            while part := await content.read(PART):
+                body += part
+                if len(body) > held:
+                    self._take(len(body) - held, held, reserved)
+                    held = len(body)
         except BaseException:
             self.release(held)
             raise
-        return b"".join(parts)
+        return bytes(body) if len(body) <= PART else cast(bytes, body)
 
     def _take(self, more: int, have: int, reserved: bool) -> None:
         self._check(more, have, reserved)

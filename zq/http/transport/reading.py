@@ -61,7 +61,7 @@ class ReadingSide(web.RequestHandler):
         self._beginning = False
         self._share = Share(turns, self)
         self._patience: asyncio.TimerHandle | None = None
-        self._backlog = b""
+        self._backlog, self._parsed = b"", 0
         """What has arrived and was not parsed yet. The transport is not read meanwhile."""
         self._deaf = False
         """Whether nothing that arrives means anything, as after what is not HTTP."""
@@ -92,7 +92,7 @@ class ReadingSide(web.RequestHandler):
         if self._patience is not None:
             self._patience.cancel()
         self._share.end()
-        self._backlog = b""
+        self._backlog, self._parsed = b"", 0
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -102,7 +102,8 @@ class ReadingSide(web.RequestHandler):
             self._parse(data)
             self._serve_next()
         elif not self._deaf:
-            self._backlog += data
+            self._backlog = self._backlog[self._parsed :] + data if self._backlog else data
+            self._parsed = 0
             self._share.work()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # aiohttp's always closes
@@ -137,7 +138,10 @@ class ReadingSide(web.RequestHandler):
                 self._begin_next()
                 cost += REQUEST_COST
             else:
-                data, self._backlog = self._backlog[:PIECE], self._backlog[PIECE:]
+                data = self._backlog[self._parsed : self._parsed + PIECE]
+                self._parsed += PIECE
+                if self._parsed >= len(self._backlog):
+                    self._backlog, self._parsed = b"", 0
                 self._parse(data)
                 cost += PIECE_COST + data.count(b"\n") // LINES_PER_COST
         return cost
@@ -257,7 +261,7 @@ class ReadingSide(web.RequestHandler):
     def _hear_no_more(self, text: str) -> None:
         """Drop what still arrives. A body under way is never complete: `text` says why."""
         self._deaf = True
-        self._backlog = b""
+        self._backlog, self._parsed = b"", 0
         if self._in_body:
             self._body.set_exception(BrokenBody(text))
 

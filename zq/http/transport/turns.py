@@ -35,10 +35,10 @@ Ordinary requests pay nothing for the budget."""
 PIECE = 16 * 1024
 """The parser of HTTP/1.1 reads so many bytes at a time."""
 
-PIECE_COST = 5
+PIECE_COST = 50
 LINES_PER_COST = 4
 """A piece costs this, and one more for so many lines. HTTP/1.1 consists of lines: the fields of
-heads, the sizes of chunks."""
+heads, the sizes of chunks. A socket may bring 8 MB in one turn of the loop."""
 
 REQUEST_COST = 50
 """The cost to begin a request, in both versions."""

@@ -167,7 +167,13 @@ class BodyEndpoints:
                     await line.take(request.transport, size)
                 if size > LIGHT_BYTES:
                     body, sent = await bodies.light(request, body, sent)
-                return await serve(request, accepted, body, sent)
+                # The endpoint has the only reference, and drops it once it has made jobs of it.
+                served = serve(request, accepted, body, sent)
+                body = b""
+                if size <= LIGHT_BYTES:
+                    return await served
+                with bodies.holding(size):
+                    return await served
             finally:
                 bodies.release(size)
 

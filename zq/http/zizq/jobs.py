@@ -104,16 +104,18 @@ class JobsApi:
 
         The results of owners are included up to 16 MiB.
         """
-        jobs: list[NewJob] = []
-        for some in decode_jobs(body, sent, self._limits):
-            if jobs:
-                await self._endpoints.turns.next()
+        slices = decode_jobs(body, sent, self._limits)
+        jobs = next(slices)
+        for some in slices:
+            await self._endpoints.turns.next()
             jobs += some
+        size = len(body)
+        del slices, body
         if not jobs:
             return answer({"jobs": []}, accepted, 201)
         # The jobs cannot be taken back once they are stored. The answer is about as large as the
         # body.
-        self._answers.admit(len(body))
+        self._answers.admit(size)
         stored = await self._jobs.enqueue(jobs, reach_of(request))
         status = 200 if stored.joined == len(jobs) else 201
         document = {"jobs": self._enqueued(jobs, stored)}
@@ -152,7 +154,8 @@ class JobsApi:
     async def queues(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The names of queues that have jobs."""
         parameters(request, ())
-        return answer({"queues": await self._queues.names(reach_of(request))}, accepted)
+        names = await self._queues.names(reach_of(request))
+        return await self._packer.listed("queues", names, str, accepted)
 
     async def get(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """One job with its payload."""
