@@ -5,7 +5,11 @@ battery does that starts behind, or an hour back: while the server runs, while i
 just before it is stopped or killed.
 """
 
+import shutil
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,6 +21,9 @@ from conformance.test_undo import cancelled as cancel_all
 from conformance.test_undo import undo
 from doors.queues import Queue
 from doors.records import Records
+
+from zq.model.clock import ManualClock
+from zq.store.sqlite.migrate import migrate
 
 HOUR_MS = 3_600_000
 SLACK_MS = 5_000
@@ -421,3 +428,58 @@ async def test_a_small_step_is_not_told_and_durations_do_not_notice(site: Site, 
         site.clock.advance(1_001)
         await client.until(waiting, status="ready")
         assert "clock_set" not in (await client.get("/health")).doc
+
+
+async def test_deadlines_of_an_older_version_stay_where_they_were(site: Site) -> None:
+    await site.stop()
+    (site.root / "zq.db").unlink()
+    then = site.now + HOUR_MS
+    with closing(sqlite3.connect(site.root / "zq.db", isolation_level=None)) as connection:
+        migrate(connection, 23)
+        for key, (status, ready_at, expires_at) in enumerate(
+            [(0, then, None), (1, site.now, then), (0, then, then + HOUR_MS)], 1
+        ):
+            connection.execute(
+                "INSERT INTO jobs (id, queue, type, priority, status, ready_at, expires_at,"
+                " payload_size, payload) VALUES (?, 'q', 't', 1, ?, ?, ?, 1, '1')",
+                [key << 20, status, ready_at, expires_at],
+            )
+            connection.execute(
+                "INSERT INTO queue_counts VALUES ('q', ?, 1) ON CONFLICT DO UPDATE SET n = n + 1",
+                [status],
+            )
+    await site.start()
+    async with Client(site, JSON) as client:
+        first, second, third = [job["id"] for job in await client.jobs(order="asc")]
+        site.clock.advance(HOUR_MS - 1)
+        await settle(client)
+        assert (await client.job(first))["status"] == "scheduled"
+        assert (await client.job(second))["status"] == "ready"
+        site.clock.advance(1_000)
+        await client.until(first, status="ready")
+        await client.until(second, status="expired")
+        await client.until(third, status="ready", expires_at=then + HOUR_MS)
+
+
+@either_way
+async def test_a_copy_on_another_machine_goes_on_by_its_clock(
+    site: Site, tmp_path: Path, step: int
+) -> None:
+    async with Client(site, JSON) as client:
+        site.clock.step(step)
+        waiting = await back_off(client)
+    await site.stop()
+    other = Site(tmp_path / "other", {})
+    shutil.copytree(site.root, other.root)
+    # The other machine has another boot. Its clock shows a minute more.
+    other.clock = ManualClock(site.now + 60_000)
+    await other.start()
+    try:
+        async with Client(other, JSON) as client:
+            other.clock.advance(HOUR_MS - 60_000 - SLACK_MS)
+            await settle(client)
+            assert (await client.job(waiting))["status"] == "scheduled"
+            other.clock.advance(2 * SLACK_MS)
+            await client.until(waiting, status="ready")
+    finally:
+        await other.stop()
