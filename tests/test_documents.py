@@ -170,11 +170,6 @@ def test_the_navigation_of_the_site_has_every_page() -> None:
     assert sorted(listed) == sorted([*map(name_of, pages()), reference])
 
 
-def test_the_readme_and_the_glossary_are_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
-    assert len((ROOT / "docs" / "glossary.md").read_text("utf-8").splitlines()) <= 40
-
-
 def numbers(cell: str) -> int:
     """The number in a cell of a table, or 0."""
     found = re.fullmatch(r" ([\d,]+) ", cell)

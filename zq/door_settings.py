@@ -33,7 +33,7 @@ class DoorSettings:
         Rule(DOORS, "The doors beside the native API: `topics`, `queue-ti`, or `none` of them."),
     ] = ("topics", "queue-ti")
     topics_gzip: Annotated[
-        bool, Rule(SWITCH, "Take and give compressed bodies (gzip) at the door of topics.")
+        bool, Rule(SWITCH, "Take and give compressed bodies (gzip) in the API of topics.")
     ] = False
     queue_ti_max_retries: Annotated[
         int,
@@ -68,7 +68,7 @@ class DoorSettings:
     ] = False
     queue_ti_auth: Annotated[
         bool,
-        Rule(SWITCH, "Have users log in at the door of queue-ti, and check what they are granted."),
+        Rule(SWITCH, "Have users log in to the API of queue-ti, and check what they are granted."),
     ] = False
     queue_ti_admin: Annotated[
         Path | None,

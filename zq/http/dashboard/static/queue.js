@@ -14,7 +14,7 @@ const SETTINGS = {
   backoff: "time between two attempts", retention: "how long finished jobs are kept",
   ttl_ms: "ms that a job may wait for a worker", dead_letter: "queue that dying jobs move to",
   dead_letter_after: "failures before that", lease_ms: "ms of a lease",
-  leases_survive: "leases outlive the stream", registered: "known to the doors that ask for registration",
+  leases_survive: "leases outlive the stream", registered: "known to the APIs that ask for registration",
   fan_out: "queues that new jobs go to", pause_reason: "why it is paused", paused_by: "who has paused it",
   paused_until: "when the pause ends",
 };
