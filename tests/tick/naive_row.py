@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from zq.model.budgets import Draws
+from zq.model.checksums import checksum, job_checksum
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, Retention
 from zq.model.lifecycle import Status
@@ -169,6 +170,9 @@ class Row:
             ready_at=self.ready_at,
             payload_size=self.size,
             payload=self.payload if whole or self.size <= LARGE else None,
+            checksum=job_checksum(
+                self.type, self.payload if self.size <= LARGE else None, self.extras
+            ),
             attempts=self.attempts,
             deliveries=self.deliveries,
             holder=self.holder,
@@ -188,6 +192,7 @@ class Row:
             extras=None if extras == Extras() else extras,
             result_size=self.result_size,
             result=self.result if whole or (self.result_size or 0) <= LARGE else None,
+            result_checksum=None if self.result is None else checksum(self.result),
             unique_in=self.space,
             due_at=self.due_at,
             ttl_ms=self.life_ms,

@@ -375,10 +375,11 @@ def _plain(reply: object) -> object:
     if isinstance(reply, ZqError):
         return type(reply), reply.message
     if isinstance(reply, EnqueueResult):
+        hidden = {"payload": None, "payload_size": 0, "checksum": None}
         owners = reply.owners.items()
-        plain = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in owners}
+        plain = {i: msgspec.structs.replace(j, **hidden) for i, j in owners}
         hosts = reply.folded.items()
-        folded = {i: msgspec.structs.replace(j, payload=None, payload_size=0) for i, j in hosts}
+        folded = {i: msgspec.structs.replace(j, **hidden) for i, j in hosts}
         return plain, reply.replaced, reply.gone, reply.expiries, folded
     return reply
 

@@ -54,7 +54,11 @@ def salvage(ctx: click.Context, old: Path, new: Path) -> None:
     for table, count in found.gaps.items():
         say(f"{table}: {count:,} gaps that could not be read", err=True)
     if found.set_aside:
-        say(f"set aside: {found.set_aside:,} jobs without their payload or result", err=True)
+        say(
+            f"set aside: {found.set_aside:,} rows that have lost a part, or do not have the"
+            " checksum that was stored with them",
+            err=True,
+        )
     say(f"salvaged into {new}: `zq serve --root-dir {new}` starts a server on it")
 
 

@@ -176,8 +176,9 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
     `deliveries` counts hand-outs and never falls, so it names one lease. `holder` is the stream
     that has the job while it is in flight, or 0 if its `claimant` has it. `attempts` counts all
     failures, of which `forgiven` ones came before the job was revived. `payload` and `result` are
-    None if they are stored apart. A `result_size` of None says that there is no result. Fields that
-    most waiting jobs lack come last, so that the store can leave them out.
+    None if they are stored apart. `checksum` is that of the type, the payload and what the extras
+    carry (see `zq.model.checksums`). A `result_size` of None says that there is no result. Fields
+    that most waiting jobs lack come last, so that the store can leave them out.
     """
 
     key: int
@@ -188,6 +189,7 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
     ready_at: int
     payload_size: int
     payload: str | None
+    checksum: int | None = None
     attempts: int = 0
     deliveries: int = 0
     holder: int | None = None
@@ -207,6 +209,7 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
     extras: Extras | None = None
     result_size: int | None = None
     result: str | None = None
+    result_checksum: int | None = None
     unique_in: KeySpace = KeySpace.ALL
     due_at: int | None = None
     """When it becomes ready, if it is scheduled and waits for a duration, not for a date."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.batch import StalePlan
+from zq.model.checksums import ChecksumMismatch, check_text, checksum
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.cron.crons import (
     RETRY_MS,
@@ -96,6 +97,7 @@ def _write(work: UnitOfWork, command: WriteCron) -> Sliced[None]:
 
 def _row(entry: CronEntry) -> tuple[object, ...]:
     """The columns of an entry, except its group."""
+    job = as_json(entry.job)
     return (
         entry.name,
         entry.expression,
@@ -107,7 +109,8 @@ def _row(entry: CronEntry) -> tuple[object, ...]:
         entry.last_at,
         entry.timed_at,
         entry.job.queue,
-        as_json(entry.job),
+        job,
+        checksum(job),
     )
 
 
@@ -125,17 +128,18 @@ def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan
     held = work.tx.table("read_guarded", firings=guards)
     jobs: dict[int, NewJob] = {}
     moving = set[int]()
-    for index, text in held:
+    for index, text, stored in held:
         firing = firings[index]
         try:
             if text is not None and firing.key is not None:
+                check_text("its job", text, stored)
                 job = _template.decode(text)
                 if batch_of(job) is not None and job != firing.job:
                     # It was planned for an earlier version of the entry.
                     continue
                 jobs[index] = job
             moving.add(index)
-        except msgspec.MsgspecError:
+        except (ChecksumMismatch, msgspec.MsgspecError):
             work.tx.set_aside("cron_entries", [(firing.group, firing.entry)])
     refused = yield from _enqueue(work, firings, jobs)
     if isinstance(refused, StalePlan):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from zq.model.batch import FoldedPayload, StalePlan
+from zq.model.checksums import checksum, job_checksum
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import KeyConflict, QueueFull, Unprocessable
 from zq.model.fixing import fixed
@@ -44,7 +45,7 @@ LONGEST_MS = MAX_TIME // 2
 HELD_BY_GROUP = 1
 """The bit of `held` that is set for all jobs of a group but its head."""
 
-_PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload"
+_PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload, checksum"
 _TUNED = _PLAIN + ", options"
 _FULL = (
     f"{_TUNED}, unique_key, unique_while, owns_key, group_id, held, extras, unique_in, expires_at,"
@@ -178,9 +179,10 @@ class _Intake:
                 # Client libraries send such jobs: rows with few columns are half the work of full
                 # rows.
                 if job.options is None:
-                    plain.append((*head, *_payload(job)))
+                    plain.append((*head, *_payload(job, job.type, None)))
                 elif job.options.budgets is None:
-                    self._tuned.append((*head, *_payload(job), as_json(job.options)))
+                    tuned = (*head, *_payload(job, job.type, None), as_json(job.options))
+                    self._tuned.append(tuned)
                 else:
                     self._full.append(_Full(head, job))
                     stored[job.queue, status] += 1
@@ -303,8 +305,8 @@ class _Intake:
     def _store_payloads(self) -> Sliced[None]:
         """Write the payloads that are stored apart from their jobs."""
         work = self._work
-        beside = [(key, job.payload) for key, job in self._beside]
-        yield from work.tx.insert_large_by_slices("payloads", "job_id, body", beside)
+        beside = [(key, job.payload, checksum(job.payload)) for key, job in self._beside]
+        yield from work.tx.insert_large_by_slices("payloads", "job_id, body, checksum", beside)
         work.tx.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
 
     def _full_row(self, new: _Full) -> tuple[object, ...]:
@@ -317,13 +319,19 @@ class _Intake:
             self._beside.append((key, latest))
         extras = self._contents.pop(key, new.job.extras)
         rest = _rest(new.job, extras, self._keys.owns(key, new.job))
-        return (*new.head, *_payload(latest), *rest, new.expires_at, new.ttl_ms)
+        payload = _payload(latest, new.job.type, extras)
+        return (*new.head, *payload, *rest, new.expires_at, new.ttl_ms)
 
     def _replace_payloads(self) -> None:
         """Replace the payloads of stored jobs."""
         jobs = self._replaced
+        carried = {
+            job.key: (job.type, self._contents.get(job.key, job.extras))
+            for job in self._work.tx.jobs("read_jobs", keys=list(jobs))
+        }
+        jobs = {key: job for key, job in jobs.items() if key in carried}
         self._work.tx.run("delete_payloads", keys=list(jobs))
-        rows = [(key, *_payload(job)) for key, job in jobs.items()]
+        rows = [(key, *_payload(job, *carried[key])) for key, job in jobs.items()]
         self._work.tx.run("replace_payloads", payloads=rows)
         if self._contents:
             self._work.tx.run("replace_extras", extras=list(self._contents.items()))
@@ -357,9 +365,12 @@ def _content(extras: Extras | None, latest: Extras | None) -> Extras | None:
     return None if changed == NO_EXTRAS else changed
 
 
-def _payload(job: NewJob | FoldedPayload) -> tuple[int, str | None]:
-    """The columns of a payload. A large payload is stored apart."""
-    return job.payload_size, job.payload if job.payload_size <= INLINE_PAYLOAD else None
+def _payload(
+    job: NewJob | FoldedPayload, type: str, extras: Extras | None
+) -> tuple[int, str | None, int]:
+    """The columns of a payload and of the row's checksum. A large payload is stored apart."""
+    payload = job.payload if job.payload_size <= INLINE_PAYLOAD else None
+    return job.payload_size, payload, job_checksum(type, payload, extras)
 
 
 def _stored(

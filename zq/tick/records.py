@@ -5,6 +5,7 @@ A record of a log is a row of its own. A record of a queue is a job.
 
 from collections.abc import Iterator, Sequence
 
+from zq.model.checksums import record_checksum
 from zq.model.errors import ZqError
 from zq.model.topic_commands import Append, Appended, LayAside
 from zq.model.topic_errors import TopicFull, TopicIsQueue, TopicNotFound
@@ -18,9 +19,9 @@ from zq.tick.topics import create_topic
 from zq.tick.trimming import MOST_TRIMMED, find_topics, trim, write_topics
 from zq.tick.work import UnitOfWork
 
-COLUMNS = "key, at, size, node, tag, meta, data, steady_at"
+COLUMNS = "key, at, size, node, tag, meta, data, steady_at, checksum"
 
-_Row = tuple[int, int, int, str | None, str | None, str | None, str, int | None]
+_Row = tuple[int, int, int, str | None, str | None, str | None, str, int | None, int]
 
 
 def append(work: UnitOfWork, commands: Sequence[Append | LayAside]) -> Sliced[list[object]]:
@@ -178,7 +179,7 @@ class _Writing:
         self.rows += [
             (
                 *(base + index, at, record.size, record.node, record.tag, record.meta),
-                *(record.data, aged_from),
+                *(record.data, aged_from, record_checksum(record.data, record.meta)),
             )
             for index, record in enumerate(records)
         ]

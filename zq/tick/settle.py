@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
+from zq.model.checksums import checksum, error_checksum
 from zq.model.commands import Fail, Settled, Succeed
 from zq.model.dead_letters import dead_letter_of, is_last_failure
 from zq.model.errors import NotInFlight, StaleLease, ZqError
@@ -28,7 +29,8 @@ NOTHING_SET: Mapping[str, QueueSettings] = {}
 _NONE = frozenset[int]()
 
 _ERROR_COLUMNS = (
-    "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker"
+    "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker,"
+    " checksum"
 )
 
 
@@ -65,7 +67,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     jobs = list(kept.values())
     apply(work, Move.SUCCEED, jobs, gone=gone, purges=purges, completions=completions)
     if beside:
-        work.tx.insert_large("results", "job_id, body", beside)
+        work.tx.insert_large("results", "job_id, body, checksum", beside)
     if resumed:
         settled(work, resumed)
     work.effects.tally.not_in_flight += len(keys) - len(held)
@@ -110,7 +112,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         cause = cause_of(failure.error_type, failure.message)
         causes.append((cause, job.queue, job.key))
         record = _record(work, job, failure, cause)
-        errors.append((job.key, *msgspec.structs.astuple(record)))
+        errors.append((job.key, *msgspec.structs.astuple(record), error_checksum(record)))
         if verdict.status is Status.DEAD or _is_last(work, job, failure):
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
             work.effects.fatal[job.key] = record
@@ -203,9 +205,10 @@ def _results(
         if key not in purges or told.result is None:
             continue
         text: str | None = told.result
+        check = checksum(told.result)
         if told.result_size > INLINE_PAYLOAD:
-            beside.append((key, text))
+            beside.append((key, text, check))
             work.tx.rows += told.result_size // BYTES_A_ROW
             text = None
-        rows.append((key, purges.pop(key), told.result_size, text))
+        rows.append((key, purges.pop(key), told.result_size, text, check))
     return rows, beside

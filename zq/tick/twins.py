@@ -1,9 +1,10 @@
 """Twins of stored jobs: new jobs for further targets of a queue."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from zq.model.checksums import fits
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, JobRecord, NewJob
 from zq.model.lifecycle import Status
@@ -27,7 +28,13 @@ def first_of(job: JobRecord) -> int:
 
 def _store(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
     beside = [job.key for job in jobs if job.payload_size > INLINE_PAYLOAD]
-    bodies: Mapping[int, str] = dict(work.tx.table("read_payloads", keys=beside)) if beside else {}
+    bodies: dict[int, str] = {}
+    if beside:
+        rows = work.tx.table("read_payloads", keys=beside)
+        bodies = {key: body for key, body, stored in rows if fits(body, stored)}
+        if gone := [key for key in beside if key not in bodies]:
+            work.tx.set_aside("jobs", gone)
+            jobs = [job for job in jobs if job.key not in set(gone)]
     twins = [_twin_of(work, job, bodies.get(job.key, job.payload), target) for job in jobs]
     size = sum(job.payload_size for job in jobs)
     keys = work.new_keys(len(twins))

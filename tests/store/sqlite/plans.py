@@ -359,7 +359,7 @@ FINDS: dict[str, set[str]] = {
         BY_ID,
         "SCAN t",
         NUMBERS,
-        "SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
     },
     "look for record held": {BY_ID, NUMBER.replace("topic_jobs", "t")},
     "look for record labels": {JOB_IN_TOPIC},
@@ -402,4 +402,5 @@ FINDS: dict[str, set[str]] = {
         "USE TEMP B-TREE FOR ORDER BY",
     },
     "look for topic records": {RECORDS_OF_TOPIC},
+    "look for topic texts": {RECORDS_OF_TOPIC},
 }

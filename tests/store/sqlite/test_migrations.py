@@ -194,7 +194,9 @@ def test_a_database_of_the_first_version_keeps_its_jobs(tmp_path: Path) -> None:
         assert now["finished_at"] == finished[now["status"]]
         new = now.keys() - old.keys() - {"finished_at", "key_lock"}
         assert {now[column] for column in new} == {None, 0}
-    assert [tuple(row) for row in connection.execute("SELECT * FROM payloads")] == [(32, "large")]
+    assert [tuple(row) for row in connection.execute("SELECT * FROM payloads")] == [
+        (32, "large", None)
+    ]
     assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     connection.row_factory = None
     fresh = connect(tmp_path / "fresh.db")

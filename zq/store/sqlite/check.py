@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zq.store.errors import DatabaseTooNew, ForeignDatabase
+from zq.store.sqlite.checksums import unfit_rows
 from zq.store.sqlite.damage import damaged_header, find_damage
 from zq.store.sqlite.files import WAL_NAME
 from zq.store.sqlite.identity import codec_in
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
-from zq.store.sqlite.quarantine import read_quarantine
+from zq.store.sqlite.quarantine import MOST_NAMED, read_quarantine
 from zq.store.sqlite.unchanged import opened_unchanged
 from zq.store.sqlite.wal import InvalidHeader, walk
 
@@ -69,7 +70,7 @@ def _examine(connection: sqlite3.Connection, finding: str) -> Report:
     if version < latest_version():
         said.append(f"its schema is version {version}: a start makes it {latest_version()}")
         return Report(said, [])
-    return Report(said, _set_aside(connection))
+    return Report(said, [*_set_aside(connection), *_unfit(connection)])
 
 
 def _contents(connection: sqlite3.Connection) -> str:
@@ -81,6 +82,18 @@ def _contents(connection: sqlite3.Connection) -> str:
     size = f"{pages * page_size / 2**20:,.1f} MiB"
     many = f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"
     return f"{many} of {queues:,} {'queue' if queues == 1 else 'queues'}, {size}"
+
+
+def _unfit(connection: sqlite3.Connection) -> list[str]:
+    """The rows whose texts are not the ones that were stored; a server sets them aside."""
+    ids = codec_in(connection)
+    lines = [
+        f"changed on the disk: {source} {ids.text(key) if source == 'jobs' else key}"
+        " (it does not have the checksum that was stored with it)"
+        for source, key in dict.fromkeys(unfit_rows(connection))
+    ]
+    more = len(lines) - MOST_NAMED
+    return lines if more <= 0 else [*lines[:MOST_NAMED], f"changed on the disk: {more:,} more rows"]
 
 
 def _set_aside(connection: sqlite3.Connection) -> list[str]:

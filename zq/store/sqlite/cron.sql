@@ -11,15 +11,17 @@ ON CONFLICT (name) DO UPDATE SET timezone = excluded.timezone, paused = excluded
 
 -- name: write_crons
 -- :entries lists [name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at,
--- timed_at, queue, job]. Existing entries keep their last_at; the :kept ones also their next_at.
+-- timed_at, queue, job, checksum]. Existing entries keep their last_at; the :kept ones also their next_at.
 INSERT INTO cron_entries (cron, name, expression, timezone, paused, paused_at, resumed_at, next_at,
-    last_at, timed_at, queue, job)
+    last_at, timed_at, queue, job, checksum)
 SELECT :cron, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
-    value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10
+    value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10,
+    value ->> 11
 FROM json_each(:entries) WHERE true
 ON CONFLICT (cron, name) DO UPDATE SET expression = excluded.expression,
     timezone = excluded.timezone, paused = excluded.paused, paused_at = excluded.paused_at,
     resumed_at = excluded.resumed_at, queue = excluded.queue, job = excluded.job,
+    checksum = excluded.checksum,
     next_at = iif(name IN (SELECT value FROM json_each(:kept)), next_at, excluded.next_at),
     timed_at = iif(name IN (SELECT value FROM json_each(:kept)), timed_at, excluded.timed_at)
 
@@ -44,8 +46,8 @@ DELETE FROM cron_groups
 
 -- name: read_guarded
 -- :firings lists [group, entry, expression, zone or null, at]. The index of each valid firing, and its
--- job as text, or null if the entry or its group is paused.
-SELECT json_group_array(json_array(f.key, iif(e.paused OR g.paused, NULL, e.job)))
+-- job as text, or null if the entry or its group is paused, with its checksum.
+SELECT json_group_array(json_array(f.key, iif(e.paused OR g.paused, NULL, e.job), e.checksum))
 FROM json_each(:firings) AS f
 CROSS JOIN cron_entries AS e ON e.cron = f.value ->> 0 AND e.name = f.value ->> 1
 CROSS JOIN cron_groups AS g ON g.name = e.cron

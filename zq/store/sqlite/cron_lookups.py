@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from zq.model.checksums import check_text
 from zq.model.cron.crons import CronEntry, CronGroup, CronSchedule, DueCron
 from zq.model.job import NewJob
 from zq.model.schemas import StoredSchema
@@ -14,7 +15,7 @@ from zq.store.sqlite.queries import load
 
 QUERIES = load("cron_lookups.sql")
 
-Row = tuple[str, str]
+Row = tuple[str, str, int | None]
 
 
 class _Head(msgspec.Struct, array_like=True):
@@ -101,9 +102,10 @@ def schedules(connection: sqlite3.Connection, after: EntryPlace, limit: int) -> 
 
 def _entries(group: str, rows: Sequence[Row]) -> list[CronEntry]:
     found, unreadable = [], []
-    for head, job in rows:
+    for head, job, stored in rows:
         entry = _head.decode(head)
         try:
+            check_text("its job", job, stored)
             template = _template.decode(job)
         except Exception as error:
             if not is_unreadable(error):

@@ -10,12 +10,12 @@ FROM cron_groups WHERE name = :cron
 
 -- name: entries
 SELECT json_array(name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at,
-    timed_at), job
+    timed_at), job, checksum
 FROM cron_entries WHERE cron = :cron ORDER BY name
 
 -- name: entry
 SELECT json_array(name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at,
-    timed_at), job
+    timed_at), job, checksum
 FROM cron_entries WHERE cron = :cron AND name = :entry
 
 -- name: size

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.budgets import Account, BudgetPolicy, BudgetState
+from zq.model.checksums import ChecksumMismatch, check_jobs, checksum_of_all, error_checksum, fits
 from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
 from zq.model.job import MAX_TIME, ErrorRecord, JobRecord, Reason, is_dead_letter, is_open
@@ -171,8 +172,15 @@ def all_settings(connection: sqlite3.Connection) -> dict[str, QueueSettings]:
 def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
     """The message of the latest failure of each job that has one."""
     try:
-        return dict(connection.execute(QUERIES["last_errors"], {"keys": as_json(keys)}))
-    except sqlite3.DatabaseError as error:
+        found: dict[int, str] = {}
+        for key, *texts, stored in connection.execute(
+            QUERIES["last_errors"], {"keys": as_json(keys)}
+        ):
+            if stored not in (None, checksum_of_all(*texts)):
+                raise ChecksumMismatch
+            found[key] = texts[0]
+        return found
+    except Exception as error:
         if not is_unreadable(error):
             raise
         raise _bad_errors(connection, keys, error) from None
@@ -281,7 +289,10 @@ def errors_page(
     total = 0
     try:
         for row in connection.execute(QUERIES[name], parameters):
-            record = msgspec.convert(row, ErrorRecord)
+            *values, stored = row
+            record = msgspec.convert(values, ErrorRecord)
+            if stored not in (None, error_checksum(record)):
+                raise ChecksumMismatch
             total += record.weight
             if records and (len(records) == limit or total > PAGE_BYTES):
                 return records, True
@@ -315,7 +326,9 @@ def found_jobs(
 ) -> list[JobRecord]:
     """The jobs that a query finds, without bodies stored apart. Raises `UnreadableRows`."""
     try:
-        return _jobs.decode(_text(connection, sql, parameters))
+        jobs = _jobs.decode(_text(connection, sql, parameters))
+        check_jobs(jobs)
+        return jobs
     except Exception as error:
         if not is_unreadable(error):
             raise
@@ -324,19 +337,33 @@ def found_jobs(
 
 def _bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
     try:
-        return dict(connection.execute(QUERIES[name], {"keys": as_json(keys)}))
+        return _fitting(connection, name, keys)
     except sqlite3.DatabaseError as error:
         if not is_unreadable(error):
             raise
         if not is_corrupt(error):
             raise UnreadableRows("jobs", keys) from None
     bad = [key for key in keys if _is_on_bad_page(connection, QUERIES[name], as_json([key]))]
-    # What lies beside a job that has gone is of no interest any more.
-    some = {"keys": as_json(bad)}
-    if left := [key for (key,) in connection.execute(QUERIES["existing"], some)]:
+    if left := _existing(connection, bad):
         raise UnreadableRows(f"{ON_PAGE}{name}", left)
-    sound = [key for key in keys if key not in set(bad)]
-    return dict(connection.execute(QUERIES[name], {"keys": as_json(sound)}))
+    return _fitting(connection, name, [key for key in keys if key not in set(bad)])
+
+
+def _fitting(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
+    """Bodies by key. Raises `UnreadableRows` if some are not what was stored."""
+    rows = connection.execute(QUERIES[name], {"keys": as_json(keys)}).fetchall()
+    found = {key: body for key, body, stored in rows if fits(body, stored)}
+    if len(found) < len(rows):
+        bad = [key for key, _, _ in rows if key not in found]
+        if left := _existing(connection, bad):
+            raise UnreadableRows("jobs", left)
+    return found
+
+
+def _existing(connection: sqlite3.Connection, keys: Sequence[int]) -> list[int]:
+    """Those of the jobs that are there. What lies beside one that has gone interests nobody."""
+    some = {"keys": as_json(keys)}
+    return [key for (key,) in connection.execute(QUERIES["existing"], some)]
 
 
 def _is_on_bad_page(connection: sqlite3.Connection, sql: str, keys: str) -> bool:

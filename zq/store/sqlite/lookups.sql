@@ -80,22 +80,24 @@ SELECT json_group_array(json_array(queue, ready_at)) FROM (
     FROM heads WHERE priority IS NOT NULL GROUP BY queue)
 
 -- name: payloads
-SELECT job_id, body FROM payloads WHERE job_id IN {keys}
+SELECT job_id, body, checksum FROM payloads WHERE job_id IN {keys}
 
 -- name: results
-SELECT job_id, body FROM results WHERE job_id IN {keys}
+SELECT job_id, body, checksum FROM results WHERE job_id IN {keys}
 
 -- name: errors_ascending
 -- Row by row, since their texts may be large: the caller stops when it has enough.
-SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker,
+    checksum
 FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :limit
 
 -- name: errors_descending
-SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker,
+    checksum
 FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit
 
 -- name: last_errors
-SELECT job_id, message FROM errors WHERE (job_id, attempt) IN (
+SELECT job_id, message, error_type, backtrace, checksum FROM errors WHERE (job_id, attempt) IN (
     SELECT job_id, max(attempt) FROM errors WHERE job_id IN {keys} GROUP BY job_id)
 
 -- name: key_range

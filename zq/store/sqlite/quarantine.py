@@ -12,6 +12,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from zq.model.checksums import (
+    ChecksumMismatch,
+    check_jobs,
+    check_text,
+    error_checksum,
+    record_checksum,
+)
 from zq.model.damage import Misfit, Quarantined
 from zq.model.job import INLINE_PAYLOAD, ErrorRecord, JobRecord, NewJob
 from zq.model.settings import QueueSettings
@@ -65,7 +72,7 @@ def is_unreadable(error: Exception) -> bool:
     """Whether an error means that zq cannot have written what was read."""
     if isinstance(error, sqlite3.DatabaseError):
         return is_corrupt(error) or str(error).startswith((_NO_JSON, _NO_TEXT))
-    return isinstance(error, msgspec.MsgspecError | UnicodeDecodeError)
+    return isinstance(error, msgspec.MsgspecError | UnicodeDecodeError | ChecksumMismatch)
 
 
 def keys_query(sql: str) -> str:
@@ -135,15 +142,12 @@ def set_aside_at_start(connection: sqlite3.Connection, now: int, *, jobs: bool) 
 def _fault_of_job(connection: sqlite3.Connection, key: int) -> str | None:
     """Why a job cannot be read; None if it can, or if it does not exist."""
 
-    def text_of(name: str) -> str | None:
-        row = connection.execute(QUERIES[name], {"key": key}).fetchone()
-        return None if row is None else row[0]
-
     try:
-        row = text_of("job")
+        row = connection.execute(QUERIES["job"], {"key": key}).fetchone()
         if row is None:
             return None
-        job = msgspec.json.decode(row, type=JobRecord)
+        job = msgspec.json.decode(row[0], type=JobRecord)
+        check_jobs([job])
     except Exception as error:
         return _reason("its row", error)
     parts: list[tuple[str, str | None]] = [
@@ -156,10 +160,14 @@ def _fault_of_job(connection: sqlite3.Connection, key: int) -> str | None:
         inline["its meta"] = job.extras.meta
     for part, beside in parts:
         try:
-            text = inline[part] if beside is None else text_of(beside)
-            if text is None and beside is not None:
-                return f"{part} is missing"
+            text, stored = inline.get(part), None
+            if beside is not None:
+                row = connection.execute(QUERIES[beside], {"key": key}).fetchone()
+                if row is None:
+                    return f"{part} is missing"
+                text, stored = row
             if text is not None:
+                check_text(part, text, stored)
                 msgspec.json.decode(text)
         except Exception as error:
             return _reason(part, error)
@@ -171,8 +179,10 @@ def _errors_of(connection: sqlite3.Connection, job: int, now: int) -> Iterator[M
     for (attempt,) in attempts:
         place = {"job_id": job, "attempt": attempt}
         try:
-            row = connection.execute(QUERIES["error"], place).fetchone()[0]
-            msgspec.json.decode(row, type=ErrorRecord)
+            row, stored = connection.execute(QUERIES["error"], place).fetchone()
+            record = msgspec.json.decode(row, type=ErrorRecord)
+            if stored not in (None, error_checksum(record)):
+                raise ChecksumMismatch("the record")
         except Exception as error:
             yield _move(connection, "errors", place, _reason("the record", error), now)
 
@@ -200,10 +210,31 @@ def _settings(connection: sqlite3.Connection, queue: str, now: int) -> Iterator[
 def _cron(connection: sqlite3.Connection, key: tuple[str, str], now: int) -> Iterator[Misfit]:
     place: dict[str, object] = {"cron": key[0], "name": key[1]}
     try:
-        for (text,) in connection.execute(QUERIES["cron"], place):
+        for text, stored in connection.execute(QUERIES["cron"], place):
+            check_text("its job", text, stored)
             msgspec.json.decode(text, type=NewJob)
     except Exception as error:
         yield _move(connection, "cron_entries", place, _reason("its job", error), now)
+
+
+def _record(connection: sqlite3.Connection, key: int, now: int) -> Iterator[Misfit]:
+    place: dict[str, object] = {"key": key}
+    try:
+        for data, meta, stored in connection.execute(QUERIES["record"], place):
+            check_record(data, meta, stored)
+    except Exception as error:
+        reason = _reason("the record", error)
+        connection.execute(QUERIES["shorten_topic"], place)
+        yield _move(connection, "topic_records", place, reason, now)
+
+
+def check_record(data: bytes, meta: bytes | None, stored: int | None) -> None:
+    """Check the texts of a topic's record. Raises an error that `is_unreadable` knows."""
+    if stored not in (None, record_checksum(data, meta)):
+        raise ChecksumMismatch("the record")
+    for text in (data, meta):
+        if text is not None:
+            msgspec.json.decode(text)
 
 
 _ASIDE: dict[str, Callable[[sqlite3.Connection, Any, int], Iterator[Misfit]]] = {
@@ -211,6 +242,7 @@ _ASIDE: dict[str, Callable[[sqlite3.Connection, Any, int], Iterator[Misfit]]] = 
     "log_batches": _batch,
     "queue_settings": _settings,
     "cron_entries": _cron,
+    "topic_records": _record,
 }
 
 
@@ -236,6 +268,8 @@ def _reason(part: str, error: Exception) -> str:
     """The reason, without any content of the row: that may be secret, or not text."""
     if not is_unreadable(error):
         raise error
+    if isinstance(error, ChecksumMismatch):
+        return f"{error} does not have the checksum that was stored with it"
     if isinstance(error, msgspec.ValidationError):
         return f"{part} holds something else than it should: {error}"
     if isinstance(error, sqlite3.DatabaseError) and is_corrupt(error):

@@ -19,10 +19,10 @@ VALUES (:source, :key, :at, :reason, x'')
 SELECT json_array({job_columns}) FROM jobs WHERE id = :key
 
 -- name: payload
-SELECT body FROM payloads WHERE job_id = :key
+SELECT body, checksum FROM payloads WHERE job_id = :key
 
 -- name: result
-SELECT body FROM results WHERE job_id = :key
+SELECT body, checksum FROM results WHERE job_id = :key
 
 -- name: holder
 SELECT holder FROM jobs WHERE id = :key
@@ -39,7 +39,8 @@ WHERE n > 0 AND (queue, status) = (SELECT queue, status FROM jobs WHERE id = :ke
 SELECT attempt FROM errors WHERE job_id = :key
 
 -- name: error
-SELECT json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker)
+SELECT json_array(attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker),
+    checksum
 FROM errors WHERE job_id = :job_id AND attempt = :attempt
 
 -- name: batch
@@ -52,6 +53,14 @@ UPDATE logs SET bytes = max(bytes - :bytes, 0) WHERE id = :log
 -- name: settings
 SELECT json(settings) FROM queue_settings WHERE queue = :queue
 
+-- name: record
+SELECT CAST(data AS BLOB), CAST(meta AS BLOB), checksum FROM topic_records WHERE key = :key
+
+-- name: shorten_topic
+UPDATE topics SET count = max(count - 1, 0), bytes = max(bytes - (
+    SELECT size FROM topic_records WHERE key = :key), 0)
+WHERE id = :key >> {seq_bits}
+
 -- name: refused
 SELECT id FROM jobs
 WHERE NOT iif(json_valid(options), json_type(options) = 'object', options IS NULL)
@@ -61,4 +70,4 @@ WHERE NOT iif(json_valid(options), json_type(options) = 'object', options IS NUL
 SELECT queue FROM queue_settings
 
 -- name: cron
-SELECT job FROM cron_entries WHERE cron = :cron AND name = :name
+SELECT job, checksum FROM cron_entries WHERE cron = :cron AND name = :name

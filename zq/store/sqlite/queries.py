@@ -45,7 +45,7 @@ def columns(struct: type[msgspec.Struct], *, required: bool = False, **different
     return ", ".join(names.get(field.name, field.name) for field in fields)
 
 
-NEW_JOB_COLUMNS = columns(JobRecord, required=True)
+NEW_JOB_COLUMNS = f"{columns(JobRecord, required=True)}, checksum"
 """The columns that differ among new jobs without special settings: half the cost of all."""
 
 JOB_COLUMNS = columns(JobRecord)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from zq.store.errors import DamagedDatabase, DatabaseTooNew
+from zq.store.sqlite.checksums import unfit_rows
 from zq.store.sqlite.files import FILE_NAME, create_private
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
-from zq.store.sqlite.quarantine import set_aside_jobs
+from zq.store.sqlite.quarantine import set_aside, set_aside_jobs
 from zq.store.sqlite.restore import Progress, preparing
 from zq.store.sqlite.unchanged import opened_unchanged
 
@@ -36,7 +37,8 @@ class Salvaged(NamedTuple):
     gaps: dict[str, int]
     """How often rows of a table could not be read, or were refused by the new database."""
     set_aside: int
-    """How many jobs are in the table `quarantine`, since their payload or result is lost."""
+    """How many rows are in the table `quarantine`: jobs whose payload or result is lost, and rows
+    whose texts do not have the checksum that was stored with them."""
 
 
 class _Text(bytes):
@@ -103,6 +105,11 @@ class _Salvage:
         self._target.execute("BEGIN")
         bodiless = [key for (key,) in self._target.execute(_BODILESS)]
         aside = len([*set_aside_jobs(self._target, bodiless, now)])
+        for source, key in [*unfit_rows(self._target)]:
+            if source == "jobs":
+                aside += len([*set_aside_jobs(self._target, [key], now)])
+            else:
+                aside += len([*set_aside(self._target, source, [key], now)])
         self._target.execute("COMMIT")
         return Salvaged(self._rows, self._gaps, aside)
 

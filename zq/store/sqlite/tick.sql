@@ -29,7 +29,7 @@ SELECT json_array(json_array(max(id)), json_group_array(id) FILTER (
 FROM some
 
 -- name: read_payloads
-SELECT json_group_array(json_array(job_id, body)) FROM payloads WHERE job_id IN {keys}
+SELECT json_group_array(json_array(job_id, body, checksum)) FROM payloads WHERE job_id IN {keys}
 
 -- name: read_stale
 -- :leases maps a key to the acknowledged delivery. The existing jobs of which this delivery has ended.
@@ -65,9 +65,9 @@ FROM json_each(:purges) AS p
 WHERE jobs.id = CAST(p.key AS INTEGER) AND status = {in_flight}
 
 -- name: complete_with_results
--- :completions lists [key, purge_at, result_size, result or null if it is stored apart].
+-- :completions lists [key, purge_at, result_size, result or null if it is stored apart, checksum].
 UPDATE jobs SET status = {completed}, {no_lease}, finished_at = :now, purge_at = c.value ->> 1,
-    result_size = c.value ->> 2, result = c.value ->> 3,
+    result_size = c.value ->> 2, result = c.value ->> 3, result_checksum = c.value ->> 4,
     owns_key = owns_key AND unique_while <> {while_active}
 FROM json_each(:completions) AS c
 WHERE jobs.id = c.value ->> 0 AND status = {in_flight}
@@ -220,8 +220,8 @@ UPDATE jobs SET purge_at = :purge_at
 WHERE id = :key AND status IN ({completed}, {dead}, {cancelled}, {expired})
 
 -- name: replace_payloads
--- :payloads lists [key, payload_size, payload or null if it is stored apart].
-UPDATE jobs SET payload_size = p.value ->> 1, payload = p.value ->> 2
+-- :payloads lists [key, payload_size, payload or null if it is stored apart, checksum].
+UPDATE jobs SET payload_size = p.value ->> 1, payload = p.value ->> 2, checksum = p.value ->> 3
 FROM json_each(:payloads) AS p
 WHERE jobs.id = p.value ->> 0 AND status IN ({scheduled}, {ready})
 

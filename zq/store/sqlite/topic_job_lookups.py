@@ -4,15 +4,21 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Raw
 
+from zq.model.checksums import fits, job_checksum
+from zq.model.job import Extras
 from zq.model.topic_jobs import HeldRecord, JobsWanted, Labels
 from zq.model.topics import TopicPage, TopicRecord, TopicState, loss_of
 from zq.store.api import as_json
+from zq.store.sqlite.quarantine import UnreadableRows
 from zq.store.sqlite.queries import load
 from zq.store.topics import MOST_EXAMINED, PageWanted
 
 QUERIES = load("topic_job_lookups.sql")
+
+_extras = msgspec.json.Decoder(Extras)
 
 
 def stand(connection: sqlite3.Connection, state: TopicState) -> TopicState:
@@ -45,7 +51,8 @@ def read_jobs(connection: sqlite3.Connection, state: TopicState, wanted: PageWan
     size = 0
     query = QUERIES["jobs_page"].replace("OTHERS", others)
     for row in connection.execute(query, parameters | bounds):
-        seq, at, node, tag, data, meta = row
+        seq, at, node, tag, *carried = row
+        data, meta = _carried(*carried)
         size += len(data)
         if records and size > wanted.most_bytes:
             next_seq = records[-1].seq
@@ -59,6 +66,27 @@ def read_jobs(connection: sqlite3.Connection, state: TopicState, wanted: PageWan
             next_seq = _examined(connection, parameters)
     loss = loss_of(state, wanted.after, records[0].seq if records else next_seq + 1)
     return TopicPage(records, next_seq, upto, state.earliest_seq, loss)
+
+
+def _carried(
+    key: int,
+    type: str,
+    extras_text: str | None,
+    stored: int | None,
+    inline: str | None,
+    beside: str | None,
+    stored_beside: int | None,
+) -> tuple[str, str | None]:
+    """The payload and the meta of a job, as they were stored. Raises `UnreadableRows`."""
+    try:
+        extras = None if extras_text is None else _extras.decode(extras_text)
+    except msgspec.MsgspecError:
+        raise UnreadableRows("jobs", [key]) from None
+    data = inline or beside
+    is_sound = stored in (None, job_checksum(type, inline, extras))
+    if data is None or not is_sound or not fits(data, None if inline else stored_beside):
+        raise UnreadableRows("jobs", [key])
+    return data, None if extras is None else extras.meta
 
 
 def _examined(connection: sqlite3.Connection, place: dict[str, Any]) -> int:

@@ -25,13 +25,12 @@ ORDER BY key LIMIT 1 OFFSET :most - 1
 -- name: jobs_page
 -- The cross join keeps the order of its first part. To sort them would mean to read all of them.
 SELECT t.key & {max_seq}, (jobs.id >> {key_bits}) + {key_epoch}, t.node, t.tag,
-    ifnull(jobs.payload, (SELECT body FROM payloads WHERE job_id = jobs.id)),
-    jobs.extras ->> '$.meta'
+    jobs.id, jobs.type, jobs.extras, jobs.checksum, jobs.payload, payloads.body, payloads.checksum
 FROM (
     SELECT * FROM topic_jobs
     WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto
     ORDER BY key LIMIT :most) AS t
-CROSS JOIN jobs ON jobs.id = t.job
+CROSS JOIN jobs ON jobs.id = t.job LEFT JOIN payloads ON jobs.payload IS NULL AND job_id = jobs.id
 WHERE jobs.queue = :queue AND jobs.status <= {in_flight} AND OTHERS
 LIMIT :limit
 

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
+from zq.model.checksums import ChecksumMismatch, record_checksum
 from zq.model.reach import Reach
 from zq.model.topics import (
     TopicPage,
@@ -15,6 +17,8 @@ from zq.model.topics import (
     tag_begins,
 )
 from zq.store.api import as_json
+from zq.store.sqlite.connection import is_corrupt
+from zq.store.sqlite.quarantine import UnreadableRows, check_record, is_unreadable
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.topic_job_lookups import read_jobs, stand
 from zq.store.topics import MOST_EXAMINED, PageWanted
@@ -22,7 +26,21 @@ from zq.store.topics import MOST_EXAMINED, PageWanted
 QUERIES = load("topic_lookups.sql")
 
 _state = msgspec.json.Decoder(TopicState)
-_records = msgspec.json.Decoder(list[TopicRecord])
+
+
+class _Row(msgspec.Struct, array_like=True, gc=False):
+    """A record as the query `records` writes it."""
+
+    seq: int
+    at: int
+    node: str | None
+    tag: str | None
+    checksum: int | None
+    data: Raw
+    meta: Raw | UnsetType = UNSET
+
+
+_records = msgspec.json.Decoder(list[_Row])
 
 
 def get_topic(connection: sqlite3.Connection, name: str, now: int) -> TopicState | None:
@@ -96,8 +114,31 @@ def _end(
 
 
 def _read(connection: sqlite3.Connection, place: dict[str, Any], others: str) -> list[TopicRecord]:
-    text = connection.execute(QUERIES["records"].replace("OTHERS", others), place).fetchone()[0]
-    return [] if text is None else _records.decode(f"[{text}]")
+    try:
+        sql = QUERIES["records"].replace("OTHERS", others)
+        text = connection.execute(sql, place).fetchone()[0]
+        return [] if text is None else [_sound(row) for row in _records.decode(f"[{text}]")]
+    except Exception as error:
+        if not is_unreadable(error) or (isinstance(error, sqlite3.Error) and is_corrupt(error)):
+            raise
+    bad = []
+    sql = QUERIES["texts"].replace("OTHERS", others)
+    for key, data, meta, stored in connection.execute(sql, place):
+        try:
+            check_record(data, meta, stored)
+        except Exception as error:
+            if not is_unreadable(error):
+                raise
+            bad.append(key)
+    raise UnreadableRows("topic_records", bad)
+
+
+def _sound(row: _Row) -> TopicRecord:
+    """A record as it was stored. Raises `ChecksumMismatch`."""
+    meta = None if row.meta is UNSET else row.meta
+    if row.checksum is not None and record_checksum(row.data, meta) != row.checksum:
+        raise ChecksumMismatch
+    return TopicRecord(row.seq, row.at, row.node, row.tag, row.data, row.meta)
 
 
 def _standing(connection: sqlite3.Connection, state: TopicState, now: int) -> TopicState:

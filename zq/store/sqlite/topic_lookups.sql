@@ -39,11 +39,17 @@ WHERE before < :bytes
 
 -- name: records
 SELECT group_concat('[' || (key & {max_seq}) || ',' || at || ',' || json_quote(node) || ','
-    || json_quote(tag) || ',' || data || ifnull(',' || meta, '') || ']')
+    || json_quote(tag) || ',' || ifnull(checksum, 'null') || ',' || data || ifnull(',' || meta, '')
+    || ']')
 FROM (
     SELECT * FROM topic_records
     WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto AND OTHERS
     ORDER BY key)
+
+-- name: texts
+-- The texts of the records of a page, one by one.
+SELECT key, CAST(data AS BLOB), CAST(meta AS BLOB), checksum FROM topic_records
+WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto AND OTHERS
 
 -- name: others
 -- Those that none of these nodes has written.

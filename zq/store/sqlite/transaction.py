@@ -1,13 +1,14 @@
 """The tick's transaction on SQLite: it runs the named statements and decodes their answers."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
 
+from zq.model.checksums import check_jobs
 from zq.model.clock import SteadyMark
 from zq.model.commands import Deadlines, Due
 from zq.model.damage import Misfit
@@ -72,14 +73,14 @@ MOST_ARMS = 499
 _AS_JSON = frozenset({list, tuple, dict, set, frozenset, SteadyMark})
 
 _encode = msgspec.json.Encoder().encode
-_briefs = msgspec.json.Decoder(list[Brief])
+_briefs = msgspec.json.Decoder(list[Brief]).decode
 _jobs = msgspec.json.Decoder(list[JobRecord])
-_pairs = msgspec.json.Decoder(list[tuple[int, str]])
-_keys = msgspec.json.Decoder(list[int])
-_names = msgspec.json.Decoder(list[str])
-_table = msgspec.json.Decoder(list[list[Any]])
-_settings = msgspec.json.Decoder(list[tuple[str, QueueSettings]])
-_revisions = msgspec.json.Decoder(list[tuple[int, int]])
+_pairs = msgspec.json.Decoder(list[tuple[int, str]]).decode
+_keys = msgspec.json.Decoder(list[int]).decode
+_names = msgspec.json.Decoder(list[str]).decode
+_table = msgspec.json.Decoder(list[list[Any]]).decode
+_settings = msgspec.json.Decoder(list[tuple[str, QueueSettings]]).decode
+_revisions = msgspec.json.Decoder(list[tuple[int, int]]).decode
 
 T = TypeVar("T")
 Parameters = dict[str, Any]
@@ -148,7 +149,7 @@ class SqliteTransaction(Transaction):
         return self._found(_table, QUERIES[name], parameters)
 
     def jobs(self, name: str, **parameters: Any) -> list[JobRecord]:
-        return self._found(_jobs, QUERIES[name], parameters)
+        return self._found_jobs(QUERIES[name], parameters)
 
     def briefs(self, name: str, **parameters: Any) -> list[Brief]:
         return self._found(_briefs, QUERIES[name], parameters)
@@ -165,7 +166,7 @@ class SqliteTransaction(Transaction):
     def owners(self, locks: Sequence[str]) -> list[JobRecord]:
         found: list[JobRecord] = []
         for names in _by_parts(locks):
-            jobs = self._found(_jobs, named(QUERIES["read_owners"], names), names)
+            jobs = self._found_jobs(named(QUERIES["read_owners"], names), names)
             found += jobs
         return found
 
@@ -175,7 +176,7 @@ class SqliteTransaction(Transaction):
         for names in _by_parts(batch_keys):
             rows = self._found(_revisions, named(QUERIES["read_hosts"], names), names)
             revisions |= dict(rows)
-            jobs = self._found(_jobs, named(QUERIES["read_host_jobs"], names), names)
+            jobs = self._found_jobs(named(QUERIES["read_host_jobs"], names), names)
             found += jobs
         return revisions, found
 
@@ -195,7 +196,7 @@ class SqliteTransaction(Transaction):
             most = [(index, bounds[queue]) for index, queue in enumerate(part) if queue in bounds]
             names |= {f"m{index}": bound for index, bound in most}
             query = _merged(len(part) - len(most), len(most))
-            found = self._found(_jobs, query, {"limit": limit, **names})
+            found = self._found_jobs(query, {"limit": limit, **names})
             heads += found
         if len(queues) > MOST_ARMS:
             heads.sort(key=lambda job: (job.priority, job.key))
@@ -209,7 +210,7 @@ class SqliteTransaction(Transaction):
             names: Parameters = {"limit": limit}
             for index, (line, bound) in enumerate(part):
                 names |= {f"q{index}": line, f"m{index}": bound}
-            found = self._found(_jobs, _merged_lines(len(part)), names)
+            found = self._found_jobs(_merged_lines(len(part)), names)
             heads += found
         if len(lines) > MOST_ARMS:
             heads.sort(key=lambda job: (job.priority, job.key))
@@ -292,23 +293,31 @@ class SqliteTransaction(Transaction):
         except sqlite3.Error as error:
             raise store_error(error) from error
 
-    def _found(self, decoder: msgspec.json.Decoder[T], sql: str, parameters: Parameters) -> T:
+    def _found_jobs(self, sql: str, parameters: Parameters) -> list[JobRecord]:
+        return self._found(_decode_jobs, sql, parameters)
+
+    def _found(self, decode: Callable[[str], T], sql: str, parameters: Parameters) -> T:
         """The jobs that a query finds, as one JSON value. Unreadable jobs are set aside."""
         values = _bound(parameters)
         while True:
             try:
-                return decoder.decode(self._execute(sql, values).fetchone()[0])
+                return decode(self._execute(sql, values).fetchone()[0])
             except Exception as error:
                 known = len(self.removed)
                 query = keys_query(sql)
                 if is_unreadable(error) and query != sql:
-                    found = self._found(_keys, query, parameters)
-                    self.set_aside("jobs", found)
+                    self.set_aside("jobs", self._found(_keys, query, parameters))
                 if len(self.removed) > known:
                     continue
                 if isinstance(error, sqlite3.Error):
                     raise store_error(error) from error
                 raise
+
+
+def _decode_jobs(text: str) -> list[JobRecord]:
+    jobs = _jobs.decode(text)
+    check_jobs(jobs)
+    return jobs
 
 
 def read_deadlines(connection: sqlite3.Connection) -> Deadlines:

@@ -1,0 +1,27 @@
+-- Every stored row that has a checksum: its key, its texts as bytes, and the checksum.
+
+-- name: jobs
+SELECT id, CAST(type AS BLOB), CAST(payload AS BLOB), CAST(extras AS BLOB), checksum
+FROM jobs WHERE checksum IS NOT NULL
+
+-- name: ended
+SELECT id, CAST(result AS BLOB), result_checksum
+FROM jobs WHERE result IS NOT NULL AND result_checksum IS NOT NULL
+
+-- name: payloads
+SELECT job_id, CAST(body AS BLOB), checksum FROM payloads WHERE checksum IS NOT NULL
+
+-- name: results
+SELECT job_id, CAST(body AS BLOB), checksum FROM results WHERE checksum IS NOT NULL
+
+-- name: errors
+SELECT job_id, attempt, CAST(message AS BLOB), CAST(error_type AS BLOB), CAST(backtrace AS BLOB),
+    checksum
+FROM errors WHERE checksum IS NOT NULL
+
+-- name: topic_records
+SELECT key, CAST(data AS BLOB), CAST(meta AS BLOB), checksum FROM topic_records
+WHERE checksum IS NOT NULL
+
+-- name: cron_entries
+SELECT cron, name, CAST(job AS BLOB), checksum FROM cron_entries WHERE checksum IS NOT NULL
