@@ -15,7 +15,7 @@ from zq.model.errors import ReadersBusy, ReadTimeout
 from zq.model.filters import EVERYTHING
 from zq.model.lifecycle import Status
 from zq.model.settling import Failure
-from zq.store.sqlite import lookups
+from zq.store.sqlite import bodies, lookups
 from zq.store.sqlite.readers import MOST_WAITING, SCANNERS
 
 from ..rig import FOREVER, POLICY, Rig
@@ -174,7 +174,7 @@ async def test_long_reads_hold_up_none_but_their_own_kind(rig: Rig) -> None:
     async with all_scanners_busy(rig):
         scan = asyncio.create_task(readers.scans.read(lookups.key_range))
         for lane in (readers.deliveries, readers.looks, readers.sweeps):
-            assert list(await lane.read(lookups.payloads, [key])) == [key]
+            assert list(await lane.read(bodies.payloads, [key])) == [key]
         assert not scan.done()
     assert await scan == (key, key)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.budgets import Account, BudgetPolicy, BudgetState
-from zq.model.checksums import ChecksumMismatch, check_jobs, checksum_of_all, error_checksum, fits
+from zq.model.checksums import ChecksumMismatch, check_jobs, checksum_of_all, error_checksum
 from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
 from zq.model.job import MAX_TIME, ErrorRecord, JobRecord, Reason, is_dead_letter, is_open
@@ -22,6 +22,7 @@ from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.sweeps import StoredSweep
 from zq.model.trends import TrendAt
 from zq.store.api import PAGE_BYTES, as_json
+from zq.store.sqlite.bodies import complete, is_on_bad_page, payloads, results
 from zq.store.sqlite.connection import is_corrupt
 from zq.store.sqlite.quarantine import ON_PAGE, UnreadableRows, is_unreadable, keys_query
 from zq.store.sqlite.queries import load
@@ -104,7 +105,7 @@ def get_ending(connection: sqlite3.Connection, key: int, reach: Reach, now: int)
         return Ending(Status.DEAD, error=errors[0] if errors else None)
     body = job.result
     if job.result_beside:
-        body = _complete(results(connection, [key]), [key])[key]
+        body = complete(results(connection, [key]), [key])[key]
     return Ending(job.status, body)
 
 
@@ -262,16 +263,6 @@ def sweeps(connection: sqlite3.Connection, before: int, limit: int) -> list[Stor
     return _sweeps.decode(_text(connection, load("sweeps.sql")["sweeps"], asked))
 
 
-def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
-    """Large payloads by key. Deleted jobs are missing."""
-    return _bodies(connection, "payloads", keys)
-
-
-def results(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
-    """Large results by key. Deleted jobs are missing."""
-    return _bodies(connection, "results", keys)
-
-
 def list_errors(
     connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
 ) -> list[ErrorRecord]:
@@ -310,9 +301,9 @@ def _whole_jobs(
     """The jobs that a query finds, with payloads and results, as many as fit in a page."""
     jobs = _first_bytes(found_jobs(connection, sql, parameters))
     beside = [job.key for job in jobs if job.payload is None]
-    bodies = _complete(payloads(connection, beside), beside) if beside else {}
+    bodies = complete(payloads(connection, beside), beside) if beside else {}
     ended = [job.key for job in jobs if job.result_beside]
-    ends = _complete(results(connection, ended), ended) if ended else {}
+    ends = complete(results(connection, ended), ended) if ended else {}
     for job in jobs:
         if job.payload is None:
             job.payload = bodies[job.key]
@@ -335,61 +326,15 @@ def found_jobs(
     raise UnreadableRows("jobs", _keys.decode(_text(connection, keys_query(sql), parameters)))
 
 
-def _bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
-    try:
-        return _fitting(connection, name, keys)
-    except sqlite3.DatabaseError as error:
-        if not is_unreadable(error):
-            raise
-        if not is_corrupt(error):
-            raise UnreadableRows("jobs", keys) from None
-    bad = [key for key in keys if _is_on_bad_page(connection, QUERIES[name], as_json([key]))]
-    if left := _existing(connection, bad):
-        raise UnreadableRows(f"{ON_PAGE}{name}", left)
-    return _fitting(connection, name, [key for key in keys if key not in set(bad)])
-
-
-def _fitting(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
-    """Bodies by key. Raises `UnreadableRows` if some are not what was stored."""
-    rows = connection.execute(QUERIES[name], {"keys": as_json(keys)}).fetchall()
-    found = {key: body for key, body, stored in rows if fits(body, stored)}
-    if len(found) < len(rows):
-        bad = [key for key, _, _ in rows if key not in found]
-        if left := _existing(connection, bad):
-            raise UnreadableRows("jobs", left)
-    return found
-
-
-def _existing(connection: sqlite3.Connection, keys: Sequence[int]) -> list[int]:
-    """Those of the jobs that are there. What lies beside one that has gone interests nobody."""
-    some = {"keys": as_json(keys)}
-    return [key for (key,) in connection.execute(QUERIES["existing"], some)]
-
-
-def _is_on_bad_page(connection: sqlite3.Connection, sql: str, keys: str) -> bool:
-    try:
-        connection.execute(sql, {"keys": keys}).fetchall()
-    except sqlite3.DatabaseError as error:
-        return is_corrupt(error)
-    return False
-
-
 def _bad_errors(
     connection: sqlite3.Connection, keys: Sequence[int], error: Exception
 ) -> UnreadableRows:
     """The jobs whose records of errors cannot be read, because of this error."""
     if isinstance(error, sqlite3.DatabaseError) and is_corrupt(error):
         sql = "SELECT * FROM errors WHERE job_id IN (SELECT value FROM json_each(:keys))"
-        bad = [key for key in keys if _is_on_bad_page(connection, sql, as_json([key]))]
+        bad = [key for key in keys if is_on_bad_page(connection, sql, as_json([key]))]
         return UnreadableRows(f"{ON_PAGE}errors", bad)
     return UnreadableRows("errors", keys)
-
-
-def _complete(bodies: dict[int, str], keys: Sequence[int]) -> dict[int, str]:
-    """Check that every job has its body. Raises `UnreadableRows`."""
-    if missing := [key for key in keys if key not in bodies]:
-        raise UnreadableRows("jobs", missing)
-    return bodies
 
 
 def _first_bytes(jobs: list[JobRecord]) -> list[JobRecord]:

@@ -26,7 +26,7 @@ from zq.model.trends import TrendAt
 from zq.model.waits import OpenGroup, WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
-from zq.store.sqlite import lookups, waits, windows
+from zq.store.sqlite import bodies, lookups, waits, windows
 from zq.store.sqlite.logs import last_seq, read_log, unreadable_batch
 from zq.store.sqlite.readers import SCANNERS, ReaderPool
 from zq.store.waits import DueDates, TimePlace
@@ -156,10 +156,10 @@ class SqliteReads(Reads):
         return await self._looks(lookups.budgets, key, self._of(now))
 
     async def payloads(self, keys: Sequence[int]) -> dict[int, str]:
-        return await self._deliveries(lookups.payloads, keys)
+        return await self._deliveries(bodies.payloads, keys)
 
     async def results(self, keys: Sequence[int]) -> dict[int, str]:
-        return await self._looks(lookups.results, keys)
+        return await self._looks(bodies.results, keys)
 
     async def error_groups(self) -> list[ErrorGroupRow]:
         return await self._looks(lookups.error_groups)
