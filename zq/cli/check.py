@@ -20,7 +20,7 @@ Examples:
 
 The command changes nothing. It says what a start would lose of a damaged log. A start makes the
 same check of a database by itself where that has at most 64 MiB. It takes about 7 ms a MiB, and 15
-ms a MiB of the log. Damage inside a payload goes unnoticed as long as it stays text. Rows that a
+ms a MiB of the log. It also compares what is stored for others with its checksums. Rows that a
 server could not read are kept in the table `quarantine` of the database, each as the statement that
 would put it back; the rest goes on without them.
 """
