@@ -10,7 +10,17 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypedDict
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    TypedDict,
+    Unpack,
+)
 from uuid import UUID
 
 import attrs
@@ -365,9 +375,16 @@ async def test_arguments_without_names_of_their_own_are_converted_too(app: App) 
     async def many(*ids: UUID, **days: date) -> None:
         got.append((ids, days))
 
+    @app.task
+    async def options(**row: Unpack[Row]) -> None:
+        got.append(row)
+
     await many.enqueue(U, U, first=NOW.date())
-    await finish(app)
-    assert got == [((U, U), {"first": NOW.date()})]
+    await options.enqueue(id=U, note="x")
+    await options.enqueue(id=5)  # type: ignore[arg-type]
+    outcomes = await finish(app)
+    assert got == [((U, U), {"first": NOW.date()}), {"id": U, "note": "x"}]
+    assert [each.status for each in outcomes] == ["completed", "completed", "dead"]
 
 
 async def test_constraints_are_held_to(app: App) -> None:
@@ -408,6 +425,27 @@ async def test_a_class_of_the_block_that_declares_a_task_is_known(app: App) -> N
         job = await app.task(result_ttl=60)(work).enqueue(Local(NOW.date()))
         await finish(app)
         assert await job.result(10) == Local(NOW.date())
+
+
+def typed(app: App, function: Any) -> Any:
+    """A decorator of a program's own, which makes the task."""
+    return app.task(result_ttl=60)(function)
+
+
+async def test_a_local_class_is_known_behind_a_decorator_of_the_program(app: App) -> None:
+    @dataclasses.dataclass
+    class Local:
+        at: date
+
+    def declare() -> Any:
+        def work(x: "list[Local]") -> "Local":
+            return x[0]
+
+        return typed(app, work)
+
+    job = await declare().enqueue([Local(NOW.date())])
+    await finish(app)
+    assert await job.result(10) == Local(NOW.date())
 
 
 Declare = Callable[[str], dict[str, Any]]

@@ -4,7 +4,7 @@ import dis
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, SimpleNamespace
 from typing import Any
 
@@ -51,8 +51,8 @@ def comes_later(error: Exception, function: Callable[..., Any] | None) -> bool:
     """Whether the name that is missing is one that the function's module defines further below."""
     if not isinstance(error, NameError) or function is None:
         return False
-    module = getattr(inspect.unwrap(function), "__globals__", None)
-    return any(error.name in _defined_later(frame) for frame in _running(module))
+    running = [each for each in _frames_of(function) if each.f_code.co_name == "<module>"]
+    return any(error.name in _defined_later(frame) for frame in running)
 
 
 def unreadable(error: Exception) -> str:
@@ -65,15 +65,14 @@ def unreadable(error: Exception) -> str:
     )
 
 
-def _running(module: Any) -> list[FrameType]:
-    """The frames in which a module, given by its names, is being executed."""
-    frames = []
+def _frames_of(function: Callable[..., Any]) -> Iterator[FrameType]:
+    """The code of a function's module that is being executed, the innermost first."""
+    module = getattr(inspect.unwrap(function), "__globals__", None)
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_globals is module and frame.f_code.co_name == "<module>":
-            frames.append(frame)
+        if frame.f_globals is module:
+            yield frame
         frame = frame.f_back
-    return frames
 
 
 def _defined_later(frame: FrameType) -> set[str]:
@@ -85,11 +84,13 @@ def _defined_later(frame: FrameType) -> set[str]:
     }
 
 
-def defining_block() -> Mapping[str, Any] | None:
-    """The names of the block that declares something with this library; None for a module."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("zq.client"):
-        frame = frame.f_back
-    if frame is None or frame.f_code.co_name == "<module>":
-        return None
-    return dict(frame.f_locals)
+def blocks_around(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """The names of the blocks of a function's module that are being executed, the inner ones first.
+
+    The function is defined in one of them, or right in its module.
+    """
+    known: dict[str, Any] = {}
+    for frame in _frames_of(function):
+        if frame.f_code.co_name != "<module>":
+            known = {**frame.f_locals, **known}
+    return known

@@ -15,8 +15,8 @@ from zq.client.hints import (
     ComesLater,
     Unevaluated,
     Unsupported,
+    blocks_around,
     comes_later,
-    defining_block,
     hints_of,
     unreadable,
 )
@@ -79,7 +79,7 @@ def taken(what: str, annotation: Any, function: Callable[..., Any] | None = None
 def taken_by(what: str, function: Callable[..., Any]) -> "Convert | Undecided | None":
     """The converter of payloads to the type of a handler's first parameter. See `taken`."""
     first = next(iter(inspect.signature(function).parameters), None)
-    block = defining_block()
+    block = blocks_around(function)
 
     def read() -> Convert | None:
         hint = Any if first is None else hints_of(function, block).get(first, Any)

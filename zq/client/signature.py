@@ -4,7 +4,7 @@ import contextlib
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, Never, NoReturn, Optional, get_args, get_origin
+from typing import Any, NamedTuple, Never, NoReturn, Optional, Unpack, get_args, get_origin
 
 import msgspec
 
@@ -32,7 +32,7 @@ class Signature:
     ) -> None:
         """With `checks`, calls are held to plain annotations: see `zq.client.checks`.
 
-        `place` has the names of the block that defines the function. Raises `InvalidOption` for an
+        `place` has the names of the blocks around the function. Raises `InvalidOption` for an
         annotation whose values JSON cannot give back.
         """
         self._function = function
@@ -180,13 +180,17 @@ class Signature:
         hints = hints_of(self._function, self._place)
         converters: dict[str, Convert] = {}
         for name, parameter in self._signature.parameters.items():
-            convert = None
-            if name in hints:
-                hints[name] = _or_none(hints[name], parameter)
-                what = f"{self._name}: the parameter {name!r} of the type {shown(hints[name])}"
-                convert = declared(what, hints[name], self._function)
+            if name not in hints:
+                continue
+            hint = hints[name] = _or_none(hints[name], parameter)
+            several = _SEVERAL.get(parameter.kind, _one)
+            if get_origin(hint) is Unpack and parameter.kind is _NAMES:
+                # A TypedDict has all of these arguments.
+                (hint,), hints[name], several = get_args(hint), Any, _one
+            what = f"{self._name}: the parameter {name!r} of the type {shown(hint)}"
+            convert = declared(what, hint, self._function)
             if convert is not None:
-                converters[name] = _SEVERAL.get(parameter.kind, _one)(convert)
+                converters[name] = several(convert)
         places = [each for each in self._signature.parameters.values() if each.kind in _BY_PLACE]
         wanted = {
             each.name: held_to(hints.get(each.name, Any)) if self._checks else Any

@@ -21,7 +21,7 @@ from zq.client.backend import Backend, run
 from zq.client.core import Core
 from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.events import Event
-from zq.client.hints import defining_block
+from zq.client.hints import blocks_around
 from zq.client.job import Job, TimeLeft
 from zq.client.options import DEFAULTS, Form, Options, check, merge
 from zq.client.running import run_waiting
@@ -79,7 +79,7 @@ class Task(Generic[P, R]):
         self.queue = queue
         self.effective = merge(DEFAULTS, core.defaults, own, said)
         self.signature = signature or Signature(
-            function, checks=core.checks, place=defining_block()
+            function, checks=core.checks, place=blocks_around(function)
         )
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
