@@ -4,6 +4,9 @@ import asyncio
 
 import pytest
 
+from zq.model.leasing import Terms
+from zq.model.reach import EVERYWHERE
+
 from .claims import claim, set_queue, until_claiming
 from .client import Client, ids
 from .site import Site
@@ -31,6 +34,21 @@ async def test_a_claim_in_vain_is_an_empty_list_once_its_time_is_up(client: Clie
     assert await waiting == []
     job = await client.enqueue()
     assert (await client.job(job["id"]))["status"] == "ready"
+
+
+async def test_a_wait_that_ends_before_its_first_tick_ends_with_what_that_tick_claims(
+    client: Client,
+) -> None:
+    await client.enqueue(priority=7)
+    work = client.site.server.services.work
+    with work.claimer("default", EVERYWHERE, 1, Terms(), 30_000) as claimer:
+        # The client has finished sending, or its time is up: no tick has run since.
+        work.hurry(claimer)
+        (claimed,) = await claimer.take()
+    assert claimed.priority == 7
+    with work.claimer("default", EVERYWHERE, 1, Terms(), 30_000) as claimer:
+        work.hurry(claimer)
+        assert await claimer.take() == []
 
 
 async def test_streams_and_claims_take_turns(client: Client) -> None:

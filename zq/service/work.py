@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import Claimer, Stream, Subscription, unclaimed
@@ -128,7 +129,8 @@ class Work:
         self._inbox.check_open()
         claimer = self._streams.ask(queue, most, terms, hasty=not wait_ms)
         claimer.counts_in = window
-        timer = self._clock.call_later(wait_ms / 1000, claimer.give_up) if wait_ms else None
+        hurry = partial(self.hurry, claimer)
+        timer = self._clock.call_later(wait_ms / 1000, hurry) if wait_ms else None
         self._inbox.awake.set()
         try:
             yield claimer
@@ -140,6 +142,11 @@ class Work:
             if timer is not None:
                 timer.cancel()
             self._streams.dismiss(claimer)
+
+    def hurry(self, claimer: Claimer) -> None:
+        """End the wait of a claimer with the next tick, which may still find jobs for it."""
+        self._streams.hurry(claimer)
+        self._inbox.awake.set()
 
     # Held jobs
 

@@ -135,6 +135,11 @@ class Streams:
         self.credit_changed(claimer)
         return claimer
 
+    def hurry(self, claimer: Claimer) -> None:
+        """Let the next tick answer a claimer, with jobs or without: its wait is over."""
+        if not claimer.is_done:
+            self._hasty.append(claimer)
+
     def dismiss(self, claimer: Claimer) -> None:
         """Forget a claimer. Jobs that are being claimed for it are returned."""
         claimer.give_up()

@@ -1,6 +1,7 @@
 """Taking jobs without a stream, and keeping or returning them."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from aiohttp import web
 
@@ -79,7 +80,7 @@ class LeasesApi:
         with (
             self._work.claimer(*claim) as claimer,
             self._guard.while_granted(request, claimer.give_up),
-            when_peer_ends(channel, claimer.give_up),
+            when_peer_ends(channel, partial(self._work.hurry, claimer)),
         ):
             jobs = await claimer.take()
             size = sum([job.payload_size for job in jobs])
