@@ -76,11 +76,11 @@ def test_scripts_get_json(path: Path) -> None:
         "name": "shop",
         "scopes": ["enqueue", "manage"],
         "prefixes": ["shop-"],
+        "budgets": 9,
         "certificate_only": False,
     }
-    added: Any = json.loads(
-        keys("add", "shop", "--scopes", "manage,enqueue", "--prefix", "shop-", "--json")
-    )
+    scopes = ("--scopes", "manage,enqueue", "--prefix", "shop-", "--budgets", "9")
+    added: Any = json.loads(keys("add", "shop", *scopes, "--json"))
 
     secret = added.pop("secret")
     assert added == shop

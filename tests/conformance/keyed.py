@@ -16,6 +16,7 @@ ALL = ",".join(KeyScope)
 KEYS: dict[str, tuple[str, list[str]]] = {
     "root": (ALL, []),
     "shop": (ALL, ["shop-"]),
+    "mall": (f"{ALL},budgets=2", ["shop-"]),
     **{f"only-{scope}": (scope, []) for scope in KeyScope},
     **{f"not-{scope}": (",".join(s for s in KeyScope if s != scope), []) for scope in KeyScope},
 }

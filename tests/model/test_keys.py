@@ -39,6 +39,10 @@ def test_a_file_is_keys_and_lines_that_say_nothing() -> None:
         (f"shop {DIGEST} write", "unknown scope 'write'"),
         (f"shop {DIGEST} read,", "unknown scope ''"),
         (f"shop {DIGEST} Read", "unknown scope 'Read'"),
+        (f"shop {DIGEST} enqueue,budgets=-1", "budgets=-1: a quota is one number"),
+        (f"shop {DIGEST} enqueue,budgets=", "budgets=: a quota is one number"),
+        (f"shop {DIGEST} budgets=1,enqueue,budgets=2", "a quota is one number"),
+        (f"shop {DIGEST} manage,budgets=1", "without a prefix manages all budgets"),
         (f"shop {DIGEST} read shop-,", "a queue prefix must not be empty"),
         (f"shop {DIGEST} read shop-*", "must not contain '*'"),
         (f"shop {DIGEST} read a, b", "without blanks at its ends"),
@@ -74,12 +78,19 @@ prefixes = st.text(
     secret=st.none() | st.binary(),
     scopes=st.sets(st.sampled_from(KeyScope), min_size=1),
     prefixes=st.lists(prefixes, max_size=3),
+    quota=st.none() | st.integers(0, 9_999_999),
 )
 def test_what_is_written_reads_back_as_the_same_key(
-    name: str, secret: bytes | None, scopes: set[KeyScope], prefixes: list[str]
+    name: str,
+    secret: bytes | None,
+    scopes: set[KeyScope],
+    prefixes: list[str],
+    quota: int | None,
 ) -> None:
     digest = None if secret is None else digest_of(secret)
-    key = make_key(name, digest, ",".join(scopes), prefixes)
+    limited = quota is not None and (prefixes or KeyScope.MANAGE not in scopes)
+    words = [*scopes, f"budgets={quota}"] if limited else scopes
+    key = make_key(name, digest, ",".join(words), prefixes)
 
     assert parse_keys(key.line, "keys").keys == (key,)
 

@@ -10,7 +10,7 @@ import click
 from zq import keyfile
 from zq.cli.output import print_json, print_table
 from zq.cli.terminal import say
-from zq.model.keys import InvalidKey, Key, KeyScope, digest_of, make_key
+from zq.model.keys import QUOTA, InvalidKey, Key, KeyScope, digest_of, make_key
 from zq.model.reach import EVERYWHERE
 from zq.setting import variable_given
 
@@ -62,6 +62,11 @@ Examples:
     "--prefix", metavar="LIST", help="Allow only queues whose names begin with this. [default: all]"
 )
 @click.option(
+    "--budgets",
+    type=click.IntRange(0, 9_999_999),
+    help="How many budgets the key may make. [default: an eighth of the server's --max-budgets]",
+)
+@click.option(
     "--certificate",
     is_flag=True,
     help="Make a key without a secret, for clients whose certificate has NAME as CN.",
@@ -69,13 +74,20 @@ Examples:
 @_file
 @_json
 def add(
-    name: str, scopes: str, prefix: str | None, certificate: bool, path: Path | None, as_json: bool
+    name: str,
+    scopes: str,
+    prefix: str | None,
+    budgets: int | None,
+    certificate: bool,
+    path: Path | None,
+    as_json: bool,
 ) -> None:
     """Make a key called NAME, and print its secret. It is printed only once."""
     file = _path(path)
     secret = None if certificate else secrets.token_urlsafe(SECRET_BYTES)
     digest = None if secret is None else digest_of(secret.encode())
     try:
+        scopes += "" if budgets is None else f",{QUOTA}{budgets}"
         key = make_key(name, digest, scopes, () if prefix is None else prefix.split(","))
         keyfile.add(file, key)
     except InvalidKey as error:
@@ -151,13 +163,16 @@ def _document(key: Key) -> dict[str, object]:
         "name": key.name,
         "scopes": _scopes(key),
         "prefixes": None if key.reach is EVERYWHERE else key.reach.prefixes,
+        "budgets": key.budgets,
         "certificate_only": key.digest is None,
     }
 
 
 def _row(key: Key) -> Sequence[str]:
     queues = "all" if key.reach is EVERYWHERE else ",".join(f"{p}*" for p in key.reach.prefixes)
-    return key.name, ",".join(_scopes(key)), queues, "certificate" if not key.digest else "secret"
+    quota = [] if key.budgets is None else [f"{QUOTA}{key.budgets}"]
+    by = "certificate" if not key.digest else "secret"
+    return key.name, ",".join([*_scopes(key), *quota]), queues, by
 
 
 def _scopes(key: Key) -> list[str]:

@@ -41,6 +41,9 @@ REACH = web.RequestKey("reach", Reach)
 READING = frozenset({KeyScope.READ, KeyScope.HISTORY, KeyScope.REVEAL, None})
 """Scopes of routes that change nothing, by a safe method."""
 
+MAKING = frozenset({KeyScope.ENQUEUE, KeyScope.MANAGE})
+"""Scopes of routes that may make what a key has a quota of."""
+
 SAFE_METHODS = ("GET", "HEAD")
 
 NOWHERE = Reach(())
@@ -165,7 +168,8 @@ def _grant(
         _require(key, route.scope, whole=route.whole)
         if route.besides is not None:
             _require(key, route.besides)
-    request[KEY], request[REACH] = key, key.reach
+    makes = route is not None and route.scope in MAKING
+    request[KEY], request[REACH] = key, key.making if makes else key.reach
 
 
 def _key_or_session(request: web.BaseRequest, keys: KeyRing, sessions: Sessions | None) -> Key:

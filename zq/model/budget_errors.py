@@ -1,6 +1,6 @@
 """The budget errors of the error tree."""
 
-from zq.model.errors import Conflict, NotFound
+from zq.model.errors import Conflict, NotFound, Unprocessable
 
 
 class BudgetNotFound(NotFound):
@@ -33,3 +33,15 @@ class BudgetBound(Conflict):
 
 class BudgetInUse(Conflict):
     code = "budget_in_use"
+
+
+class BudgetQuotaReached(Unprocessable):
+    """A key would have more budgets than its quota allows. Waiting does not help."""
+
+    code = "budget_quota"
+
+    def __init__(self, key: str, made: int, most: int) -> None:
+        super().__init__(
+            f"the key {key!r} has made {made} budgets, and may have {most}: delete some, or give it"
+            f" more by budgets=N among its scopes in the file of keys"
+        )

@@ -166,6 +166,8 @@ class Account(msgspec.Struct, gc=False):
     carry: int = 0
     settled_at: int = 0
     pays_at: int | None = None
+    maker: str | None = None
+    """The key that has made it, where that counts against the key's quota."""
 
     def available(self, now: int) -> int:
         """How many tokens there are. The number is negative if the policy was narrowed."""
@@ -245,6 +247,8 @@ LineName = tuple[str, str]
 """The queue of a line, and the draws of its jobs (JSON text)."""
 
 
-def opened(key: str, policy: BudgetPolicy, now: int, steady: int) -> Account:
+def opened(
+    key: str, policy: BudgetPolicy, now: int, steady: int, maker: str | None = None
+) -> Account:
     """The account of a new budget, which is full. `now` is wall time, `steady` is for tokens."""
-    return Account(key, policy, now, now, level=policy.capacity, settled_at=steady)
+    return Account(key, policy, now, now, level=policy.capacity, settled_at=steady, maker=maker)

@@ -49,6 +49,7 @@ ZqError
 │   ├── SchemaMismatch      the payload does not match the schema of its queue
 │   ├── NotArchived         the queue keeps no completed jobs, so there is nothing to replay
 │   ├── OutOfArchive        the queue keeps completed jobs for a shorter time
+│   ├── BudgetQuotaReached  the key has made as many budgets as it may
 │   └── InvalidSchedule     a schedule of the server's own chores that means nothing
 ├── RequestTimeout          the request did not arrive in time
 │   ├── HeaderTimeout

@@ -3,9 +3,11 @@
 A file has one key a line, with fields separated by blanks. Empty lines and lines that begin with
 ``#`` are ignored::
 
-    # name   secret                    scopes        queue prefixes (none: all queues)
-    shop     sha256:<64 hex digits>    enqueue,read  shop-,orders-
+    # name   secret                    scopes                    queue prefixes (none: all queues)
+    shop     sha256:<64 hex digits>    enqueue,read,budgets=100  shop-,orders-
     backup   -                         manage
+
+Among the scopes may be a quota: how many budgets the key may make.
 
 The secret itself is not in the file. A dash in its place means that only a client certificate with
 this common name can use the key.
@@ -18,13 +20,15 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import force_setattr, replace
 
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
-from zq.model.reach import EVERYWHERE, Reach, reach_of
+from zq.model.reach import EVERYWHERE, BudgetMaker, Reach, reach_of
 
 NO_SECRET = "-"
 HASHED = "sha256:"
+QUOTA = "budgets="
 
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -52,6 +56,20 @@ class Key(msgspec.Struct, frozen=True):
     digest: bytes | None
     scopes: frozenset[KeyScope]
     reach: Reach = EVERYWHERE
+    budgets: int | None = None
+    """How many budgets it may make; None means the usual share."""
+    making: Reach = EVERYWHERE
+    """Its reach where it makes something, with its quota."""
+
+    def __post_init__(self) -> None:
+        if not self.manages_budgets:
+            maker = BudgetMaker(self.name, self.budgets)
+            force_setattr(self, "making", replace(self.reach, maker=maker))
+
+    @property
+    def manages_budgets(self) -> bool:
+        """True if the key may make, change and delete all budgets, without a quota."""
+        return KeyScope.MANAGE in self.scopes and self.reach is EVERYWHERE
 
     @property
     def line(self) -> str:
@@ -59,7 +77,8 @@ class Key(msgspec.Struct, frozen=True):
         secret = NO_SECRET if self.digest is None else HASHED + self.digest.hex()
         scopes = ",".join(scope for scope in KeyScope if scope in self.scopes)
         prefixes = "" if self.reach is EVERYWHERE else " " + ",".join(self.reach.prefixes)
-        return f"{self.name} {secret} {scopes}{prefixes}"
+        quota = "" if self.budgets is None else f",{QUOTA}{self.budgets}"
+        return f"{self.name} {secret} {scopes}{quota}{prefixes}"
 
 
 class KeyRing:
@@ -115,9 +134,18 @@ def check_key_name(name: str) -> None:
 
 
 def make_key(name: str, digest: bytes | None, scopes: str, prefixes: Iterable[str]) -> Key:
-    """Make a checked key. `scopes` is a comma list. Raises `InvalidKey`."""
+    """Make a checked key. `scopes` is a comma list, perhaps with a quota. Raises `InvalidKey`."""
     check_key_name(name)
-    return Key(name, digest, _scopes(scopes), reach_of(map(_prefix, prefixes)))
+    words = scopes.split(",")
+    quotas = [word for word in words if word.startswith(QUOTA)]
+    plain = _scopes([word for word in words if word not in quotas])
+    key = Key(name, digest, plain, reach_of(map(_prefix, prefixes)), _quota(quotas))
+    if quotas and key.manages_budgets:
+        raise InvalidKey(
+            f"a key with the scope manage and without a prefix manages all budgets: leave out"
+            f" {quotas[0]}"
+        )
+    return key
 
 
 def parse_keys(text: str, source: str) -> KeyRing:
@@ -157,9 +185,19 @@ def _digest(text: str) -> bytes | None:
     return bytes.fromhex(match[1])
 
 
-def _scopes(text: str) -> frozenset[KeyScope]:
+def _quota(words: list[str]) -> int | None:
+    """The quota among the words of a list of scopes."""
+    for word in words:
+        number = word.removeprefix(QUOTA)
+        if len(words) > 1 or not re.fullmatch(r"[0-9]{1,7}", number):
+            raise InvalidKey(f"{word}: a quota is one number of budgets, such as {QUOTA}100")
+        return int(number)
+    return None
+
+
+def _scopes(words: list[str]) -> frozenset[KeyScope]:
     scopes: set[KeyScope] = set()
-    for word in text.split(","):
+    for word in words:
         if word not in tuple(KeyScope):
             raise InvalidKey(f"unknown scope {word!r}: use {', '.join(KeyScope)}, with commas")
         scopes.add(KeyScope(word))

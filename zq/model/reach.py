@@ -16,7 +16,14 @@ class NamesQueues(Protocol):
         """Every queue and topic that the value names."""
 
 
-class Reach(msgspec.Struct, frozen=True):
+class BudgetMaker(msgspec.Struct, frozen=True):
+    """The key for which budgets are made, and how many it may have (None: the usual share)."""
+
+    name: str
+    most: int | None = None
+
+
+class Reach(msgspec.Struct, frozen=True, omit_defaults=True):
     """The queues whose names begin with one of `prefixes`.
 
     It goes with every command and query into the engine and the store. A job out of reach is a job
@@ -24,6 +31,8 @@ class Reach(msgspec.Struct, frozen=True):
     """
 
     prefixes: tuple[str, ...]
+    maker: BudgetMaker | None = None
+    """Whose quota the budgets count against that the caller makes; None: nobody's."""
 
     def covers(self, queue: str) -> bool:
         """Whether a queue lies within reach."""

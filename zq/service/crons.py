@@ -219,7 +219,9 @@ class Crons:
             entries.append(self._timed(group, entry, former, entry.name in kept, now))
             if not len(entries) % AT_A_TIME:
                 await asyncio.sleep(0)
-        await self._inbox.ask(WriteCron(group, entries, frozenset(kept), whole=True))
+        await self._inbox.ask(
+            WriteCron(group, entries, frozenset(kept), whole=True, maker=reach.maker)
+        )
         return group, entries
 
     async def _change_group(self, name: str, patch: GroupPatch, reach: Reach) -> Group:
@@ -257,7 +259,7 @@ class Crons:
         goes_on = before is not None and _goes_on(before, home, draft, home)
         entry = self._timed(home, draft, before, goes_on, self._clock.now_ms())
         kept = frozenset((draft.name,)) if goes_on else frozenset[str]()
-        await self._inbox.ask(WriteCron(home, [entry], kept))
+        await self._inbox.ask(WriteCron(home, [entry], kept, maker=reach.maker))
         return entry
 
     def _timed(

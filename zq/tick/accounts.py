@@ -20,11 +20,11 @@ from zq.model.budget_errors import (
     BudgetInUse,
     BudgetNotBound,
     BudgetNotFound,
+    BudgetQuotaReached,
 )
 from zq.model.budgets import (
     Account,
     BudgetPolicy,
-    BudgetRequest,
     BudgetState,
     Draw,
     Draws,
@@ -34,46 +34,53 @@ from zq.model.budgets import (
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import NO_OPTIONS, JobRecord, NewJob
 from zq.model.lifecycle import Status
+from zq.model.reach import BudgetMaker, Reach
 from zq.store.api import as_json
 from zq.tick.ledger import TokenLedger
 from zq.tick.work import UnitOfWork, visible_job
 
 AnyBudgetChange = CreateBudget | PutBudget | ChangeBudget | DeleteBudget | BindJob | BindSlice
 
+USUAL_SHARE = 8
+"""A key may make one part in so many of all budgets, unless its file says otherwise."""
+
 _QUEUED = frozenset({Status.SCHEDULED, Status.READY})
 
 
 def refuse_unpayable(
-    ledger: TokenLedger, jobs: Sequence[NewJob], place: str = "jobs"
+    ledger: TokenLedger, jobs: Sequence[NewJob], maker: BudgetMaker | None, place: str = "jobs"
 ) -> Unprocessable | None:
     """Why jobs cannot be stored: a budget is missing, or could never pay one of them.
 
-    If there are several jobs, the message names one by its `place` in the request.
+    If there are several jobs, the message names one by its `place` in the request. `maker` is whose
+    quota the budgets count against that the jobs bring.
     """
     coming: dict[str, BudgetPolicy] = {}
     for index, job in enumerate(jobs):
         if job.options is None or job.options.budgets is None:
             continue
         made = job.create_budgets or {}
-        refusal = _refusal(ledger, job.options.budgets, made, coming)
+        refusal = _refusal(ledger, job.options.budgets, made, coming, maker)
+        if isinstance(refusal, BudgetQuotaReached):
+            return refusal
         if refusal is not None:
             message = refusal.message if len(jobs) == 1 else f"{place}[{index}]: {refusal.message}"
             return Unprocessable(message)
     return None
 
 
-def create_missing(work: UnitOfWork, jobs: Sequence[NewJob]) -> None:
+def create_missing(work: UnitOfWork, jobs: Sequence[NewJob], maker: BudgetMaker | None) -> None:
     """Create the budgets that jobs bring, if they do not exist."""
     for job in jobs:
         if job.create_budgets is not None:
-            _create(work, job.create_budgets)
+            _create(work, job.create_budgets, maker)
 
 
 def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord]) -> Unprocessable | None:
     """Why finished jobs cannot come back: one of their budgets was deleted or narrowed."""
     for job in jobs:
         if job.options is not None and job.options.budgets is not None:
-            refusal = _refusal(ledger, job.options.budgets, {}, {})
+            refusal = _refusal(ledger, job.options.budgets, {}, {}, None)
             if refusal is not None:
                 return refusal
     return None
@@ -178,6 +185,7 @@ def _refusal(
     draws: Draws,
     made: Mapping[str, BudgetPolicy],
     coming: dict[str, BudgetPolicy],
+    maker: BudgetMaker | None,
 ) -> Unprocessable | None:
     """Why these draws are refused; None if they are not.
 
@@ -198,6 +206,11 @@ def _refusal(
             )
         if account is None:
             coming[draw.key] = policy
+    if coming and maker is not None:
+        made_so_far = ledger.made_by(maker.name)
+        most = ledger.most // USUAL_SHARE if maker.most is None else maker.most
+        if made_so_far + len(coming) > most:
+            return BudgetQuotaReached(maker.name, made_so_far, most)
     # An eighth is left to budgets that are made alone, so that no producer takes the last.
     if coming and len(coming) > ledger.room - ledger.most // 8:
         return Unprocessable(
@@ -207,10 +220,11 @@ def _refusal(
     return None
 
 
-def _create(work: UnitOfWork, made: Mapping[str, BudgetPolicy]) -> None:
+def _create(work: UnitOfWork, made: Mapping[str, BudgetPolicy], maker: BudgetMaker | None) -> None:
+    name = None if maker is None else maker.name
     for key, policy in made.items():
         if work.ledger.account(key) is None:
-            work.ledger.open(work.tx, work.steady, key, policy, work.now)
+            work.ledger.open(work.tx, work.steady, key, policy, work.now, name)
 
 
 def _bind_job(work: UnitOfWork, command: BindJob) -> JobRecord:
@@ -222,7 +236,7 @@ def _bind_job(work: UnitOfWork, command: BindJob) -> JobRecord:
         raise Unprocessable(
             f"job '{command.text_id}' is {shown} — only queued jobs may have their budgets changed"
         )
-    if _rebind(work, [job], [_bound(job, command.binding)], command.binding.requests):
+    if _rebind(work, [job], [_bound(job, command.binding)], command.binding, command.reach):
         return work.tx.jobs("read_jobs", keys=[command.key])[0]
     return job
 
@@ -245,7 +259,8 @@ def _bind_slice(work: UnitOfWork, command: BindSlice) -> Bound:
         elif job.status in _QUEUED:
             chosen.append(job)
             draws.append(new)
-    return Bound(_rebind(work, chosen, draws, command.binding.requests), blocked)
+    changed = _rebind(work, chosen, draws, command.binding, command.filter.reach)
+    return Bound(changed, blocked)
 
 
 def _draws(job: JobRecord) -> Draws | None:
@@ -279,16 +294,17 @@ def _rebind(
     work: UnitOfWork,
     jobs: Sequence[JobRecord],
     draws: Sequence[Draws | None],
-    requests: Sequence[BudgetRequest],
+    binding: Binding,
+    reach: Reach,
 ) -> int:
     """Give waiting jobs new draws. Return how many jobs there were."""
-    made = {r.key: r.create_with for r in requests if r.create_with is not None}
+    made = {r.key: r.create_with for r in binding.requests if r.create_with is not None}
     for new in draws:
-        if new is not None and (refusal := _refusal(work.ledger, new, made, {})):
+        if new is not None and (refusal := _refusal(work.ledger, new, made, {}, reach.maker)):
             raise refusal
     if not jobs:
         return 0
-    _create(work, made)
+    _create(work, made, reach.maker)
     rows: dict[int, object] = {}
     for job, new in zip(jobs, draws, strict=True):
         options = replace(job.options or NO_OPTIONS, budgets=new)

@@ -48,9 +48,9 @@ def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[
             templates = [entry.job for entry in command.entries]
             refusal = None
             if not command.same_jobs:
-                refusal = refuse_unpayable(work.ledger, templates, "entries")
+                refusal = refuse_unpayable(work.ledger, templates, command.maker, "entries")
             if refusal is None:
-                create_missing(work, templates)
+                create_missing(work, templates, command.maker)
                 yield from _write(work, command)
             replies.append(refusal)
         else:

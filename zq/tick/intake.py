@@ -148,7 +148,7 @@ class _Intake:
         if refusal is not None:
             return refusal
         if drawing:
-            create_missing(self._work, command.jobs)
+            create_missing(self._work, command.jobs, command.reach.maker)
         if command.keys:
             self._work.highest_key = max(self._work.highest_key, command.keys[-1])
         now, timed, plain, stored = command.now, self._timed, self._plain, self._stored
@@ -206,8 +206,10 @@ class _Intake:
                 return QueueNotRegistered(strangers[0])
         if command.plan is not None and (stale := self._hosts.refusal(command, self._names)):
             return stale
-        if drawing and (unpayable := refuse_unpayable(self._work.ledger, command.jobs)):
-            return unpayable
+        if drawing:
+            maker = command.reach.maker
+            if unpayable := refuse_unpayable(self._work.ledger, command.jobs, maker):
+                return unpayable
         if self._depths is None:
             return None
         return self._depths.refusal(command, self._names, self._keys.is_new)

@@ -10,6 +10,7 @@ same transaction, so a crash cannot come in between. Every write goes to memory 
 If a transaction fails, the ledger is read again.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -38,6 +39,8 @@ class TokenLedger:
         """The most budgets that there may be."""
         self._tokens = TokenAccounts()
         self._accounts = self._tokens.by_key
+        self._made: Counter[str] = Counter()
+        """How many of the budgets each key has made."""
         self._lines: dict[LineName, Line] = {}
         self._by_queue: dict[str, dict[int, Line]] = {}
         """The lines with ready jobs."""
@@ -104,19 +107,31 @@ class TokenLedger:
         """How many more budgets there may be."""
         return self.most - len(self._accounts)
 
+    def made_by(self, maker: str) -> int:
+        """How many budgets a key has made."""
+        return self._made[maker]
+
     def available(self, key: str) -> int:
         """How many tokens a budget has now."""
         return self._accounts[key].available(self._tokens.now)
 
     def open(
-        self, tx: Transaction, steady: int, key: str, policy: BudgetPolicy, now: int
+        self,
+        tx: Transaction,
+        steady: int,
+        key: str,
+        policy: BudgetPolicy,
+        now: int,
+        maker: str | None = None,
     ) -> Account:
         """Create a budget. It is full. The first one begins the transaction here."""
         if not self.is_used:
             self.begin(tx, steady)
             self.is_used = True
-        account = opened(key, policy, now, self._tokens.now)
+        account = opened(key, policy, now, self._tokens.now, maker)
         self._accounts[key] = account
+        if maker is not None:
+            self._made[maker] += 1
         self._touch(key)
         return account
 
@@ -130,7 +145,9 @@ class TokenLedger:
 
     def close(self, key: str) -> None:
         """Delete a budget that no unfinished job draws from."""
-        del self._accounts[key]
+        maker = self._accounts.pop(key).maker
+        if maker is not None:
+            self._made[maker] -= 1
         self._touched.discard(key)
         self._gained.discard(key)
         self._tx.run("delete_budgets", budgets=[key])
@@ -264,6 +281,7 @@ class TokenLedger:
         self._by_queue.clear()
         if budgets:
             self._accounts.clear()
+            self._made.clear()
             self._tx.run("clear_budgets")
         for account in self._accounts.values():
             account.in_use = 0
@@ -357,6 +375,8 @@ class TokenLedger:
 
     def _read(self) -> None:
         self._tokens.read(self._tx)
+        makers = [account.maker for account in self._accounts.values()]
+        self._made = Counter([maker for maker in makers if maker is not None])
         self._lines, self._by_queue, self._last_id = {}, {}, 0
         if self._accounts:
             for id, queue, draws, unfinished, waiting in self._tx.table("read_lines"):

@@ -25,8 +25,8 @@ class KeysApi:
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The access keys in the order of their file, without their secrets.
 
-        Each has `name`, `scopes` and the prefixes of its `queues` (empty: all queues). Without a
-        file of keys there is none.
+        Each has `name`, `scopes`, the prefixes of its `queues` (empty: all queues) and the quota of
+        its `budgets` (null: the usual share). Without a file of keys there is none.
         """
         parameters(request, ())
         return answer({"keys": list(map(_document, self._guard.keys))}, accepted)
@@ -36,5 +36,6 @@ def _document(key: Key) -> dict[str, object]:
     return {
         "name": key.name,
         "scopes": [scope for scope in KeyScope if scope in key.scopes],
+        "budgets": key.budgets,
         "queues": [] if key.reach is EVERYWHERE else list(key.reach.prefixes),
     }

@@ -13,6 +13,7 @@ from zq.model.commands import Command
 from zq.model.cron.expression import CronExpression
 from zq.model.job import NewJob
 from zq.model.patching import UNSET, Unset
+from zq.model.reach import BudgetMaker
 
 RETRY_MS = 1000
 """If there was no room for a firing, it is tried again after this time."""
@@ -88,7 +89,8 @@ class WriteCron(Command[None], frozen=True):
 
     Entries in `kept` keep the `next_at` of the store, and all keep its `last_at`. The group is
     `Unprocessable` if one of its jobs draws from a budget that is missing or could never pay it,
-    unless the jobs are the `same_jobs` as before.
+    unless the jobs are the `same_jobs` as before. Budgets that its jobs bring count against the
+    quota of the `maker`.
     """
 
     group: CronGroup
@@ -96,6 +98,7 @@ class WriteCron(Command[None], frozen=True):
     kept: frozenset[str] = frozenset()
     whole: bool = False
     same_jobs: bool = False
+    maker: BudgetMaker | None = None
 
 
 class DeleteCrons(Command[int], frozen=True):

@@ -3,7 +3,7 @@
 -- name: read_budgets
 SELECT json_group_array(json_array(
     key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at,
-    pays_at))
+    pays_at, maker))
 FROM budgets
 
 -- name: read_lines
@@ -13,7 +13,7 @@ SELECT json_group_array(json_array(id, queue, draws, unfinished, waiting)) FROM 
 -- :budgets lists the columns of each in the order of the table.
 INSERT OR REPLACE INTO budgets
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-    value ->> 7, value ->> 8, value ->> 9, value ->> 10
+    value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11
 FROM json_each(:budgets)
 
 -- name: delete_budgets

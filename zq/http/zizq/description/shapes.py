@@ -93,10 +93,11 @@ class WorkersDocument(msgspec.Struct):
 
 
 class KeyDocument(msgspec.Struct):
-    """One access key. Empty `queues` mean all queues."""
+    """One access key. Empty `queues` mean all queues, and `budgets` of null the usual share."""
 
     name: str
     scopes: list[str]
+    budgets: int | None
     queues: list[str]
 
 
