@@ -1,9 +1,13 @@
 """The engine in the caller's process: its directory, its life, and its jobs."""
 
 import asyncio
+import atexit
+import gc
 import multiprocessing
 import threading
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conformance.streams import PATIENCE_S
@@ -193,6 +197,41 @@ def test_threads_and_event_loops_may_share_it(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert run(app.backend.blocking.count()) == 10
+
+
+def test_an_engine_whose_files_were_taken_away_starts_again_with_the_next_use(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    with zq.App(f"sqlite://{data}") as app:
+        backend = app.backend.blocking
+        run(backend.enqueue([JOB]))
+        data.rename(tmp_path / "away")
+        with pytest.raises(zq.BackendError):
+            for _ in range(100):  # it notices before one of them is stored
+                run(backend.enqueue([JOB]))
+        (tmp_path / "away").rename(data)
+        before = run(backend.count())
+        run(backend.enqueue([JOB]))
+        assert run(backend.count()) == before + 1 > 1
+
+
+def test_closed_engines_leave_nothing_alive(tmp_path: Path) -> None:
+    def use(number: int) -> weakref.ref[Any]:
+        with zq.App(f"sqlite://{tmp_path / str(number)}") as app:
+            run(app.backend.blocking.enqueue([JOB]))
+            return weakref.ref(app.backend)
+
+    use(0)  # what the first one imports and caches stays
+    gc.collect()
+    threads, files = threading.active_count(), len([*Path("/proc/self/fd").iterdir()])
+    callbacks = atexit._ncallbacks()
+    left = [use(number) for number in range(1, 21)]
+    gc.collect()
+    assert threading.active_count() <= threads
+    assert len([*Path("/proc/self/fd").iterdir()]) <= files
+    assert atexit._ncallbacks() == callbacks
+    assert [each() for each in left] == [None] * 20
 
 
 async def test_closing_ends_the_streams_and_gives_their_jobs_back(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The outbox on the connections of each library, in the caller's transaction."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiosqlite
@@ -11,13 +12,13 @@ import psycopg
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import zq
 from zq import outbox
 from zq.client.app import App
 
-from .conftest import Database
+from .conftest import Database, Mail
 from .postgres import Postgres
 
 Transaction = Callable[[str], AbstractAsyncContextManager[Any]]
@@ -214,3 +215,80 @@ async def test_a_missing_table_is_noted_on_the_error_of_the_library(
     for note in (failure.value.__notes__, later.value.__notes__):
         assert "create it by outbox.create_table(connection)" in note[0]
         assert "manage.py migrate" in note[0]
+
+
+class Base(DeclarativeBase):
+    """The classes of a program."""
+
+
+class Order(Base):
+    """What the program writes beside its jobs."""
+
+    __tablename__ = "orders"
+    id: Mapped[int] = mapped_column(primary_key=True)
+
+
+class Visit(Base):
+    """What lies in another database."""
+
+    __tablename__ = "visits"
+    id: Mapped[int] = mapped_column(primary_key=True)
+
+
+class Routing(Session):
+    """Reads from a copy, and writes to the leader."""
+
+    def get_bind(self, mapper: Any = None, clause: Any = None, **_: Any) -> Any:
+        writes = self._flushing or isinstance(clause, sqlalchemy.Update | sqlalchemy.Delete)
+        return self.info["leader" if writes else "copy"]
+
+
+@pytest.fixture
+def engines(tmp_path: Path) -> Iterator[list[sqlalchemy.Engine]]:
+    """Two databases. The first has the outbox."""
+    made = [sqlalchemy.create_engine(f"sqlite:///{tmp_path / name}") for name in ("a", "b")]
+    for engine in made:
+        Base.metadata.create_all(engine)
+    with made[0].begin() as connection:
+        outbox.create_table(connection)
+    yield made
+    for engine in made:
+        engine.dispose()
+
+
+@pytest.mark.parametrize("kind", ["one", "object", "routing"])
+def test_a_session_of_several_databases_writes_where_its_objects_are(
+    mail: Mail, engines: list[sqlalchemy.Engine], kind: str
+) -> None:
+    session = Session(binds={Order: engines[0]})
+    if kind == "object":
+        session = Session(binds={Order: engines[0], Visit: engines[1]})
+    if kind == "routing":
+        session = Routing(info={"leader": engines[0], "copy": engines[1]})
+    with session, session.begin():
+        if kind != "one":
+            session.add(Order(id=1))
+        outbox.enqueue(session, mail, 1)
+    with engines[0].connect() as connection:
+        rows = connection.execute(sqlalchemy.text("SELECT document FROM zq_outbox")).all()
+    assert len(rows) == 1
+
+
+def test_a_session_in_which_the_database_is_not_decided_is_told_what_to_give(
+    mail: Mail, engines: list[sqlalchemy.Engine]
+) -> None:
+    with Session(binds={Order: engines[0], Visit: engines[1]}) as session, session.begin():
+        with pytest.raises(zq.InvalidOption, match=r"session\.connection\(bind_arguments="):
+            outbox.enqueue(session, mail, 1)
+        outbox.enqueue(session.connection(bind_arguments={"mapper": Order}), mail, 1)
+
+
+async def test_an_async_session_with_an_engine_for_each_class(mail: Mail, tmp_path: Path) -> None:
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'a'}")
+    async with AsyncSession(binds={Order: engine}) as session, session.begin():
+        await outbox.create_table(session)
+        await outbox.enqueue(session, mail, 1)
+    async with engine.connect() as connection:
+        rows = (await connection.execute(sqlalchemy.text("SELECT * FROM zq_outbox"))).all()
+    assert len(rows) == 1
+    await engine.dispose()

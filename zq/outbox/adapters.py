@@ -94,8 +94,45 @@ def _by_cursor(connection: Any, statement: str, parameter: str | None) -> None:
         cursor.execute(statement, None if parameter is None else [parameter])
 
 
+def _by_session(session: Any, statement: str, parameter: str | None) -> Any:
+    connection = session.connection(bind_arguments={"bind": _bind_of(session)})
+    return _by_text(connection, statement, parameter)
+
+
+async def _by_async_session(session: Any, statement: str, parameter: str | None) -> Any:
+    connection = await session.connection(bind_arguments={"bind": _bind_of(session)})
+    return await _by_text(connection, statement, parameter)
+
+
 def _bound(session: Any) -> Dialect:
-    return dialect_named(session.get_bind().dialect.name)
+    return dialect_named(_bind_of(session).dialect.name)
+
+
+def _bind_of(session: Any) -> Any:
+    """The engine to which a session writes. Raises `InvalidOption` if that is not decided."""
+    from sqlalchemy import table, update
+    from sqlalchemy.exc import UnboundExecutionError
+
+    try:
+        # A change, so that a session that reads from copies goes to where it writes.
+        return session.get_bind(clause=update(table("zq_outbox")))
+    except UnboundExecutionError:
+        pass
+    if hasattr(session, "registry"):
+        session = session()
+    session = getattr(session, "sync_session", session)
+    # It has an engine for each class: that of its objects, or the only one there is.
+    binds = {session.get_bind(type(each)) for each in session}
+    if not binds:
+        # SQLAlchemy 2.1 has them under their name, 2.0 under a mangled one.
+        known = vars(session)
+        binds = set(known.get("binds", known.get("_Session__binds", {})).values())
+    if len(binds) != 1:
+        raise InvalidOption(
+            "the session has several databases: give the connection of the one that has the outbox,"
+            ' session.connection(bind_arguments={"mapper": …})'
+        )
+    return binds.pop()
 
 
 _SQLITE3 = Adapter("?", _plainly, lambda _: "sqlite")
@@ -105,8 +142,8 @@ _PSYCOPG_ASYNC = Adapter("%s", _plainly, lambda _: "postgresql", is_async=True)
 _ASYNCPG = Adapter("$1", _spread, lambda _: "postgresql", is_async=True)
 _ENGINE = Adapter(":documents", _by_text, lambda each: dialect_named(each.dialect.name))
 _ENGINE_ASYNC = Adapter(":documents", _by_text, _ENGINE.dialect, is_async=True)
-_SESSION = Adapter(":documents", _by_text, _bound)
-_SESSION_ASYNC = Adapter(":documents", _by_text, _bound, is_async=True)
+_SESSION = Adapter(":documents", _by_session, _bound)
+_SESSION_ASYNC = Adapter(":documents", _by_async_session, _bound, is_async=True)
 _DJANGO = Adapter("%s", _by_cursor, lambda connection: dialect_named(connection.vendor))
 
 _ADAPTERS = {

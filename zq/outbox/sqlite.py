@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +11,20 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+from zq.outbox.changes import FileChanges
 from zq.outbox.source import IDLE_S, MOST_BYTES, MOST_ROWS, DatabaseUnavailable, OutboxRow
 from zq.outbox.table import HOW_TO_CREATE
 
 T = TypeVar("T")
 
-LOOK_EVERY_S = 0.003
-"""How often the data version is read. That reads shared memory, and no row."""
+SOON_S = 0.001
+"""The data version is read so soon after a write, and then at intervals that double up to `LATE_S`.
+
+A commit can be seen only after its last write: SQLite flushes the file in between. Reading the data
+version reads shared memory, and no row.
+"""
+
+LATE_S = 0.5
 
 BUSY_S = 30.0
 
@@ -42,13 +48,12 @@ class SqliteSource:
         self._path = Path(path)
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
-        self._closing = threading.Event()
+        self._changes: FileChanges | None = None
         self._version = 0
 
     async def open(self) -> None:
         """Connect. The file is not made if it is missing."""
         if self._thread is None:
-            self._closing.clear()
             self._thread = ThreadPoolExecutor(1, "zq-outbox")
             await self._run(self._connect)
 
@@ -88,7 +93,8 @@ class SqliteSource:
         """Disconnect."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._closing.set()
+            if self._changes is not None:
+                self._changes.end()
             await asyncio.get_running_loop().run_in_executor(thread, self._disconnect)
             thread.shutdown()
 
@@ -116,7 +122,12 @@ class SqliteSource:
             uri=True,
         )
 
+        self._changes = FileChanges()
+
     def _disconnect(self) -> None:
+        changes, self._changes = self._changes, None
+        if changes is not None:
+            changes.close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -155,7 +166,18 @@ class SqliteSource:
         return found
 
     def _watch(self) -> None:
+        changes = self._changes
+        assert changes is not None
+        # SQLite writes to one of these in each transaction. The log is made and removed at times.
+        file = self._path.resolve()
+        changes.watch([file, file.with_name(f"{file.name}-wal")])
         until = time.monotonic() + IDLE_S
-        while self._data_version() == self._version and time.monotonic() < until:
-            if self._closing.wait(LOOK_EVERY_S):
+        pause = 0.0
+        while self._data_version() == self._version and not changes.has_ended:
+            left = until - time.monotonic()
+            if left <= 0:
                 return
+            written = changes.wait(min(pause or left, left))
+            pause = SOON_S if written else 2 * pause
+            if pause > LATE_S:
+                pause = 0.0

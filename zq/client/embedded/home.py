@@ -91,19 +91,37 @@ class Home:
         with self._lock:
             resident, self._resident = self._resident, None
         if resident is not None:
-            resident.end()
+            self._end(resident)
 
     def _running(self) -> "_Resident":
         with self._lock:
+            if self._resident is not None and self._resident.has_failed:
+                failed, self._resident = self._resident, None
+                self._end(failed)
             if self._resident is None:
                 self._resident = _Resident(self._directory, self._clock, self._rng)
-                atexit.register(self.close)
+                _at_work.add(self)
             elif self._resident.pid != os.getpid():
                 raise Unavailable(
                     "an embedded queue does not survive a fork: open it in the child process"
                     " (and close it in the parent first), or run `zq serve` for both"
                 )
             return self._resident
+
+    def _end(self, resident: "_Resident") -> None:
+        """End a run of the engine, and leave nothing of it."""
+        _at_work.discard(self)
+        resident.end()
+
+
+_at_work: set[Home] = set()
+"""Those whose engine runs. They end with the interpreter."""
+
+
+@atexit.register
+def _close_all() -> None:
+    for home in [*_at_work]:
+        home.close()
 
 
 class _Resident:
@@ -125,6 +143,11 @@ class _Resident:
         except BaseException as error:
             self._leave()
             raise _why(directory, error) from error
+
+    @property
+    def has_failed(self) -> bool:
+        """True if its store has failed: only another run can store anything."""
+        return self.pid == os.getpid() and self.core.engine.failure.done()
 
     def end(self) -> None:
         """Return the jobs of streams, then stop the engine."""

@@ -37,6 +37,10 @@ CLEAN_UP_SHARE = 0.2
 """The share of the stop's time that is left for the clean-up of unfinished jobs."""
 
 LOOK_EVERY_S = 0.02
+"""How often a burst worker looks whether it has work of its own."""
+
+ASK_EVERY_S = 1.0
+"""How often a burst worker without work asks for that of others, after a few quicker requests."""
 
 
 @dataclass(frozen=True)
@@ -246,11 +250,14 @@ class Life:
     async def _watch_for_idleness(self) -> None:
         """Stop once the server has no job that could be taken now."""
         query = JobQuery(statuses=("ready", "in_flight"), queues=tuple(self._plan.request.queues))
+        pause = LOOK_EVERY_S
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(pause)
             idle = self._executor.is_idle and self._acks.is_idle and self._strangers.is_idle
             if self._waiting or not idle:
+                pause = LOOK_EVERY_S
                 continue
+            pause = min(2 * pause, ASK_EVERY_S)
             with contextlib.suppress(Unavailable):
                 if await self._backend.count(query) == 0:
                     self._begin_nothing_more()

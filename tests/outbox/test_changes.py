@@ -1,0 +1,66 @@
+"""What wakes a relay on SQLite."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conformance.streams import PATIENCE_S
+
+from zq import outbox
+from zq.outbox import sqlite
+from zq.outbox.changes import FileChanges
+from zq.outbox.sqlite import SqliteSource
+
+
+@pytest.mark.parametrize("mode", ["WAL", "DELETE", "TRUNCATE"])
+async def test_a_commit_of_another_program_wakes_the_relay_in_each_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(sqlite, "IDLE_S", 10 * PATIENCE_S)
+    file = tmp_path / "shop.db"
+    (tmp_path / "link.db").symlink_to(file)
+    with closing(sqlite3.connect(file)) as program:
+        program.execute(f"PRAGMA journal_mode={mode}")
+        outbox.create_table(program)
+        program.commit()
+        source = SqliteSource(str(tmp_path / "link.db"))
+        await source.open()
+        assert await source.rows() == []
+        changed = asyncio.create_task(source.changed())
+        program.execute("INSERT INTO zq_outbox (document) VALUES ('a')")
+        program.commit()
+        async with asyncio.timeout(PATIENCE_S):
+            await changed
+        assert [row.document for row in await source.rows()] == ["a"]
+        await source.close()
+
+
+async def test_a_relay_at_rest_does_not_look(tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    with closing(sqlite3.connect(file)) as program:
+        program.execute("PRAGMA journal_mode=WAL")
+        outbox.create_table(program)
+        program.commit()
+        source = SqliteSource(str(file))
+        await source.open()
+        await source.rows()
+        assert source._connection is not None
+        looks: list[str] = []
+        source._connection.set_trace_callback(looks.append)
+        changed = asyncio.create_task(source.changed())
+        await asyncio.sleep(1)  # the time in which it must not look
+        assert len(looks) <= 2
+        await source.close()  # which ends the wait
+        await changed
+
+
+def test_a_wait_without_notifications_is_short(tmp_path: Path) -> None:
+    changes = FileChanges()
+    changes.watch([tmp_path / "missing"])
+    changes._forget()
+    assert changes.wait(PATIENCE_S) is False
+    changes.end()
+    assert changes.has_ended
+    changes.close()
