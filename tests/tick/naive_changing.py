@@ -57,6 +57,8 @@ class Changing(NaiveJobs):
         self._record(row, "cancelled")
         keep_ms = self._keep_ms(row, "dead_ms")
         row.finished_at, row.purge_at = self.now, self.now + keep_ms if keep_ms else None
+        if row.status is not SCHEDULED:
+            row.due_at = self.now
         self._to(row, CANCELLED)
         self._tell(EventType.CANCELLED, row)
         reply = row.job()

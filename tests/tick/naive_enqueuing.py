@@ -191,7 +191,7 @@ class Enqueuing(NaiveJobs):
         )
         ttl_ms = self._set_for(new.queue).ttl_ms if new.ttl_ms is None else new.ttl_ms
         if ready_at <= now:
-            row.expires_at = None if ttl_ms is None else now + ttl_ms
+            row.expires_at = None if ttl_ms is None else self.now + ttl_ms
         else:
             row.life_ms = ttl_ms
         if ready_at <= now:

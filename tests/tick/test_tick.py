@@ -383,3 +383,10 @@ def test_of_many_jobs_that_are_due_at_once_the_most_urgent_are_promoted_first(
     for _ in range(3):
         ticker.run(promote=True)
     assert Status.SCHEDULED not in {job.status for job in ticker.jobs().values()}
+
+
+def test_a_job_whose_life_is_over_when_its_date_is_met_is_not_delivered(ticker: Ticker) -> None:
+    (key,) = ticker.store(1, ready_at=ticker.now + 1_000, ttl_ms=10)
+    ticker.now += 5_000
+    assert ticker.run(promote=True, claims=[Claim(None, [(1, 1)])]).claimed == [[]]
+    assert ticker.jobs()[key].status is Status.EXPIRED

@@ -28,6 +28,8 @@ def cancel(work: UnitOfWork, command: CancelJob) -> object:
     _finish(work, move, [brief_of(job)], Status.CANCELLED)
     policy = work.policy_of(job.queue)
     job.purge_at = kept_until(Status.CANCELLED, job.options, work.steady, policy)
+    if job.status is not Status.SCHEDULED:
+        job.due_at = work.steady
     job.status, job.finished_at = Status.CANCELLED, work.now
     job.holder = job.claimant = job.lease_until = None
     return job

@@ -52,7 +52,8 @@ class Consequences(NamedTuple):
 
 # fmt: off
 TABLE: dict[Move, Consequences] = {
-    Move.PROMOTE: Consequences({"keys": "promote"}, wakes=True),
+    # A time to live may begin and end at once.
+    Move.PROMOTE: Consequences({"keys": "promote"}, wakes=True, retimes=True),
     Move.PATCH: Consequences({"changes": "change"}, lock="restore_moved_locks", closes=True,
         wakes=True),
     Move.TAKE: Consequences({"holders": "take", "leases": "take_on_terms"}, closes=True,
