@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import logging.config
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +15,7 @@ from conformance.streams import PATIENCE_S
 import zq
 from zq.client.app import App
 from zq.client.connect import connect
+from zq.client.values import Submission
 from zq.client.worker import standstill
 from zq.client.worker.tracebacks import traceback_of
 from zq.logs import JsonFormatter
@@ -217,3 +219,24 @@ async def test_what_a_handler_logs_says_which_job_it_is_about(app: App, kind: st
         "task": "charge",
         "job_id": job.id,
     }
+
+
+async def test_a_program_that_configures_logging_with_its_defaults_hears_of_zq(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(queue="q")
+    async def known() -> None: ...
+
+    await app.backend.enqueue([Submission("q", "unknown", {"args": [], "kwargs": {}})])
+    loggers = [*map(logging.getLogger, logging.root.manager.loggerDict)]
+    before = {each: each.disabled for each in loggers}
+    kept = logging.root.handlers[:]
+    try:
+        logging.config.dictConfig({"version": 1})
+        logging.root.handlers[:] = kept
+        assert logging.getLogger("zq.worker").disabled
+        await finish(app)
+        assert "this worker has neither a task 'unknown'" in caplog.text
+    finally:
+        for logger, was_disabled in before.items():
+            logger.disabled = was_disabled

@@ -70,6 +70,30 @@ async def test_a_worker_registers_what_the_code_names_and_removes_the_rest(url: 
         assert await other.backend.schedules.groups() == ["shop"]
 
 
+async def test_apps_without_a_group_leave_each_others_schedules_alone(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with App(url) as one:
+
+        @one.periodic("*/5 * * * *")
+        def add_up() -> None: ...
+
+        await one.periodic_tasks.register()
+        assert not caplog.messages
+    async with App(url) as other:
+
+        @other.periodic("30 2 * * *")
+        def close_day() -> None: ...
+
+        await other.periodic_tasks.register()
+        group = await other.backend.schedules.group("app")
+        assert {entry.name for entry in group.entries} == {"add_up", "close_day"}
+        (warning,) = caplog.messages
+        assert "others than those of this app: add_up." in warning
+        assert "give each app a cron_group of its own" in warning
+        await other.backend.schedules.remove("app")
+
+
 async def test_what_comes_is_executed_by_the_worker(live_app: App) -> None:
     ran = asyncio.Event()
 

@@ -54,6 +54,23 @@ def parent_of(span: ReadableSpan) -> tuple[int, int] | None:
     return None if span.parent is None else (span.parent.trace_id, span.parent.span_id)
 
 
+async def test_an_app_that_is_instrumented_twice_makes_each_span_once(
+    app: App, spans: Spans
+) -> None:
+    @app.task(queue="q")
+    async def work() -> None: ...
+
+    otel.instrument(app, spans.provider)
+    await work.enqueue()
+    await run_until_idle(app)
+    assert len(spans.named("send q")) == len(spans.named("process q")) == 1
+    with app.use("sqlite://:memory:"):
+        otel.instrument(app, spans.provider)
+        await work.enqueue()
+        await run_until_idle(app)
+    assert len(spans.named("send q")) == len(spans.named("process q")) == 2
+
+
 @pytest.mark.parametrize("kind", ["coroutine", "thread"])
 async def test_an_execution_belongs_to_the_trace_of_its_producer(
     app: App, spans: Spans, kind: str

@@ -28,6 +28,7 @@ from zq.client.files.queue import FileQueue
 from zq.client.formats import JSON, Codec
 from zq.client.http.address import Tls
 from zq.client.job import Job
+from zq.client.loggers import keep_loggers
 from zq.client.options import Options, check
 from zq.client.periodic import Periodic
 from zq.client.queue import Queue
@@ -43,9 +44,6 @@ L = TypeVar("L", bound=Listener)
 W = TypeVar("W", bound=Callable[[], Any])
 C = TypeVar("C", bound=Callable[[], Coroutine[Any, Any, None]])
 S = TypeVar("S", bound=str)
-
-DEFAULT_GROUP = "app"
-"""The group of schedules of an app that names none."""
 
 
 class App:
@@ -75,11 +73,13 @@ class App:
         it waits instead until the owner has ended, and then goes on with the jobs.
 
         `cron_group` is the group of the app's schedules: see `periodic`. Apps that share a server
-        need one each. An app that is given one registers it even when it has no schedules left.
+        need one each. An app that is given one registers it even when it has no schedules left. An
+        app without one leaves the schedules of others alone, and those that it had before.
 
         Calls of tasks whose arguments are not of their plain annotated types are refused, unless
         `check_calls` is false, or nothing is said and the variable ZQ_CHECK_CALLS is ``no``.
         """
+        keep_loggers()
         backend = connect(url, token, codec, tls, standby=standby) if backend is None else backend
         self.core = Core(backend, {} if defaults is None else defaults, checks=wanted(check_calls))
         check(self.core.defaults)
@@ -89,7 +89,7 @@ class App:
             raise InvalidOption("middleware: give a list of functions, also for a single one")
         self.core.middleware = tuple(middleware)
         self.tasks: dict[str, Task[Any, Any]] = {}
-        self.periodic_tasks = Periodic(self.core, cron_group or DEFAULT_GROUP)
+        self.periodic_tasks = Periodic(self.core, cron_group)
         if cron_group is not None:
             self._register_at_start()
 
@@ -169,7 +169,8 @@ class App:
 
         A function becomes a task with these options, which a task has already. It is called without
         arguments. `tz` is an IANA zone; without one, the server's holds. Workers register the
-        schedules when they start, and remove those that the code no longer names. So that a run
+        schedules when they start. If the app has a `cron_group`, they remove those that the code no
+        longer names. So that a run
         does not begin while another one goes on, give it a `key`. Raises `InvalidOption`.
         """
         if not isinstance(expression, str):

@@ -1,5 +1,6 @@
 """Tasks that the server enqueues by cron: those of `App.periodic`, as one group of entries."""
 
+import logging
 from typing import Any
 
 from zq.client.core import Core
@@ -11,12 +12,19 @@ from zq.model.cron.zones import zone_named
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
 
+log = logging.getLogger("zq.worker")
+
+DEFAULT_GROUP = "app"
+"""The group of schedules of an app that names none."""
+
 
 class Periodic:
-    """The cron entries of an app, in the group `group` of its server."""
+    """The cron entries of an app, in a group of its server."""
 
-    def __init__(self, core: Core, group: str) -> None:
-        self.group = check_name("cron_group", group)
+    def __init__(self, core: Core, group: str | None) -> None:
+        """Without a `group`, the group is that of all apps that name none."""
+        self.owns_group = group is not None
+        self.group = check_name("cron_group", group or DEFAULT_GROUP)
         self.schedules: dict[str, Schedule] = {}
         self._core = core
 
@@ -43,5 +51,23 @@ class Periodic:
         self.schedules[name] = Schedule(name, expression, job, tz)
 
     async def register(self) -> ShownGroup:
-        """Replace the server's group with these entries. Paused entries stay paused."""
-        return await self._core.backend.schedules.replace(self.group, [*self.schedules.values()])
+        """Store these entries. Paused entries stay paused.
+
+        They replace the server's group if it is the app's own. In a group that may have entries of
+        other apps, these stay, and the log names them.
+        """
+        schedules = self._core.backend.schedules
+        if self.owns_group:
+            return await schedules.replace(self.group, [*self.schedules.values()])
+        for each in self.schedules.values():
+            await schedules.put(self.group, each)
+        group = await schedules.group(self.group)
+        others = [entry.name for entry in group.entries if entry.name not in self.schedules]
+        if others:
+            log.warning(
+                "the group %r of schedules has others than those of this app: %s. They go on, since"
+                " they may be another app's: give each app a cron_group of its own, and remove what"
+                " is old by zq cron remove %s NAME",
+                *(self.group, ", ".join(others), self.group),
+            )
+        return group

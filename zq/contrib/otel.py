@@ -26,9 +26,13 @@ def instrument(app: App, tracer_provider: TracerProvider | None = None) -> None:
     """Make spans of what the app enqueues, and of what its workers execute.
 
     Without a `tracer_provider` the program's own is used. A job that has a `traceparent` keeps it.
+    An app that makes spans already goes on with its provider.
     """
     tracer = trace.get_tracer("zq", tracer_provider=tracer_provider)
-    app.core.backend = cast(Backend, _Traced(app.backend, tracer))
+    if not isinstance(app.backend, _Traced):
+        app.core.backend = cast(Backend, _Traced(app.backend, tracer))
+    if any(getattr(each, "__module__", None) == __name__ for each in app.middleware):
+        return
 
     async def around(job: Running[Any], call_next: Callable[[], Awaitable[Any]]) -> Any:
         with _processing(tracer, job):

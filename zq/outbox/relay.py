@@ -16,6 +16,7 @@ from typing import Self
 from zq.client.app import App
 from zq.client.errors import BackendError, InvalidOption, InvalidPayload, Unavailable
 from zq.client.http.transport import jittered
+from zq.client.loggers import keep_loggers
 from zq.model.errors import InvalidRequest, ZqError
 from zq.outbox.address import source_at
 from zq.outbox.document import WINDOW_MS, OutboxJob, job_of
@@ -66,6 +67,7 @@ class Relay:
         """Move rows until it is cancelled. While the database or the server is away, it waits."""
         failures = 0
         self._state = ""
+        keep_loggers()
         try:
             while True:
                 try:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from zq.client.errors import BackendError, InvalidOption, Unavailable
+from zq.client.loggers import keep_loggers
 from zq.config import Settings
 from zq.instance import Instance, database_of
 from zq.model.clock import Clock
@@ -128,6 +129,7 @@ class _Resident:
     """One run of the engine."""
 
     def __init__(self, directory: Path | None, clock: Clock | None, rng: Random | None) -> None:
+        keep_loggers()
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
         self._private = None

@@ -12,6 +12,7 @@ from typing import Any
 from zq.client.errors import Unavailable, ZqError
 from zq.client.events import Event
 from zq.client.has_tasks import HasTasks
+from zq.client.loggers import keep_loggers
 from zq.client.outcome import DrainReport
 from zq.client.running import EventName, call_all
 from zq.client.values import Delivery, Held, JobQuery, LeasedFailure, Notice, TakeRequest
@@ -129,6 +130,7 @@ class Life:
         """Run from the first stream to the last acknowledgement."""
         with watching_tasks(), watching_loop():
             await self._warm_up()
+            keep_loggers()
             await self._supply.open()
             await self._emit("started")
             helpers = [asyncio.create_task(work) for work in self._helpers()]
