@@ -45,7 +45,7 @@ class TopicIsQueue(Conflict):
     code = "topic_is_queue"
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"topic '{topic}' is a queue: its records are jobs")
+        super().__init__(f"topic '{topic}' is a queue: its records go to workers")
 
 
 class TopicFull(Unprocessable):

@@ -6,6 +6,7 @@ from zq.http.door import status_in
 from zq.http.guard import CHALLENGE
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import UnsupportedCoding
+from zq.http.words import Words
 from zq.model import errors
 from zq.model.errors import ZqError
 from zq.model.queue_errors import NotArchived, TargetExists, TargetNotFound
@@ -29,7 +30,7 @@ STATUSES: dict[type[ZqError], int] = {
 }
 
 _encode = msgspec.json.Encoder().encode
-_WORDS = {
+_SAID: dict[type[ZqError], str] = {
     errors.JobNotFound: "message not found",
     errors.NotInFlight: "message not found, or not in processing state",
     errors.NotDead: "message not found in a dead-letter topic",
@@ -37,7 +38,7 @@ _WORDS = {
     TargetExists: "consumer group already registered",
     TargetNotFound: "consumer group not found",
 }
-"""What is said in words of messages."""
+_WORDS = Words({"job": "message", "queue": "topic", "worker": "consumer"}, _SAID)
 
 
 def answer(document: object, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
@@ -47,8 +48,7 @@ def answer(document: object, status: int = 200, headers: dict[str, str] | None =
 
 def text_of(error: ZqError) -> str:
     """What an error says, in words of messages."""
-    # A message may cite bytes of a header that are no text; an answer cannot.
-    return _WORDS.get(type(error), error.message).encode(errors="replace").decode()
+    return _WORDS.of(error)
 
 
 def problem(error: ZqError) -> Answer:

@@ -10,6 +10,7 @@ from zq.http.door import Statuses, status_in
 from zq.http.guard import CHALLENGE
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import UnsupportedCoding
+from zq.http.words import Words
 from zq.http.zizq.endpoints import NotAcceptable, UnsupportedMediaType
 from zq.model import errors, topic_errors
 from zq.model.errors import ZqError
@@ -61,6 +62,17 @@ CODES: dict[type[ZqError], str] = {
 OF_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
 """Codes of requests that are not valid HTTP, by status. All others are `invalid_request`."""
 
+_SAID: dict[type[ZqError], str] = {
+    errors.JobNotFound: "record not found",
+    errors.NotInFlight: "the record is leased by nobody",
+}
+_WORDS = Words(
+    {"job": "record", "queue": "topic"},
+    _SAID,
+    frozenset({topic_errors.NotAQueue, topic_errors.TopicIsQueue}),
+)
+"""A queue is a kind of topic here: errors about the kinds say so."""
+
 _encode = msgspec.json.Encoder().encode
 _JSON = {"Content-Type": "application/json"}
 
@@ -80,8 +92,7 @@ class Stopwatch:
 
 def problem(error: ZqError) -> Answer:
     """An error as an answer."""
-    # A message may cite bytes of a header that are no text; an answer cannot.
-    message = _message(error).encode(errors="replace").decode()
+    message = _message(error)
     headers = {}
     if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
         headers["Retry-After"] = str(error.retry_after_s)
@@ -121,7 +132,7 @@ def not_found(request: web.BaseRequest) -> Answer:
 def _message(error: ZqError) -> str:
     if isinstance(error, NotAcceptable):
         return f"this is a stream of {error.supported[0]}: accept that, or send no Accept"
-    return error.message
+    return _WORDS.of(error)
 
 
 def _code(error: ZqError) -> str:
