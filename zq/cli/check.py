@@ -48,6 +48,8 @@ def check(ctx: click.Context, root_dir: Path) -> None:
             raise click.UsageError(f"{root_dir} is a file: name the directory of the data")
         if not file.exists():
             raise click.UsageError(f"{file} does not exist: name the directory of the data")
+        # SQLite tells nothing of rights: what may not be read would look damaged.
+        file.open("rb").close()
         report = examine(root_dir)
     except DirectoryInUse as error:
         say(str(error), err=True)
