@@ -35,17 +35,17 @@ async def test_one_that_is_not_dead_does_not_keep_the_others(shell: Shell) -> No
     assert said.code == 1
     assert [each["id"] for each in said.documents] == [gone]
     assert f"{alive.id}: the job is ready" in said.errors
-    assert "1 of 2 jobs were not brought back" in said.errors
+    assert "1 of 2 jobs were not requeued" in said.errors
 
 
 async def test_a_queue_is_brought_back_whole_or_in_part(shell: Shell) -> None:
     await dead(shell, 5)
     said = await shell.zq("requeue", "--queue", "mail", "--limit", "2", "--yes")
-    assert (said.code, said.output) == (0, "2 jobs brought back\n")
+    assert (said.code, said.output) == (0, "2 jobs requeued\n")
     assert (await shell.zq("requeue", "--queue", "other", "--json", "--yes")).documents == [
-        {"redriven": 0}
+        {"requeued": 0}
     ]
-    assert "3 jobs brought back" in await shell.on_terminal("requeue", "--queue", "mail", "--yes")
+    assert "3 jobs requeued" in await shell.on_terminal("requeue", "--queue", "mail", "--yes")
     assert await count(shell, "mail") == 5
 
 

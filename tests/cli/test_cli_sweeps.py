@@ -95,11 +95,11 @@ async def test_dead_jobs_are_brought_back_up_to_the_look(shell: Shell) -> None:
     for _ in range(3):
         await shell.finish("mail", error="boom")
     refused = await shell.here("requeue", "--queue", "mail", "--limit", "2")
-    assert "This brings back 2 jobs, up to" in refused.errors
+    assert "This requeues 2 jobs, up to" in refused.errors
     said = await shell.here("requeue", "--queue", "mail", "--yes", "--reason", "mended")
-    assert said.output == "3 jobs brought back\n"
+    assert said.output == "3 jobs requeued\n"
     (sweep,) = await shell.backend.sweeps.ended(1)
-    assert (sweep.verb, sweep.reason) == ("redrive", "mended")
+    assert (sweep.verb, sweep.reason) == ("requeue", "mended")
 
 
 async def test_a_cancellation_is_listed_and_taken_back(shell: Shell) -> None:

@@ -107,6 +107,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/by-key/cancel"): {"force": True},
     ("POST", "/jobs/cancel"): {"force": True},
     ("PATCH", "/jobs/{id}/retention"): {"dead_ms": 1},
+    ("POST", "/jobs/{id}/requeue"): None,
+    ("POST", "/jobs/requeue"): None,
     ("POST", "/jobs/{id}/retry"): None,
     ("POST", "/jobs/redrive"): None,
     ("GET", "/queues/{queue}/settings"): None,

@@ -108,6 +108,8 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/jobs/by-key/cancel"): (404, "job_not_found"),
     ("POST", "/jobs/cancel"): (200, {"cancelled": 0}),
     ("PATCH", "/jobs/{id}/retention"): (404, "job_not_found"),
+    ("POST", "/jobs/{id}/requeue"): (404, "job_not_found"),
+    ("POST", "/jobs/requeue"): (200, {"requeued": 0}),
     ("POST", "/jobs/{id}/retry"): (404, "job_not_found"),
     ("POST", "/jobs/redrive"): (200, {"redriven": 0}),
     ("GET", "/queues/{queue}/settings"): (403, "queue_out_of_reach"),

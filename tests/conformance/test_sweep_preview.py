@@ -24,9 +24,9 @@ async def look(client: Client, **query: Any) -> Doc:
         ("cancel", "POST", "/jobs/cancel", "ready", {"cancelled": 2}),
         ("delete", "DELETE", "/jobs", "ready", {"deleted": 2}),
         ("patch", "PATCH", "/jobs", "ready", {"patched": 2}),
-        ("redrive", "POST", "/jobs/redrive", "dead", {"redriven": 2}),
+        ("requeue", "POST", "/jobs/requeue", "dead", {"requeued": 2}),
     ],
-    ids=["cancel", "delete", "patch", "redrive"],
+    ids=["cancel", "delete", "patch", "requeue"],
 )
 async def test_a_job_that_arrives_between_preview_and_run_is_left_alone(
     client: Client, verb: str, method: str, path: str, status: str, answer: Doc
@@ -60,9 +60,9 @@ async def test_a_job_that_arrives_after_a_look_at_nothing_is_left_alone(client: 
 async def test_a_preview_counts_what_the_verb_would_change(client: Client) -> None:
     for status in ("completed", "dead", "in_flight", "ready"):
         await client.make(status, queue="a")
-    verbs = ("delete", "cancel", "redrive", "patch")
+    verbs = ("delete", "cancel", "requeue", "patch")
     counts = {verb: (await look(client, verb=verb, queue="a"))["count"] for verb in verbs}
-    assert counts == {"delete": 4, "cancel": 1, "redrive": 1, "patch": 2}
+    assert counts == {"delete": 4, "cancel": 1, "requeue": 1, "patch": 2}
     assert (await look(client, verb="cancel", force="true", queue="a"))["count"] == 2
     assert (await look(client, queue="a", filter="true"))["count"] == 4
 

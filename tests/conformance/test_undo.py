@@ -190,7 +190,7 @@ async def test_a_sweep_whose_last_look_finds_nothing_has_come_to_its_end(client:
         await client.make("dead", queue="c")
     assert (await client.post("/jobs/redrive?queue=c", {"limit": 1})).doc == {"redriven": 1}
     (latest,) = (await client.get("/sweeps/ended", limit=1)).doc["sweeps"]
-    assert (latest["verb"], latest["state"]) == ("redrive", "done")
+    assert (latest["verb"], latest["state"]) == ("requeue", "done")
 
 
 async def test_a_reset_forgets_sweeps_and_too_long_reasons_are_refused(client: Client) -> None:

@@ -93,6 +93,7 @@ OURS: dict[Key, list[Doc]] = {
         {"backoff": {"exponent": 1, "base_ms": 1, "jitter_ms": 1}},
         {"retention": {"dead_ms": 5}},
     ],
+    ("POST", "/jobs/requeue"): [{"limit": 1}],
     ("POST", "/jobs/redrive"): [{"limit": 1}],
     ("POST", "/jobs/by-key/cancel"): [{"force": True}],
     ("POST", "/jobs/cancel"): [{"force": True}],

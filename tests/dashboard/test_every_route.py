@@ -147,7 +147,7 @@ def test_a_page_of_another_origin_gets_403_in_a_browser(
         return httpx.get(f"{place.primary}/jobs?limit=2000", trust_env=False).text
 
     calls = []
-    for path in ("/jobs", "/jobs/cancel", f"/jobs/{ids['dead']}/retry", "/reset"):
+    for path in ("/jobs", "/jobs/cancel", f"/jobs/{ids['dead']}/requeue", "/reset"):
         body = '{"queue": "evil", "type": "t", "payload": 1}' if path == "/jobs" else ""
         calls += [[f"{url}{path}", body] for url in (place.primary, f"{place.ui}api")]
     before, statuses = jobs(), set[int]()

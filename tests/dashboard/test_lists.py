@@ -53,9 +53,9 @@ def test_selected_jobs_are_retried_by_keys_and_no_other_one(
     expect(page.get_by_text("2 selected")).to_be_visible()
     page.keyboard.press("r")
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Retry 2 dead jobs")
+    expect(dialog).to_contain_text("Requeue 2 dead jobs")
     page.keyboard.press("x")
-    dialog.get_by_role("button", name="Retry 2 jobs").click()
+    dialog.get_by_role("button", name="Requeue 2 jobs").click()
     expect(dialog).to_contain_text("2 jobs are ready again.")
     assert [api(place, f"/jobs/{id}")["status"] for id in (one, two, three)] == [
         "ready",
@@ -122,9 +122,9 @@ def test_an_entry_of_cron_is_paused_and_run_from_the_page(
     assert api(place, "/crons/nightly/entries/report")["paused"] is True
     page.get_by_role("button", name="Run now…").click()
     line = dialog.locator("code").first.inner_text()
-    assert line.endswith(" | zq push --file -")
+    assert line.endswith(f" | zq push --file - --url {place.primary}")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = os.environ | {"ZQ_URL": place.primary, "PATH": path}
+    environment = os.environ | {"PATH": path}
     subprocess.run(("sh", "-c", line), env=environment, check=True)
     assert api(place, "/jobs/count?type=report") == {"count": 1}
     dialog.get_by_role("button", name="Run now").click()

@@ -75,10 +75,10 @@ def test_the_page_works_below_a_path(name: str, tmp_path: Path, page: Page) -> N
         page.get_by_role("link", name="Queues").click()
         page.locator("main").get_by_role("link", name="died").first.click()
         page.locator("main").get_by_role("link", name=ids["dead"]).click()
-        page.get_by_role("button", name="Retry…").click()
+        page.get_by_role("button", name="Requeue…").click()
         dialog = page.get_by_role("dialog")
-        expect(dialog).to_contain_text(f"curl -X POST {url}/api/jobs/{ids['dead']}/retry")
-        dialog.get_by_role("button", name="Retry").click()
+        expect(dialog).to_contain_text(f"curl -X POST {url}/api/jobs/{ids['dead']}/requeue")
+        dialog.get_by_role("button", name="Requeue").click()
         expect(dialog).to_contain_text("The job is ready.")
         page.goto("about:blank")
     urls = [request.url for request in asked if request.url.startswith("http")]

@@ -36,12 +36,12 @@ def test_the_dialog_shows_a_command_that_does_the_same(
     place: Place, page: Page, ids: dict[str, str]
 ) -> None:
     go(page, place, "jobs?f=status%3Adead")
-    page.get_by_role("button", name="Retry all that match…").click()
+    page.get_by_role("button", name="Requeue all that match…").click()
     page.get_by_label("Reason").fill("it's mended")
     words = command(page)
     assert words[:4] == ["requeue", "--status", "dead", "--upto"]
     assert words[-2:] == ["--reason", "it's mended"]
-    assert shown_to_work(place, words) == "3 jobs brought back\n"
+    assert shown_to_work(place, words) == "3 jobs requeued\n"
     assert api(place, "/jobs/count?status=dead") == {"count": 0}
 
 

@@ -18,12 +18,12 @@ Examples:
 
 Jobs are ready at once, in the queue where they died, and may be tried as often as new ones. Jobs
 that die after it was asked are left alone if they are new. Exit codes: 0, 1 if a job is not dead or
-unknown (the others are brought back nevertheless), if nothing was to be changed after all or the
+unknown (the others are requeued nevertheless), if nothing was to be changed after all or the
 server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="Bring back at most this many jobs of the queue."
+    "--limit", type=click.IntRange(min=1), help="Requeue at most this many jobs of the queue."
 )
 @choosing
 @talks
@@ -38,14 +38,14 @@ def requeue(remote: Remote, choice: Choice, limit: int | None) -> None:
             choice.ids,
             remote.backend.retry,
             lambda job: f"{one_line(job.id)} is {job.status} in {one_line(job.queue)}",
-            "brought back",
+            "requeued",
             job_document,
         )
         return
-    bound = agreed(remote, "redrive", query, "This brings back {}", yes=choice.yes, most=limit)
-    with spinning("bringing back dead jobs"):
+    bound = agreed(remote, "requeue", query, "This requeues {}", yes=choice.yes, most=limit)
+    with spinning("requeuing dead jobs"):
         count = remote.run(remote.backend.redrive(bound, limit, reason=choice.reason))
     if remote.as_json:
-        print_json({"redriven": count})
+        print_json({"requeued": count})
     else:
-        say(f"{counted(count, 'job')} brought back")
+        say(f"{counted(count, 'job')} requeued")

@@ -7,7 +7,7 @@ from zq.wire.audit import ActionDocument as ActionDocument
 from zq.wire.sweeps import SweepDocument as SweepDocument
 from zq.wire.sweeps import SweepPreviewDocument, UndoneDocument
 
-SweepVerb = Literal["cancel", "delete", "redrive", "patch"]
+SweepVerb = Literal["cancel", "delete", "requeue", "patch"]
 
 
 class ServerSweeps(Protocol):

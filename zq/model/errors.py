@@ -31,7 +31,7 @@ ZqError
 │   ├── StaleLease          the delivery that is acknowledged has ended
 │   ├── NotCancellable      the job runs or has finished
 │   ├── NotFinished         only a finished job has a retention to change
-│   ├── NotDead             only a dead job can be revived
+│   ├── NotDead             only a dead job can be requeued
 │   ├── NothingToUndo       the sweep has cancelled no job that is still there
 │   ├── CronEntryExists
 │   ├── DeadLetterCycle     dead letters would move in a circle
@@ -234,7 +234,7 @@ class NotDead(Conflict):
     code = "not_dead"
 
     def __init__(self, status: str) -> None:
-        super().__init__(f"the job is {status}: only a dead job can be revived")
+        super().__init__(f"the job is {status}: only a dead job can be requeued")
         self.status = status
 
 

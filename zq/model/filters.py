@@ -92,10 +92,10 @@ def refuse_unchangeable(filter: Filter) -> None:
 
 
 def refuse_unrevivable(filter: Filter) -> None:
-    """Raise `Unprocessable` for a redrive of jobs that it cannot bring back."""
+    """Raise `Unprocessable` for the requeuing of jobs that cannot come back."""
     for status in filter.statuses:
         if status not in sources(Move.REVIVE) or status is Status.IN_FLIGHT:
-            raise Unprocessable(f"a job that is {NAMES[status]} cannot be redriven")
+            raise Unprocessable(f"a job that is {NAMES[status]} cannot be requeued")
 
 
 def _is_blank(program: str) -> bool:

@@ -125,7 +125,7 @@ class Sweeps:
         These are dead jobs and, if queues are named, also jobs that wait in them as in dead-letter
         queues. Jobs that came from another queue go back there.
         """
-        change = SweepChange("redrive", revivable(filter))
+        change = SweepChange("requeue", revivable(filter))
         return await self._run(change, ReviveSlice, author, limit)
 
     async def undo(self, filter: Filter, author: SweepAuthor = NOBODY) -> Sweep:

@@ -1,4 +1,4 @@
-"""The bodies of requests about settings of queues and about redrives."""
+"""The bodies of requests about settings of queues and about requeuing."""
 
 from typing import Annotated, TypeVar
 
@@ -13,7 +13,7 @@ from zq.wire.codecs import BodyCodec, decode
 T = TypeVar("T")
 
 
-class _Redrive(msgspec.Struct, forbid_unknown_fields=True):
+class _Requeue(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
 
 
@@ -33,7 +33,7 @@ class _SettingsPatch(SettingsPatch, frozen=True, forbid_unknown_fields=True):
 
 _settings = msgspec.json.Decoder(_Settings)
 _patch = msgspec.json.Decoder(_SettingsPatch)
-_redrive = msgspec.json.Decoder(_Redrive)
+_requeue = msgspec.json.Decoder(_Requeue)
 
 
 def decode_settings(body: bytes, codec: BodyCodec) -> QueueSettings:
@@ -47,8 +47,8 @@ def decode_settings_patch(body: bytes, codec: BodyCodec) -> SettingsPatch:
 
 
 def decode_limit(body: bytes, codec: BodyCodec) -> int | None:
-    """The body of a redrive: the most jobs to bring back. It may be missing."""
-    return decode(body, codec, _redrive).limit if body else None
+    """The body of a request to requeue: the most jobs. It may be missing."""
+    return decode(body, codec, _requeue).limit if body else None
 
 
 def _plain(sent: object, kind: type[T]) -> T:
@@ -57,4 +57,4 @@ def _plain(sent: object, kind: type[T]) -> T:
 
 
 # The names of these shapes in the description of the API.
-RedriveBody, SettingsBody, SettingsPatchBody = _Redrive, _Settings, _SettingsPatch
+RequeueBody, SettingsBody, SettingsPatchBody = _Requeue, _Settings, _SettingsPatch

@@ -93,7 +93,7 @@ async def test_the_dead_jobs_of_a_queue_are_retried(server: Watched) -> None:
             failure | {"lease": held["jobs"][0]["lease"]},
         )
         await shown.press("y")
-        await shown.until(lambda: "Retry 1 dead jobs of m: done" in said(shown))
+        await shown.until(lambda: "Requeue 1 dead jobs of m: done" in said(shown))
         async with server.session.get(f"{server.url}/jobs/{late['jobs'][0]['id']}") as answer:
             assert (await answer.json())["status"] == "dead"
         async with server.session.get(f"{server.url}/jobs/{job['id']}") as answer:

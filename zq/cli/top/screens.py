@@ -23,7 +23,7 @@ HELP = """\
  y                       copy the id
  w                       why the job does not run
  4 5                     queues and workers, where the server shows them; there,
-                         P pauses or resumes, R retries dead jobs, s sorts
+                         P pauses or resumes, R requeues dead jobs, s sorts
  D                       delete the job, after a question
  Ctrl-Z                  suspend
  q, Ctrl-C               quit

@@ -20,9 +20,7 @@ from zq.cli.top.page import Document, PageClient
 from zq.cli.top.screens import DeleteQuestion, HelpPage, ReasonBox
 from zq.client.errors import BackendError
 
-KEYS = (
-    "1-3 jobs  4 queues  5 workers  w why  P pause or resume  R retry dead  s sort  ? help  q quit"
-)
+KEYS = "1-3 jobs  4 queues  5 workers  w why  P pause  R requeue dead  s sort  ? help  q quit"
 SORTS = ("worst", "waiting", "failing", "name")
 FAR = 1_000_000
 NAME_WIDTH = 28
@@ -159,7 +157,7 @@ class SightScreen(Screen[str | None]):
         Binding("question_mark", "help", "Help"),
         Binding("w", "why", "Why"),
         Binding("P", "pause", "Pause"),
-        Binding("R", "retry", "Retry"),
+        Binding("R", "requeue", "Requeue"),
         Binding("q", "app.quit", "Quit"),
     ]
 
@@ -222,7 +220,7 @@ class SightScreen(Screen[str | None]):
 
         self.app.push_screen(ReasonBox(f" {what}? Reason, then Enter; Esc leaves it: "), answered)
 
-    def action_retry(self) -> None:
+    def action_requeue(self) -> None:
         row = self.query_one(SightTable).selected
         if row is None or row.queue is None:
             return
@@ -263,17 +261,17 @@ class SightScreen(Screen[str | None]):
             self._say(f"{what}: done")
 
     async def _look_ahead(self, queue: str) -> None:
-        """Ask whether to retry the dead jobs of now. Those that die later are left alone."""
+        """Ask whether to requeue the dead jobs of now. Those that die later are left alone."""
         filter = {"status": "dead", "queue": queue}
         try:
-            query = urlencode(filter | {"verb": "redrive"})
+            query = urlencode(filter | {"verb": "requeue"})
             seen = await self._client.ask("GET", f"sweeps/preview?{query}")
         except BackendError as error:
             self._say(f"{queue}: {error.message}")
             return
         many = f"{'' if seen['exact'] else 'at least '}{seen['count']:,}"
-        path = f"jobs/redrive?{urlencode(filter | {'upto': seen['upto']})}"
-        self._confirm(f"Retry {many} dead jobs of {one_line(queue)}", "POST", path, {})
+        path = f"jobs/requeue?{urlencode(filter | {'upto': seen['upto']})}"
+        self._confirm(f"Requeue {many} dead jobs of {one_line(queue)}", "POST", path, {})
 
     async def _say_why(self, queue: str) -> None:
         """Why the oldest ready job of a queue waits."""

@@ -35,7 +35,7 @@ class EmbeddedSweeps:
             if verb == "cancel":
                 filter = cancellable(filter, force)
             elif verb != "delete":
-                filter = revivable(filter) if verb == "redrive" else changeable(filter)
+                filter = revivable(filter) if verb == "requeue" else changeable(filter)
             found = await services.sweeps.preview(filter)
             return SweepPreviewDocument(found.jobs, found.exact, services.ids.text(found.upto))
 

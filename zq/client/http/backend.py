@@ -78,8 +78,8 @@ class _Stats(msgspec.Struct):
     queues: list[QueueStats]
 
 
-class _Redriven(msgspec.Struct):
-    redriven: int
+class _Requeued(msgspec.Struct):
+    requeued: int
 
 
 class HttpBackend:
@@ -195,7 +195,7 @@ class HttpBackend:
 
     async def retry(self, id: str) -> StoredJob:
         """Make a dead job ready again."""
-        return self._read(await self._call("POST", f"{job_path(id)}/retry"), StoredJob)
+        return self._read(await self._call("POST", f"{job_path(id)}/requeue"), StoredJob)
 
     # Many
 
@@ -231,9 +231,9 @@ class HttpBackend:
         reason: str | None = None,
     ) -> int:
         """Bring back the matching dead jobs."""
-        path = filtered("/jobs/redrive", query, **because(reason))
+        path = filtered("/jobs/requeue", query, **because(reason))
         reply = await self._call("POST", path, {"limit": limit}, wait_ms=SWEEP_MS)
-        return self._read(reply, _Redriven).redriven
+        return self._read(reply, _Requeued).requeued
 
     # Queues
 

@@ -1,4 +1,4 @@
-"""Reviving dead jobs, singly or by filter, and the sweeps that are under way."""
+"""Requeuing dead jobs, singly or by filter, and the sweeps that are under way."""
 
 import re
 from collections.abc import Callable
@@ -40,14 +40,16 @@ _ID = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 VERBS: dict[str, Callable[[Filter, bool], Filter]] = {
     "delete": lambda filter, _force: filter,
     "cancel": cancellable,
-    "redrive": lambda filter, _force: revivable(filter),
+    "requeue": lambda filter, _force: revivable(filter),
     "patch": lambda filter, _force: changeable(filter),
 }
 """The changes that can be previewed, and which of the matching jobs each of them changes."""
 
+OLDER_VERBS = {"redrive": "requeue"}
+
 
 class SweepsApi:
-    """`retry`, `redrive` and `/sweeps`."""
+    """`requeue`, with its older names, and `/sweeps`."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
@@ -56,8 +58,11 @@ class SweepsApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
+        requeue_all = self._endpoints.change(self.requeue_all, optional=True)
         redrive = self._endpoints.change(self.redrive, optional=True)
         return [
+            Route("POST", "/jobs/{id}/requeue", endpoint(self.requeue), MANAGE, query=True),
+            Route("POST", "/jobs/requeue", requeue_all, MANAGE, query=True),
             Route("POST", "/jobs/{id}/retry", endpoint(self.retry), MANAGE, query=True),
             Route("POST", "/jobs/redrive", redrive, MANAGE, query=True),
             Route("GET", "/sweeps/preview", endpoint(self.preview), READ, query=True),
@@ -68,7 +73,7 @@ class SweepsApi:
             Route("DELETE", "/sweeps/{id}", endpoint(self.stop), MANAGE),
         ]
 
-    async def retry(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+    async def requeue(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
 
         It is 409 also if another job has its unique key by now, and 429 if its queue has no room.
@@ -80,30 +85,44 @@ class SweepsApi:
         job = await (self._jobs.send_home if home else self._jobs.retry)(key, reach)
         return answer(job_document(job, self._ids, with_payload=False), accepted)
 
-    async def redrive(
+    async def retry(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Do as `POST /jobs/{id}/requeue` does, of which this is an older name."""
+        return await self.requeue(request, accepted)
+
+    async def requeue_all(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Bring back the matching jobs, at most `limit`: 200 with their number.
+        """Make the matching dead jobs ready again, at most `limit`: 200 with their number.
 
-        These are dead jobs. If the query names queues, they are also the jobs that wait in these
+        If the query names queues, this is also about the jobs that wait in these
         queues as in dead-letter queues. Such jobs go back to the queue that they came from. A job
         whose queue has no room, or whose unique key another job has by now, stays as it is.
         """
+        return answer({"requeued": await self._requeue(request, body, sent)}, accepted)
+
+    async def redrive(
+        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
+    ) -> Answer:
+        """Do as `POST /jobs/requeue` does, of which this is an older name: `redriven` counts."""
+        return answer({"redriven": await self._requeue(request, body, sent)}, accepted)
+
+    async def _requeue(self, request: web.BaseRequest, body: bytes, sent: BodyCodec) -> int:
         refuse_filter_in_body(body, sent)
         limit = decode_limit(body, sent)
         values, author = choice(request)
         filter = job_filter(values, self._ids, reach_of(request))
-        return answer({"redriven": await self._sweeps.redrive(filter, limit, author)}, accepted)
+        return await self._sweeps.redrive(filter, limit, author)
 
     async def preview(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """How many jobs a change by filter would change now, and an id of this moment: `upto`.
 
         The change by the same filter and this `upto` leaves alone what arrives after the look.
         `exact` is false where there are more than 10,000 jobs: then there are at least `count`.
-        `verb` is the change: `delete` (or none), `cancel`, `redrive` or `patch`.
+        `verb` is the change: `delete` (or none), `cancel`, `requeue` or `patch`.
         """
         values = parameters(request, (*FILTERS, "verb", "force"))
         verb, force = values.get("verb", "delete"), switch("force", values)
+        verb = OLDER_VERBS.get(verb, verb)
         if verb not in VERBS:
             raise InvalidRequest(f"`verb` must be one of {', '.join(VERBS)}, not {verb!r}")
         filter = job_filter(values, self._ids, reach_of(request))

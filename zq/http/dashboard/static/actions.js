@@ -115,9 +115,9 @@ export function jobActions(job, after) {
   const open = ["ready", "scheduled", "in_flight"].includes(job.status);
   const force = job.status === "in_flight";
   return el("p", { class: "buttons" },
-    job.status === "dead" && actionButton("manage", "Retry…", () => confirm({
-      title: "Retry this job", say: "It is ready at once, with its attempts anew.", button: "Retry",
-      zq: `zq requeue ${job.id}`, method: "POST", path: `jobs/${id}/retry`,
+    job.status === "dead" && actionButton("manage", "Requeue…", () => confirm({
+      title: "Requeue this job", say: "It is ready at once, with its attempts anew.", button: "Requeue",
+      zq: `zq requeue ${job.id}`, method: "POST", path: `jobs/${id}/requeue`,
       done: (answer) => `The job is ${answer.status}.`,
     }, after)),
     ["ready", "scheduled"].includes(job.status) && actionButton("manage", "Move…", () => move(job, after)),
@@ -176,13 +176,13 @@ const because = (zq, path) => ({ zq, path, asks: [["reason", "Reason"]], filled:
 export function filterActions(filter, after) {
   const status = filter.status ?? "";
   return el("p", { class: "buttons" },
-    status === "dead" && filterButton("redrive", "Retry all that match…", filter, after),
+    status === "dead" && filterButton("requeue", "Requeue all that match…", filter, after),
     ["ready", "scheduled"].includes(status) && filterButton("cancel", "Cancel all that match…", filter, after),
     Object.keys(filter).length > 0 && filterButton("delete", "Delete all that match…", filter, after));
 }
 
 /** A button that looks ahead, and binds the change to what was seen.
- * @param {"redrive" | "cancel" | "delete"} verb @param {string} label
+ * @param {"requeue" | "cancel" | "delete"} verb @param {string} label
  * @param {Record<string, string>} filter @param {() => void} after */
 export const filterButton = (verb, label, filter, after) => actionButton("manage", label, async () => {
   try {
@@ -203,10 +203,10 @@ function bounds(filter, now) {
 
 /** What each change by filter asks for. @type {Record<string, (filter: Record<string, string>, now: Seen) => Plan>} */
 const PLANS = {
-  redrive: (filter, now) => ({
-    title: `Retry ${now.many} dead jobs`, say: bounds(filter, now), button: `Retry ${now.many} jobs`, method: "POST",
-    ...because(commandOf("requeue", filter, now.upto), `jobs/redrive${now.bound}`),
-    body: {}, done: (answer) => `${number(answer.redriven)} jobs are ready again.`,
+  requeue: (filter, now) => ({
+    title: `Requeue ${now.many} dead jobs`, say: bounds(filter, now), button: `Requeue ${now.many} jobs`, method: "POST",
+    ...because(commandOf("requeue", filter, now.upto), `jobs/requeue${now.bound}`),
+    body: {}, done: (answer) => `${number(answer.requeued)} jobs are ready again.`,
   }),
   cancel: (filter, now) => ({
     title: `Cancel ${now.many} jobs`, say: `${bounds(filter, now)}. The page Sweeps can take them back.`,
@@ -250,7 +250,7 @@ const KEYS = [
   ["g s", "Schedules"], ["g w", "Workers"], ["g b", "Budgets"], ["g e", "Sweeps"], ["g h", "Health"],
   ["g a", "Audit"],
   ["j k", "next and previous row"], ["Enter", "open the row"], ["x", "select the row"],
-  ["r", "retry"], ["p", "pause updates"], ["t", "theme"], ["z", "zone"], ["?", "this help"],
+  ["r", "requeue"], ["p", "pause updates"], ["t", "theme"], ["z", "zone"], ["?", "this help"],
 ];
 
 const EVERY = [1, 2, 5, 10, 30, 60];

@@ -268,9 +268,9 @@ const selectRow = () => /** @type {HTMLElement | null} */ (
   document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]"))?.click();
 
 /** The selected jobs come after the buttons for all that match, and before them in what is meant. */
-function retry() {
+function requeue() {
   const row = document.activeElement?.closest("main .findings li");
-  [...(row ?? main).querySelectorAll("button")].filter((each) => /^Retry/.test(each.textContent ?? "")).at(-1)?.click();
+  [...(row ?? main).querySelectorAll("button")].filter((each) => /^Requeue/.test(each.textContent ?? "")).at(-1)?.click();
 }
 
 document.addEventListener("keydown", (event) => {
@@ -289,7 +289,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "p") togglePause();
   else if (event.key === "t") turnTheme();
   else if (event.key === "z") turnZone();
-  else if (event.key === "r") retry();
+  else if (event.key === "r") requeue();
   else if (event.key === "x") selectRow();
   else if (event.key === "j") moveRow(1);
   else if (event.key === "k") moveRow(-1);

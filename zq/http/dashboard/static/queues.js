@@ -52,7 +52,7 @@ function findingLine(finding, now) {
 function doesOf(code, queue) {
   if (code === "dead" || code === "failing") {
     return [link(`jobs${query({ f: `status:dead queue:${quotedWord(queue)}` })}`, "Dead jobs"), " ", link("failures", "Causes"),
-      kept(`retry ${queue}`, code === "dead" ? filterButton("redrive", "Retry…", { status: "dead", queue }, () => {}) : null)];
+      kept(`requeue ${queue}`, code === "dead" ? filterButton("requeue", "Requeue…", { status: "dead", queue }, () => {}) : null)];
   }
   if (code === "stuck") return link("workers", "Stuck work");
   return [link(`job${query({ next: queue })}`, "Why"), " ", link(`queue${query({ name: queue, tab: "Workers" })}`, "Workers"),

@@ -40,6 +40,7 @@ from zq.http.zizq.description.shapes import (
     Patched,
     QueuesSchema,
     Redriven,
+    Requeued,
     Version,
     WorkersDocument,
 )
@@ -235,12 +236,22 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("GET", "/cleaning"): Operation({200: CleaningDocument}),
     ("PUT", "/cleaning"): Operation({200: CleaningDocument}, CleaningDocument),
+    ("POST", "/jobs/{id}/requeue"): Operation(
+        {200: JobDocument}, parameters=(HOME,), refusals=_NO_JOB | _ENDED
+    ),
+    ("POST", "/jobs/requeue"): Operation(
+        {200: Requeued},
+        settings.RequeueBody,
+        optional_body=True,
+        parameters=(*CHOICE, REASON),
+        refusals=_REFUSED | MANY_SWEEPS,
+    ),
     ("POST", "/jobs/{id}/retry"): Operation(
         {200: JobDocument}, parameters=(HOME,), refusals=_NO_JOB | _ENDED
     ),
     ("POST", "/jobs/redrive"): Operation(
         {200: Redriven},
-        settings.RedriveBody,
+        settings.RequeueBody,
         optional_body=True,
         parameters=(*CHOICE, REASON),
         refusals=_REFUSED | MANY_SWEEPS,

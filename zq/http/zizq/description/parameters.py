@@ -85,7 +85,7 @@ KEY = Parameter("key", TEXT, "The unique key.", required=True)
 KEY_QUEUE = Parameter("queue", TEXT, "The queue to which the key belongs, if it belongs to one.")
 VERB = Parameter(
     "verb",
-    {"type": "string", "enum": ["delete", "cancel", "redrive", "patch"]},
+    {"type": "string", "enum": ["delete", "cancel", "requeue", "patch"]},
     "The change that is looked ahead to: `delete`.",
 )
 SEARCH = Parameter(

@@ -144,8 +144,14 @@ class EverySetting(msgspec.Struct):
     queues: dict[str, QueueSettings]
 
 
+class Requeued(msgspec.Struct):
+    """How many dead jobs are ready again."""
+
+    requeued: int
+
+
 class Redriven(msgspec.Struct):
-    """How many jobs were brought back."""
+    """How many dead jobs are ready again, by the older name."""
 
     redriven: int
 
