@@ -36,7 +36,26 @@ def _raises(error: Callable[[], BaseException]) -> Callable[[], None]:
     return function
 
 
-STRANGE = {
+class Mumbling(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+class Shy(Exception):
+    @property
+    def to_dict(self) -> object:
+        raise KeyboardInterrupt
+
+
+class Interrupting:
+    def model_dump(self, mode: str = "json") -> object:
+        raise KeyboardInterrupt
+
+
+STRANGE: dict[str, Callable[[], object]] = {
+    "an exit for words": _raises(Mumbling),
+    "no details": _raises(Shy),
+    "a result that interrupts": Interrupting,
     "no words": _raises(Mute),
     "no exception": _raises(lambda: Odd("odd")),
     "no characters": _raises(lambda: FileNotFoundError("a\udcffb")),
@@ -56,8 +75,8 @@ async def test_a_strange_failure_is_a_failure_like_any_other(app: App, kind: str
     if kind == "coroutine":
 
         @app.task(max_attempts=1)
-        async def strange() -> None:
-            STRANGE[how]()
+        async def strange() -> Any:
+            return STRANGE[how]()
     else:
         app.task(max_attempts=1, name="strange")(STRANGE[how])
 
@@ -124,3 +143,23 @@ async def test_a_handler_that_cancels_itself_has_failed(app: App) -> None:
 
     assert outcome.error is not None
     assert outcome.error.error_type == "CancelledError"
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, Odd])
+async def test_what_hooks_raise_ends_no_worker_and_keeps_no_job(
+    app: App, error: type[BaseException]
+) -> None:
+    def fail(_: object) -> None:
+        raise error("gone")
+
+    @app.task(max_attempts=1)
+    async def work() -> str:
+        return "done"
+
+    app.on("completed")(fail)
+    app.on("error")(fail)
+    app.on_shutdown(lambda: fail(None))
+    async with working(app, after_execution=fail):
+        for _ in range(2):
+            job = await work.enqueue()
+            assert await job.result(PATIENCE_S) == "done"

@@ -15,7 +15,7 @@ from zq.client.backend import Backend, EventStream
 from zq.client.errors import InvalidOption, Unavailable
 from zq.client.http.transport import jittered
 from zq.client.job_error import JobError
-from zq.client.running import EventName, Running
+from zq.client.running import EventName, Running, ends_task
 from zq.client.values import MISSING, EventQuery, JobEvent
 
 log = logging.getLogger("zq.events")
@@ -75,7 +75,9 @@ class Listeners:
                 answer = listener(event)
                 if inspect.isawaitable(answer):
                     await answer
-            except Exception:
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) if blocking else ends_task(error):
+                    raise
                 log.exception("a listener of %r failed", event.name)
 
 

@@ -43,7 +43,7 @@ def said_by(error: BaseException) -> str:
     kind = type(error).__name__
     try:
         said = str(error)
-    except Exception as fault:
+    except BaseException as fault:
         return f"{kind}, whose message cannot be read: {type(fault).__name__}"
     # Bytes in file names, for example, are not all characters.
     return said.encode(errors="replace").decode() or kind

@@ -224,6 +224,17 @@ async def around_all(
     return await work()
 
 
+def ends_task(error: BaseException) -> bool:
+    """Whether this ends the task that has called other code, rather than being a fault of the code.
+
+    Code may raise a CancelledError of its own.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, GeneratorExit)
+
+
 async def call_all(functions: Iterable[Callable[[], Any]]) -> None:
     """Call functions one after the other, and await those that are coroutine functions."""
     for function in functions:

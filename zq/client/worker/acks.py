@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 
 from zq.client.backend import Backend
-from zq.client.errors import StaleLease, Unavailable, ZqError
+from zq.client.errors import InvalidPayload, StaleLease, Unavailable, ZqError
+from zq.client.formats import said_by
 from zq.client.http.transport import jittered
 from zq.client.values import Delivery, LeasedFailure, RefusedItems, Success
 
@@ -105,6 +106,9 @@ class Acknowledger:
             refused = await persistently(lambda: self._backend.succeed(successes))
         except ZqError as error:
             await self._apart(batch, error)
+            return
+        except KeyboardInterrupt as error:  # of the code of a result: a signal comes otherwise
+            await self._apart(batch, InvalidPayload(said_by(error)))
             return
         late = {*refused.stale, *refused.not_found}
         self._on_stored(id for success in successes if (id := success.id) not in late)

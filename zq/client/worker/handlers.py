@@ -222,10 +222,10 @@ def _backtrace(error: BaseException) -> str | None:
 
 def _details(error: BaseException) -> str | None:
     """The exception's own details, as JSON; None if it has none that can be sent."""
-    to_dict = getattr(error, "to_dict", None)
-    if to_dict is None:
-        return None
     try:
+        to_dict = getattr(error, "to_dict", None)
+        if to_dict is None:
+            return None
         text = JSON.encode(to_dict()).decode()
     except BaseException as fault:
         log.error(

@@ -14,7 +14,7 @@ from zq.client.events import Event
 from zq.client.has_tasks import HasTasks
 from zq.client.loggers import keep_loggers
 from zq.client.outcome import DrainReport
-from zq.client.running import EventName, call_all
+from zq.client.running import EventName, call_all, ends_task
 from zq.client.values import Delivery, Held, JobQuery, LeasedFailure, Notice, TakeRequest
 from zq.client.worker.acks import Acknowledger, follows
 from zq.client.worker.execution import INSISTING_S, watching_tasks
@@ -358,7 +358,9 @@ class Life:
         await self._executor.shut_down(LAST_POSTS_S)
         try:
             await call_all(self._app.core.shutdown)
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(error):
+                raise
             await self._app.core.events.emit(Event("error", exception=error))
 
     def _last_s(self) -> float:

@@ -13,7 +13,7 @@ from zq.client.events import Event
 from zq.client.has_tasks import HasTasks
 from zq.client.job_error import JobError
 from zq.client.outcome import Outcome
-from zq.client.running import EventName, Running
+from zq.client.running import EventName, Running, ends_task
 from zq.client.values import MISSING, Delivery, LeasedFailure, Success
 from zq.client.worker.acks import MOST_LATE, Acknowledger, report
 from zq.client.worker.execution import Execution
@@ -159,7 +159,9 @@ class Settler:
                 await waiting
             if outcome.ttl is not None:
                 positive_ms("ttl", outcome.ttl)
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(error):
+                raise
             outcome.ttl = None
             await self._events.emit(Event("error", id=outcome.id, exception=error))
 
