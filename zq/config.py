@@ -35,6 +35,7 @@ LogLevel = Literal["trace", "debug", "info", "warn", "error"]
 LogFormat = Literal["pretty", "compact", "json"]
 LogRotation = Literal["daily", "hourly", "never"]
 AccessLog = Literal["off", "sampled", "all"]
+OnDamage = Literal["refuse", "salvage"]
 CommitMode = Literal["buffered", "fsync"]
 Http2Engine = Literal["h2", "zttp"]
 
@@ -301,6 +302,15 @@ class Settings(DoorSettings):
     disk_reserve: Annotated[
         int, Rule(SIZE, "Free disk space kept for acknowledgements: below it enqueues get 507.")
     ] = 64 * 2**20
+    on_damage: Annotated[
+        OnDamage,
+        Rule(
+            CHOICE,
+            "What a start does with a damaged database: refuse it, or keep it aside and salvage"
+            " what can be read.",
+            choices=get_args(OnDamage),
+        ),
+    ] = "refuse"
     max_wal: Annotated[
         int,
         Rule(

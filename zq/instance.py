@@ -1,5 +1,6 @@
 """The engine and services of one data directory, for a server or an embedded app."""
 
+import asyncio
 import logging
 import socket
 import time
@@ -54,10 +55,11 @@ from zq.service.watches import Watches
 from zq.service.work import Work
 from zq.setting import ConfigError
 from zq.store.api import Store
-from zq.store.errors import DamagedDatabase
+from zq.store.errors import DamagedDatabase, StoreDamaged
 from zq.store.sqlite import check
 from zq.store.sqlite import salvage as salvaging
 from zq.store.sqlite.files import FILE_NAME
+from zq.store.sqlite.replace import replace_damaged
 from zq.store.sqlite.restore import Progress, restoring
 from zq.store.sqlite.salvage import Salvaged
 from zq.store.sqlite.store import open_store
@@ -96,8 +98,10 @@ class Instance:
         settings = self._settings
         _check_schedule(settings.queue_ti_delete_reaper_schedule)
         history = _history(settings)
-        self._store = await open_store(
-            Path(settings.root_dir),
+        directory = Path(settings.root_dir)
+        opening = partial(
+            open_store,
+            directory,
             make_ticks(
                 *(_policy(settings), self._rng, history and history.device),
                 settings.max_budgets,
@@ -108,6 +112,13 @@ class Instance:
             history=history and history.bounds,
             clock=self.clock,
         )
+        try:
+            self._store = await opening()
+        except StoreDamaged:
+            if settings.on_damage != "salvage":
+                raise
+            await asyncio.to_thread(replace_damaged, directory, self.clock.now_ms())
+            self._store = await opening()
         self._filter = JqFilter(timeout=settings.filter_timeout / 1000)
         self.engine = Engine(self._store, self.clock, _engine_options(settings))
         self._folding = Folding(

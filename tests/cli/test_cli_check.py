@@ -65,7 +65,7 @@ def test_rows_that_were_set_aside_are_named(root: Path) -> None:
     _, line = output.splitlines()
     assert line == (
         f"{root / 'zq.db'}: set aside: jobs {IdCodec(suffix).text(key)} (its row holds something"
-        " else than it should: Expected `int | null`, got `str` - at `$[15].retry_limit`)"
+        " else than it should: Expected `int | null`, got `str` - at `$[16].retry_limit`)"
     )
 
 

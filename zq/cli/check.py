@@ -4,13 +4,11 @@ from pathlib import Path
 
 import click
 
-from zq.cli.terminal import one_line, say
+from zq.cli.ending import EX_CONFIG, EX_DATABASE, EX_IN_USE, end, require_database
+from zq.cli.terminal import say
 from zq.config import Settings
 
-EX_DATABASE = 74  # sysexits.h, EX_IOERR
-EX_IN_USE = 75
-EX_PERMISSION = 77
-EX_CONFIG = 78
+EX_PERMISSION = 77  # sysexits.h
 
 
 @click.command(
@@ -39,24 +37,19 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     Exit codes: 0 without damage, 74 with damage or if rows were set aside, 75 while a server runs,
     77 if it may not be read, 78 if the database belongs to a newer zq or to another program.
     """
-    from zq.instance import database_of, examine
+    from zq.instance import examine
     from zq.store.errors import DirectoryInUse
 
-    file = database_of(root_dir)
     try:
-        if root_dir.is_file():
-            raise click.UsageError(f"{root_dir} is a file: name the directory of the data")
-        if not file.exists():
-            raise click.UsageError(f"{file} does not exist: name the directory of the data")
+        file = require_database(root_dir)
         # SQLite tells nothing of rights: what may not be read would look damaged.
         file.open("rb").close()
         report = examine(root_dir)
     except DirectoryInUse as error:
-        say(str(error), err=True)
-        ctx.exit(EX_IN_USE)
+        end(ctx, str(error), EX_IN_USE)
     except PermissionError as error:
-        say(one_line(f"{error.filename or file} cannot be read: {_remedy(root_dir)}"), err=True)
-        ctx.exit(EX_PERMISSION)
+        unread = error.filename or root_dir
+        end(ctx, f"{unread} cannot be read: {_remedy(root_dir)}", EX_PERMISSION)
     for text in report.said:
         say(f"{file}: {text}")
     for text in report.damage:

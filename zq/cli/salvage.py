@@ -4,12 +4,9 @@ from pathlib import Path
 
 import click
 
+from zq.cli.ending import EX_CONFIG, EX_DATABASE, EX_IN_USE, end, require_database
 from zq.cli.progress import bar_of_bytes
-from zq.cli.terminal import one_line, say
-
-EX_DATABASE = 74  # sysexits.h, EX_IOERR
-EX_IN_USE = 75
-EX_CONFIG = 78
+from zq.cli.terminal import say
 
 
 @click.command(
@@ -36,19 +33,18 @@ def salvage(ctx: click.Context, old: Path, new: Path) -> None:
     from zq import instance
     from zq.store import errors
 
-    if not instance.database_of(old).exists():
-        raise click.UsageError(f"{instance.database_of(old)} does not exist: name a data directory")
+    require_database(old)
     try:
         with bar_of_bytes("salvage") as advance:
             found = instance.salvage(old, new, advance)
     except errors.DirectoryNotEmpty as error:
         raise click.UsageError(str(error)) from None
     except errors.DirectoryInUse as error:
-        _end(ctx, str(error), EX_IN_USE)
+        end(ctx, str(error), EX_IN_USE)
     except (errors.DatabaseTooNew, errors.ForeignDatabase) as error:
-        _end(ctx, f"{old}: {error}", EX_CONFIG)
+        end(ctx, f"{old}: {error}", EX_CONFIG)
     except (errors.DamagedDatabase, errors.StoreFull, OSError) as error:
-        _end(ctx, f"{old} cannot be salvaged into {new}: {error}", EX_DATABASE)
+        end(ctx, f"{old} cannot be salvaged into {new}: {error}", EX_DATABASE)
     for table, count in found.rows.items():
         say(f"{table}: {count:,} rows")
     for table, count in found.gaps.items():
@@ -60,8 +56,3 @@ def salvage(ctx: click.Context, old: Path, new: Path) -> None:
             err=True,
         )
     say(f"salvaged into {new}: `zq serve --root-dir {new}` starts a server on it")
-
-
-def _end(ctx: click.Context, text: str, code: int) -> None:
-    say(one_line(text), err=True)
-    ctx.exit(code)

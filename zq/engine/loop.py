@@ -5,6 +5,7 @@ No timer delays a commit. The next tick gathers while one commits, so ticks grow
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -27,7 +28,7 @@ from zq.model.ids import Mint
 from zq.model.storage_errors import DatabaseLocked
 from zq.model.topic_commands import Append
 from zq.store.api import Store
-from zq.store.errors import FilesMoved, StoreBusy, StoreFailed, StoreFull
+from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreFailed, StoreFull
 from zq.tick.runner import STORAGE_FULL
 
 log = logging.getLogger(__name__)
@@ -130,10 +131,7 @@ class TickLoop:
                     self._log(error)
                     await asyncio.sleep(PAUSE_S)
         except StoreFailed as error:
-            if isinstance(error, FilesMoved):
-                log.critical(str(error))
-            else:
-                log.critical("the store has failed", exc_info=error)
+            log.critical(failure_text(error))
             self.failure.set_result(error)
             self._upkeep.fail(error)
             self._streams.stop()
@@ -308,3 +306,13 @@ def _answer_to(error: Exception) -> ZqError:
     if isinstance(error, StoreFull):
         return StorageFull(STORAGE_FULL)
     return DatabaseLocked() if isinstance(error, StoreBusy) else Internal()
+
+
+def failure_text(error: StoreFailed) -> str:
+    """What is said of a store that cannot go on: the cause, and what follows."""
+    if isinstance(error, FilesMoved | StoreDamaged):
+        return str(error)
+    return (
+        f"the disk has failed ({error}): the server ends with exit code {os.EX_IOERR}. What was"
+        " acknowledged is safe if the disk can be read again. Check the disk, then start again"
+    )

@@ -161,6 +161,11 @@ def is_corrupt(error: sqlite3.Error) -> bool:
     return _primary_code(error) == _CORRUPT
 
 
+def is_no_database(error: sqlite3.Error) -> bool:
+    """Whether the header of the file is not one of a database."""
+    return _primary_code(error) == _NOTADB
+
+
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another program has the database locked."""
     return _primary_code(error) in _OTHERS_LOCKS
@@ -185,16 +190,21 @@ def stops_the_server(error: sqlite3.Error) -> bool:
     return _primary_code(error) in _DISK_FAILURES
 
 
+def on_bad_page(what: str) -> str:
+    """What is to be said and done about a page that zq cannot do without."""
+    return (
+        f"a page of the database is damaged ({what}), and the rest cannot do without it. The next"
+        " start rebuilds damaged indexes. If it refuses, put back a copy of the directory, or save"
+        " what can be read, by `zq salvage OLD NEW` or by a start with --on-damage salvage"
+    )
+
+
 def store_error(error: OSError | sqlite3.Error | StoreError) -> StoreError:
     """Translate an error of SQLite or of the disk into the store's own."""
     if isinstance(error, StoreError):
         return error
-    if isinstance(error, sqlite3.Error) and is_corrupt(error):
-        return StoreDamaged(
-            f"a page of the database is damaged ({error}), and the rest cannot do without it: stop"
-            " the server, and put back a copy of the directory, or save what can be read by `zq"
-            " salvage OLD NEW`"
-        )
+    if isinstance(error, sqlite3.Error) and (is_corrupt(error) or is_no_database(error)):
+        return StoreDamaged(on_bad_page(str(error)))
     if isinstance(error, OSError) or stops_the_server(error):
         return StoreFailed(str(error))
     if is_full(error):

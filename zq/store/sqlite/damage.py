@@ -1,5 +1,6 @@
 """Checks a database for damage before it is used, also for damage that SQLite would ignore."""
 
+import contextlib
 import filecmp
 import logging
 import os
@@ -9,8 +10,9 @@ import time
 from pathlib import Path
 
 from zq.model.damage import Misfit
-from zq.store.errors import StoreFull
-from zq.store.sqlite.files import WAL_NAME, create_private
+from zq.store.errors import StoreDamaged, StoreFull
+from zq.store.sqlite.connection import is_full
+from zq.store.sqlite.files import FILE_NAME, WAL_NAME, create_private
 from zq.store.sqlite.lock import sync_directory
 from zq.store.sqlite.quarantine import QUERIES
 from zq.store.sqlite.wal import InvalidHeader, refuse_bad_header, walk
@@ -25,17 +27,66 @@ MOST_FINDINGS = 5
 KEPT_LOG = f"{WAL_NAME}.damaged-"
 """How the name of a log that was kept aside begins; its date follows."""
 
+KEPT_DATABASE = f"{FILE_NAME}.damaged-"
+"""How the name of a damaged database that was kept begins; its date follows."""
+
 PART = ".part"
 """The end of its name until it is complete."""
 
 
-def refuse_damage(connection: sqlite3.Connection) -> None:
-    """Check a database of moderate size. Raises `sqlite3.DatabaseError` if it is damaged."""
-    if is_small(connection) and (found := find_damage(connection)):
-        raise sqlite3.DatabaseError(
-            f"it is damaged ({'; '.join(found)}): put back a copy of the directory, or save what"
-            " can be read by `zq salvage OLD NEW`"
+MARK_NAME = f"{FILE_NAME}.check"
+"""An empty file with this name makes the next start check a database of any size."""
+
+
+def mark_damaged(directory: Path) -> None:
+    """Have the next start check the whole database, since a server has met a damaged page."""
+    with contextlib.suppress(OSError):
+        create_private(directory / MARK_NAME)
+
+
+def mend(connection: sqlite3.Connection, directory: Path, now: int) -> None:
+    """Check a database that is small or marked, and rebuild its damaged indexes.
+
+    Raises `StoreDamaged` if other damage is left.
+    """
+    mark = directory / MARK_NAME
+    if not mark.exists() and not is_small(connection):
+        return
+    if found := find_damage(connection):
+        if not _rebuild_indexes(connection, now):
+            raise damaged(f"it is damaged ({'; '.join(found)})")
+        log.error(
+            "damaged indexes are rebuilt, and no row is lost", extra={"fields": {"was": found}}
         )
+    mark.unlink(missing_ok=True)
+
+
+def _rebuild_indexes(connection: sqlite3.Connection, now: int) -> bool:
+    """Rebuild all indexes from their tables. Returns whether nothing is damaged any more."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("REINDEX")
+        sound = not find_damage(connection)
+    except sqlite3.DatabaseError as error:
+        # A page of an index that is no page of one cannot be freed.
+        if is_full(error):
+            raise
+        sound = False
+    if not sound:
+        connection.execute("ROLLBACK")
+        return False
+    misfit = Misfit("indexes", str(now), "damaged indexes were rebuilt; no row is lost", now)
+    connection.execute(QUERIES["note"], misfit._asdict())
+    connection.execute("COMMIT")
+    return True
+
+
+def damaged(what: str) -> StoreDamaged:
+    """The error for a database that a start cannot use, with what can be done."""
+    return StoreDamaged(
+        f"{what}: put back a copy of the directory, or save what can be read, by `zq salvage OLD"
+        " NEW` or by a start with --on-damage salvage"
+    )
 
 
 def is_small(connection: sqlite3.Connection) -> bool:
@@ -65,12 +116,12 @@ _MISCOUNTED = """
 def refuse_damaged_log(wal: Path) -> None:
     """Check a log's header before SQLite reads it. SQLite takes a damaged log for an empty one.
 
-    Raises `sqlite3.DatabaseError`.
+    Raises `StoreDamaged`.
     """
     try:
         refuse_bad_header(wal)
     except InvalidHeader:
-        raise sqlite3.DatabaseError(damaged_header(wal)) from None
+        raise StoreDamaged(damaged_header(wal)) from None
 
 
 def damaged_header(wal: Path) -> str:
@@ -105,8 +156,17 @@ def keep_damaged_log(wal: Path, recovered: int) -> None:
     )
 
 
-def note_kept_logs(connection: sqlite3.Connection, directory: Path, now: int) -> None:
-    """Note the damaged logs in the directory, until an operator acknowledges them."""
+def note_kept(connection: sqlite3.Connection, directory: Path, now: int) -> None:
+    """Note damaged files that are kept in the directory, until an operator acknowledges them."""
+    _note_kept_logs(connection, directory, now)
+    for kept in sorted(directory.glob(f"{KEPT_DATABASE}*")):
+        if not kept.name.endswith("-wal"):
+            reason = "it was damaged, and this server has what could be salvaged of it"
+            misfit = Misfit("database", kept.name, reason, now)
+            connection.execute(QUERIES["note"], misfit._asdict())
+
+
+def _note_kept_logs(connection: sqlite3.Connection, directory: Path, now: int) -> None:
     for kept in sorted(directory.glob(f"{KEPT_LOG}*")):
         key = {"key": kept.name}
         if kept.suffix == PART or connection.execute(QUERIES["log"], key).fetchone():

@@ -17,6 +17,9 @@ from zq.store.sqlite.unchanged import opened_unchanged
 
 FARTHEST = 1 << 62
 
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""The errors of a damaged database. A message of SQLite's may quote text that is no UTF-8."""
+
 _DERIVED = "queue_counts"
 """This table is counted anew."""
 
@@ -85,7 +88,7 @@ class _Salvage:
         """Fill the new database."""
         try:
             version = _version(self._source)
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise DamagedDatabase(f"nothing in it can be read: {error}") from None
         migrate(self._target, version)
         self._target.execute("BEGIN")
@@ -151,7 +154,7 @@ class _Salvage:
             for row in self._source.execute(f"{select} ORDER BY {', '.join(key)}"):
                 last = tuple(row[place] for place in places)
                 yield row
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             self._note_gap(table)
             yield from self._read_back(select, key, last)
 
@@ -162,7 +165,7 @@ class _Salvage:
             sql = f"{select} WHERE {key} > ? ORDER BY {key} LIMIT 1"
             try:
                 row = self._source.execute(sql, [low]).fetchone()
-            except sqlite3.DatabaseError:
+            except UNREADABLE:
                 return False
             # In a damaged tree, a row may lie where it does not belong.
             return row is None or row[place] > low
@@ -175,7 +178,7 @@ class _Salvage:
                     start = max(start, row[place])
                     yield row
                 return
-            except sqlite3.DatabaseError:
+            except UNREADABLE:
                 self._note_gap(table)
             start = _next_readable(can_read, start)
 
@@ -193,7 +196,7 @@ class _Salvage:
         order = ", ".join(f"{name} DESC" for name in key)
         try:
             yield from self._source.execute(f"{select} {after} ORDER BY {order}", values)
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             return
 
 

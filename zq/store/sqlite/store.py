@@ -16,7 +16,7 @@ from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
 from zq.store.api import LongCommit, MakeTicks, Sliced, Store, Ticks
-from zq.store.errors import FilesMoved, StoreBusy, StoreError, StoreFailed
+from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, StoreFailed
 from zq.store.sqlite import damage, upkeep
 from zq.store.sqlite.backup import Copies
 from zq.store.sqlite.connection import (
@@ -45,6 +45,7 @@ from zq.store.sqlite.migrate import migrate, refuse_foreign_file
 from zq.store.sqlite.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
 from zq.store.sqlite.readers import READERS, ReaderPool
 from zq.store.sqlite.reads import SqliteReads
+from zq.store.sqlite.replace import finish_replacing
 from zq.store.sqlite.restore import refuse_unfinished
 from zq.store.sqlite.topic_reads import SqliteTopicReads
 from zq.store.sqlite.transaction import SqliteTransaction
@@ -150,6 +151,8 @@ class SqliteStore(Store):
             await self._land(result, durable=result.durable)
         except (OSError, sqlite3.Error, StoreError) as error:
             failure = store_error(error)
+            if isinstance(failure, StoreDamaged):
+                damage.mark_damaged(self.directory)
             if isinstance(failure, StoreFailed):
                 self._landing.fail()
             if failure is error:
@@ -348,6 +351,7 @@ async def open_store(
         await asyncio.to_thread(damage.refuse_damaged_log, wal)
         # Check this before anything is changed.
         refuse_unfinished(directory)
+        await asyncio.to_thread(finish_replacing, directory)
         await asyncio.to_thread(refuse_foreign_file, path)
         await asyncio.to_thread(make_private, directory)
         writer = await open_writer(path, cache_bytes)
@@ -358,9 +362,9 @@ async def open_store(
         await writer.hop(migrate, writer.raw)
         small = await writer.hop(damage.is_small, writer.raw)
         now = time.time_ns() // 1_000_000
-        await writer.hop(damage.note_kept_logs, writer.raw, directory, now)
+        await writer.hop(damage.note_kept, writer.raw, directory, now)
         misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
-        await writer.hop(damage.refuse_damage, writer.raw)
+        await writer.hop(damage.mend, writer.raw, directory, now)
         recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT, clock)
         transactions = partial(SqliteTransaction, writer.raw)
         ticks = await writer.hop(make_ticks, transactions, recovered.last_key)
@@ -375,7 +379,7 @@ async def open_store(
             await connection.close()
         lock.release()
         if isinstance(error, UnicodeDecodeError):  # from a message of SQLite's that quotes the file
-            raise StoreError("it is damaged: text in it is no UTF-8") from error
+            raise damage.damaged("it is damaged: text in it is no UTF-8") from error
         if isinstance(error, sqlite3.Error):
             raise store_error(error) from error
         raise

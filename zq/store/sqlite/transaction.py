@@ -23,7 +23,7 @@ from zq.store.api import (
     exhaust,
 )
 from zq.store.errors import StoreDamaged
-from zq.store.sqlite.connection import store_error, store_errors
+from zq.store.sqlite.connection import on_bad_page, store_error, store_errors
 from zq.store.sqlite.quarantine import OF_JOBS, is_unreadable, keys_query, set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
@@ -273,11 +273,7 @@ class SqliteTransaction(Transaction):
 
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
         if source == "pages":
-            raise StoreDamaged(
-                f"a page of the database is damaged ({', '.join(map(str, keys))}): stop the server,"
-                " and put back a copy of the directory, or save what can be read by `zq"
-                " salvage OLD NEW`"
-            )
+            raise StoreDamaged(on_bad_page(", ".join(map(str, keys))))
         with store_errors():
             if source not in OF_JOBS:
                 self.misfits += set_aside(self._connection, source, keys, self._now)
