@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from PIL import Image
 from pyspark.sql import Row, SparkSession
@@ -289,7 +290,41 @@ def test_a_span_that_is_asked_for_has_what_ended_in_it_and_what_waited(
     text = render(figures, "Jobs")
     assert "5 January 2026, 12:02 to 12:03 UTC" in text
     assert "the most at once in each minute" in text
-    assert "mail: 25 at most" in text
+    # All of them were ready at once, so more may wait that have not ended.
+    assert "mail: at least 25" in text
+
+
+def test_work_that_has_not_ended_is_never_shown_as_drained(
+    spark: SparkSession, burst: list[HistoryRecord], tmp_path: Path
+) -> None:
+    """A queue whose jobs wait still has no history of them, so 0 would be a claim."""
+    last = NOON + 8 * MINUTE
+    stuck = [
+        msgspec.structs.replace(burst[0], seq=n, queue=f"stuck-{n}", job_id=f"s{n}", ready_at=NOON)
+        for n in range(1_000, 1_010)
+    ]
+    going = [each for each in burst if each.queue == "video" and each.ready_at < last]
+    late = msgspec.structs.replace(
+        going[-1], seq=5_000, job_id="late", dequeued_at=last, finished_at=last + 2 * MINUTE
+    )
+    write_segments(tmp_path / "in", [*going, late, *stuck], 5_000)
+    run(spark, [str(tmp_path / "in")], str(tmp_path / "lake"), RunProgress(print))
+
+    figures = gather(open_lake(spark, str(tmp_path / "lake")))
+    text = render(figures, "Jobs")
+
+    ready = max(each.ready_at for each in going)
+    assert figures.known_until == {"video": ready} | {each.queue: NOON for each in stuck}
+    with plots.style():
+        drawing = plots.backlog(figures)
+    assert f"<title>{plots.UNKNOWN}</title>" in drawing  # the hatched end of the plot
+    assert "url(#" in drawing
+    shown = {row["queue"] for row in figures.queues} | set(figures.other_queues)
+    assert shown == {"video"} | {each.queue for each in stuck}
+    assert all(queue in text for queue in shown)
+    # The lines of the stuck queues have a point where they are known, and none at 0 after it.
+    titles = re.findall(r"<title>(.*?)</title>", drawing, re.DOTALL)
+    assert len([title for title in titles if "stuck" in title]) == 1
 
 
 def test_a_span_without_history_says_where_there_is_some(minutes: Lake) -> None:
@@ -340,8 +375,8 @@ def drawn(figures: ReportFigures) -> str:
 
 
 def of_one(row: Row, span: ReportSpan) -> ReportFigures:
-    names_of_none = ("queues", "queue_buckets", "types", "devices", "errors")
-    nothing: dict[str, Any] = {name: [] for name in names_of_none}
+    names_of_none = ("queues", "other_queues", "queue_buckets", "types", "devices", "errors")
+    nothing: dict[str, Any] = {name: [] for name in names_of_none} | {"known_until": {}}
     return ReportFigures(
         span=span, target_ms=1, outside=0, total=row, buckets=[row], hours=[row], **nothing
     )

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from zq.spark.errors import NoHistory
 from zq.spark.pipeline.lake import Lake
 from zq.spark.pipeline.tables import ATTEMPTS, DAY_MS, FACTS, HOUR_MS
-from zq.spark.report.queries import ReportQueries
+from zq.spark.report.queries import MOST_QUEUES, ReportQueries
 from zq.spark.report.scale import ReportSpan, moment
 
 OUTLIERS = 0.001
@@ -41,6 +41,8 @@ class ReportFigures:
     `total` and `queues` are over the whole span, so their rates are means over it. Queues also have
     `peak_backlog` and `peak_workers`, the worst in the span. `buckets` and `hours` are of all
     queues together; a span of one day has no `hours`. `outside` counts the attempts of other times.
+    `queues` are those with the most attempts, `other_queues` the names of all others. A queue's
+    backlog is known up to `known_until`.
     """
 
     span: ReportSpan
@@ -50,7 +52,9 @@ class ReportFigures:
     buckets: list[Row]
     hours: list[Row]
     queues: list[Row]
+    other_queues: list[str]
     queue_buckets: list[Row]
+    known_until: Mapping[str, int]
     types: list[Row]
     devices: list[Row]
     errors: list[Row]
@@ -67,7 +71,8 @@ def gather(lake: Lake, asked: ReportRequest = DEFAULT) -> ReportFigures:
     with ReportQueries(lake, span, target) as shown:
         total = shown.total()
         buckets = shown.by_time(span.size)
-        queues = shown.queues()
+        every = shown.queues()
+        queues = every[:MOST_QUEUES]
         queue_buckets = shown.queues_by_time([row["queue"] for row in queues])
         return ReportFigures(
             span=span,
@@ -77,7 +82,9 @@ def gather(lake: Lake, asked: ReportRequest = DEFAULT) -> ReportFigures:
             buckets=buckets,
             hours=shown.by_time(HOUR_MS) if len(span.days) > 1 else [],
             queues=[_with_peaks(row, queue_buckets) for row in queues],
+            other_queues=[row["queue"] for row in every[MOST_QUEUES:]],
             queue_buckets=queue_buckets,
+            known_until=shown.known_until(),
             types=shown.types(),
             devices=shown.devices(),
             errors=shown.errors(),

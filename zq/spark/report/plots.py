@@ -28,6 +28,7 @@ from zq.spark.report.figures import ReportFigures
 from zq.spark.report.scale import ReportSpan, count, duration, moment, percent
 
 WIDTH = 11.0
+UNKNOWN = "unknown from here"
 HEAT_STEPS = 8
 MOST_TICKS = 6
 ROUND = (
@@ -144,13 +145,26 @@ def percentile_lines(figures: ReportFigures, measure: str) -> str:
 
 
 def backlog(figures: ReportFigures) -> str:
-    """The most attempts that waited at once, by queue."""
+    """The most attempts that waited at once, by queue.
+
+    A line is dashed where only a part of its queue's backlog is known, and ends where nothing is.
+    From where none is known, the plot is hatched.
+    """
     plot = Plot(2.9)
+    span = figures.span
     for place, queue in enumerate(row["queue"] for row in figures.queues):
+        known = figures.known_until.get(queue, span.since)
+        begins = [begin for begin in range(span.since, span.until, span.size) if begin <= known]
+        peaks: dict[int, float | None] = dict.fromkeys(begins, 0)
         mine = [row for row in figures.queue_buckets if row["queue"] == queue]
-        peaks = {row["begin"]: row["peak_backlog"] for row in mine}
-        _line(plot, figures.span, peaks, SERIES[place], queue, missing=0)
+        peaks |= {row["begin"]: row["peak_backlog"] for row in mine if row["begin"] <= known}
+        _line(plot, span, peaks, SERIES[place], queue)
+        least = {begin: peaks[begin] for begin in begins[-1:]}
+        least |= {row["begin"]: row["peak_backlog"] or None for row in mine if row["begin"] > known}
+        if len(least) > 1:
+            _line(plot, span, least, SERIES[place], "", dashed=True)
     _counted(plot)
+    _hatch(plot, span, max(figures.known_until.values(), default=span.since))
     _over_time(plot, figures, figures.buckets, _waiting_by_queue(figures))
     _legend(plot)
     return plot.svg("Attempts waiting, by queue")
@@ -281,6 +295,7 @@ def _line(
     missing: float = nan,
     step: bool = False,
     fill: bool = False,
+    dashed: bool = False,
 ) -> None:
     """A line through the values of buckets, by their beginnings. It has a gap if a value is
     unknown, and a dot if a value stands alone. A bucket that is not in `values` has `missing`.
@@ -292,7 +307,8 @@ def _line(
     shape = "steps-mid" if step else "default"
     beside = [nan, *heights, nan]
     alone = [n for n in range(len(heights)) if isnan(beside[n]) and isnan(beside[n + 2])]
-    plot.axes.plot(times, heights, color=colour, label=label, drawstyle=shape)  # type: ignore[arg-type]
+    dashes = "--" if dashed else "-"
+    plot.axes.plot(times, heights, dashes, color=colour, label=label, drawstyle=shape)  # type: ignore[arg-type]
     dots = [times[n] for n in alone], [heights[n] for n in alone]
     plot.axes.plot(*dots, "o", color=colour, markersize=4)  # type: ignore[arg-type]
     if fill:
@@ -321,12 +337,32 @@ def _over_time(
     plot.axes.xaxis.set_major_formatter(formatter)
 
 
+def _hatch(plot: Plot, span: ReportSpan, known: int) -> None:
+    """Mark what comes after the bucket in which a time lies as unknown."""
+    since = span.since + ((known - span.since) // span.size + 1) * span.size
+    if since < span.until:
+        area = plot.axes.axvspan(
+            moment(since),  # type: ignore[arg-type]
+            span.end,  # type: ignore[arg-type]
+            facecolor="none",
+            edgecolor=MUTED,
+            hatch="//",
+            linewidth=0,
+            alpha=0.4,
+            label=UNKNOWN,
+        )
+        plot.tip(area, UNKNOWN)
+
+
 def _waiting_by_queue(figures: ReportFigures) -> Callable[[Row], str]:
     told: dict[int, list[str]] = {}
     for row in figures.queue_buckets:
         peak, mean = count(row["peak_backlog"] or 0), count(row["backlog"])
         lines = told.setdefault(row["begin"], [])
-        lines.append(f"{row['queue']}: {peak} at most, {mean} on average")
+        if row["begin"] <= figures.known_until.get(row["queue"], figures.span.since):
+            lines.append(f"{row['queue']}: {peak} at most, {mean} on average")
+        else:
+            lines.append(f"{row['queue']}: at least {peak}" if row["peak_backlog"] else UNKNOWN)
     return lambda row: "\n".join(told.get(row["begin"], []))
 
 

@@ -72,9 +72,17 @@ class ReportQueries:
         return self._summed(["begin"], size / HOUR_MS, size).orderBy("begin").collect()
 
     def queues(self) -> list[Row]:
-        """The queues with the most attempts."""
+        """The queues, those with the most attempts first."""
         summed = self._summed(["queue"], self._span.hours)
-        return summed.orderBy(F.desc("attempts"), "queue").limit(MOST_QUEUES).collect()
+        return summed.orderBy(F.desc("attempts"), "queue").collect()
+
+    def known_until(self) -> dict[str, int]:
+        """Until when the backlog of each queue is known: when the newest job was ready of those
+        whose attempts have ended. Jobs that were ready later may wait still, and no history has
+        them."""
+        ready = F.when(~F.col("skewed"), F.unix_millis("ready_at"))
+        known = self._attempts.groupBy("queue").agg(F.max(ready).alias("until")).collect()
+        return {row["queue"]: row["until"] for row in known if row["until"] is not None}
 
     def queues_by_time(self, queues: list[str]) -> list[Row]:
         """For each bucket and queue: the average `backlog`, the most that waited at once
