@@ -37,7 +37,7 @@ async def test_it_moves_rows_until_it_is_told_to_stop(
     outbox.enqueue(connection, work, 1)
     connection.commit()
     burst = await relay(zq_server, database, "--burst")
-    assert await burst.communicate() == (b"", b"")
+    assert await burst.communicate() == (b"", f"server: {zq_server.url}\n".encode())
     assert await zq_app.backend.count() == 1
 
     running = await relay(zq_server, database)
