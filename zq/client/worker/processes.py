@@ -27,8 +27,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from zq.client.core import Core
-from zq.client.errors import InvalidOption
-from zq.client.formats import JSON
+from zq.client.errors import InvalidOption, InvalidPayload
+from zq.client.formats import JSON, said_by
 from zq.client.queue import Queue
 from zq.client.running import Middleware, Running, around_all, call_all, current
 from zq.client.task import Task
@@ -248,11 +248,19 @@ def _run(function: _Name, job: bytes, middleware: int) -> tuple[bytes | None, by
         running = Running(delivery, delivery.payload, core.backend)
         token = current.set(running)
         try:
-            return None, JSON.encode(_call(handler, core.middleware + handler.middleware, running))
+            result = _call(handler, core.middleware + handler.middleware, running)
+            return None, _written(result)
         finally:
             current.reset(token)
     except BaseException as error:  # SystemExit too: the process must live on for the next job
         return msgspec.json.encode(failure_of(error, delivery, on_exception)), b""
+
+
+def _written(result: Any) -> bytes:
+    try:
+        return JSON.encode(result)
+    except KeyboardInterrupt as error:  # of the code of the result: the process ignores the signal
+        raise InvalidPayload(f"the value cannot be sent: {said_by(error)}") from error
 
 
 def _call(handler: Handler, around: Sequence[Middleware], running: Running[Any]) -> Any:
