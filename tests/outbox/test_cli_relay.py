@@ -37,7 +37,8 @@ async def test_it_moves_rows_until_it_is_told_to_stop(
     outbox.enqueue(connection, work, 1)
     connection.commit()
     burst = await relay(zq_server, database, "--burst")
-    assert await burst.communicate() == (b"", f"server: {zq_server.url}\n".encode())
+    told = f"server: {zq_server.url}\n".encode()
+    assert await burst.communicate() == (b"", told)
     assert await zq_app.backend.count() == 1
 
     running = await relay(zq_server, database)
@@ -49,7 +50,7 @@ async def test_it_moves_rows_until_it_is_told_to_stop(
     running.send_signal(signal.SIGTERM)
     output, errors = await running.communicate()
     assert [json.loads(line)["fields"] for line in output.splitlines()] == [{"message": "working"}]
-    assert (errors, running.returncode) == (b"", 0)
+    assert (errors, running.returncode) == (told, 0)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])
