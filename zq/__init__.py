@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from zq.client.budget import Budget as Budget
     from zq.client.budget import Limit as Limit
     from zq.client.errors import BackendError as BackendError
+    from zq.client.errors import Deadlock as Deadlock
     from zq.client.errors import DiscoveryError as DiscoveryError
     from zq.client.errors import EmptyPayload as EmptyPayload
     from zq.client.errors import InvalidOption as InvalidOption
@@ -79,7 +80,8 @@ _HOMES = {
     "batch": ("Batch",),
     "budget": ("Budget", "Limit"),
     "errors": (
-        *("BackendError", "DiscoveryError", "EmptyPayload", "InvalidOption", "InvalidPayload"),
+        *("BackendError", "Deadlock", "DiscoveryError", "EmptyPayload", "InvalidOption"),
+        "InvalidPayload",
         *("JobCancelled", "JobFailed", "JobNotFound", "JobState", "MissingGroup", "NotFifo"),
         *("RetriesExhausted", "StaleLease", "Unavailable", "UnknownQueue", "WaitTimeout"),
         "ZqError",

@@ -61,6 +61,12 @@ class WaitTimeout(ZqError, TimeoutError):
         self.job = job
 
 
+class Deadlock(ZqError):
+    """A job waits for one that cannot begin, since the jobs of its worker wait for each other."""
+
+    code = "deadlock"
+
+
 class JobFailed(ZqError):
     """The job is dead. `attempts` is how often it has failed, `error` the last failure."""
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, cast
@@ -21,7 +21,7 @@ from zq.client.errors import (
 )
 from zq.client.events import follow
 from zq.client.job_error import JobError
-from zq.client.running import run_waiting
+from zq.client.running import current, run_waiting
 from zq.client.types import Convert
 from zq.client.values import (
     MISSING,
@@ -38,6 +38,9 @@ CancelStatus = Literal["cancelled", "not_found", "in_flight", "completed", "dead
 """The outcome of a cancellation: done, no such job, or the status that forbids it."""
 
 _ENDS = ("completed", "failed", "cancelled", "expired")
+
+SHORT_WAIT_MS = 300
+"""A handler waits for another job so long before its worker looks for a deadlock."""
 
 LONGEST_WAIT_MS = 30_000
 """The longest time that a server waits in one request."""
@@ -131,8 +134,26 @@ class Job(Generic[R]):
         self, backend: Backend, left: "TimeLeft", known: JobOutcome | None = None
     ) -> R:
         """The result, through a backend of either kind. `known` is its known part."""
+        job = current.get(None)
+        if job is None or job.refuse_deadlock is None:
+            return self.value(await self._final(backend, left, known))
+        before, job.waits_for = job.waits_for, self.id
+        try:
+            return self.value(await self._final(backend, left, known, job.refuse_deadlock))
+        finally:
+            job.waits_for = before
+
+    async def _final(
+        self,
+        backend: Backend,
+        left: "TimeLeft",
+        known: JobOutcome | None,
+        look: Callable[[Backend], Awaitable[None]] | None = None,
+    ) -> JobOutcome:
+        """The final outcome. Within a job, look whether it can come at all."""
+        most = LONGEST_WAIT_MS if look is None else SHORT_WAIT_MS
         while known is None or not known.is_final:
-            wait_ms = left.ms()
+            wait_ms = min(left.ms(), most)
             if known is not None and wait_ms == 0:
                 why = await reasons_of(backend, self.id) if left.seconds else ""
                 raise WaitTimeout(
@@ -141,7 +162,10 @@ class Job(Generic[R]):
                     self,
                 )
             known = await backend.result(self.id, wait_ms)
-        return self.value(known)
+            if look is not None and wait_ms and not known.is_final:
+                await look(backend)
+                most = LONGEST_WAIT_MS
+        return known
 
     def value(self, outcome: JobOutcome) -> R:
         """The result of a final outcome. It is None if the worker sent none."""
@@ -196,6 +220,11 @@ class TimeLeft:
         self.seconds = math.inf if seconds is None else seconds
         """The whole time-out."""
         self._deadline = None if seconds is None else time.monotonic() + seconds
+
+    def first_ms(self) -> int:
+        """Milliseconds to wait in the request that enqueues the job."""
+        job = current.get(None)
+        return self.ms() if job is None else min(self.ms(), SHORT_WAIT_MS)
 
     def ms(self) -> int:
         """Milliseconds to wait in the next request."""

@@ -159,7 +159,7 @@ class Queue(Generic[T, R]):
         """
         left = TimeLeft(timeout)
         wanted = self._submission(id, payload, on_failed, options)
-        known = await self._backend.enqueue_and_wait(wanted, left.ms())
+        known = await self._backend.enqueue_and_wait(wanted, left.first_ms())
         assert known.job is not None
         job = (await self._enqueued(id, known.job)).job
         return await job.outcome(self._backend, left, known)

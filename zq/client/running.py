@@ -82,6 +82,10 @@ class Running(Generic[T]):
         """Called with each task that the handler starts."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """The event loop of the worker."""
+        self.waits_for: str | None = None
+        """The id of the job for whose end the handler waits."""
+        self.refuse_deadlock: Callable[[Backend], Awaitable[None]] | None = None
+        """Raises `Deadlock` if that job cannot begin, as far as the worker knows."""
         self._backend = backend
         self._cancelled: threading.Event | None = None
         self._ended = False

@@ -190,7 +190,7 @@ class Task(Generic[P, R]):
         left = TimeLeft(self.effective["wait"])
         wanted = self._form.submission(self._payload(args, kwargs))
         try:
-            known = await backend.enqueue_and_wait(wanted, left.ms())
+            known = await backend.enqueue_and_wait(wanted, left.first_ms())
         except InvalidPayload as error:
             raise self.signature.blamed(error, [wanted.payload]) from error
         assert known.job is not None

@@ -16,6 +16,7 @@ from zq.client.running import EventName, Reason, Running, around_all, current
 from zq.client.values import MISSING, Delivery
 from zq.client.worker.calling import calling
 from zq.client.worker.continuing import go_on
+from zq.client.worker.deadlock import Deadlocks
 from zq.client.worker.execution import Deaf, Execution
 from zq.client.worker.handlers import Handler, timeout_of
 from zq.client.worker.journal import Journal
@@ -50,6 +51,7 @@ class Executor:
         capacity: Capacity,
         clean_up_s: float,
         *,
+        worker_id: str,
         on_free: Callable[[], None],
         on_too_deaf: Callable[[], None],
     ) -> None:
@@ -71,6 +73,7 @@ class Executor:
         self._context = copy_context()
         self._under_way: set[Execution] = set()
         self._settling: set[asyncio.Task[None]] = set()
+        self._deadlocks = Deadlocks(worker_id, self._under_way, lambda: not self.has_room)
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -96,6 +99,7 @@ class Executor:
     def begin(self, delivery: Delivery, handler: Handler) -> None:
         """Run one job to its settlement."""
         running: Running[Any] = Running(delivery, delivery.payload, self._backend)
+        running.refuse_deadlock = self._deadlocks.refuse
         execution = Execution(
             running, handler, self._deaf, self._clean_up_s, self._context, self._on_over
         )

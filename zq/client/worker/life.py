@@ -22,6 +22,7 @@ from zq.client.worker.executor import Capacity, Executor
 from zq.client.worker.handlers import Handler, Handlers
 from zq.client.worker.holding import Strangers, give_back, renew
 from zq.client.worker.journal import Journal
+from zq.client.worker.patience import give_back_tired
 from zq.client.worker.settling import AfterExecution, Settler
 from zq.client.worker.standstill import watching_loop
 from zq.client.worker.supply import Supply
@@ -75,6 +76,7 @@ class Life:
             journal,
             plan.capacity,
             plan.clean_up_s,
+            worker_id=plan.request.worker,
             on_free=self._begin_more,
             on_too_deaf=self._on_too_deaf,
         )
@@ -164,6 +166,7 @@ class Life:
         request = self._plan.request
         helpers = [self._supply.run(self._on_jobs, self._on_lost)]
         helpers += [self._acks.run(), self._strangers.run()]
+        helpers.append(give_back_tired(self._backend, self._behind, self._let_go))
         if request.lease_ms is not None:
             helpers.append(renew(self._backend, request.lease_ms, self._held, self._drop))
         if self._plan.burst:
@@ -221,6 +224,17 @@ class Life:
             wanted = self._waiting.pop(self._order.popleft(), None)
             if wanted is not None:
                 self._executor.begin(*wanted)
+
+    def _behind(self) -> list[str]:
+        """The jobs that could begin in another worker."""
+        return [] if self._stopping.is_set() else [*self._waiting]
+
+    def _let_go(self, id: str) -> Delivery:
+        """Take a job that has not begun out of the line, to give it back."""
+        delivery, _ = self._waiting.pop(id)
+        if self._left is not None:
+            self._left += 1
+        return delivery
 
     def _on_lost(self) -> None:
         """Drop the jobs that have not begun: their stream has broken, and they will come again."""

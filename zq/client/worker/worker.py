@@ -73,8 +73,9 @@ class Worker:
         """By default, `queues` are those for which the app has functions.
 
         The worker holds at most `prefetch` jobs, running ones included; the default is twice
-        `concurrency`. A delivery ends `lease` after this event loop has stopped renewing it. With a
-        `lease` of None it ends only with the connection.
+        `concurrency`. Those that have not begun after a second or two go back, so that another
+        worker can have them. A delivery ends `lease` after this event loop has stopped renewing it.
+        With a `lease` of None it ends only with the connection.
 
         A job dies when it ends its worker more often than `stall_limit`, unless its queue has a
         limit of its own. With None, it is tried for ever.
