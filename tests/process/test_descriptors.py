@@ -38,7 +38,7 @@ CASES: dict[str, tuple[str, str, Any]] = {
 
 def exhaust(server: ServerProcess) -> None:
     """Leave the server no descriptor: it keeps those that it has."""
-    used = max(map(int, os.listdir(f"/proc/{server.pid}/fd"))) + 1
+    used = max([int(each.name) for each in Path(f"/proc/{server.pid}/fd").iterdir()]) + 1
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (used, used))
 
 

@@ -151,6 +151,24 @@ def test_each_server_has_an_offset_of_its_own(fleet: tuple[Served, Served]) -> N
     assert seqs(rows(stream, stream.partitions(end, again))) == [5, 6]
 
 
+def test_the_status_of_a_query_tells_what_is_still_to_come(
+    fleet: tuple[Served, Served], tmp_path: Path
+) -> None:
+    stream = streaming(fleet, maxRecordsPerBatch="3")
+    start = stream.initialOffset()
+    assert sum(at(stream.latestOffset(start, stream.getDefaultReadLimit()))) == 3
+    assert at(stream.reportLatestOffset()) == [10, 4]
+    fleet[1].cancel(2)
+    assert at(stream.reportLatestOffset()) == [10, 6]
+
+    # A server that is away is none of this status, and stops no query.
+    past(tmp_path / "c", 1, 2, device="c")
+    with served(tmp_path / "c") as brief:
+        alone = streaming((brief,))
+        assert at(alone.reportLatestOffset()) == [2]
+    assert alone.reportLatestOffset() is None
+
+
 def test_options_select_records_of_a_stream_too(fleet: tuple[Served, Served]) -> None:
     stream = streaming(fleet, type="t1", outcome="completed")
     start = stream.initialOffset()
