@@ -203,7 +203,8 @@ class Row:
         if self.status is not Status.DEAD and self.origin is None:
             return Ending(self.status, self.result)
         if self.reason == "stalled":
-            return Ending(Status.DEAD, reason=self.reason)
+            stalls = self.stalls if self.status is Status.DEAD else 0
+            return Ending(Status.DEAD, reason=self.reason, stalls=stalls)
         # A dead letter may fail again. That is not what the job has died of.
         died_of = -1 if self.origin is None else self.forgiven - 1
         return Ending(Status.DEAD, error=self.errors[died_of])

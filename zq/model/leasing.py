@@ -61,8 +61,10 @@ class Holder(NamedTuple):
 
 
 def stall_words(stalls: int) -> str:
-    """What a job has died of, that has stalled so often."""
-    return f"its worker died {stalls} times" if stalls > 1 else "its worker died"
+    """What a job has died of, that has stalled so often; 0 means that this is not known."""
+    if stalls > 1:
+        return f"its worker died {stalls} times"
+    return "its worker died" if stalls else "its worker died too often"
 
 
 def stalls_too_often(stalls: int, limit: int | None) -> bool:

@@ -97,7 +97,9 @@ def get_ending(connection: sqlite3.Connection, key: int, reach: Reach, now: int)
         return None
     if job.status is Status.DEAD or is_dead_letter(job):
         if job.extras is not None and job.extras.reason == Reason.STALLED:
-            return Ending(Status.DEAD, reason=job.extras.reason, stalls=job.stalls)
+            # The stalls of a dead letter are those of its new life.
+            stalls = job.stalls if job.status is Status.DEAD else 0
+            return Ending(Status.DEAD, reason=job.extras.reason, stalls=stalls)
         # A dead letter may have failed again; what it died of is the last failure before that.
         beyond = job.forgiven + 1 if is_dead_letter(job) else MAX_TIME
         errors = list_errors(connection, key, beyond, True, 1)
