@@ -1,10 +1,10 @@
 """The home of an embedded engine: a thread with its own event loop, and a data directory."""
 
 import asyncio
-import atexit
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from pathlib import Path
@@ -50,6 +50,7 @@ class Home:
         self._rng = rng
         self._lock = threading.Lock()
         self._resident: _Resident | None = None
+        self._at_exit: weakref.finalize[Any, type[Home]] | None = None
 
     @property
     def directory(self) -> Path:
@@ -101,7 +102,9 @@ class Home:
                 self._end(failed)
             if self._resident is None:
                 self._resident = _Resident(self._directory, self._clock, self._rng)
-                _at_work.add(self)
+                # At the interpreter's end, and before its temporary directory is removed: the
+                # latest is called first. The class lives until then.
+                self._at_exit = weakref.finalize(Home, self._resident.end)
             elif self._resident.pid != os.getpid():
                 raise Unavailable(
                     "an embedded queue does not survive a fork: open it in the child process"
@@ -111,18 +114,9 @@ class Home:
 
     def _end(self, resident: "_Resident") -> None:
         """End a run of the engine, and leave nothing of it."""
-        _at_work.discard(self)
+        if self._at_exit is not None:
+            self._at_exit.detach()
         resident.end()
-
-
-_at_work: set[Home] = set()
-"""Those whose engine runs. They end with the interpreter."""
-
-
-@atexit.register
-def _close_all() -> None:
-    for home in [*_at_work]:
-        home.close()
 
 
 class _Resident:
