@@ -63,11 +63,11 @@ def readable(file: Path, table: str, key: str) -> set[int]:
     with closing(sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)) as connection:
         keys: list[int] = []
         for order in ("ASC", "DESC"):
-            with suppress(sqlite3.Error):
+            with suppress(sqlite3.Error, UnicodeDecodeError):
                 for (each,) in connection.execute(f"SELECT {key} FROM {table} ORDER BY 1 {order}"):
                     keys.append(each)
         for each in keys:
-            with suppress(sqlite3.Error):
+            with suppress(sqlite3.Error, UnicodeDecodeError):
                 rows = connection.execute(f"SELECT * FROM {table} WHERE {key} = ?", [each])
                 found.update(each for _ in rows.fetchall())
     return found
