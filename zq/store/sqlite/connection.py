@@ -193,9 +193,9 @@ def stops_the_server(error: sqlite3.Error) -> bool:
 def on_bad_page(what: str) -> str:
     """What is to be said and done about a page that zq cannot do without."""
     return (
-        f"a page of the database is damaged ({what}), and the rest cannot do without it. The next"
-        " start rebuilds damaged indexes. If it refuses, put back a copy of the directory, or save"
-        " what can be read, by `zq salvage OLD NEW` or by a start with --on-damage salvage"
+        f"a page of the database is damaged ({what}), and the rest cannot do without it: put back a"
+        " copy of the directory, or save what can be read, by `zq salvage OLD NEW` or by a start"
+        " with --on-damage salvage, which also rebuilds indexes"
     )
 
 

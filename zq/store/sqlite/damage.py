@@ -11,7 +11,6 @@ from pathlib import Path
 
 from zq.model.damage import Misfit
 from zq.store.errors import StoreDamaged, StoreFull
-from zq.store.sqlite.connection import is_full
 from zq.store.sqlite.files import FILE_NAME, WAL_NAME, create_private
 from zq.store.sqlite.lock import sync_directory
 from zq.store.sqlite.quarantine import QUERIES
@@ -44,41 +43,18 @@ def mark_damaged(directory: Path) -> None:
         create_private(directory / MARK_NAME)
 
 
-def mend(connection: sqlite3.Connection, directory: Path, now: int) -> None:
-    """Check a database that is small or marked, and rebuild its damaged indexes.
+def refuse_damage(connection: sqlite3.Connection, directory: Path) -> None:
+    """Check a database that is small or marked. Raises `StoreDamaged` if it is damaged.
 
-    Raises `StoreDamaged` if other damage is left.
+    Where a row and an index differ, nothing tells which of them has changed. So no index is rebuilt
+    unless somebody asks for a salvage.
     """
     mark = directory / MARK_NAME
     if not mark.exists() and not is_small(connection):
         return
     if found := find_damage(connection):
-        if not _rebuild_indexes(connection, now):
-            raise damaged(f"it is damaged ({'; '.join(found)})")
-        log.error(
-            "damaged indexes are rebuilt, and no row is lost", extra={"fields": {"was": found}}
-        )
+        raise damaged(f"it is damaged ({'; '.join(found)})")
     mark.unlink(missing_ok=True)
-
-
-def _rebuild_indexes(connection: sqlite3.Connection, now: int) -> bool:
-    """Rebuild all indexes from their tables. Returns whether nothing is damaged any more."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        connection.execute("REINDEX")
-        sound = not find_damage(connection)
-    except sqlite3.DatabaseError as error:
-        # A page of an index that is no page of one cannot be freed.
-        if is_full(error):
-            raise
-        sound = False
-    if not sound:
-        connection.execute("ROLLBACK")
-        return False
-    misfit = Misfit("indexes", str(now), "damaged indexes were rebuilt; no row is lost", now)
-    connection.execute(QUERIES["note"], misfit._asdict())
-    connection.execute("COMMIT")
-    return True
 
 
 def damaged(what: str) -> StoreDamaged:

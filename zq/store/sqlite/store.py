@@ -364,7 +364,7 @@ async def open_store(
         now = time.time_ns() // 1_000_000
         await writer.hop(damage.note_kept, writer.raw, directory, now)
         misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
-        await writer.hop(damage.mend, writer.raw, directory, now)
+        await writer.hop(damage.refuse_damage, writer.raw, directory)
         recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT, clock)
         transactions = partial(SqliteTransaction, writer.raw)
         ticks = await writer.hop(make_ticks, transactions, recovered.last_key)
