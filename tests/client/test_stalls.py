@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 
 import zq
 from zq.client.app import App
@@ -15,6 +16,7 @@ from zq.client.worker.worker import STALL_LIMIT
 
 from . import suicidal
 from .conftest import working
+from .relay import Relay
 from .workers import until_ready
 
 
@@ -72,3 +74,30 @@ async def test_a_worker_that_is_stopped_at_once_has_not_died(here: App) -> None:
         begun.clear()
         found = await here.backend.get(job.id)
         assert (found.status, found.stalls, found.attempts) == ("ready", None, 0)
+
+
+async def test_a_connection_that_breaks_again_and_again_ends_no_job(site: Site) -> None:
+    """The race: each time the server counts a stall, and the worker goes on with the job."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as direct:
+
+        @app.task(queue="q", result_ttl=60)
+        async def long() -> str:
+            begun.set()
+            await go_on.wait()
+            return "done"
+
+        job = await long.enqueue()
+        async with working(app):
+            await begun.wait()
+            for deliveries in range(2, 2 + 2 * STALL_LIMIT):
+                relay.cut()
+                async with asyncio.timeout(PATIENCE_S):
+                    for _ in range(100 * round(PATIENCE_S)):
+                        found = await direct.backend.get(job.id)
+                        again = site.server.engine.stats.jobs.delivered == deliveries
+                        if again and (found.status, found.stalls or 0) == ("in_flight", 0):
+                            break
+                        await asyncio.sleep(0.01)
+            go_on.set()
+            assert await direct.job(job.id).result(PATIENCE_S) == "done"

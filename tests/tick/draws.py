@@ -245,7 +245,12 @@ class Draw:
 
     def _extend(self) -> AnyCommand:
         keys = self._unsettled(self._keys())
-        return Extend(keys, self._some_leases(keys), self._draw(lease_times))
+        return Extend(
+            keys,
+            self._some_leases(keys),
+            self._draw(lease_times),
+            resumed=self._draw(st.booleans()),
+        )
 
     def _release(self) -> AnyCommand:
         keys = self._unsettled(self._keys())

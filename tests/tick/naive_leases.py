@@ -67,10 +67,11 @@ class LeasingQueue(NaiveQueue):
                 return self._report_late(keys, claimant, leases, command)
             case Fail(key, failure, late=str(claimant)):
                 return self._report_late([key], claimant, {key: failure.lease}, command)
-            case Extend(keys, leases, lease_ms):
+            case Extend(keys, leases, lease_ms, resumed=resumed):
                 refused, rows = self._meant(keys, leases)
                 for row in rows:
                     row.lease_until = self.steady + lease_ms
+                    row.stalls = max(row.stalls - resumed, 0)
                 return Extended(refused, self.steady + lease_ms)
             case Release(keys, leases, delay_ms):
                 refused, rows = self._meant(keys, leases)

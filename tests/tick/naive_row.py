@@ -206,8 +206,8 @@ class Row:
             stalls = self.stalls if self.status is Status.DEAD else 0
             return Ending(Status.DEAD, reason=self.reason, stalls=stalls)
         # A dead letter may fail again. That is not what the job has died of.
-        died_of = -1 if self.origin is None else self.forgiven - 1
-        return Ending(Status.DEAD, error=self.errors[died_of])
+        before = self.errors if self.origin is None else self.errors[: self.forgiven]
+        return Ending(Status.DEAD, error=before[-1] if before else None)
 
     def begin_life(self) -> None:
         """Its date has come: from then on its time runs."""

@@ -211,8 +211,13 @@ class Backend(Protocol):
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
         """Report a failure. Return the job after it. Raises `StaleLease`."""
 
-    async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
-        """Set the deadlines of jobs to this long from now."""
+    async def extend(
+        self, items: Sequence[Held], lease_ms: int, *, resumed: bool = False
+    ) -> RefusedItems:
+        """Set the deadlines of jobs to this long from now.
+
+        With `resumed` they have only lost a connection: a stall of each is taken back.
+        """
 
     async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
         """Return jobs without spending an attempt. They are ready again after the delay."""

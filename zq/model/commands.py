@@ -136,13 +136,15 @@ class Extended(msgspec.Struct, frozen=True):
 class Extend(Command[Extended], frozen=True):
     """Set the deadlines of leases to `lease_ms` from now.
 
-    `leases` names the delivery of some of them, by key.
+    `leases` names the delivery of some of them, by key. With `resumed`, each job has a stall less:
+    its worker has not died, but goes on after a broken connection.
     """
 
     keys: Sequence[int]
     leases: Mapping[int, int]
     lease_ms: int
     reach: Reach = EVERYWHERE
+    resumed: bool = False
 
 
 class Release(Command[Settled], frozen=True):

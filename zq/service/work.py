@@ -188,13 +188,20 @@ class Work:
         return await self._inbox.ask(Fail(key=key, failure=failure, reach=reach, late=late))
 
     async def extend(
-        self, keys: Sequence[int], leases: Mapping[int, int], lease_ms: int, reach: Reach
+        self,
+        keys: Sequence[int],
+        leases: Mapping[int, int],
+        lease_ms: int,
+        reach: Reach,
+        *,
+        resumed: bool = False,
     ) -> Extended:
         """Set the deadlines of leases to `lease_ms` from now, whoever holds them.
 
-        `leases` names the delivery of those jobs for which it matters.
+        `leases` names the delivery of those jobs for which it matters. With `resumed`, a stall of
+        each is taken back: its worker has only lost a connection, and goes on.
         """
-        command = Extend(keys=keys, leases=leases, lease_ms=lease_ms, reach=reach)
+        command = Extend(keys, leases, lease_ms, reach, resumed)
         return await self._inbox.ask(command)
 
     async def release(

@@ -22,6 +22,9 @@ def extend(work: UnitOfWork, commands: Sequence[Extend]) -> list[object]:
     untils = {key: work.steady + command.lease_ms for command in commands for key in command.keys}
     if held:
         work.tx.run("extend", deadlines={job.key: untils[job.key] for job in held})
+        back = {key for command in commands if command.resumed for key in command.keys}
+        if back:
+            work.tx.run("forgive_stall", keys=[job.key for job in held if job.key in back])
         work.retimed = True
     return [
         Extended(refused, work.now + command.lease_ms)

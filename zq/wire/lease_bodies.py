@@ -35,6 +35,7 @@ class _Extend(msgspec.Struct, forbid_unknown_fields=True):
 class _ExtendMany(msgspec.Struct, forbid_unknown_fields=True):
     items: list[_Named]
     lease_ms: LeaseMillis
+    resumed: bool = False
 
 
 class _Release(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,6 +53,14 @@ _extend = msgspec.json.Decoder(_Extend)
 _extend_many = msgspec.json.Decoder(_ExtendMany)
 _release = msgspec.json.Decoder(_Release)
 _release_many = msgspec.json.Decoder(_ReleaseMany)
+
+
+class ExtendRequest(NamedTuple):
+    """By id the deliveries that are named, the new time, and whether stalls are taken back."""
+
+    named: dict[str, int | None]
+    lease_ms: int
+    resumed: bool
 
 
 class ClaimRequest(NamedTuple):
@@ -76,12 +85,10 @@ def decode_extend(body: bytes, codec: BodyCodec) -> tuple[int | None, int]:
     return sent.lease, sent.lease_ms
 
 
-def decode_extend_many(
-    body: bytes, codec: BodyCodec, limits: Limits
-) -> tuple[dict[str, int | None], int]:
-    """The body of a bulk extension: the new time, and by id the deliveries that are named."""
+def decode_extend_many(body: bytes, codec: BodyCodec, limits: Limits) -> ExtendRequest:
+    """The body of a bulk extension."""
     sent = decode(body, codec, _extend_many)
-    return _deliveries(sent.items, limits), sent.lease_ms
+    return ExtendRequest(_deliveries(sent.items, limits), sent.lease_ms, sent.resumed)
 
 
 def decode_release(body: bytes, codec: BodyCodec) -> tuple[int | None, int]:

@@ -68,6 +68,7 @@ FINDS: dict[str, set[str]] = {
     "read_lost": {BY_ID},
     "resume": {BY_ID},
     "count_stalls": {BY_ID},
+    "forgive_stall": {BY_ID},
     "take_on_terms": {BY_ID},
     "restore_locks": {BY_ID},
     "change": {BY_ID},

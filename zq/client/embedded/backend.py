@@ -329,15 +329,19 @@ class EmbeddedBackend:
 
         return await shown(self._do, verb)
 
-    async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
+    async def extend(
+        self, items: Sequence[Held], lease_ms: int, *, resumed: bool = False
+    ) -> RefusedItems:
         """Set the deadlines of jobs to this long from now."""
-        text = JSON.encode({"items": items, "lease_ms": lease_ms})
+        text = JSON.encode({"items": items, "lease_ms": lease_ms, "resumed": resumed})
 
         async def verb(services: Services) -> RefusedItems:
-            named, wanted_ms = lease_bodies.decode_extend_many(text, wire.JSON, LIMITS)
+            named, wanted_ms, _ = lease_bodies.decode_extend_many(text, wire.JSON, LIMITS)
             keys = NamedKeys(named, services.ids)
             leases = keys.with_what(named)
-            done = await services.work.extend(keys.known, leases, wanted_ms, EVERYWHERE)
+            done = await services.work.extend(
+                keys.known, leases, wanted_ms, EVERYWHERE, resumed=resumed
+            )
             return RefusedItems(*keys.refused(done.refused))
 
         return await self._do(verb)

@@ -282,9 +282,14 @@ class HttpBackend:
         reply = await self._call("POST", f"{job_path(id)}/failure", failure)
         return self._read(reply, StoredJob)
 
-    async def extend(self, items: Sequence[Held], lease_ms: int) -> RefusedItems:
+    async def extend(
+        self, items: Sequence[Held], lease_ms: int, *, resumed: bool = False
+    ) -> RefusedItems:
         """Set the deadlines of jobs to this long from now."""
-        return await self._settle("/jobs/extend", {"items": items, "lease_ms": lease_ms})
+        body: dict[str, object] = {"items": items, "lease_ms": lease_ms}
+        if resumed:
+            body["resumed"] = True
+        return await self._settle("/jobs/extend", body)
 
     async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
         """Return jobs without spending an attempt."""

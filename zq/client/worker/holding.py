@@ -49,6 +49,14 @@ async def renew(
                 on_ended(each)
 
 
+async def resume(backend: Backend, held: Sequence[Held], lease_ms: int) -> None:
+    """Tell that jobs go on although their stream broke: their worker has not died."""
+    try:
+        await backend.extend(held, lease_ms, resumed=True)
+    except ZqError as error:
+        log.warning("a broken connection counts as an ended worker: %s", error)
+
+
 async def give_back(
     backend: Backend, events: Listeners, unfinished: Sequence[Delivery], seconds: float
 ) -> list[str]:

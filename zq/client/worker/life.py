@@ -20,7 +20,7 @@ from zq.client.worker.acks import Acknowledger, follows
 from zq.client.worker.execution import INSISTING_S, watching_tasks
 from zq.client.worker.executor import Capacity, Executor
 from zq.client.worker.handlers import Handler, Handlers
-from zq.client.worker.holding import Strangers, give_back, renew
+from zq.client.worker.holding import Strangers, give_back, renew, resume
 from zq.client.worker.journal import Journal
 from zq.client.worker.patience import give_back_tired
 from zq.client.worker.settling import AfterExecution, Settler
@@ -93,6 +93,7 @@ class Life:
         self._done: asyncio.Future[DrainReport] = asyncio.get_running_loop().create_future()
         self._unstarted: list[Delivery] = []
         self._returned: list[str] = []
+        self._resuming: set[asyncio.Task[None]] = set()
         self._asked = False
 
     # Calls from outside
@@ -175,6 +176,7 @@ class Life:
         return helpers
 
     def _on_jobs(self, arrived: Sequence[Delivery | Notice]) -> None:
+        resumed: list[Held] = []
         for delivery in arrived:
             if isinstance(delivery, Notice):
                 self._on_notice(delivery)
@@ -184,8 +186,14 @@ class Life:
             if running and running.lost is None and follows(delivery, running.delivery):
                 # It was delivered again after a stream broke, and still runs here: let it go on.
                 running.delivery = delivery
+                resumed.append(Held(delivery.id, delivery.lease))
             elif not self._acks.adopt(delivery):
                 self._put(delivery)
+        lease_ms = self._plan.request.lease_ms
+        if resumed and lease_ms is not None:
+            task = asyncio.create_task(resume(self._backend, resumed, lease_ms))
+            self._resuming.add(task)
+            task.add_done_callback(self._resuming.discard)
         self._begin_more()
 
     def _on_notice(self, notice: Notice) -> None:

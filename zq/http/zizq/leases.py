@@ -115,10 +115,10 @@ class LeasesApi:
 
         The status 422 names the jobs that were left unchanged. The others have the new deadline.
         """
-        named, lease_ms = decode_extend_many(body, sent, self._limits)
+        named, lease_ms, resumed = decode_extend_many(body, sent, self._limits)
         keys = NamedKeys(named, self._ids)
         done = await self._work.extend(
-            keys.known, keys.with_what(named), lease_ms, reach_of(request)
+            keys.known, keys.with_what(named), lease_ms, reach_of(request), resumed=resumed
         )
         if any(refused := keys.refused(done.refused)):
             return answer(refused._asdict() | {"lease_until": done.until}, accepted, 422)

@@ -144,6 +144,9 @@ UPDATE jobs SET lease_until = d.value
 FROM json_each(:deadlines) AS d
 WHERE jobs.id = CAST(d.key AS INTEGER) AND status = {in_flight}
 
+-- name: forgive_stall
+UPDATE jobs SET stalls = stalls - 1 WHERE id IN {keys} AND status = {in_flight} AND stalls > 0
+
 -- name: read_overdue
 SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE lease_until IS NOT NULL AND lease_until < :now
