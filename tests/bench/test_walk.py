@@ -10,9 +10,9 @@ import pytest
 from bench.walk import HOUSE, Walk, walk_table, walks
 
 MOST = {
-    "POST /jobs": (32, 68),
-    "GET /jobs/take": (35, 103),
-    "POST /jobs/{id}/success": (39, 110),
+    "POST /jobs": (36, 84),
+    "GET /jobs/take": (38, 112),
+    "POST /jobs/{id}/success": (43, 120),
 }
 """Files that a request may enter, and how often it may change file."""
 

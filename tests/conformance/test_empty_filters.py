@@ -48,6 +48,7 @@ def test_every_kind_of_change_is_known() -> None:
         ("POST", "/jobs/budgets/{key}"),
         ("POST", "/jobs/cancel"),
         ("POST", "/jobs/redrive"),
+        ("POST", "/jobs/requeue"),
         ("PUT", "/jobs/budgets/{key}"),
     ]
 

@@ -168,10 +168,16 @@ def _times_held(
         return
     sightings = [delivery.start for delivery in life.deliveries]
     sightings += [settlement.start for settlement in life.accepted]
+    buried = [d.start for d in life.deliveries if life.queue_of(d) == life.dead_letter]
     for listing in world.listings:
         shown = listing.jobs.get(life.name)
         if shown and _holds_key(scope, shown.status):
             sightings.append(listing.start)
+            if shown.queue == life.dead_letter:
+                buried.append(listing.start)
+    if life.dead_letter:  # where the job has given up its key
+        buried += [death.start for death in life.deaths]
+        sightings = [each for each in sightings if each < min(buried, default=NEVER)]
     # Death takes an "active" key, and whoever is back has it again if nobody else has it by then.
     losable = scope == "active"
     back = [r for r in life.retried if losable and all(_lets_go(rival, r) for rival in rivals)]

@@ -28,7 +28,7 @@ async def start(url: str, runs: Path) -> asyncio.subprocess.Process:
     paths = str(Path(__file__).parent.parent)
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "zq.cli", "worker", "crash.chords:app", "-c", "4"),
-        *("--log-level", "error"),
+        *("--log-level", "error", "--stall-limit", "100"),
         env=clean_environment() | {"ZQ_URL": url, "RUNS": str(runs), "PYTHONPATH": paths},
     )
 

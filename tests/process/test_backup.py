@@ -31,7 +31,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
 
 
 async def backup(server: ServerProcess, file: Path) -> Process:
-    words = ("backup", str(file), "--url", await server.admin_url())
+    words = ("backup", str(file), "--admin-url", await server.admin_url())
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "zq.cli", *words),
         env=clean_environment(),

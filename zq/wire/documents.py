@@ -106,7 +106,9 @@ def job_document(job: JobRecord, ids: IdCodec, *, with_payload: bool) -> JobDocu
         document.result = _raw(job.result)
         document.created_at = minted_at(job.key)
     document.lease_until = job.lease_until
-    document.stalls = job.stalls or None
+    # A job of a stream without a lease is shown as Zizq shows it.
+    if job.lease_until is not None or job.status is Status.DEAD:
+        document.stalls = job.stalls or None
     return document
 
 
