@@ -161,7 +161,8 @@ class Changing(NaiveJobs):
         """Why a job may not enter the queue to which a patch moves it."""
         if patch.queue is UNSET or patch.queue == row.queue:
             return None
-        stays = row.space is KeySpace.ALL or (row.scope and row.status not in SPAN[row.scope])
+        is_over = row.scope is not None and row.status not in SPAN[row.scope]
+        stays = row.space is KeySpace.ALL or is_over
         return self._keeps_out(row, patch.queue, keyless=bool(stays or row.origin))
 
     def _is_tied(self, row: Row, patch: Patch) -> bool:
