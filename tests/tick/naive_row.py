@@ -142,6 +142,13 @@ class Row:
     def result_size(self) -> int | None:
         return None if self.result is None else len(self.result.encode())
 
+    @property
+    def shown_ready_at(self) -> int:
+        """Of a job that waits for a duration, when that ends."""
+        if self.status is Status.SCHEDULED and self.due_at is not None:
+            return self.due_at
+        return self.ready_at
+
     def job(self, *, whole: bool = False) -> JobRecord:
         """As the store shows it: a large payload or result only where `whole` asks for it."""
         retention = Retention(self.completed_ms, self.dead_ms)
@@ -167,7 +174,7 @@ class Row:
             type=self.type,
             priority=self.priority,
             status=self.status,
-            ready_at=self.ready_at,
+            ready_at=self.shown_ready_at,
             payload_size=self.size,
             payload=self.payload if whole or self.size <= LARGE else None,
             checksum=job_checksum(
