@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from test_logs import _root_logger_restored as _root_logger_restored
 
 from zq import logs
 from zq.logfile import RotatingFile

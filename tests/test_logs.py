@@ -20,18 +20,6 @@ log = logging.getLogger("zq.serve")
 Lines = Callable[[], list[str]]
 
 
-@pytest.fixture(autouse=True)
-def _root_logger_restored() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
 @pytest.fixture
 def written(tmp_path: Path) -> Iterator[tuple[int, Lines]]:
     """A descriptor to log to, and the lines written to it so far."""
