@@ -43,8 +43,8 @@ async def test_a_moment_with_a_name_stands_in_the_history_over_restarts(client: 
     assert (reply.status, reply.doc) == (201, {"at": at, "text": "1.8.2"})
     await client.site.restart()
     client.site.clock.advance(10 * MINUTE_MS)
-    for span, marks in (("1h", [reply.doc]), ("5m", [])):
-        assert (await client.get("/stats/history", span=span)).doc["marks"] == marks
+    for over, marks in (("1h", [reply.doc]), ("5m", [])):
+        assert (await client.get("/stats/history", range=over)).doc["marks"] == marks
     for n in range(MOST_MARKS):
         await client.post("/marks", {"text": str(n)})
     marks = (await client.get("/stats/history")).doc["marks"]

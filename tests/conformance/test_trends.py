@@ -6,14 +6,14 @@ from statistics import quantiles
 
 import pytest
 
-from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, MOST_QUEUES, quantile
+from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, MOST_QUEUES, STEP_MS, quantile
 
 from .client import Client, Doc, new_job
 from .metrics import Metrics, Scraper
 
 
-async def history(client: Client, span: str = "1h", **params: object) -> Doc:
-    reply = await client.get("/stats/history", span=span, **params)
+async def history(client: Client, over: str = "1h", **params: object) -> Doc:
+    reply = await client.get("/stats/history", range=over, **params)
     assert reply.status == 200, reply.doc
     doc: Doc = reply.doc
     return doc
@@ -22,9 +22,8 @@ async def history(client: Client, span: str = "1h", **params: object) -> Doc:
 def totals(doc: Doc) -> dict[str, int]:
     """What the points count together."""
     points = doc["points"]
-    return {
-        name: n for name in points[0] if name != "at" and (n := sum(each[name] for each in points))
-    }
+    names = [name for name in points[0] if name not in ("at", "wait", "run")]
+    return {name: n for name in names if (n := sum(each[name] for each in points))}
 
 
 async def run(client: Client, wait_ms: int, run_ms: int, queue: str = "q") -> None:
@@ -50,10 +49,13 @@ async def test_a_job_counts_in_its_minute_and_its_times_are_known(client: Client
     await pass_minutes(client)
     await client.enqueue(queue="other")
     one = await history(client, queue="q")
-    assert (one["span"], one["step_ms"], len(one["points"])) == ("1h", MINUTE_MS, 60)
+    assert (one["range"], one["step_ms"], len(one["points"])) == ("1h", MINUTE_MS, 60)
     assert [point["at"] for point in one["points"]][-2:] == [begin, begin + MINUTE_MS]
-    assert one["points"][-2] | {"at": 0} == {
-        "at": 0,
+    point = one["points"][-2]
+    assert 64 <= point.pop("wait")["p50"] <= 128
+    assert 512 <= point.pop("run")["p99"] <= 1024
+    assert point == {
+        "at": begin,
         "enqueued": 1,
         "delivered": 1,
         "completed": 1,
@@ -71,6 +73,47 @@ async def test_a_job_counts_in_its_minute_and_its_times_are_known(client: Client
     assert "queue" not in everything
     assert totals(await history(client, "5m")) == totals(everything)
     assert (await history(client, queue="none"))["wait"] == {"count": 0}
+
+
+async def test_each_point_has_its_percentiles_and_the_last_one_says_how_far_it_is(
+    client: Client,
+) -> None:
+    clock = client.site.clock
+    clock.advance(MINUTE_MS - client.site.now % MINUTE_MS)
+    await run(client, 0, 10)
+    await pass_minutes(client)
+    await run(client, 0, 3000)
+    clock.advance(4000)
+    found = await history(client, queue="q")
+    assert found["open_ms"] == client.site.now - found["points"][-1]["at"] == 7010
+    ran = [point.get("run") for point in found["points"]]
+    assert ran[:-2] == [None] * 58
+    assert 8 <= ran[-2]["p50"] <= ran[-2]["p99"] <= 16
+    assert 2048 <= ran[-1]["p50"] <= ran[-1]["p99"] <= 4096
+    assert "wait" in found["points"][-1]
+    assert (await history(client, "24h"))["open_ms"] == client.site.now % (5 * MINUTE_MS)
+
+
+async def test_five_minutes_have_points_of_five_seconds_since_the_start(client: Client) -> None:
+    clock = client.site.clock
+    clock.advance(STEP_MS - client.site.now % STEP_MS)
+    await client.site.restart()
+    began = client.site.now
+    for _ in range(3):
+        await client.enqueue(queue="q")
+        await client.enqueue(queue="r")
+        clock.advance(STEP_MS)
+    clock.advance(1000)
+    found = await history(client, "5m", queue="q")
+    assert (found["step_ms"], found["open_ms"]) == (STEP_MS, 1000)
+    came = [(point["at"] - began, point["enqueued"]) for point in found["points"]]
+    assert came == [(0, 1), (STEP_MS, 1), (2 * STEP_MS, 1), (3 * STEP_MS, 0)]
+    everything = await history(client, "5m")
+    assert [point["enqueued"] for point in everything["points"]] == [2, 2, 2, 0]
+    clock.advance(4 * MINUTE_MS + 50_000)
+    found = await history(client, "5m", queue="q")
+    assert [point["enqueued"] for point in found["points"]] == [1, *[0] * 59]
+    assert totals(await history(client, queue="q")) == {"enqueued": 3}
 
 
 async def test_failures_deaths_and_expiries_count_and_returned_jobs_have_not_run(
@@ -195,7 +238,7 @@ async def test_the_rates_of_five_minutes_say_when_a_queue_is_drained(client: Cli
 
 
 async def test_bad_spans_and_queues_are_refused(client: Client) -> None:
-    for params in ({"span": "2h"}, {"queue": "a*"}):
+    for params in ({"range": "2h"}, {"queue": "a*"}):
         reply = await client.get("/stats/history", **params)
         assert reply.status == 400, reply.doc
 

@@ -1,6 +1,6 @@
 """How long jobs of each queue have waited and run since the start."""
 
-from zq.engine.news.figures import OpenMinute
+from zq.engine.news.open_trends import OpenTrends
 from zq.engine.news.times import MOST_NAMED, QueueTimes
 from zq.model.trends import REST, Trend
 
@@ -9,29 +9,29 @@ def waits(times: QueueTimes) -> dict[str, dict[int, int]]:
     return {queue: trend.wait for queue, trend in times.look().items()}
 
 
-def test_the_minutes_that_are_over_and_the_open_one_add_up() -> None:
-    minute = OpenMinute()
-    times = QueueTimes(minute)
+def test_the_steps_that_are_over_and_the_open_one_add_up() -> None:
+    step = OpenTrends()
+    times = QueueTimes(step)
     assert waits(times) == {}
-    minute.trends = {"a": Trend(wait={3: 1})}
+    step.trends = {"a": Trend(wait={3: 1})}
     assert waits(times) == {"a": {3: 1}}
-    times.add(minute.trends)
-    minute.trends = {"a": Trend(wait={3: 2, 5: 1}), "b": Trend(wait={0: 4})}
+    times.add(step.trends)
+    step.trends = {"a": Trend(wait={3: 2, 5: 1}), "b": Trend(wait={0: 4})}
     assert waits(times) == {"a": {3: 3, 5: 1}, "b": {0: 4}}
-    assert minute.trends["a"].wait == {3: 2, 5: 1}
+    assert step.trends["a"].wait == {3: 2, 5: 1}
 
 
 def test_a_queue_keeps_its_name_and_those_without_one_are_the_rest() -> None:
-    minute = OpenMinute()
-    times = QueueTimes(minute)
+    step = OpenTrends()
+    times = QueueTimes(step)
     first = {f"q{n}": Trend(wait={1: 1}) for n in range(MOST_NAMED - 1)}
-    minute.trends = first
+    step.trends = first
     assert waits(times).keys() == first.keys()
     times.add(first)
-    minute.trends = {name: Trend(wait={1: 1}) for name in ("last", "x", "y")}
+    step.trends = {name: Trend(wait={1: 1}) for name in ("last", "x", "y")}
     for _ in range(2):
         found = waits(times)
         assert found.keys() == {*first, "last", REST}
         assert found[REST] == {1: 2}
-        times.add(minute.trends)
-        minute.trends = {}
+        times.add(step.trends)
+        step.trends = {}

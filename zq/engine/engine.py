@@ -64,7 +64,7 @@ class Engine:
         self.stats = Stats()
         self.tallies = QueueTallies()
         self.changes = QueueChanges()
-        self.trends = TrendMeter(clock, self.inbox, self.flows.minute)
+        self.trends = TrendMeter(clock, self.inbox)
         self.pulse = Pulse(self.stats)
         alarm = Alarm(clock, self.inbox.awake.set)
         self.lock = ForeignLock(clock)
@@ -101,6 +101,7 @@ class Engine:
             # Nobody waits for the rest.
             self.pulse,
             self.flows,
+            self.trends.step,
             self.stats,
             self.tallies,
             self.changes,

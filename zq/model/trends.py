@@ -1,13 +1,14 @@
 """Trends: what happened in a queue in one minute, or in one hour, in a few numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from zq.model.commands import Command
 
-MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+STEP_MS, MINUTE_MS, HOUR_MS, DAY_MS = 5_000, 60_000, 3_600_000, 86_400_000
+"""What happens is counted in steps. They are added up to minutes, and these to hours."""
 
 KEPT_MS = {MINUTE_MS: 2 * DAY_MS, HOUR_MS: 90 * DAY_MS}
 """How long trends are kept, by their length."""
@@ -81,18 +82,34 @@ def summed(trends: Sequence[Trend]) -> Trend:
     return found
 
 
-def quantile(times: Mapping[int, int], share: float) -> float | None:
-    """The time in milliseconds that this share of the times does not exceed; None without times.
+def room_for(trends: dict[str, Trend], queue: str) -> Trend:
+    """The trend of a queue among others, or that of the rest if there are too many."""
+    if queue not in trends and len(trends) >= MOST_QUEUES:
+        queue = REST
+    return trends.setdefault(queue, Trend())
 
-    Within a power of two, times are taken to be evenly spread.
+
+def quantile(times: Mapping[int, int], share: float) -> float | None:
+    """The time in milliseconds that this share of the times does not exceed; None without times."""
+    return next(iter(quantiles(times, (share,))), None)
+
+
+def quantiles(times: Mapping[int, int], shares: Iterable[float]) -> list[float]:
+    """The times that these shares do not exceed, which ascend; none without times.
+
+    Within a power of two, times are taken to be evenly spread. The true time has the same power, so
+    the answer is at most twice as large, and at least half as large.
     """
-    rank = share * sum(times.values())
-    for power, n in sorted(times.items()):
-        if rank <= n:
-            lowest = 2.0**power / 2 if power else 0.0
-            return lowest + (2.0**power - lowest) * rank / n if power else 0.0
-        rank -= n
-    return None
+    found: list[float] = []
+    powers = iter(sorted(times.items()))
+    total, below, power, n = sum(times.values()), 0, 0, 0
+    for share in shares if total else ():
+        while not n or share * total > below + n:
+            below += n
+            power, n = next(powers)
+        lowest = 2.0**power / 2
+        found.append(lowest * (1 + (share * total - below) / n) if power else 0.0)
+    return found
 
 
 class TrendFlow(NamedTuple):

@@ -8,7 +8,7 @@ from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.trends import HOUR_MS, MINUTE_MS, quantile
 from zq.service.diagnosis import Finding, FindingCode, Severity
-from zq.service.trends import Trends, TrendSpan
+from zq.service.trends import TrendRange, Trends
 from zq.store.api import Store
 
 LEAST_MS = MINUTE_MS
@@ -52,7 +52,7 @@ class StuckWork:
             if job.queue not in usual:
                 if len(usual) == MOST_QUEUES:
                     continue
-                runs = (await self._trends.series(job.queue, TrendSpan.DAY, EVERYWHERE)).sum.run
+                runs = (await self._trends.series(job.queue, TrendRange.DAY, EVERYWHERE)).sum.run
                 usual[job.queue] = quantile(runs, 0.99)
             p99 = usual[job.queue]
             longest = UNKNOWN_MS if p99 is None else max(FACTOR * p99, LEAST_MS)

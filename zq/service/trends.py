@@ -8,11 +8,21 @@ from zq.engine.news.trends import TrendMeter
 from zq.model.clock import Clock
 from zq.model.errors import ScopeMissing
 from zq.model.reach import EVERYWHERE, Reach
-from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, TOTAL, Trend, TrendAt, TrendFlow, summed
+from zq.model.trends import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    STEP_MS,
+    TOTAL,
+    Trend,
+    TrendAt,
+    TrendFlow,
+    summed,
+)
 from zq.store.api import Store
 
 
-class TrendSpan(StrEnum):
+class TrendRange(StrEnum):
     """How far back to look."""
 
     MINUTES = "5m"
@@ -23,19 +33,19 @@ class TrendSpan(StrEnum):
 
 
 class _Scale(NamedTuple):
-    """Points of `step` over `span`, from the trends of `length`, all in milliseconds."""
+    """Points of `step` over `range`, from the trends of `length`, all in milliseconds."""
 
-    span: int
+    range: int
     step: int
     length: int
 
 
 _SCALES = {
-    TrendSpan.MINUTES: _Scale(5 * MINUTE_MS, MINUTE_MS, MINUTE_MS),
-    TrendSpan.HOUR: _Scale(HOUR_MS, MINUTE_MS, MINUTE_MS),
-    TrendSpan.DAY: _Scale(DAY_MS, 5 * MINUTE_MS, MINUTE_MS),
-    TrendSpan.WEEK: _Scale(7 * DAY_MS, HOUR_MS, HOUR_MS),
-    TrendSpan.QUARTER: _Scale(90 * DAY_MS, 8 * HOUR_MS, HOUR_MS),
+    TrendRange.MINUTES: _Scale(5 * MINUTE_MS, STEP_MS, STEP_MS),
+    TrendRange.HOUR: _Scale(HOUR_MS, MINUTE_MS, MINUTE_MS),
+    TrendRange.DAY: _Scale(DAY_MS, 5 * MINUTE_MS, MINUTE_MS),
+    TrendRange.WEEK: _Scale(7 * DAY_MS, HOUR_MS, HOUR_MS),
+    TrendRange.QUARTER: _Scale(90 * DAY_MS, 8 * HOUR_MS, HOUR_MS),
 }
 
 
@@ -44,6 +54,8 @@ class TrendSeries(NamedTuple):
 
     step: int
     points: list[TrendAt]
+    open_ms: int
+    """How much of the time of the last point has passed."""
 
     @property
     def sum(self) -> Trend:
@@ -59,18 +71,21 @@ class Trends:
         self._clock = clock
         self._meter = meter
 
-    async def series(self, queue: str | None, span: TrendSpan, reach: Reach) -> TrendSeries:
+    async def series(self, queue: str | None, range: TrendRange, reach: Reach) -> TrendSeries:
         """The trends of a queue, or of all together. Raises `QueueOutOfReach` or `ScopeMissing`."""
         if queue is not None:
             reach.require([queue])
         elif reach is not EVERYWHERE:
             raise ScopeMissing("this key is limited to some queues: name one as `queue`")
-        scale, now = _SCALES[span], self._clock.now_ms()
-        first = now - now % scale.step - scale.span + scale.step
+        scale, now = _SCALES[range], self._clock.now_ms()
+        first = now - now % scale.step - scale.range + scale.step
         name = TOTAL if queue is None else queue
-        found = await self._reads.trends(name, scale.length, first)
-        found.append(TrendAt(self._meter.at, self._meter.open(name)))
-        return TrendSeries(scale.step, _points(found, first, now, scale.step))
+        if scale.length == STEP_MS:
+            first, found = self._meter.steps(name, first)
+        else:
+            found = await self._reads.trends(name, scale.length, first)
+            found.append(TrendAt(self._meter.at, self._meter.open(name)))
+        return TrendSeries(scale.step, _points(found, first, now, scale.step), now % scale.step)
 
     def times(self) -> dict[str, Trend]:
         """Trends since the start, by queue, whose times count. `*` stands for all other queues."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from zq.model.trends import TimeMark, Trend, TrendAt, quantile
+from zq.model.trends import TimeMark, Trend, TrendAt, quantiles
 from zq.wire.codecs import BodyCodec, decode
 
 
@@ -19,8 +19,16 @@ class TimesDocument(msgspec.Struct):
     powers: dict[str, int] | UnsetType = UNSET
 
 
+class PercentilesDocument(msgspec.Struct):
+    """Times in milliseconds that 50, 95 and 99 % of the times do not exceed."""
+
+    p50: float
+    p95: float
+    p99: float
+
+
 class TrendPointDocument(msgspec.Struct):
-    """What happened in one step, which begins at `at`."""
+    """What happened in one step, which begins at `at`. Times are missing where there are none."""
 
     at: int
     enqueued: int
@@ -29,18 +37,21 @@ class TrendPointDocument(msgspec.Struct):
     failed: int
     died: int
     expired: int
+    wait: PercentilesDocument | UnsetType = UNSET
+    run: PercentilesDocument | UnsetType = UNSET
 
 
 class TrendsDocument(msgspec.Struct, kw_only=True):
-    """A span of time in steps, how long jobs waited and ran in it, and the rates of five minutes.
+    """A range of time in steps, how long jobs waited and ran in it, and the rates of five minutes.
 
-    `drained_ms` is missing if the queue is never drained at this rate. `marks` are the moments in
-    it that operators have named.
+    Of the last step's time `open_ms` have passed. `drained_ms` is missing if the queue is never
+    drained at this rate. `marks` are the moments in it that operators have named.
     """
 
     queue: str | UnsetType = UNSET
-    span: str
+    range: str
     step_ms: int
+    open_ms: int
     points: list[TrendPointDocument]
     wait: TimesDocument
     run: TimesDocument
@@ -76,6 +87,8 @@ def point_document(point: TrendAt) -> TrendPointDocument:
         trend.failed,
         trend.died,
         trend.expired,
+        percentiles(trend.wait),
+        percentiles(trend.run),
     )
 
 
@@ -84,9 +97,15 @@ def wait_and_run(trend: Trend) -> tuple[TimesDocument, TimesDocument]:
     return _times(trend.wait), _times(trend.run)
 
 
+def percentiles(times: Mapping[int, int]) -> PercentilesDocument | UnsetType:
+    """The percentiles of times, if there are any."""
+    found = [round(ms, 1) for ms in quantiles(times, (0.5, 0.95, 0.99))]
+    return PercentilesDocument(*found) if found else UNSET
+
+
 def _times(times: Mapping[int, int]) -> TimesDocument:
-    powers = {str(power): n for power, n in sorted(times.items())}
-    p50, p95, p99 = (quantile(times, share) for share in (0.5, 0.95, 0.99))
-    if p50 is None or p95 is None or p99 is None:
+    found = percentiles(times)
+    if found is UNSET:
         return TimesDocument(0)
-    return TimesDocument(sum(times.values()), round(p50, 1), round(p95, 1), round(p99, 1), powers)
+    powers = {str(power): n for power, n in sorted(times.items())}
+    return TimesDocument(sum(times.values()), found.p50, found.p95, found.p99, powers)

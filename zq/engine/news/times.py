@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from zq.engine.news.figures import OpenMinute
+from zq.engine.news.open_trends import OpenTrends
 from zq.model.trends import REST, Trend
 
 MOST_NAMED = 50
@@ -10,18 +10,18 @@ MOST_NAMED = 50
 
 
 class QueueTimes:
-    """Adds up the minutes that are over. Only the times in its trends are of use.
+    """Adds up the steps that are over. Only the times in its trends are of use.
 
     A queue keeps its name: what was once counted never becomes less.
     """
 
-    def __init__(self, minute: OpenMinute) -> None:
-        self._open = minute
+    def __init__(self, step: OpenTrends) -> None:
+        self._open = step
         self._sums: dict[str, Trend] = {}
 
-    def add(self, minute: Mapping[str, Trend]) -> None:
-        """Add a minute that is over."""
-        for queue, trend in minute.items():
+    def add(self, step: Mapping[str, Trend]) -> None:
+        """Add a step that is over."""
+        for queue, trend in step.items():
             self._of(queue).add(trend)
 
     def look(self) -> dict[str, Trend]:

@@ -1,4 +1,4 @@
-"""Has each minute stored when it is over, and remembers the last ones.
+"""Adds up the steps to minutes, has each minute stored, and remembers the last ones.
 
 A crash loses the minute that has not ended yet.
 """
@@ -7,56 +7,90 @@ import logging
 from collections import deque
 from itertools import islice
 
+import msgspec
+
 from zq.engine.inbox import Inbox
-from zq.engine.news.figures import OpenMinute
+from zq.engine.news.open_trends import OpenTrends
 from zq.engine.news.times import QueueTimes
 from zq.model.clock import Clock, Timer
 from zq.model.errors import ZqError
-from zq.model.trends import MINUTE_MS, TOTAL, AddTrends, Trend, TrendFlow, summed
+from zq.model.trends import (
+    MINUTE_MS,
+    STEP_MS,
+    TOTAL,
+    AddTrends,
+    Trend,
+    TrendAt,
+    TrendFlow,
+    room_for,
+    summed,
+)
 
 log = logging.getLogger(__name__)
 
 RECENT = 5
-"""How many of the last minutes stay in memory, the open one among them."""
+"""How many of the last minutes stay in memory, the open one among them. So do their steps."""
 
 SLICE = 100
 """How many queues are stored at a time."""
 
 Minute = dict[str, Trend]
 
+_packed = msgspec.msgpack.Encoder()
+_trend = msgspec.msgpack.Decoder(Trend)
+
 
 class TrendMeter:
-    """Turns the minutes."""
+    """Turns the steps and the minutes."""
 
-    def __init__(self, clock: Clock, inbox: Inbox, minute: OpenMinute) -> None:
+    def __init__(self, clock: Clock, inbox: Inbox) -> None:
         self._clock = clock
         self._inbox = inbox
-        self._open = minute
-        self._open.when_over = self._turn
-        self.times = QueueTimes(minute)
+        self.step = OpenTrends()
+        self.step.when_over = self._turn
+        self.times = QueueTimes(self.step)
         self._timer: Timer | None = None
         self._began = clock.now_ms()
+        self._minute: Minute = {}
+        """The steps of the open minute that are over."""
         self._closed: deque[tuple[int, Minute]] = deque(maxlen=RECENT)
+        self._steps: deque[tuple[int, dict[str, bytes]]] = deque(
+            maxlen=RECENT * MINUTE_MS // STEP_MS
+        )
+        """Those that are over, packed: a trend takes a tenth of the memory."""
 
     def start(self) -> None:
         """Begin: from now on each minute is stored when it is over."""
-        self._turn(self._clock.now_ms())
         self._ring()
 
     def close(self) -> None:
         """Have the open minute stored: the engine is about to end."""
         if self._timer is not None:
             self._timer.cancel()
-        self._turn(self._open.at)
+        self._turn(self.step.at)
+        self._store()
 
     @property
     def at(self) -> int:
         """When the open minute began, in milliseconds."""
-        return self._open.at
+        return self.step.at - self.step.at % MINUTE_MS
 
     def open(self, queue: str) -> Trend:
         """What has happened in a queue, or in all of them (`TOTAL`), in the open minute."""
-        return _of(self._open.trends, queue)
+        return summed([_of(self._minute, queue), _of(self.step.trends, queue)])
+
+    def steps(self, queue: str, since: int) -> tuple[int, list[TrendAt]]:
+        """The steps of a queue, or of all of them, and from when on they are known.
+
+        None is known that began before `since`, or before the server did.
+        """
+        first = max(since, self._began - self._began % STEP_MS)
+        found = [
+            TrendAt(at, _trend.decode(step[queue]))
+            for at, step in self._steps
+            if at >= first and queue in step
+        ]
+        return first, [*found, TrendAt(self.step.at, _of(self.step.trends, queue))]
 
     def flow(self, queue: str) -> TrendFlow:
         """What came there in the last minutes, and what was done with."""
@@ -79,29 +113,40 @@ class TrendMeter:
         """The last minutes, and how many seconds these are."""
         now = self._clock.now_ms()
         first = now - now % MINUTE_MS - (RECENT - 1) * MINUTE_MS
-        minutes = [*self._closed, (self._open.at, self._open.trends)]
+        minutes = [*self._closed, (self.at, self._minute), (self.at, self.step.trends)]
         since = max(first, min(self._began, now - 1000))
         return [minute for at, minute in minutes if first <= at <= now], (now - since) / 1000
 
     def _ring(self) -> None:
         now = self._clock.now_ms()
-        if now - self._open.at >= MINUTE_MS:
+        if not 0 <= now - self.step.at < STEP_MS:
             self._turn(now)
-        rest = MINUTE_MS - now % MINUTE_MS
+        rest = STEP_MS - now % STEP_MS
         self._timer = self._clock.call_later(rest / 1000, self._ring)
 
     def _turn(self, now: int) -> None:
-        """Have the open minute stored, and open the one of now."""
-        minute, at = self._open.trends, self._open.at
-        self._open.at, self._open.trends = now - now % MINUTE_MS, {}
+        """Add the open step to its minute, and open the one of now. Store a minute that is over."""
+        step, at, minute = self.step.trends, self.step.at, self.at
+        if step:
+            for queue, trend in step.items():
+                room_for(self._minute, queue).add(trend)
+            self.times.add(step)
+            packed = {queue: _packed.encode(trend) for queue, trend in step.items()}
+            self._steps.append((at, {**packed, TOTAL: _packed.encode(_of(step, TOTAL))}))
+        self.step.trends = {}
+        if minute != now - now % MINUTE_MS:
+            self._store()
+        self.step.at = now - now % STEP_MS
+
+    def _store(self) -> None:
+        minute, self._minute = self._minute, {}
         if not minute:
             return
-        self._closed.append((at, minute))
-        self.times.add(minute)
+        self._closed.append((self.at, minute))
         rows = iter({**minute, TOTAL: _of(minute, TOTAL)}.items())
         try:
             while some := dict(islice(rows, SLICE)):
-                self._inbox.submit(AddTrends(at, some))
+                self._inbox.submit(AddTrends(self.at, some))
         except ZqError as error:
             log.warning(f"the figures of a minute could not be stored: {error}")
 

@@ -13,7 +13,7 @@ from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
 from zq.service import Services
-from zq.service.trends import TrendSpan
+from zq.service.trends import TrendRange
 from zq.wire.codecs import BodyCodec
 from zq.wire.trends import TrendsDocument, decode_mark, point_document, wait_and_run
 
@@ -44,22 +44,24 @@ class TrendsApi:
         return answer(await self._marks.add(decode_mark(body, sent)), accepted, 201)
 
     async def history(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """What happened in a `queue`, or in all together, over a `span`.
+        """What happened in a `queue`, or in all together, over a `range`.
 
-        The span is `5m`, `1h` (unless another one is given), `24h`, `7d` or `90d`. Each of the
+        The range is `5m`, `1h` (unless another one is given), `24h`, `7d` or `90d`. Each of the
         `points` counts jobs by what became of them. `wait` and `run` have percentiles of the time
-        until a delivery, and from there to the end. `marks` are moments with a name. `drained_ms`
-        says when nothing waits any more if jobs come and go as in the last five minutes. It is
-        missing if that is never. Minutes are kept for two days, hours for 90 days. A key that is
+        until a delivery, and from there to the end, in all and in each point that has any. Of the
+        last point's time `open_ms` have passed. `marks` are moments with a name. `drained_ms` says
+        when nothing waits any more if jobs come and go as in the last five minutes. It is missing
+        if that is never. Minutes are kept for two days, hours for 90 days. Steps of five seconds,
+        the points of `5m`, are kept in memory and begin with the server's start. A key that is
         limited to some queues must name one.
         """
-        values = parameters(request, ("queue", "span"))
-        queue, text = values.get("queue"), values.get("span", TrendSpan.HOUR)
+        values = parameters(request, ("queue", "range"))
+        queue, text = values.get("queue"), values.get("range", TrendRange.HOUR)
         if queue is not None:
             check_name("queue", queue)
-        if text not in list(TrendSpan):
-            raise InvalidRequest(f"`span` must be one of {', '.join(TrendSpan)}")
-        series = await self._trends.series(queue, TrendSpan(text), reach_of(request))
+        if text not in list(TrendRange):
+            raise InvalidRequest(f"`range` must be one of {', '.join(TrendRange)}")
+        series = await self._trends.series(queue, TrendRange(text), reach_of(request))
         wait, run = wait_and_run(series.sum)
         flow, counts = self._trends.flow(queue), await self._queues.counts()
         waiting = sum(
@@ -70,8 +72,9 @@ class TrendsApi:
         drained = flow.drained_ms(waiting)
         document = TrendsDocument(
             queue=UNSET if queue is None else queue,
-            span=text,
+            range=text,
             step_ms=series.step,
+            open_ms=series.open_ms,
             points=list(map(point_document, series.points)),
             wait=wait,
             run=run,

@@ -65,7 +65,7 @@ export class History {
     this.asked = Date.now();
     const chosen = this.chosen;
     try {
-      const found = await get(`stats/history${query({ queue: this.queue, span: chosen })}`);
+      const found = await get(`stats/history${query({ queue: this.queue, range: chosen })}`);
       if (chosen === this.chosen) this.draw(found);
     } catch (error) {
       show(this.numbers, el("p", {}, error instanceof Error ? error.message : String(error)));
@@ -99,7 +99,7 @@ export class History {
     const points = doc.points.map((/** @type {any} */ point) => ({ at: point.at,
       values: SERIES.map(([field]) => point[field] / seconds) }));
     const top = Math.max(...points.flatMap((/** @type {any} */ point) => point.values), 1 / seconds);
-    const title = `Jobs a second, ${doc.span}`;
+    const title = `Jobs a second, ${doc.range}`;
     const sums = SERIES.map(([field]) => doc.points.reduce((/** @type {number} */ sum, /** @type {any} */ point) =>
       sum + point[field], 0));
     const summary = SERIES.map(([, word], i) => `${word} ${number(sums[i])}`).join(", ");
@@ -176,7 +176,7 @@ export class Sparklines {
       if (!row.isConnected || bottom < 0 || top > innerHeight) continue;
       let points = [];
       try {
-        points = (await get(`stats/history${query({ queue, span: "1h" })}`)).points;
+        points = (await get(`stats/history${query({ queue, range: "1h" })}`)).points;
       } catch {
         // The head says that the server is silent, and the dash stays.
       }

@@ -49,7 +49,7 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.model.trends import TimeMark
-from zq.service.trends import TrendSpan
+from zq.service.trends import TrendRange
 from zq.wire import bodies, bulk, lease_bodies, settings
 from zq.wire.audit import ActionsDocument
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
@@ -326,7 +326,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: TrendsDocument},
         parameters=(
             Parameter("queue", TEXT, "Of this queue alone; otherwise of all together."),
-            Parameter("span", {"type": "string", "enum": list(TrendSpan)}, "How far back."),
+            Parameter("range", {"type": "string", "enum": list(TrendRange)}, "How far back."),
         ),
     ),
     ("POST", "/marks"): Operation({201: TimeMark}, NewMark),
