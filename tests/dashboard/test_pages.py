@@ -72,10 +72,24 @@ def test_no_page_has_a_fault_of_access_at_any_width(
     assert [fault for fault in faults if not fault.startswith(known)] == []
 
 
-@pytest.mark.parametrize("name", ["__proto__", "constructor", "toString"])
-def test_a_place_that_is_none_is_the_overview(place: Place, page: Page, name: str) -> None:
-    page.goto(f"{place.ui}#/{name}")
-    expect(page.get_by_text("The worst queues")).to_be_visible()
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("__proto__", "“__proto__” is none of the pages"),
+        ("constructor", "There is no such page"),
+        ("queue", "This address names no queue"),
+        ("queue?name=", "This address names no queue"),
+        ("queue?tab=jobs", "This address names no queue"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_a_page_that_says_so_and_offers_nothing_else(
+    place: Place, ids: dict[str, str], page: Page, address: str, said: str
+) -> None:
+    page.goto(f"{place.ui}#/{address}")
+    expect(page.locator("main .empty")).to_contain_text(said)
+    expect(page.locator("main button")).to_have_count(0)
+    expect(page.locator("main a")).to_have_count(1)
+    expect(page.locator("main[aria-busy]")).to_have_count(0)
 
 
 def test_the_first_load_is_small_and_asks_nobody_else(

@@ -172,6 +172,7 @@ def test_a_key_that_may_not_read_is_told_so(place: Place, page: Page) -> None:
 def test_signing_out_ends_the_session(place: Place, page: Page) -> None:
     sign_in(page, place, "read")
     expect(page.locator("#live")).to_have_text("live")
+    page.get_by_role("button", name="Settings").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Access key")).to_be_visible()
     assert page.request.get(f"{place.ui}api/jobs").status == 401

@@ -41,7 +41,7 @@ async def test_every_file_is_safe_and_comes_zipped_by_a_name_that_never_changes(
         text = gzip.decompress(await answer.read()).decode()
         pages = [answer]
     places = re.findall(r'(?:href|src)="(static/[^"]+)"', text)
-    assert len(places) == 6
+    assert len(places) == 7
     for place in places:
         async with http.get(f"{site.admin_url}/ui/{place}") as answer:
             pages.append(answer)

@@ -36,14 +36,15 @@ def test_an_hour_that_comes_twice_is_told_apart_and_utc_is_a_key_away(
     late, early = "31 Oct 2027, 02:30:00 CET", "31 Oct 2027, 02:30:00 CEST"
     assert times.all_text_contents() == [late, early]
     assert times.first.get_attribute("title") == "2027-10-31T01:30:00.000Z"
-    expect(page.locator("#zone")).to_have_text("Zone: Europe/Berlin")
     page.keyboard.press("z")
     assert times.all_text_contents() == [
         "31 Oct 2027, 01:30:00 UTC",
         "31 Oct 2027, 00:30:00 UTC",
     ]
     page.reload()
-    expect(page.locator("#zone")).to_have_text("Zone: UTC")
+    expect(times.first).to_have_text("31 Oct 2027, 01:30:00 UTC")
+    page.keyboard.press("?")
+    expect(page.get_by_label("Times in")).to_have_value("UTC")
 
 
 def test_an_entry_of_cron_shows_its_own_zone_and_the_viewer_s(place: Place, page: Page) -> None:
@@ -88,10 +89,12 @@ def test_scheduled_jobs_stand_in_the_order_of_their_times_page_by_page(
 def test_clocks_that_differ_are_named(place: Place, page: Page, seconds: int, said: bool) -> None:
     page.add_init_script(f"const now = Date.now; Date.now = () => now() + {seconds * 1000};")
     page.goto(place.ui)
-    text = r"live, the clocks differ by 1 min (29|30|31) s" if said else "live"
-    expect(page.locator("#live")).to_have_text(re.compile(f"^{text}$"))
+    expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("main[aria-busy]")).to_have_count(0)
-    expect(page.locator("#live")).to_have_text(re.compile(f"^{text}$"))
+    banners = page.locator("#banners .banner")
+    expect(banners).to_have_count(int(said))
+    if said:
+        expect(banners).to_contain_text(re.compile("^Clocks differ by 1 min (29|30|31) s"))
 
 
 def test_no_key_acts_while_somebody_types_or_once_keys_are_off(place: Place, page: Page) -> None:
@@ -107,7 +110,7 @@ def test_no_key_acts_while_somebody_types_or_once_keys_are_off(place: Place, pag
     page.keyboard.press("t")
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
     page.keyboard.press("?")
-    page.get_by_label("Keys are on").uncheck()
+    page.get_by_label("Keys", exact=True).uncheck()
     page.keyboard.press("Escape")
     for key in ("p", "g", "o"):
         page.keyboard.press(key)

@@ -67,3 +67,5 @@ async function keyTable() {
     table("Keys", ["key", "scopes", "queues"], found.map((/** @type {any} */ key) => ({ key: key.name,
       cells: [key.name, key.scopes.join(", "), key.queues.map((/** @type {string} */ each) => `${each}*`).join(", ") || "all"] })))];
 }
+
+export { audit as activity };

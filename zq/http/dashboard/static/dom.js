@@ -10,12 +10,25 @@
  * @param {...(Child | Child[])} children
  * @returns {any}
  */
-export function el(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+export const el = (tag, attributes = {}, ...children) => build(document.createElement(tag), attributes, children);
+
+/** An element of a picture, made as `el` makes one.
+ * @param {string} tag @param {Record<string, any>} [attributes] @param {...(Child | Child[])} children @returns {any} */
+export const svg = (tag, attributes = {}, ...children) =>
+  build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+/** The names of the listeners of each element that has any: `update` hands them on.
+ * @type {WeakMap<Node, string[]>} */
+const listeners = new WeakMap();
+
+/** @param {any} made @param {Record<string, any>} attributes @param {(Child | Child[])[]} children */
+function build(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? "" : String(value));
+    if (name.startsWith("on")) {
+      made[name] = value;
+      listeners.set(made, [...listeners.get(made) ?? [], name]);
+    } else made.setAttribute(name, value === true ? "" : String(value));
   }
   return fill(made, ...children);
 }
@@ -32,8 +45,14 @@ export function fill(parent, ...children) {
   return parent;
 }
 
-/** The row or line under the pointer. While there is one, nothing moves: who clicks, hits what they saw. */
-export const held = { row: /** @type {Element | null} */ (null) };
+/** The row or line under the pointer, or else the one with focus. While there is one, nothing moves: who clicks, hits what they saw. */
+export const held = {
+  pointed: /** @type {Element | null} */ (null),
+  focused: /** @type {Element | null} */ (null),
+  get row() {
+    return [this.pointed, this.focused].find((each) => each?.isConnected) ?? null;
+  },
+};
 
 /**
  * Replace what a place shows, unless that is the same. Focus and the row under the pointer stay.
@@ -44,7 +63,7 @@ export function show(place, ...children) {
   const next = document.createElement("div");
   fill(next, ...children);
   // Another part of the page must not push the row away.
-  if (held.row?.isConnected && !place.contains(held.row) && next.childElementCount !== place.childElementCount) return;
+  if (held.row && !place.contains(held.row) && next.childElementCount !== place.childElementCount) return;
   settle(place, next);
 }
 
@@ -59,13 +78,17 @@ function settle(old, next) {
     const key = child.getAttribute("data-key");
     if (key) kept.set(key, child);
   }
-  if (held.row?.isConnected && kept.size) {
+  if (held.row && kept.size) {
+    let fresh = 0;
     for (const child of [...next.children]) {
       const own = kept.get(child.getAttribute("data-key"));
       if (own && alike(own, child)) update(own, child);
+      else fresh += 1;
     }
+    tellFresh(old, fresh);
     return;
   }
+  if (kept.size) tellFresh(old, 0);
   let place = old.firstChild;
   for (const child of [...next.childNodes]) {
     const key = child instanceof Element ? child.getAttribute("data-key") : null;
@@ -86,6 +109,15 @@ function settle(old, next) {
   }
 }
 
+/** Rows that have come while the others are held are counted over their table. @param {Element} body @param {number} count */
+function tellFresh(body, count) {
+  const news = /** @type {HTMLElement | null | undefined} */ (body.nodeName === "TBODY" ? body.closest(".wide")?.querySelector(".news") : null);
+  const text = count ? `+${count} new` : "";
+  if (!news || news.textContent === text) return;
+  news.textContent = text;
+  news.hidden = !count;
+}
+
 /** @param {Node} one @param {Node} other */
 function alike(one, other) {
   if (one.nodeType !== other.nodeType || one.nodeName !== other.nodeName) return false;
@@ -93,8 +125,15 @@ function alike(one, other) {
   if (stays(one)) return stays(one) === stays(other);
   return one.getAttribute("data-key") === other.getAttribute("data-key")
     && !one.hasAttribute("data-own") && !other.hasAttribute("data-own")
-    && !["BUTTON", "INPUT", "SELECT", "TEXTAREA", "FORM"].includes(one.nodeName);
+    && !["INPUT", "SELECT", "TEXTAREA", "FORM"].includes(one.nodeName)
+    && (one.nodeName !== "BUTTON" || spokenName(one) === spokenName(other));
 }
+
+/** A button that says something else is another one. @param {Element} button */
+const spokenName = (button) => button.getAttribute("aria-label") ?? button.textContent;
+
+/** What the script has set itself and a new drawing does not know. */
+const OWN = ["open", "data-clipped"];
 
 /** What has this attribute stays as it is for as long as its value: a button with its focus, a box with its tick.
  * @param {Element} each */
@@ -106,14 +145,21 @@ function update(own, next) {
     if (own.data !== next.data) own.data = next.data;
     return;
   }
-  if (stays(own)) return;
+  for (const name of listeners.get(next) ?? []) own[name] = next[name];
+  if (stays(own) || own.hasAttribute("data-own")) return;
   for (const { name } of [...own.attributes]) {
-    if (!next.hasAttribute(name) && name !== "open") own.removeAttribute(name);
+    if (!next.hasAttribute(name) && !OWN.includes(name)) own.removeAttribute(name);
   }
   for (const { name, value } of [...next.attributes]) {
     if (own.getAttribute(name) !== value) own.setAttribute(name, value);
   }
-  settle(own, next);
+  if (!isSelected(own)) settle(own, next);
+}
+
+/** Who selects a text, reads or copies it: its cell stays as it is. @param {Element} cell */
+function isSelected(cell) {
+  const selection = ["TD", "TH", "DD", "SPAN"].includes(cell.nodeName) ? document.getSelection() : null;
+  return Boolean(selection && !selection.isCollapsed && selection.anchorNode && cell.contains(selection.anchorNode));
 }
 
 /** With a comma between thousands: `Intl` would cost a slow machine more than the whole page.
@@ -138,6 +184,38 @@ export function span(ms) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
+/** A length of time in one unit, for a column: `2 ms`, `9.4 s`, `31 m`, `12 h`. @param {number} ms */
+export function brief(ms) {
+  const s = Math.max(ms, 0) / 1000;
+  if (s < 1) return `${Math.round(s * 1000)} ms`;
+  if (s < 9.95) return `${decimal(s)} s`;
+  if (s < 99.5) return `${Math.round(s)} s`;
+  if (s < 5970) return `${Math.round(s / 60)} m`;
+  return s < 172_800 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86_400)} d`;
+}
+
+/** A length of time in two units, where there is room: `31 m 04 s`. @param {number} ms */
+export function long(ms) {
+  const s = Math.round(ms / 1000);
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  if (s < 60) return brief(ms);
+  if (s < 3600) return `${Math.floor(s / 60)} m ${two(s % 60)} s`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${two(Math.floor((s % 3600) / 60))} m`;
+  return `${Math.floor(s / 86_400)} d ${two(Math.floor((s % 86_400) / 3600))} h`;
+}
+
+/** How long ago something was, at `now` by the server's clock. Its title has the time itself.
+ * @param {number | undefined} at @param {number} now */
+export const ago = (at, now) => (at === undefined ? "–" : el("time", { datetime: new Date(at).toISOString(), "data-age": "" },
+  now - at < 1000 ? `${decimal(Math.max(now - at, 0) / 1000)} s` : brief(now - at)));
+
+/** Controls, and what turns the direction of a text or has no width. */
+// eslint-disable-next-line no-control-regex
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+/** A text in which nothing is hidden: a character that turns the direction stands as its escape, such as U+202E as `\\u202e`. @param {string} text */
+export const plain = (text) => text.replace(UNSEEN, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 /** @param {number} n */
 export function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -156,14 +234,14 @@ export const zone = {
   turn() {
     if (localStorage.getItem("zone")) localStorage.removeItem("zone");
     else localStorage.setItem("zone", "UTC");
-    for (const each of document.querySelectorAll("time")) each.textContent = local(Date.parse(each.dateTime));
+    for (const each of document.querySelectorAll("time:not([data-age])")) each.textContent = local(Date.parse(each.dateTime));
   },
 };
 
 const formats = /** @type {Map<string, Intl.DateTimeFormat>} */ (new Map());
 
 /** The name of the zone is a part: in one night of the year, an hour comes twice. @param {number} ms */
-function local(ms, timeZone = zone.name) {
+export function local(ms, timeZone = zone.name) {
   const format = formats.get(timeZone) ?? new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric",
     hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short", timeZone });
   formats.set(timeZone, format);

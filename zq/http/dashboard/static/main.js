@@ -1,87 +1,146 @@
-// The start of the page: its places, the head, the keys, signing in.
+// The start of the page: its places, the head, the keys.
 
-import { help, rights } from "./actions.js";
-import { clock, el, held, number, show, span, zone } from "./dom.js";
-import { Live, Refusal, ask, beginsWithOverview, first, keepToken } from "./net.js";
+import { rights } from "./actions.js";
+import { clock, el, held, local, number, plain, show, span, zone } from "./dom.js";
+import { Live, ask, beginsWithOverview, first, get, lost } from "./net.js";
+import { banner, button, empty, queuePlace } from "./parts.js";
 
-/** @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void}} Page */
+/** A page: what it watches, and how it is drawn with each frame. `keys` are its own, by the key. `leave` is called when another page opens;
+ * before that, `turn` is asked to follow an address that has only other values, and answers with true if it does.
+ * @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void, keys?: Record<string, () => void>, leave?: () => void,
+ *   turn?: (values: URLSearchParams) => boolean}} Page */
 
-/** @type {Record<string, [string | null, string, string]>} Name in the list, key, file. */
+/** Each page: its word in the head, its key after `g`, its file, and what its address must tell besides.
+ * The file exports a function with the name of the page: `queues(main, values, go)`.
+ * @type {Record<string, [string | null, string, string, string?]>} */
 const PAGES = {
-  overview: ["Overview", "o", "queues"], queues: ["Queues", "q", "queues"], queue: [null, "", "queue"],
+  overview: ["Overview", "o", "overview"], queues: ["Queues", "q", "queues"], queue: [null, "", "queue", "name"],
   jobs: ["Jobs", "j", "jobs"], job: [null, "", "job"], failures: ["Failures", "f", "server"],
-  schedules: ["Schedules", "s", "schedules"], workers: ["Workers", "w", "server"],
-  budgets: ["Budgets", "b", "server"], sweeps: ["Sweeps", "e", "sweeps"], health: ["Health", "h", "server"], audit: ["Audit", "a", "audit"],
+  schedules: ["Schedules", "s", "schedules"], workers: ["Workers", "w", "server"], activity: ["Activity", "a", "audit"],
+  health: [null, "h", "server"], budgets: [null, "", "server"], sweeps: [null, "", "sweeps"], audit: [null, "", "audit"],
 };
-const byId = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-const main = byId("main");
+const byId = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
+const main = /** @type {HTMLElement} */ (byId("main"));
 const SPOKEN_MS = 10_000;
-/** Of environments. Any other one is grey: its word tells what it is. */
-const COLOURS = /** @type {Record<string, string>} */ ({ production: "red", staging: "yellow" });
+const FRESH_MS = 1000;
+const SKEW_MS = 30_000;
 
 let page = /** @type {Page | null} */ (null);
 let state = "connecting";
 let spokenAt = 0;
 let spoken = "";
-let failed = "";
-let seenAt = 0;
 let where = "";
+/** What the server runs, as it was when the page was loaded. */
+let zq = "";
+let restarted = false;
 
-const live = new Live((doc, at) => {
+const live = new Live((doc) => {
   pulse(doc.pulse);
-  seenAt = at;
-  age();
-  if (document.getSelection()?.isCollapsed === false && main.contains(document.getSelection()?.anchorNode ?? null)) return;
-  if (!page) return;
-  page.draw(doc, at);
-  main.removeAttribute("aria-busy");
-  if (byId("zone").textContent === "Zone") requestAnimationFrame(() => setTimeout(nameZone));
+  head();
+  draw();
 }, (next) => {
   state = next;
   head();
+  if (next.startsWith("refused")) lost.session(next.slice(8));
 });
+
+/** Show once more what came last. */
+function draw() {
+  if (!page || !live.last) return;
+  page.draw(...live.last);
+  main.removeAttribute("aria-busy");
+  clip();
+  if (!zone.known) {
+    requestAnimationFrame(() => setTimeout(() => {
+      zone.known = true;
+      head();
+    }));
+  }
+}
+
+/** A table that is wider than its box can be moved sideways, and its last column stays. */
+function clip() {
+  for (const wide of main.querySelectorAll(".wide")) {
+    wide.toggleAttribute("data-clipped", wide.scrollWidth > wide.clientWidth + 1);
+  }
+}
+addEventListener("resize", clip);
 
 const go = (/** @type {string} */ place) => {
   location.hash = `#/${place}`;
 };
 
 let opened = 0;
+let shown = "";
 
+/** Show the page of the address. */
 async function open() {
-  const mine = ++opened;
   const [wanted, values] = (location.hash.slice(2) || "overview").split("?");
-  const name = Object.hasOwn(PAGES, wanted) ? wanted : "overview";
-  const [title, , file] = PAGES[name];
-  main.replaceChildren();
-  held.row = null;
-  main.setAttribute("aria-busy", "true");
+  if (page && shown === wanted && page.turn?.(new URLSearchParams(values))) return;
+  const mine = ++opened;
+  shown = wanted;
+  page?.leave?.();
   page = null;
-  let made;
-  try {
-    made = await import(`./${file}.js`);
-  } catch {
-    if (mine === opened) main.replaceChildren(el("p", { role: "alert" }, "This part cannot be loaded: load the page again."));
-    return;
+  held.pointed = held.focused = null;
+  main.replaceChildren();
+  main.className = "";
+  main.setAttribute("aria-busy", "true");
+  mark(wanted);
+  const given = new URLSearchParams(values);
+  const refusal = misses(wanted, given);
+  if (refusal) {
+    page = { view: { topic: "pulse" }, draw: () => undefined };
+    main.append(el("h1", { class: "spoken" }, "No such page"), el("section", { class: "card" }, refusal));
+  } else {
+    let made;
+    try {
+      made = await import(`./${PAGES[wanted][2]}.js`);
+    } catch {
+      if (mine === opened) main.replaceChildren(banner("This part cannot be loaded.", "The server is silent, or runs another version now.",
+        { failed: true, button: button("Load the page again", () => location.reload(), { class: "small" }) }));
+      return;
+    }
+    if (mine !== opened) return;
+    page = /** @type {Page} */ (made[wanted](main, given, go));
   }
-  if (mine !== opened) return;
-  page = made[name](main, new URLSearchParams(values), go);
-  named(main.querySelector("h1")?.textContent ?? title ?? "");
-  for (const link of byId("pages").querySelectorAll("a")) {
-    if (link.getAttribute("href") === `#/${name}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
+  named(main.querySelector("h1")?.textContent ?? PAGES[wanted]?.[0] ?? "");
   live.watch(/** @type {Page} */ (page).view);
 }
 
+/** What to say of an address that leads nowhere. @param {string} wanted @param {URLSearchParams} values */
+function misses(wanted, values) {
+  if (!Object.hasOwn(PAGES, wanted)) {
+    return empty("There is no such page", `“${plain(wanted)}” is none of the pages of zq. `, el("a", { href: "#/overview" }, "To the overview"));
+  }
+  const [, , , need] = PAGES[wanted];
+  return need && !values.get(need) && empty(`This address names no ${wanted}`, `It lacks ${need}=…, which says what is shown. `,
+    el("a", { href: `#/${wanted}s` }, `All ${wanted}s`));
+}
+
+/** Which page it is stands in the head. @param {string} wanted */
+function mark(wanted) {
+  const part = { queue: "queues", job: "jobs" }[wanted] ?? wanted;
+  for (const link of byId("pages").querySelectorAll("a")) {
+    if (link.dataset.page === part) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+// The head
+
+/** The number beside the word of a page: what it counts, and how bad that is. @param {any} now */
+const counted = (now) => /** @type {Record<string, [number | undefined, string, string]>} */ ({
+  queues: [now.queues, "queues", ""], workers: [now.workers, "streams", ""], failures: [now.causes, "causes in the last hour", "hot"] });
+
 /** @param {any} now What every topic carries. */
 function pulse(now) {
-  const counts = { failures: now.totals.dead, workers: now.workers };
-  for (const link of byId("pages").querySelectorAll("a")) {
-    const name = /** @type {keyof typeof counts} */ (link.getAttribute("data-page"));
-    const n = counts[name];
-    const text = PAGES[name][0] + (n ? ` ${number(n)}` : "");
-    if (link.textContent !== text) link.textContent = text;
-  }
+  const counts = counted(now);
+  show(byId("pages"), Object.entries(PAGES).filter(([, [title]]) => title).map(([name, [title]]) => {
+    const [n, words, look] = counts[name] ?? [];
+    return el("li", { "data-key": name }, el("a", { href: `#/${name}`, "data-page": name, "aria-current": currentOf(name) }, title,
+      n ? [" ", el("span", { class: `count ${look}`.trim() }, number(n), el("span", { class: "spoken" }, ` ${words}`))] : null));
+  }));
+  if (zq && now.zq && now.zq !== zq) restarted = true;
   const say = now.findings ? `${number(now.findings)} findings, the worst: ${["", "a note", "a warning", "an alarm"][now.worst]}`
     : "Nothing is wrong";
   if (say !== spoken && Date.now() - spokenAt >= SPOKEN_MS) {
@@ -90,58 +149,130 @@ function pulse(now) {
   }
 }
 
-const STATES = /** @type {Record<string, string>} */ ({
-  live: "live", lost: "stale: the server cannot be reached, the last values stay", hidden: "hidden",
-  stale: "stale: nothing was heard for 5 seconds, the last values stay", paused: "updates are paused",
-  polled: "stale: no events come, the numbers are asked for every 5 seconds", connecting: "connecting…",
+const currentOf = (/** @type {string} */ name) => byId("pages").querySelector(`[data-page=${name}]`)?.getAttribute("aria-current");
+
+const WORDS = /** @type {Record<string, string>} */ ({
+  live: "live", lost: "stale: the server cannot be reached", hidden: "hidden", stale: "stale: nothing was heard for 5 seconds",
+  paused: "updates are paused", polled: "no events come, the numbers are asked for every 5 seconds", connecting: "connecting…",
 });
 
+/** How old the drawn numbers are, and what is wrong with them. */
 function head() {
+  const stale = ["lost", "stale"].includes(state);
+  const refused = state.startsWith("refused");
+  const old = live.old();
   const skew = Math.abs(live.ahead);
-  const word = STATES[state] ?? state;
-  const text = state === "live" && skew > 30_000 ? `live, the clocks differ by ${span(skew)}` : word;
-  const place = byId("live");
+  tell(byId("live"), WORDS[state] ?? (refused ? "not signed in" : state));
+  byId("live").dataset.state = state.split(" ")[0];
+  byId("dot").className = state === "live" || state === "polled" ? "dot" : "dot off";
+  tell(byId("age"), old === undefined ? "" : `${state === "paused" ? "paused, " : ""}${old < FRESH_MS ? "< 1 s" : span(old)} old`);
+  byId("age").title = live.last && zone.known ? `Numbers of ${clock(live.last[1])}` : "";
+  document.body.classList.toggle("stale", stale && old !== undefined);
+  show(byId("banners"), [
+    restarted && banner("The server has another version now.", "Load the page again, so that both fit.",
+      { button: button("Load again", () => location.reload(), { class: "small" }) }),
+    stale && banner(old === undefined ? "The server does not answer." : `No answer for ${span(live.silence())}.`,
+      live.last && zone.known ? `These are the numbers of ${clock(live.last[1])}. The page asks again every 5 s.` : "The page asks again every 5 s.",
+      { failed: true, button: button("Ask now", () => live.reopen(), { class: "small" }) }),
+    !stale && !refused && skew > SKEW_MS && banner(`Clocks differ by ${span(skew)}.`, "Ages go by the server’s clock."),
+    readOnly && banner("Read-only.", "The server was started so that this page changes nothing."),
+  ].filter(Boolean).slice(0, 2));
+}
+let readOnly = false;
+setInterval(head, 1000);
+
+/** @param {Element} place @param {string} text */
+function tell(place, text) {
   if (place.textContent !== text) place.textContent = text;
-  place.className = ["lost", "stale", "polled"].includes(state) ? "stale" : state.split(" ")[0];
 }
 
-/** Of when the numbers are, and whether rows are held. */
-function age() {
-  if (!zone.known) return;
-  const text = `${seenAt ? `numbers of ${clock(seenAt)}` : ""}${held.row?.isConnected ? ", rows held under the pointer" : ""}`;
-  if (byId("age").textContent !== text) byId("age").textContent = text;
+/** The row under the pointer. @param {Element | null} row */
+function point(row) {
+  const freed = held.pointed && !row;
+  held.pointed = row;
+  if (freed) draw();
+}
+const rowOf = (/** @type {any} */ event) => event.target.closest("main tr[data-key], main li[data-key]");
+main.addEventListener("pointerover", (event) => {
+  const time = /** @type {Element} */ (event.target).closest("time[data-age]:not([title])");
+  time?.setAttribute("title", local(Date.parse(/** @type {HTMLTimeElement} */ (time).dateTime)));
+  point(event.pointerType === "mouse" ? rowOf(event) : null);
+});
+main.addEventListener("pointerleave", () => point(null));
+main.addEventListener("focusin", (event) => {
+  held.focused = rowOf(event);
+});
+main.addEventListener("focusout", (event) => {
+  if (!held.focused || held.focused.contains(/** @type {Node | null} */ (event.relatedTarget))) return;
+  held.focused = null;
+  draw();
+});
+document.addEventListener("released", draw);
+
+/** A row is a target as its name is. */
+main.addEventListener("click", (event) => {
+  const target = /** @type {Element} */ (event.target);
+  if (target.closest("a, button, input, label, select, summary, [popover]") || !document.getSelection()?.isCollapsed) return;
+  const link = /** @type {HTMLElement | null | undefined} */ (target.closest("tbody tr")?.querySelector("th[scope=row] a"));
+  link?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey: event.ctrlKey, metaKey: event.metaKey, shiftKey: event.shiftKey }));
+});
+
+/** Find what was typed: a job by its id, a queue by its name, or else jobs by their words. @param {string} text */
+async function find(text) {
+  const id = /(?:^|…)([0-9a-z]{25,26})$/i.exec(text);
+  if (id) go(`job?id=${encodeURIComponent(id[1])}`);
+  else if (!/^\w+:/.test(text) && await isQueue(text)) go(queuePlace(text));
+  else go(`jobs?f=${encodeURIComponent(text)}`);
 }
 
-/** @param {Element | null} row */
-function hold(row) {
-  const freed = held.row && !row;
-  held.row = row;
-  if (freed) live.again();
-  age();
+/** @param {string} text */
+async function isQueue(text) {
+  try {
+    return (await get("queues")).queues.includes(text);
+  } catch {
+    return false;
+  }
 }
-main.addEventListener("pointerover", (event) => hold(event.pointerType === "mouse"
-  ? /** @type {Element} */ (event.target).closest("main [data-key]") : null));
-main.addEventListener("pointerleave", () => hold(null));
 
-function signIn() {
-  const said = el("p", { role: "alert" }, failed);
-  main.replaceChildren(el("h1", {}, "Sign in"), el("form", { onsubmit: async (/** @type {any} */ event) => {
-    event.preventDefault();
-    try {
-      const reply = await ask("session", { method: "POST", body: JSON.stringify({ key: event.target.key.value }),
-        headers: { "Content-Type": "application/json" } });
-      keepToken((await reply.json()).token);
-      start();
-    } catch (error) {
-      said.textContent = error instanceof Refusal ? error.message : String(error);
-    }
-  } }, el("label", {}, "Access key ", el("input", { name: "key", type: "password", required: true,
-    autocomplete: "current-password" })), el("p", { class: "buttons" }, el("button", {}, "Sign in")), said));
+byId("find").addEventListener("submit", (/** @type {any} */ event) => {
+  event.preventDefault();
+  const box = event.target.find;
+  const text = box.value.trim();
+  if (!text) return;
+  box.value = "";
+  box.blur();
+  find(text);
+});
+let asks = 0;
+byId("find").addEventListener("input", async (/** @type {any} */ event) => {
+  const mine = ++asks;
+  const q = encodeURIComponent(event.target.value);
+  const found = await Promise.all(["queue", "type"].map((field) => get(`suggest?field=${field}&q=${q}`).catch(() => ({ values: [] }))));
+  if (mine === asks) show(byId("found"), found.flatMap(({ values }, at) => values.map((/** @type {any} */ { text }) =>
+    el("option", { value: at ? `type:${text}` : text }))));
+});
+
+// Who looks
+
+/** A session that has ended shows the form to sign in, and leads back to the same address. @param {string} [why] */
+async function signIn(why) {
+  opened += 1;
+  page?.leave?.();
+  page = null;
+  document.querySelector("dialog[open]")?.remove();
   main.removeAttribute("aria-busy");
-  byId("live").textContent = "not signed in";
-  nameZone();
+  const { signIn: form } = await import("./signin.js");
+  form(main, why ?? "", start);
+  state = "refused";
+  head();
   named("Sign in");
 }
+let signedIn = false;
+lost.session = (why) => {
+  if (!signedIn) return;
+  signedIn = false;
+  signIn(why || "Your session has ended.");
+};
 
 async function start() {
   let who;
@@ -149,8 +280,9 @@ async function start() {
   first.who = null;
   try {
     who = await (await asked).json();
-  } catch (error) {
-    byId("live").textContent = `stale: ${/** @type {Error} */ (error).message}`;
+  } catch {
+    state = "lost";
+    head();
     setTimeout(start, 1000);
     return;
   }
@@ -159,26 +291,24 @@ async function start() {
   rights.name = who.name ?? "";
   rights.url = who.url ?? "";
   rights.queues = who.queues;
-  byId("version").textContent = who.zq;
+  readOnly = Boolean(who.read_only);
+  zq = who.zq;
   introduce(who);
-  byId("read-only").textContent = who.read_only ? "read-only" : "";
-  byId("sign-out").hidden = !who.name;
-  if (!who.scopes.includes("read")) {
-    failed = who.name ? `the key ${who.name} does not have the scope read, which this page needs` : "";
-    signIn();
-    return;
-  }
-  open();
+  if (who.scopes.includes("read")) {
+    signedIn = Boolean(who.name);
+    state = "connecting";
+    open();
+  } else signIn(who.name ? `The key ${who.name} does not have the scope read, which this page needs.` : "");
 }
 
 /** Which of several servers this is: nobody should take one for another. @param {any} who */
 function introduce({ server, environment }) {
   where = [environment, server].filter(Boolean).map((each) => `${each} · `).join("");
-  byId("server").textContent = server ?? "";
-  const badge = byId("environment");
-  badge.textContent = environment ?? "";
-  badge.hidden = !environment;
-  badge.className = `badge ${COLOURS[environment?.toLowerCase()] ?? "grey"}`;
+  byId("server").textContent = plain(server ?? "");
+  byId("server").title = `${server}: health, disk, settings, backup`;
+  byId("environment").textContent = environment ?? "";
+  byId("environment").hidden = !environment;
+  document.body.dataset.env = environment?.toLowerCase() ?? "";
 }
 
 /** The title of the tab. @param {string} title */
@@ -186,32 +316,22 @@ function named(title) {
   document.title = `${title} · ${where}zq`;
 }
 
+pulse({ findings: 0 });
 start();
 if (beginsWithOverview) live.watch({ topic: "overview" });
 
-// The head
-
-show(byId("pages"), Object.entries(PAGES).filter(([, [title]]) => title).map(([name, [title]]) =>
-  el("li", {}, el("a", { href: `#/${name}`, "data-page": name }, title))));
 byId("updates").addEventListener("click", togglePause);
-byId("theme").addEventListener("click", turnTheme);
-byId("zone").addEventListener("click", turnZone);
-byId("help").addEventListener("click", showHelp);
-byId("sign-out").addEventListener("click", async () => {
-  await ask("session", { method: "DELETE" });
-  location.reload();
-});
-addEventListener("hashchange", async () => {
-  if (!rights.scopes.includes("read")) return;
+byId("settings").addEventListener("click", showSettings);
+addEventListener("hashchange", () => {
+  if (!rights.scopes.includes("read") || (!page && state === "refused")) return;
   main.focus({ preventScroll: true });
-  await open();
-  if (finding) document.getElementById("filter")?.focus();
-  finding = false;
+  open();
 });
 
 function togglePause() {
   live.pause(!live.paused);
   byId("updates").setAttribute("aria-pressed", String(live.paused));
+  byId("updates").title = live.paused ? "Go on (p)" : "Pause updates (p)";
 }
 
 const THEMES = ["", "light", "dark"];
@@ -220,86 +340,94 @@ const THEMES = ["", "light", "dark"];
 function setTheme(theme) {
   if (theme) document.documentElement.setAttribute("data-theme", theme);
   else document.documentElement.removeAttribute("data-theme");
-}
-
-function turnTheme() {
-  const now = document.documentElement.getAttribute("data-theme") ?? "";
-  const next = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
-  setTheme(next);
-  localStorage.setItem("theme", next);
+  localStorage.setItem("theme", theme ?? "");
 }
 setTheme(localStorage.getItem("theme"));
+const theme = () => document.documentElement.getAttribute("data-theme") ?? "";
 
 function turnZone() {
   zone.turn();
-  nameZone();
+  head();
+  draw();
 }
 
-/** A browser takes long to tell the zone: nobody waits for that to see the first numbers. */
-function nameZone() {
-  zone.known = true;
-  byId("zone").textContent = `Zone: ${zone.name}`;
-  age();
+live.every = Number(localStorage.getItem("every")) || 1;
+
+async function showSettings() {
+  const { settings } = await import("./settings.js");
+  settings({ live, setTheme, theme: theme(), turnZone, pages: PAGES });
 }
 
 // Keys
 
 let leader = false;
-let finding = false;
 
-function showHelp() {
-  help(localStorage.getItem("keys") !== "off", (on) => localStorage.setItem("keys", on ? "on" : "off"),
-    live.every, (every) => {
-      live.every = every;
-      localStorage.setItem("every", String(every));
-    });
-}
-live.every = Number(localStorage.getItem("every")) || 1;
+/** The table that was used last, or the first one. */
+let used = /** @type {Element | null} */ (null);
+main.addEventListener("focusin", (event) => {
+  used = /** @type {Element} */ (event.target).closest(".wide, .findings") ?? used;
+});
 
 /** @param {number} step */
 function moveRow(step) {
-  const rows = /** @type {HTMLElement[]} */ ([...main.querySelectorAll("tbody a, .findings a")]
-    .filter((each, at, all) => all.findIndex((other) => other.closest("tr, li") === each.closest("tr, li")) === at));
-  const at = rows.findIndex((row) => row === document.activeElement);
+  const place = used?.isConnected ? used : main.querySelector(".findings, .wide");
+  const rows = [...place?.querySelectorAll("tbody tr, li") ?? []].map((row) =>
+    /** @type {HTMLElement | null} */ (row.querySelector("th[scope=row] a, a, button"))).filter((each) => each !== null);
+  const at = rows.findIndex((each) => each.closest("tr, li")?.contains(document.activeElement));
   rows[Math.min(Math.max(at + step, 0), rows.length - 1)]?.focus();
 }
 
-const selectRow = () => /** @type {HTMLElement | null} */ (
-  document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]"))?.click();
-
-/** The selected jobs come after the buttons for all that match, and before them in what is meant. */
-function requeue() {
-  const row = document.activeElement?.closest("main .findings li");
-  [...(row ?? main).querySelectorAll("button")].filter((each) => /^Requeue/.test(each.textContent ?? "")).at(-1)?.click();
+/** Press what does this: of the selection, of the row with focus, of what is open, or else of the page. @param {string} what */
+function press(what) {
+  const row = document.activeElement?.closest("main :is(tr, li)");
+  const places = [main.querySelector(".selection"), row, main.querySelector(".panel"), row ? null : main];
+  for (const place of places) {
+    const found = /** @type {HTMLElement | null | undefined} */ (place?.querySelector(`[data-verb="${what}"]:not(:disabled)`));
+    if (found) return found.click();
+  }
 }
+
+/** Esc closes what is open, and then clears what is ticked. */
+function close() {
+  const found = [".panel [data-verb=close]", ".selection [data-verb=clear]"].map((each) => main.querySelector(each)).find(Boolean);
+  /** @type {HTMLElement | undefined} */ (found)?.click();
+}
+
+/** Tick the row with focus, or all up to it. @param {boolean} shiftKey */
+function tick(shiftKey) {
+  const box = document.activeElement?.closest("tr")?.querySelector(".tick input, input[type=checkbox]");
+  box?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, shiftKey }));
+}
+
+/** @param {number} step */
+function turnRange(step) {
+  const buttons = [...main.querySelectorAll('.segment button[data-value]')];
+  const at = buttons.findIndex((each) => each.getAttribute("aria-pressed") === "true");
+  /** @type {HTMLElement | undefined} */ (buttons[at + step])?.click();
+}
+
+/** What each key does. A button does what its `data-verb` says. @type {Record<string, (event: KeyboardEvent) => void>} */
+const KEYS = {
+  "?": showSettings, p: togglePause, t: () => setTheme(THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]), z: turnZone,
+  "/": () => byId("find").find.focus(), f: () => document.getElementById("filter")?.focus(),
+  j: () => moveRow(1), k: () => moveRow(-1), x: () => tick(false), X: () => tick(true), Escape: close,
+  r: () => press("retry"), c: () => press("cancel"), m: () => press("move"), "#": () => press("delete"), y: () => press("copy"),
+  "[": () => turnRange(-1), "]": () => turnRange(1),
+};
 
 document.addEventListener("keydown", (event) => {
   const target = /** @type {Element} */ (event.target);
-  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, dialog")) return;
-  if (localStorage.getItem("keys") === "off" && event.key !== "?") return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || target.closest("input:not([type=checkbox]), textarea, select, dialog, [popover]")) return;
+  if (localStorage.getItem("keys") === "off" && !["?", "Escape"].includes(event.key)) return;
   const led = leader;
-  leader = false;
+  leader = event.key === "g" && !led;
   if (led) {
-    const found = Object.entries(PAGES).find(([, [title, key]]) => title && key === event.key);
+    const found = Object.entries(PAGES).find(([, [, key]]) => key === event.key);
     if (found) go(found[0]);
     return;
   }
-  if (event.key === "g") leader = true;
-  else if (event.key === "?") showHelp();
-  else if (event.key === "p") togglePause();
-  else if (event.key === "t") turnTheme();
-  else if (event.key === "z") turnZone();
-  else if (event.key === "r") requeue();
-  else if (event.key === "x") selectRow();
-  else if (event.key === "j") moveRow(1);
-  else if (event.key === "k") moveRow(-1);
-  else if (event.key === "/") {
-    event.preventDefault();
-    const box = document.getElementById("filter");
-    if (box) box.focus();
-    else {
-      finding = true;
-      go("jobs");
-    }
-  }
+  const act = page?.keys?.[event.key] ?? (Object.hasOwn(KEYS, event.key) ? KEYS[event.key] : null);
+  if (!act || leader) return;
+  event.preventDefault();
+  act(event);
 });

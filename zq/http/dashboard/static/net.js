@@ -11,6 +11,9 @@ export class Refusal extends Error {
   }
 }
 
+/** What is told when the server no longer knows the session. */
+export const lost = { session: (/** @type {string} */ _why) => {} };
+
 /** Where the token of the session is kept: for all tabs of this page, and for no other port. */
 const TOKEN = `token ${location.pathname}`;
 /** @param {string} token */
@@ -36,6 +39,7 @@ export async function ask(path, options = {}) {
   } catch {
     // A proxy has answered.
   }
+  if (reply.status === 401 && path !== "session") lost.session(text);
   throw new Refusal(reply.status, text);
 }
 
@@ -137,6 +141,18 @@ export class Live {
     this.onDocument(...this.last);
   }
 
+  /** How old what is shown is, in ms: it holds for as long as the server says that nothing has changed. */
+  old() {
+    if (!this.last) return undefined;
+    const now = performance.now();
+    return now - (this.late || this.paused ? this.drawn : Math.max(this.drawn, this.heard));
+  }
+
+  /** For how long the server has said nothing. */
+  silence() {
+    return performance.now() - this.heard;
+  }
+
   /** @param {boolean} paused */
   pause(paused) {
     this.paused = paused;
@@ -146,8 +162,10 @@ export class Live {
   restart() {
     this.wire?.abort();
     this.wire = null;
-    this.last = null;
-    this.drawn = -Infinity;
+    if (!this.paused && !document.hidden) {
+      this.last = null;
+      this.drawn = -Infinity;
+    }
     if (document.hidden || this.paused) {
       this.onState(this.paused ? "paused" : "hidden");
       return;

@@ -1,0 +1,3 @@
+// The first page.
+
+export { overview } from "./queues.js";
