@@ -72,7 +72,7 @@ async def test_a_job_is_not_told_of_a_deadlock_while_another_worker_may_take_the
 
     async with (
         zq_worker(zq_app, queues=["large", "small"]),
-        zq_worker(zq_app, queues=["large", "small"]),
+        zq_worker(zq_app, queues=["small"]),
     ):
         assert [await (await waits.enqueue()).result(PATIENCE_S) for _ in range(3)] == [1] * 3
 

@@ -120,10 +120,17 @@ class Draw:
         names = st.none() | some.map(tuple)
         credits = st.dictionaries(st.sampled_from(HOLDERS), st.integers(1, 4), min_size=1)
         terms = st.none() | st.dictionaries(st.sampled_from(HOLDERS), asked)
-        dealt = credits.map(lambda c: list(c.items()))
-        return self._draw(
-            st.lists(st.builds(Claim, names, dealt, st.just(EVERYWHERE), terms), max_size=2)
-        )
+        idle = st.just(dict[int, int]()) | credits
+
+        def dealt(
+            names: tuple[str, ...] | None,
+            idle: dict[int, int],
+            busy: dict[int, int],
+            terms: dict[int, Terms] | None,
+        ) -> Claim:
+            return Claim(names, [*idle.items(), *busy.items()], EVERYWHERE, terms, len(idle))
+
+        return self._draw(st.lists(st.builds(dealt, names, idle, credits, terms), max_size=2))
 
     def enqueue_plainly(self) -> Enqueue:
         keys = self._mint.take(1, self._now)

@@ -16,9 +16,9 @@ class Claiming(NaiveJobs):
     """Gives ready jobs to those who have room for them."""
 
     def _claim(self, claim: Claim) -> list[JobRecord]:
-        left = dict(claim.credits)
-        turns = cycle(left)
-        taken = self._heads(claim, sum(left.values()))
+        left = [dict(claim.credits[: claim.idle]), dict(claim.credits[claim.idle :])]
+        turns = [cycle(course) for course in left]
+        taken = self._heads(claim, claim.limit)
         for _ in range(CLAIM_ROUNDS):
             lapsed = [row for row in taken if row.lapsed(self.now)]
             if not lapsed:
@@ -26,11 +26,12 @@ class Claiming(NaiveJobs):
             for row in lapsed:
                 self._expire(row)
             self._open_heads()
-            taken = self._heads(claim, sum(left.values()))
+            taken = self._heads(claim, claim.limit)
         taken = [row for row in taken if not row.lapsed(self.now)]
         for row in taken:
-            holder = next(turn for turn in turns if left[turn])
-            left[holder] -= 1
+            course = next(place for place, credits in enumerate(left) if any(credits.values()))
+            holder = next(turn for turn in turns[course] if left[course][turn])
+            left[course][holder] -= 1
             row.holder = holder
             row.deliveries += 1
             self.outcome.traffic.delivered[row.queue] += 1

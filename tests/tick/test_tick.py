@@ -324,7 +324,7 @@ def test_jobs_are_dealt_in_turn_up_to_each_credit(
 ) -> None:
     count = min(count, sum(credit for _, credit in credits))
     jobs = [waiting_job(key) for key in range(count)]
-    assert share_out(jobs, credits, None) == jobs
+    assert share_out(jobs, Claim(None, credits)) == jobs
     left = dict(credits)
     expected: list[int] = []
     while len(expected) < count:
@@ -333,6 +333,13 @@ def test_jobs_are_dealt_in_turn_up_to_each_credit(
                 left[holder] -= 1
                 expected.append(holder)
     assert [job.holder for job in jobs] == expected
+
+
+def test_idle_places_get_jobs_before_windows_do() -> None:
+    jobs = [waiting_job(key) for key in range(7)]
+    claim = Claim(None, [(1, 1), (2, 3), (1, 2), (3, 9)], idle=2)
+    assert share_out(jobs, claim) == jobs
+    assert [job.holder for job in jobs] == [1, 2, 2, 2, 1, 3, 1]
 
 
 def test_a_job_is_what_was_sent(ticker: Ticker) -> None:

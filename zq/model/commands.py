@@ -330,7 +330,9 @@ class Clear(Command[int], frozen=True):
 class Claim(msgspec.Struct, frozen=True):
     """Hand out up to `limit` ready jobs of `queues` (None: all within reach) to the holders.
 
-    `credits` lists each holder with the number of jobs that it can take. Holders get jobs in turn.
+    `credits` lists holders with the number of jobs that each can take. Holders get jobs in turn.
+    The first `idle` of these credits are for places without work: they are used up before the
+    others, which are for jobs that wait at their worker. A holder may have a credit of each kind.
     `terms` has the requests of some of the holders. A holder whose terms name a claimant is 0 in
     the store, and itself in the result.
     """
@@ -339,6 +341,7 @@ class Claim(msgspec.Struct, frozen=True):
     credits: Sequence[tuple[int, int]]
     reach: Reach = EVERYWHERE
     terms: Mapping[int, Terms] | None = None
+    idle: int = 0
     limit: int = 0
     """The sum of the credits. The constructor computes it."""
 

@@ -1,13 +1,13 @@
 """The tick's last phase: it hands ready jobs to the streams and claimants that wait."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 
 from zq.model.commands import Claim
 from zq.model.job import JobRecord, brief_of
-from zq.model.leasing import NO_TERMS, Terms, lease_time
+from zq.model.leasing import NO_TERMS, lease_time
 from zq.model.lifecycle import Move, Status
 from zq.model.reach import EVERYWHERE
 from zq.tick.finish import expire
@@ -33,7 +33,7 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
     found = look()
     if work.retimed:
         found = _fresh(work, found, look)
-    jobs = share_out(found.jobs, wanted.credits, wanted.terms)
+    jobs = share_out(found.jobs, wanted)
     left = {job.queue for job in found.jobs[len(jobs) :]}
     work.effects.left |= left
     if not work.rulebook.is_empty:
@@ -65,59 +65,63 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
     return jobs
 
 
-def share_out(
-    jobs: Sequence[JobRecord], credits: Credits, terms: Mapping[int, Terms] | None
-) -> list[JobRecord]:
+def share_out(jobs: Sequence[JobRecord], claim: Claim) -> list[JobRecord]:
     """Give the jobs to the holders in turn, one each, until their credit is used up.
 
     Return the jobs that were given, from the first on. Some are left only if every holder that has
     credit already has as many bytes as it takes at once.
     """
-    if terms is not None:
-        bytes_left = {
-            holder: asked.most_bytes
-            for holder, asked in terms.items()
-            if asked.most_bytes is not None
-        }
-        if bytes_left:
-            return _share_out_bytes(jobs, credits, bytes_left)
-    takers = list(credits)
-    start = 0
-    while start < len(jobs) and takers:
-        # So many rounds at once as the holder with the least credit can join.
-        rounds = min([credit for _, credit in takers])
-        given = jobs[start : start + rounds * len(takers)]
-        for place, (holder, _) in enumerate(takers):
-            for job in given[place :: len(takers)]:
-                job.holder = holder
-        start += len(given)
-        takers = [(holder, credit - rounds) for holder, credit in takers if credit > rounds]
+    bytes_left = {
+        holder: asked.most_bytes
+        for holder, asked in (claim.terms or {}).items()
+        if asked.most_bytes is not None
+    }
+    idle, busy = claim.credits[: claim.idle], claim.credits[claim.idle :]
+    if bytes_left:
+        return _share_out_bytes(jobs, (idle, busy), bytes_left)
+    places = sum([credit for _, credit in idle])
+    _give_in_turn(jobs[:places], idle)
+    _give_in_turn(jobs[places:], busy)
     return list(jobs)
 
 
+def _give_in_turn(jobs: Sequence[JobRecord], credits: Credits) -> None:
+    """Give each job a holder. The credits are enough for all of them."""
+    start = 0
+    while start < len(jobs):
+        # So many rounds at once as the holder with the least credit can join.
+        rounds = min([credit for _, credit in credits])
+        given = jobs[start : start + rounds * len(credits)]
+        for place, (holder, _) in enumerate(credits):
+            for job in given[place :: len(credits)]:
+                job.holder = holder
+        start += len(given)
+        credits = [(holder, credit - rounds) for holder, credit in credits if credit > rounds]
+
+
 def _share_out_bytes(
-    jobs: Sequence[JobRecord], credits: Credits, bytes_left: dict[int, int]
+    jobs: Sequence[JobRecord], courses: Sequence[Credits], bytes_left: dict[int, int]
 ) -> list[JobRecord]:
-    """Do the same job by job, since some holders have a limit of bytes."""
-    takers = deque(credits)
-    empty = {holder for holder, _ in credits}
+    """Do so job by job, since some holders have a limit of bytes."""
+    waiting = deque(jobs)
+    empty = {holder for course in courses for holder, _ in course}
     given: list[JobRecord] = []
-    for job in jobs:
-        while takers:
+    for course in courses:
+        takers = deque(course)
+        while waiting and takers:
             holder, credit = takers.popleft()
-            left = bytes_left.get(holder)
+            left, size = bytes_left.get(holder), waiting[0].payload_size
             # The first job is given however large it is: otherwise it would never be given.
-            if left is None or holder in empty or job.payload_size <= left:
-                break
-        else:
-            return given
-        job.holder = holder
-        given.append(job)
-        empty.discard(holder)
-        if left is not None:
-            bytes_left[holder] = left - job.payload_size
-        if credit > 1:
-            takers.append((holder, credit - 1))
+            if left is not None and holder not in empty and size > left:
+                continue
+            job = waiting.popleft()
+            job.holder = holder
+            given.append(job)
+            empty.discard(holder)
+            if left is not None:
+                bytes_left[holder] = left - size
+            if credit > 1:
+                takers.append((holder, credit - 1))
     return given
 
 

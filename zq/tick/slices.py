@@ -66,18 +66,25 @@ def by_slices(
 def claim_parts(claim: Claim, most: int) -> list[Claim]:
     """A claim as several claims of about `most` jobs, in which every holder has its share.
 
-    A claim with a limit of bytes stays whole, since the limit counts for all of it.
+    Idle places come first. A claim with a limit of bytes stays whole, since the limit counts for
+    all of it.
     """
     weighed = any(terms.most_bytes is not None for terms in (claim.terms or {}).values())
-    count = 1 if weighed else -(-claim.limit // most)
-    if count <= 1:
+    if weighed or claim.limit <= most:
         return [claim]
-    parts = []
+    courses = claim.credits[: claim.idle], claim.credits[claim.idle :]
+    return [
+        msgspec.structs.replace(claim, credits=part, idle=0)
+        for course in courses
+        for part in _course_parts(course, most)
+    ]
+
+
+def _course_parts(credits: Sequence[tuple[int, int]], most: int) -> Iterator[list[tuple[int, int]]]:
+    count = -(-sum([credit for _, credit in credits]) // most)
     for part in range(count):
-        shares = [(holder, _share(credit, part, count)) for holder, credit in claim.credits]
-        credits = [(holder, share) for holder, share in shares if share]
-        parts.append(msgspec.structs.replace(claim, credits=credits))
-    return parts
+        shares = [(holder, _share(credit, part, count)) for holder, credit in credits]
+        yield [(holder, share) for holder, share in shares if share]
 
 
 def _share(credit: int, part: int, count: int) -> int:

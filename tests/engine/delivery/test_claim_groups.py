@@ -69,3 +69,32 @@ async def test_what_a_full_claim_has_left_is_there_for_the_others() -> None:
 
     late = opened(streams, "q", "c")
     assert [plan.groups for plan in asked(streams)] == [[late.group]]
+
+
+async def test_a_group_with_an_idle_place_is_asked_before_one_whose_places_are_busy() -> None:
+    streams = Streams(0, 0, refuse)
+    busy, idle = opened(streams, "q", "more"), opened(streams, "q")
+    asked(streams)
+    streams.touch(["more"])
+    plan = streams.plan([])
+    streams.apply(result([job(KEY, busy.number)]), plan)
+    asked(streams)
+    streams.touch(["q"])
+    plan = streams.plan([])
+    assert plan.groups == [idle.group, busy.group]
+    assert [claim.idle for claim in plan.claims] == [1, 0]
+
+
+async def test_a_group_gives_its_idle_places_work_before_the_windows_of_busy_ones() -> None:
+    streams = Streams(0, 0, refuse)
+    busy = opened(streams, "q")
+    streams.touch(["q"])
+    plan = streams.plan([])
+    streams.apply(result([job(KEY, busy.number)]), plan)
+    idle = opened(streams, "q")
+    streams.touch(["q"])
+    (claim,) = streams.plan([]).claims
+    assert (claim.credits, claim.idle) == (
+        [(idle.number, 1), (busy.number, 4), (idle.number, 4)],
+        1,
+    )

@@ -181,5 +181,6 @@ async def test_a_stream_and_claims_of_a_queue_share_one_claim() -> None:
     plain = stream_of(streams)
     claimer = streams.ask("q", 2, Terms(5, "c"), hasty=True)
     (claim,) = planned(streams).claims
-    assert claim.credits == [(stream.number, 3), (plain.number, 1), (claimer.number, 2)]
+    idle = [(stream.number, 1), (plain.number, 1), (claimer.number, 2)]
+    assert (claim.credits, claim.idle) == ([*idle, (stream.number, 2)], 3)
     assert claim.terms == {stream.number: Terms(9), claimer.number: Terms(5, "c")}

@@ -15,6 +15,7 @@ from zq.engine.delivery.takers import (
     NOBODY,
     Claimer,
     ClaimGroup,
+    Credits,
     GroupedQueues,
     Plan,
     Stream,
@@ -24,7 +25,7 @@ from zq.engine.delivery.takers import (
     unclaimed,
 )
 from zq.engine.delivery.windows import ClaimWindows
-from zq.model.commands import AnyCommand, Claim, Enqueue, Fail, Return, Succeed, TickResult
+from zq.model.commands import AnyCommand, Enqueue, Fail, Return, Succeed, TickResult
 from zq.model.ids import HOLDER_BITS
 from zq.model.job import JobRecord
 from zq.model.leasing import Holder, Terms
@@ -213,18 +214,15 @@ class Streams:
             self.touch(self._grouped.settled(commands))
         plan = Plan()
         budget = self.free + freed.total()
-        for group in self._groups.next():
+        for group, credits in self._in_order(freed, min(budget, MOST_CLAIMED)):
             if budget <= 0:
                 break
-            credits, terms = self._credits(group, freed, min(budget, MOST_CLAIMED))
-            self._groups.ask(group, again=bool(credits))
-            if not credits:
-                continue
+            self._groups.ask(group, again=True)
+            claim = credits.claim(group, budget)
             plan.groups.append(group)
-            claim = Claim(group.queues, credits, group.reach, terms or None)
             plan.claims.append(claim)
             budget -= claim.limit
-            plan.admit([self._claimers[n] for n in terms if n in self._claimers])
+            plan.admit([self._claimers[n] for n, _ in claim.credits if n in self._claimers])
         if self._hasty:
             self._settle_hasty(plan, budget)
         return plan
@@ -344,11 +342,26 @@ class Streams:
         stream = self._holders.get(key)
         return stream is not None and lease in (None, stream.held.get(key))
 
-    def _credits(
-        self, group: ClaimGroup, freed: Counter[Taker], most: int
-    ) -> tuple[list[tuple[int, int]], dict[int, Terms]]:
-        """The takers of a claim with the most jobs of each, and the terms of claimers."""
-        credits: list[tuple[int, int]] = []
+    def _in_order(self, freed: Counter[Taker], most: int) -> list[tuple[ClaimGroup, Credits]]:
+        """The groups whose turn it is with what they can take, those with idle places first.
+
+        A worker whose places are all busy would let a job lie that another could run.
+        """
+        if most <= 0:
+            return []
+        asked = [(group, self._credits(group, freed, most)) for group in self._groups.next()]
+        for group, credits in asked:
+            if not credits.credits:
+                self._groups.ask(group, again=False)
+        asked = [each for each in asked if each[1].credits]
+        if len(asked) > 1:
+            asked.sort(key=lambda each: not each[1].idle)
+        return asked
+
+    def _credits(self, group: ClaimGroup, freed: Counter[Taker], most: int) -> Credits:
+        """What at most `MOST_TAKERS` takers of a group can take, `most` jobs in all."""
+        idle: list[tuple[int, int]] = []
+        busy: list[tuple[int, int]] = []
         terms: dict[int, Terms] = {}
         without: list[Taker] = []
         for taker in group.waiting:
@@ -356,13 +369,17 @@ class Streams:
             if credit <= 0:
                 without.append(taker)
                 continue
-            credits.append((taker.number, credit))
+            places = min(taker.idle(freed[taker]), credit)
+            if places:
+                idle.append((taker.number, places))
+            if credit > places:
+                busy.append((taker.number, credit - places))
             if taker.terms is not None:
                 terms[taker.number] = taker.terms
             most -= credit
-            if most <= 0 or len(credits) == MOST_TAKERS:
+            if most <= 0 or max(len(idle), len(busy)) == MOST_TAKERS:
                 break
         # They come back when they have credit again, so no tick visits all streams.
         for taker in without:
             del group.waiting[taker]
-        return credits, terms
+        return Credits([*idle, *busy], len(idle), terms)

@@ -36,6 +36,9 @@ class Taker(Protocol):
     def credit(self, freed: int) -> int:
         """How many jobs it can take once `freed` of its jobs are settled."""
 
+    def idle(self, freed: int) -> int:
+        """How many of these jobs would begin to run at once."""
+
     def deliver(self, jobs: Sequence[JobRecord]) -> bool:
         """Give it claimed jobs. Return False if it takes no more."""
 
@@ -154,6 +157,10 @@ class Stream:
             self.choked = True
             return 0
         return room
+
+    def idle(self, freed: int) -> int:
+        """How many of its places have no job once `freed` of its jobs are settled."""
+        return max(self.subscription.concurrency - len(self.held) + freed, 0)
 
     def deliver(self, jobs: Sequence[JobRecord]) -> bool:
         """Queue claimed jobs for writing, unless it is to end."""
@@ -275,6 +282,9 @@ class Claimer:
     def credit(self, freed: int) -> int:
         return 0 if self._is_over or self.is_done else self._most
 
+    def idle(self, freed: int) -> int:
+        return self._most
+
     def enter_tick(self) -> None:
         """Note that a tick begins to claim for it."""
         self._in_tick = True
@@ -304,6 +314,25 @@ class Claimer:
         self._is_over = True
         if not (self._in_tick or self._decided.done()):
             self._decided.set_result(None)
+
+
+class Credits(NamedTuple):
+    """What the takers of a group can take: see `Claim`."""
+
+    credits: list[tuple[int, int]]
+    idle: int
+    terms: dict[int, Terms]
+
+    def claim(self, group: ClaimGroup, most: int) -> Claim:
+        """The claim of a group for at most so many jobs."""
+        credits = []
+        for holder, credit in self.credits:
+            if most <= 0:
+                break
+            credits.append((holder, min(credit, most)))
+            most -= credit
+        idle = min(self.idle, len(credits))
+        return Claim(group.queues, credits, group.reach, self.terms or None, idle)
 
 
 class Plan(msgspec.Struct):
