@@ -161,7 +161,9 @@ def test_the_overview_says_what_is_wrong_the_worst_first(
     codes = [each.get_attribute("data-code") for each in page.locator(".findings li").all()]
     assert codes[0] == "no_worker"
     assert {"paused", "dead"} <= set(codes)
-    expect(page.locator(".findings li").first).to_contain_text("mail: no worker, 2 waiting")
+    expect(page.locator(".findings li").first).to_contain_text(
+        re.compile("No worker *mail .*2 waiting")
+    )
 
 
 def test_a_payload_is_shown_and_copied_as_it_is_stored(
@@ -228,19 +230,58 @@ def test_a_filter_line_means(
         assert found == parameters
 
 
-def test_charts_tell_what_was_with_a_sentence_and_a_table(
+def test_charts_are_read_by_keyboard_both_at_once_and_have_tables(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:
-    for to in ("overview", "queue?name=mail&tab=Rates"):
-        go(page, place, to)
-        chart = page.locator("svg.chart")
-        expect(chart).to_have_attribute("aria-label", re.compile(r"Jobs a second, 1h: in [1-9]"))
-        expect(chart.locator("polyline")).to_have_count(3)
-        page.get_by_text("Table", exact=True).click()
-        expect(page.locator("figure tbody tr")).to_have_count(60)
-        page.get_by_role("button", name="7d").click()
-        expect(chart).to_have_attribute("aria-label", re.compile("Jobs a second, 7d"))
-        expect(page.get_by_text("never at this rate")).to_be_visible()
+    go(page, place)
+    charts = page.locator("figure.chart")
+    expect(charts).to_have_count(2)
+    rates, waits = (charts.nth(at).locator(".canvas") for at in (0, 1))
+    expect(rates).to_have_attribute("aria-valuetext", re.compile(r"^now: in [\d.]+, done [\d.]+"))
+    expect(rates.locator("path.ln:not(.open, .mark)")).to_have_count(3)
+    rates.focus()
+    page.keyboard.press("Home")
+    for each in (rates, waits):
+        expect(each).to_have_attribute("aria-valuenow", "0")
+        expect(each).to_have_attribute("aria-valuetext", re.compile(r"^\d\d:\d\d: "))
+        expect(each.locator(".cross")).to_have_count(1)
+    page.keyboard.press("ArrowRight")
+    expect(waits).to_have_attribute("aria-valuenow", "1")
+    page.keyboard.press("Escape")
+    expect(waits.locator(".cross")).to_have_count(0)
+    page.get_by_role("button", name="As a table: Jobs a second").click()
+    expect(charts.first.locator("tbody tr")).to_have_count(60)
+    page.get_by_role("button", name="7 d").click()
+    expect(charts.first.locator("tbody tr")).to_have_count(168)
+
+
+COURSE = """async ([source, openMs, marks]) => {
+    const { Chart } = await import(source);
+    const chart = new Chart({ title: "Jobs a second", figure: String,
+        series: [{ word: "in", look: "in", of: point => point.n }] });
+    document.querySelector("main").append(chart.place);
+    const points = Array.from({ length: 60 }, (_, at) => ({ at: at * 60000, n: 5 }));
+    chart.draw({ points, step_ms: 60000, open_ms: openMs, marks });
+    return { open: chart.place.querySelectorAll(".ln.open").length,
+        hatch: chart.place.querySelectorAll(".openb").length,
+        marks: [...chart.place.querySelectorAll(".mark-text")].map(each => each.textContent),
+        scale: [...chart.place.querySelectorAll(".y li")].map(each => each.textContent) };
+}"""
+
+
+def test_a_chart_hatches_what_is_not_over_and_joins_marks_that_lie_close(
+    place: Place, page: Page
+) -> None:
+    go(page, place, "health")
+    source = page.locator("script[src*=main]").evaluate("s => s.src.replace('main', 'chart')")
+    minute = 60_000
+    marks = [{"at": at * minute, "text": f"1.8.{at}"} for at in (10, 40, 41)]
+    half = page.evaluate(COURSE, [source, 30_000, marks])
+    scale = ["6", "4", "2", "0"]
+    told = ["▾ 1.8.10", "▾ 2 marks"]
+    assert half == {"open": 1, "hatch": 1, "marks": told, "scale": scale}
+    # The rate of three seconds says nothing: the line ends before.
+    assert page.evaluate(COURSE, [source, 3_000, []])["open"] == 0
 
 
 def test_queues_in_sight_show_their_last_hour_and_others_are_not_asked_for(

@@ -6,6 +6,7 @@ names another by its plain name, and a browser may keep each for ever.
 
 import gzip
 import hashlib
+import re
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
@@ -15,6 +16,9 @@ STATIC = files("zq.http.dashboard") / "static"
 INDEX = "index.html"
 VERSION_MARK = b"@version@"
 """Stands in the page for the hash."""
+
+COMMENTS = re.compile(rb"^[ \t]*(?:/\*\*(?s:.*?)\*/|//.*)[ \t]*\n", re.MULTILINE)
+"""Those on lines of their own: they are a third of the scripts, and for readers of the source."""
 
 TYPES = {
     "html": "text/html; charset=utf-8",
@@ -36,7 +40,7 @@ class Assets:
 
     def __init__(self, directory: Traversable = STATIC) -> None:
         found = {
-            file.name: file.read_bytes()
+            file.name: COMMENTS.sub(b"", file.read_bytes())
             for file in sorted(directory.iterdir(), key=lambda file: file.name)
             if file.name.rpartition(".")[2] in TYPES
         }
