@@ -17,7 +17,7 @@ INDEX = "index.html"
 VERSION_MARK = b"@version@"
 """Stands in the page for the hash."""
 
-COMMENTS = re.compile(rb"^[ \t]*(?:/\*\*(?s:.*?)\*/|//.*)[ \t]*\n", re.MULTILINE)
+COMMENTS = re.compile(rb"^[ \t]*(?:/\*\*(?s:(?!\*/).)*\*/|//.*)[ \t]*\n", re.MULTILINE)
 """Those on lines of their own: they are a third of the scripts, and for readers of the source."""
 
 TYPES = {
