@@ -21,8 +21,9 @@ from zq.model.clock import Clock, SystemClock
 from zq.model.cron.errors import InvalidSchedule
 from zq.model.cron.schedule import ChoreSchedule
 from zq.model.ids import codec_of
-from zq.model.job import BackoffRule
+from zq.model.job import BackoffRule, Retention
 from zq.model.log import Bounds, HistoryOptions
+from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.sweeps import BY_SCHEDULE
 from zq.service import Services
@@ -170,7 +171,8 @@ class Instance:
         )
         engine.scheduler.admit = admission.admit
         engine.scheduler.folding = self._folding
-        queues = Queues(store, clock, engine.inbox, counts, engine.flows)
+        inherited = _inherited(_policy(settings))
+        queues = Queues(store, clock, engine.inbox, counts, engine.flows, inherited)
         trends = Trends(store, clock, engine.trends)
         stuck = StuckWork(store, clock, trends)
         admin = Admin(store, ids, engine, admission, _durability(settings), schemas)
@@ -255,6 +257,15 @@ def _policy(settings: Settings) -> Policy:
         ),
         completed_ms=settings.default_completed_job_retention,
         dead_ms=settings.default_dead_job_retention,
+    )
+
+
+def _inherited(policy: Policy) -> QueueSettings:
+    """The server's policy as the settings that a queue has without its own."""
+    return QueueSettings(
+        retry_limit=policy.retry_limit,
+        backoff=policy.backoff,
+        retention=Retention(policy.completed_ms, policy.dead_ms),
     )
 
 

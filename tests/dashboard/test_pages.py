@@ -159,11 +159,9 @@ def test_the_overview_says_what_is_wrong_the_worst_first(
 ) -> None:
     go(page, place)
     codes = [each.get_attribute("data-code") for each in page.locator(".findings li").all()]
-    assert codes[0] == "no_worker"
-    assert {"paused", "dead"} <= set(codes)
-    expect(page.locator(".findings li").first).to_contain_text(
-        re.compile("No worker *mail .*2 waiting")
-    )
+    # Jobs may wait for a worker for a minute before somebody has to know.
+    assert [code for code in codes if code != "no_worker"] == ["paused", "dead"]
+    expect(page.locator(".findings li[data-code=paused]")).to_contain_text("held 1 waiting")
 
 
 def test_a_payload_is_shown_and_copied_as_it_is_stored(

@@ -62,7 +62,7 @@ async def test_ticks_get_their_turn_while_many_queues_are_looked_at(services: Se
     look = Turns(services.lookout.look())
     found = await look
 
-    assert len(found.queues) == len(found.findings) == 1000
+    assert len(found.queues) == 1000
     assert found.totals == {Status.READY: 1000}
     assert look.count == 1000 // lookout.AT_A_TIME + 1000 // queues.AT_A_TIME
 
@@ -118,7 +118,7 @@ def seen(overview: Overview, *, rates: bool) -> Seen:
         figures = queue.figures._replace(oldest_ready_age_ms=None)
         if not rates:
             figures = QueueStatistics(figures.queue, figures.counts, None, *FLOWS, *figures[-1:])
-            queue = queue._replace(flow=None)
+            queue = queue._replace(flow=None, worst=None, place=0)
         queues[figures.queue] = queue._replace(figures=figures)
     return Seen(queues, list(overview.findings) if rates else [], dict(overview.totals))
 
@@ -166,7 +166,7 @@ async def test_old_jobs_are_told_of_without_a_tick(rival: Rival, clock: ManualCl
     clock.advance(OLD_MS - 1)
     assert (await rival.same()).findings == []
     clock.advance(1)
-    assert [each.code for each in (await rival.same()).findings] == [FindingCode.GROWING]
+    assert [each.code for each in (await rival.same()).findings] == [FindingCode.OLD]
     services.work.close(stream)
 
 

@@ -17,6 +17,8 @@ class OpenWorker(msgspec.Struct, frozen=True):
     queues: list[str]
     prefetch: int
     concurrency: int
+    busy: int
+    """How many of its `concurrency` slots have a job."""
     held: list[str]
     """The ids of its jobs, the oldest delivery first."""
     since: int

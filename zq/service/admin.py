@@ -82,6 +82,21 @@ class OpenStream(NamedTuple):
     """What waits for its peer to read."""
     delivered: int
     """How many deliveries it has got since it is open."""
+    reach: Reach
+    """It takes from all queues within this reach, if it names none."""
+
+    @property
+    def busy(self) -> int:
+        """How many of its `concurrency` slots have a job. It may hold more jobs than these."""
+        return min(len(self.held), self.concurrency)
+
+    def takes(self, queue: str) -> bool:
+        """Whether it takes from a queue."""
+        return queue in self.queues if self.queues else self.reach.covers(queue)
+
+    def is_within(self, reach: Reach) -> bool:
+        """Whether all queues that it takes from lie within a reach."""
+        return all(map(reach.covers, self.queues or self.reach.prefixes))
 
 
 class OpenLease(NamedTuple):
@@ -185,6 +200,14 @@ class Admin:
             stream.end()
         return dropped
 
+    def left_at(self, queue: str) -> int:
+        """When the last stream that took from a queue was closed (ms); 0 if none was."""
+        return self._engine.streams.departures.of(queue)
+
+    def left_since(self, at: int) -> set[str] | None:
+        """The queues of the streams that were closed since a time (ms); None if that is all."""
+        return self._engine.streams.departures.since(at)
+
     async def leases(self, reach: Reach, limit: int) -> list[OpenLease]:
         """The leases with a deadline, the earliest deadline first."""
         jobs = await self._store.reads.leases(reach, limit)
@@ -212,6 +235,7 @@ def _described(stream: Stream) -> OpenStream:
         stream.subscription.client,
         stream.unsent,
         stream.delivered,
+        stream.group.reach,
     )
 
 

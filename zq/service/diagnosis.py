@@ -5,7 +5,9 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from zq.model.cron.faults import NONE_FAULTY, FaultyEntries
+from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.trends import MINUTE_MS, TrendFlow
+from zq.model.waits import pause_text
 
 
 class Severity(IntEnum):
@@ -31,14 +33,27 @@ class FindingCode(StrEnum):
     SLOW_DISK = "slow_disk"
     LITTLE_DISK = "little_disk"
     GROWING = "growing"
-    OLD = "old"
     STUCK = "stuck"
+    BUDGET = "budget"
+    OLD = "old"
     PAUSED = "paused"
     DEAD = "dead"
 
 
+STATES = frozenset(
+    {
+        *(FindingCode.NO_WORKER, FindingCode.FAILING, FindingCode.GROWING, FindingCode.STUCK),
+        *(FindingCode.BUDGET, FindingCode.OLD, FindingCode.PAUSED),
+    }
+)
+"""The findings that are states of a queue: the worst of a queue's findings is its state."""
+
+
 class Finding(NamedTuple):
-    """One line of the diagnosis. `since` is a time in milliseconds."""
+    """One thing that is wrong, of a queue or of the server. `since` is a time in milliseconds.
+
+    `text` goes behind the name of the kind and that of the queue.
+    """
 
     severity: Severity
     code: FindingCode
@@ -48,19 +63,47 @@ class Finding(NamedTuple):
     jobs: int | None = None
 
 
+class FindingGroup(NamedTuple):
+    """The findings of one kind: how many there are, and the first of them.
+
+    `since` is the earliest time, `jobs` the sum of what they say.
+    """
+
+    code: FindingCode
+    severity: Severity
+    number: int
+    first: Sequence[Finding]
+    since: int | None = None
+    jobs: int | None = None
+
+    @property
+    def text(self) -> str:
+        """All that is shown of them, as one line."""
+        if self.first[0].queue is None:
+            return self.first[0].text
+        named = " \N{MIDDLE DOT} ".join(f"{each.queue} {each.text}" for each in self.first)
+        more = self.number - len(self.first)
+        return f"{TITLES[self.code]}: {named}" + (f" \N{MIDDLE DOT} {more:,} more" if more else "")
+
+
 class QueueFacts(NamedTuple):
-    """A queue: its ready jobs, and the traffic of a minute and of five minutes, a second."""
+    """A queue: its jobs, and the traffic of a minute and of five minutes, a second.
+
+    Times are in milliseconds.
+    """
 
     queue: str
     ready: int = 0
     dead: int = 0
     ready_since: int | None = None
     workers: int = 0
+    alone_since: int = 0
+    """When the last of its workers left, or the server began."""
     delivered_1m: float = 0.0
-    delivered_5m: float = 0.0
+    completed_5m: float = 0.0
     failed_5m: float = 0.0
-    pause: str = ""
-    """What there is to say of its pause, if it is paused."""
+    in_flight: int = 0
+    settings: QueueSettings = NO_SETTINGS
     flow: TrendFlow | None = None
     """What comes and goes; None if that is not known of this queue."""
 
@@ -77,8 +120,18 @@ class ServerFacts(NamedTuple):
     """Damaged rows and logs that no operator has acknowledged."""
 
 
-OLD_MS = 300_000
+ALONE_MS = MINUTE_MS
+"""A queue with ready jobs may be without a worker for so long: workers come and go."""
+
+GROWING_MS = MINUTE_MS
+GROWING_LEAST = 10 / 300
+"""How many more jobs a second must come than end, while one waits for `GROWING_MS`."""
+
+OLD_MS = 5 * MINUTE_MS
 """A ready job that waits for so long is worth a line."""
+
+NEAR = 0.9
+"""A queue with this share of its rate is at its rate."""
 
 SLOW_FLUSH_S = 0.1
 FEW_RESERVES = 4
@@ -86,7 +139,23 @@ FEW_RESERVES = 4
 
 FAILING_SHARE = 0.2
 FAILING_LEAST = 5 / 300
-"""How many failures in five minutes are worth a line, if they are a share of the deliveries."""
+"""How many failures a second are worth a line, if they are this share of the ended attempts."""
+
+MOST_NAMED = 3
+"""Of one kind, so many findings are shown. A hundred of them must not hide what else is wrong."""
+
+TITLES = {
+    FindingCode.NO_WORKER: "no worker",
+    FindingCode.FAILING: "failing",
+    FindingCode.GROWING: "growing",
+    FindingCode.STUCK: "stuck",
+    FindingCode.BUDGET: "no budget",
+    FindingCode.OLD: "waiting long",
+    FindingCode.PAUSED: "paused",
+    FindingCode.DEAD: "dead",
+}
+"""The names of the kinds of findings that queues have."""
+
 
 _LIMITS = {
     FindingCode.DATABASE_LOCKED: "another program holds the database's lock: changes are refused."
@@ -101,10 +170,35 @@ _LIMITS = {
 _RANK = {code: place for place, code in enumerate(FindingCode)}
 
 
-def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings in their order, those of one kind by the number of jobs."""
-    return sorted(
-        findings, key=lambda f: (-f.severity, _RANK[f.code], -(f.jobs or 0), f.queue or "")
+def order_of(finding: Finding) -> tuple[int, str]:
+    """A key by which findings are sorted, the worst first."""
+    return place_of(finding), finding.queue or ""
+
+
+def place_of(finding: Finding) -> int:
+    """Its place: a smaller number is worse. It goes by severity, kind, and number of jobs."""
+    kind = (Severity.ALARM - finding.severity) * len(_RANK) + _RANK[finding.code]
+    return (kind << 40) - (finding.jobs or 0)
+
+
+def grouped(findings: Iterable[Finding]) -> list[FindingGroup]:
+    """The kinds of some findings that are in their order."""
+    kinds: dict[FindingCode, list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault(finding.code, []).append(finding)
+    return [_group(those) for those in kinds.values()]
+
+
+def _group(those: Sequence[Finding]) -> FindingGroup:
+    times = [each.since for each in those if each.since is not None]
+    jobs = [each.jobs for each in those if each.jobs is not None]
+    return FindingGroup(
+        those[0].code,
+        those[0].severity,
+        len(those),
+        those[:MOST_NAMED],
+        min(times, default=None),
+        sum(jobs) if jobs else None,
     )
 
 
@@ -138,34 +232,90 @@ def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
 
 def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
     """What is wrong with one queue. `now` is in milliseconds."""
-    waits = f"{queue.ready:,} waiting"
-    about = (queue.queue, queue.ready_since, queue.ready)
-    if queue.ready and queue.pause:
-        yield Finding(Severity.NOTE, FindingCode.PAUSED, f"{queue.pause}, {waits}", *about)
-    elif queue.ready and not queue.workers and not queue.delivered_1m:
-        yield Finding(Severity.ALARM, FindingCode.NO_WORKER, f"no worker, {waits}", *about)
-    elif queue.ready and queue.ready_since is not None and now - queue.ready_since >= OLD_MS:
-        code, text = _of_wait(queue, waits)
-        yield Finding(Severity.WARNING, code, text, *about)
-    if queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * queue.delivered_5m):
-        share = min(round(100 * queue.failed_5m / (queue.delivered_5m or queue.failed_5m)), 100)
+    waits, name = f"{queue.ready:,} waiting", queue.queue
+    if queue.ready and queue.settings.paused:
+        why = pause_text(queue.settings).removeprefix("paused").strip()
+        text = f"{why}, {waits}" if why else waits
+        yield Finding(
+            *(Severity.NOTE, FindingCode.PAUSED, text, name, queue.ready_since, queue.ready)
+        )
+    elif queue.ready and _is_alone(queue, now):
+        since = _alone_since(queue)
+        yield Finding(Severity.ALARM, FindingCode.NO_WORKER, waits, name, since, queue.ready)
+    elif queue.ready and (found := _of_wait(queue, now)):
+        yield found
+    attempts = queue.completed_5m + queue.failed_5m
+    if queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * attempts):
+        text = f"{round(100 * queue.failed_5m / attempts)} % of attempts"
         failed = round(queue.failed_5m * 300)
-        text = f"{share} % of the deliveries of five minutes failed"
-        yield Finding(Severity.WARNING, FindingCode.FAILING, text, queue.queue, jobs=failed)
+        yield Finding(Severity.ALARM, FindingCode.FAILING, text, name, jobs=failed)
     if queue.dead:
-        text = f"dead jobs: {queue.dead:,}"
-        yield Finding(Severity.NOTE, FindingCode.DEAD, text, queue.queue, jobs=queue.dead)
+        yield Finding(
+            Severity.NOTE, FindingCode.DEAD, f"{queue.dead:,} dead", name, jobs=queue.dead
+        )
 
 
-def _of_wait(queue: QueueFacts, waits: str) -> tuple[FindingCode, str]:
-    """What to say of jobs that wait long: whether that gets worse."""
-    text = f"its jobs wait long, {waits}"
-    if queue.flow is None:
-        return FindingCode.OLD, text
-    drained = queue.flow.drained_ms(queue.ready)
-    if drained is None:
-        return FindingCode.GROWING, f"{text}, never drained at this rate"
-    return FindingCode.OLD, f"{text}, drained in {_roughly(drained)} at this rate"
+def due_at(queue: QueueFacts, now: int) -> int | None:
+    """When there may be more to say of a queue in which nothing happens (ms); None if never."""
+    if not queue.ready or queue.settings.paused:
+        return None
+    times = [] if queue.workers else [_alone_since(queue) + ALONE_MS]
+    if queue.ready_since is not None:
+        times += [queue.ready_since + GROWING_MS, queue.ready_since + OLD_MS]
+    return min((time for time in times if time > now), default=None)
+
+
+def _alone_since(queue: QueueFacts) -> int:
+    """Since when its jobs are without a worker, if it has none."""
+    return max(queue.ready_since or 0, queue.alone_since)
+
+
+def _is_alone(queue: QueueFacts, now: int) -> bool:
+    if queue.workers or queue.delivered_1m:
+        return False
+    return now - _alone_since(queue) >= ALONE_MS
+
+
+def _of_wait(queue: QueueFacts, now: int) -> Finding | None:
+    """What to say of jobs that wait long: they become more, or somebody should know of them."""
+    since, flow = queue.ready_since, queue.flow
+    if since is None:
+        return None
+    found = f"{queue.ready:,} waiting"
+    about = (queue.queue, since, queue.ready)
+    held = f", {limit}" if (limit := _limit(queue)) else ""
+    growth = 0.0 if flow is None else flow.arrivals - flow.ends
+    if now - since >= GROWING_MS and growth >= GROWING_LEAST:
+        text = f"{found}, +{_pace(growth)}{held}: never drained"
+        return Finding(Severity.WARNING, FindingCode.GROWING, text, *about)
+    if now - since < OLD_MS:
+        return None
+    text = f"{found}{held}{'' if flow is None else _outlook(flow, queue.ready)}"
+    return Finding(Severity.WARNING, FindingCode.OLD, text, *about)
+
+
+def _limit(queue: QueueFacts) -> str:
+    """The limit of its own that a queue has reached."""
+    most, rate = queue.settings.concurrency, queue.settings.rate
+    if most is not None and queue.in_flight >= most:
+        return f"at its {most:,} in flight"
+    if rate is not None and queue.delivered_1m >= NEAR * rate:
+        return f"at its rate of {rate:g}/s"
+    return ""
+
+
+def _outlook(flow: TrendFlow, waiting: int) -> str:
+    if not flow.ends:
+        return ", none done in five minutes"
+    drained = flow.drained_ms(waiting)
+    return ", not drained at this rate" if drained is None else f", drained in {_roughly(drained)}"
+
+
+def _pace(per_s: float) -> str:
+    """Jobs in the largest unit of time in which they are a number that is worth saying."""
+    if per_s >= 10:
+        return f"{per_s:,.0f}/s"
+    return f"{per_s:.1f}/s" if per_s >= 0.2 else f"{60 * per_s:.0f}/min"
 
 
 def _roughly(ms: float) -> str:

@@ -1,27 +1,30 @@
 """Looks at everything that operators watch. A look costs as much as has changed since the last."""
 
 import asyncio
+from bisect import insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from zq.engine.news.changes import QueueChanges
 from zq.model.clock import Clock
 from zq.model.lifecycle import Status
-from zq.model.reach import EVERYWHERE
+from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.model.trends import REST, TrendFlow
 from zq.service.admin import Admin, OpenStream
 from zq.service.diagnosis import (
-    OLD_MS,
     Finding,
+    FindingGroup,
     ServerFacts,
+    due_at,
     findings_of_queue,
     findings_of_server,
-    worst_first,
+    grouped,
+    order_of,
 )
-from zq.service.overview import Overview, WatchedQueue
+from zq.service.overview import Crew, Overview, WatchedQueue
 from zq.service.queues import Queues
 from zq.service.status import StatusBoard, StatusLook
 from zq.service.stuck import StuckWork
@@ -36,15 +39,37 @@ RATES_MS = 5_000
 ROUND = 60
 """After this many looks each queue was looked at anew, changed or not."""
 
+_NOBODY = Crew()
 
-class _Crew(NamedTuple):
-    """How many streams take from each queue by name, and how many from all queues."""
 
-    by_queue: Counter[str]
-    everywhere: int
+class _Crews:
+    """The streams that take from each queue by name, and from all queues of a reach."""
 
-    def of(self, queue: str) -> int:
-        return self.by_queue[queue] + self.everywhere
+    def __init__(self, workers: Iterable[OpenStream] = ()) -> None:
+        self.by_queue: dict[str, Crew] = {}
+        self.ranging: dict[Reach, Crew] = {}
+        for worker in workers:
+            one = Crew(1, worker.concurrency)
+            for queue in worker.queues:
+                self.by_queue[queue] = self.by_queue.get(queue, _NOBODY).with_others(one)
+            if not worker.queues:
+                others = self.ranging.get(worker.reach, _NOBODY)
+                self.ranging[worker.reach] = others.with_others(one)
+
+    def of(self, queue: str) -> Crew:
+        """Those that take from a queue."""
+        found = self.by_queue.get(queue, _NOBODY)
+        for reach, others in self.ranging.items():
+            if reach.covers(queue):
+                found = found.with_others(others)
+        return found
+
+
+class _Wrong(NamedTuple):
+    """All that is wrong at a moment, the worst first: one by one, and by kinds."""
+
+    findings: Sequence[Finding]
+    kinds: Sequence[FindingGroup]
 
 
 class _Board:
@@ -55,24 +80,43 @@ class _Board:
         """Those that were read longest ago come first."""
         self.totals: Counter[Status] = Counter()
         self._findings: dict[str, list[Finding]] = {}
-        self._sorted: Sequence[Finding] | None = None
+        self._sorted: list[Finding] | None = None
+        self._noted: Sequence[Finding] = ()
+        self._wrong = _Wrong((), ())
 
-    def put(self, name: str, queue: WatchedQueue | None, findings: Sequence[Finding] = ()) -> None:
-        """Replace what is known of a queue; None means that there is no such queue any more."""
+    def put(self, name: str, queue: WatchedQueue | None, now: int) -> None:
+        """Judge what is now known of a queue; None means that there is no such queue any more."""
+        findings = list[Finding]()
         if (before := self.queues.pop(name, None)) is not None:
             self.totals.subtract(before.figures.counts)
         if queue is not None:
-            self.queues[name] = queue
+            facts = queue.facts
+            findings += findings_of_queue(facts, now)
+            self.queues[name] = queue.with_findings(findings)._replace(due=due_at(facts, now))
             self.totals.update(queue.figures.counts)
-        if list(findings) != self._findings.get(name, []):
-            self._findings[name] = list(findings)
+        if findings != self._findings.get(name, []):
+            self._findings[name] = findings
             self._sorted = None
 
-    def findings(self, others: Sequence[Finding]) -> Sequence[Finding]:
-        """All findings, and others that were found elsewhere, the worst first."""
-        if self._sorted is None:
-            self._sorted = worst_first(f for found in self._findings.values() for f in found)
-        return worst_first([*others, *self._sorted]) if others else self._sorted
+    def wrong(self, noted: Sequence[Finding]) -> _Wrong:
+        """What is wrong, with what was noted elsewhere."""
+        if self._sorted is None or noted != self._noted:
+            if self._sorted is None:
+                every = (each for found in self._findings.values() for each in found)
+                self._sorted = sorted(every, key=order_of)
+            found = list(self._sorted)
+            for each in noted:
+                insort(found, each, key=order_of)
+            self._noted, self._wrong = noted, _Wrong(found, grouped(found))
+        return self._wrong
+
+    def watched(self, noted: Sequence[Finding]) -> list[WatchedQueue]:
+        """All queues, with what was noted elsewhere."""
+        found = dict(self.queues)
+        for each in noted:
+            if each.queue in found:
+                found[each.queue] = found[each.queue].with_findings([each])
+        return list(found.values())
 
 
 class Lookout:
@@ -105,7 +149,7 @@ class Lookout:
         """Remember nothing: until the next look, ticks have nothing to note."""
         self._changes.forget()
         self._board = _Board()
-        self._crew = _Crew(Counter(), 0)
+        self._crews = _Crews()
         self._settings: Mapping[str, QueueSettings] = {}
         self._looked_at = self._rated_at = 0
         self._flowing: set[str] = set()
@@ -125,19 +169,23 @@ class Lookout:
     async def _look(self) -> Overview:
         settings = await self._queues.all_settings(EVERYWHERE)
         workers = self._admin.workers(EVERYWHERE)
-        crew = _crew_of(workers)
+        crews = _Crews(workers)
         now, changes = self._clock.now_ms(), self._changes.take()
-        anew = None if changes is None else self._outdated(changes, settings, crew, now)
+        anew = None if changes is None else self._outdated(changes, settings, crews, now)
         if anew is None:
             self._board, self._rated_at, self._flowing = _Board(), now, self._active()
-        self._settings, self._crew, self._looked_at = settings, crew, now
-        await self._read(anew)
-        status, board = self._status.look(), self._board
-        others = [*findings_of_server(_server_facts(status)), *await self._stuck.findings()]
-        queues = list(board.queues.values())
-        return Overview(now, queues, workers, status, board.findings(others), +board.totals)
+        self._settings, self._crews, self._looked_at = settings, crews, now
+        status = self._status.look()
+        await self._read(anew, status.since)
+        stuck = await self._stuck.look()
+        noted = [*findings_of_server(_server_facts(status)), *stuck.findings]
+        wrong = self._board.wrong(noted)
+        return Overview(
+            *(now, self._board.watched(noted), workers, status, *wrong, +self._board.totals),
+            *(self._trends.flows(), stuck.keys),
+        )
 
-    async def _read(self, names: set[str] | None) -> None:
+    async def _read(self, names: set[str] | None, began: int) -> None:
         """Read and judge the queues of these names; None means all."""
         among = None if names is None else sorted(names)
         found = await self._queues.statistics(EVERYWHERE, among, self._settings)
@@ -145,47 +193,38 @@ class Lookout:
         unknown = None if REST in flows else TrendFlow()
         now = self._clock.now_ms()
         for index, each in enumerate(found, 1):
-            name = each.queue
-            queue = WatchedQueue(
-                each, self._settings.get(name), self._crew.of(name), flows.get(name, unknown)
-            )
-            self._board.put(name, queue, [*findings_of_queue(queue.facts(), now)])
+            name, crew = each.queue, self._crews.of(each.queue)
+            if not crew.workers:
+                crew = Crew(alone_since=max(self._admin.left_at(name), began))
+            flow = flows.get(name, unknown)
+            self._board.put(name, WatchedQueue(each, self._settings.get(name), crew, flow), now)
             if not index % AT_A_TIME:
                 await asyncio.sleep(0)
         for name in (names or set()).difference(each.queue for each in found):
-            self._board.put(name, None)
+            self._board.put(name, None, now)
 
     def _active(self) -> set[str]:
         """The queues whose rates fall while nothing happens."""
         return self._queues.active() | self._trends.flows().keys()
 
     def _outdated(
-        self, changes: set[str], settings: Mapping[str, QueueSettings], crew: _Crew, now: int
+        self, changes: set[str], settings: Mapping[str, QueueSettings], crews: _Crews, now: int
     ) -> set[str] | None:
         """The queues of which something else is to be said than at the last look; None: all."""
-        if crew.everywhere != self._crew.everywhere:
+        left = self._admin.left_since(self._looked_at)
+        if left is None or crews.ranging != self._crews.ranging:
             return None
-        names = changes | _differing(self._settings, settings)
-        names |= _differing(self._crew.by_queue, crew.by_queue)
+        names = changes | left | _differing(self._settings, settings)
+        names |= _differing(self._crews.by_queue, crews.by_queue)
         if now - self._rated_at >= RATES_MS:
             flowing = self._active()
             names |= self._flowing | flowing
             self._rated_at, self._flowing = now, flowing
-        old_before, old_now = self._looked_at - OLD_MS, now - OLD_MS
-        names.update(
-            name
-            for name, queue in self._board.queues.items()
-            if (since := queue.figures.oldest_ready_at) and old_before < since <= old_now
-        )
         known = self._board.queues
+        names.update(
+            name for name, queue in known.items() if queue.due is not None and queue.due <= now
+        )
         return names.union(islice(known, len(known) // ROUND + 1))
-
-
-def _crew_of(workers: Sequence[OpenStream]) -> _Crew:
-    return _Crew(
-        Counter(queue for worker in workers for queue in worker.queues),
-        sum(not worker.queues for worker in workers),
-    )
 
 
 def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:

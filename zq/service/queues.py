@@ -60,12 +60,20 @@ class Queues:
     """The queues. The reach of a caller limits those that it sees, sets and names as targets."""
 
     def __init__(
-        self, store: Store, clock: Clock, inbox: Inbox, counts: QueueCounts, flows: Flows
+        self,
+        store: Store,
+        clock: Clock,
+        inbox: Inbox,
+        counts: QueueCounts,
+        flows: Flows,
+        inherited: QueueSettings,
     ) -> None:
         self._reads = store.reads
         self._clock = clock
         self._inbox = inbox
         self._flows = flows
+        self.inherited = inherited
+        """What holds in a queue for which that is not set."""
         self.counts = counts.read
         """Returns how many jobs each queue has in each status."""
         self.active = flows.active

@@ -32,6 +32,13 @@ class StuckJob(NamedTuple):
     p99_ms: float | None
 
 
+class StuckLook(NamedTuple):
+    """The jobs that seem stuck, by their keys, and a line for each queue that has any."""
+
+    keys: frozenset[int] = frozenset()
+    findings: Sequence[Finding] = ()
+
+
 class StuckWork:
     """Finds them. It reads a bounded number of rows, and no tick waits for that."""
 
@@ -40,7 +47,7 @@ class StuckWork:
         self._clock = clock
         self._trends = trends
         self._looked = float("-inf")
-        self._known: Sequence[Finding] = ()
+        self._known = StuckLook()
 
     async def find(self, reach: Reach, limit: int) -> list[StuckJob]:
         """Those that run for the longest time, the longest first."""
@@ -60,13 +67,14 @@ class StuckWork:
                 found.append(StuckJob(job, p99))
         return found[:limit]
 
-    async def findings(self) -> Sequence[Finding]:
-        """A line for each queue with such jobs. It is looked up seldom."""
+    async def look(self) -> StuckLook:
+        """What is known of them. It is looked up seldom."""
         now = self._clock.now_ms()
         if now - self._looked >= EVERY_MS:
             self._looked = now
             found = await self.find(EVERYWHERE, MOST_LOOKED_AT)
-            self._known = list(_lines([stuck.job for stuck in found]))
+            keys = frozenset(stuck.job.key for stuck in found)
+            self._known = StuckLook(keys, list(_lines([stuck.job for stuck in found])))
         return self._known
 
 

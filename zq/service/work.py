@@ -73,6 +73,7 @@ class Work:
     def close(self, stream: Stream) -> None:
         """End a stream. The next tick returns its jobs."""
         rest = self._streams.close(stream)
+        self._streams.departures.note(stream.group.queues, self._clock.now_ms())
         if rest is not None:
             self._inbox.give_back(rest)
 

@@ -58,7 +58,7 @@ def queue_rows(document: Document, now: int) -> Iterator[SightRow]:
             name,
             f"{_cut(name)} {counts.get('ready', 0):>9,} {oldest:>9}"
             f" {counts.get('in_flight', 0):>8,} {counts.get('dead', 0):>7,} {row['delivered']:>7}"
-            f" {row['completed']:>7} {row['failed']:>7} {row['workers']:>7} {state}",
+            f" {row['done']:>7} {row['failed']:>7} {row['workers']:>7} {state}",
             name,
             paused,
         )

@@ -57,13 +57,12 @@ def finding_line(board: Board, width: int) -> str:
     if not findings:
         return " ok  nothing is wrong"
     worst = findings[0]
-    queue = f"{worst['queue']}: " if "queue" in worst else ""
     since = worst.get("since")
     now = board.server_began + time.monotonic() * 1000
     oldest = "" if since is None else f", oldest {span(round(now - since))}"
     more = board.diagnosis["pulse"]["findings"] - 1
     rest = f"  (+{more:,} more)" if more else ""
-    text = " " + one_line(f"{SIGNS[worst['severity']]} {queue}{worst['text']}{oldest}")
+    text = " " + one_line(f"{SIGNS[worst['severity']]} {worst['text']}{oldest}")
     # The number of the others stays in sight on a narrow terminal.
     room = max(width - len(rest), 0)
     return f"{text if cell_len(text) <= room else set_cell_size(text, room)}{rest}"

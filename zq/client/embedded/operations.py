@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from zq.client.embedded.deliveries import Do
 from zq.client.embedded.one_job import named
 from zq.client.formats import JSON
@@ -98,5 +96,11 @@ class EmbeddedOperations:
 
 
 def _open(streams: Sequence[OpenStream], ids: IdCodec) -> list[OpenWorker]:
-    documents = [stream._asdict() | {"held": ids.texts(stream.held)} for stream in streams]
-    return msgspec.convert(documents, list[OpenWorker])
+    return [
+        OpenWorker(
+            *(stream.id, list(stream.queues), stream.prefetch, stream.concurrency, stream.busy),
+            *(ids.texts(stream.held), stream.since, stream.draining, stream.address),
+            *(stream.client, stream.unsent_bytes, stream.delivered),
+        )
+        for stream in streams
+    ]

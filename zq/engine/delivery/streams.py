@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from zq.engine.after_commit import Committed
+from zq.engine.delivery.departures import Departures
 from zq.engine.delivery.groups import ClaimGroups
 from zq.engine.delivery.takers import (
     NO_PLAN,
@@ -67,6 +68,7 @@ class Streams:
         self._grouped = GroupedQueues()
         self._windows = ClaimWindows()
         self._when_empty: Callable[[], object] | None = None
+        self.departures = Departures()
         self.workers: dict[int, Holder] = {}
         """The workers by the numbers of their streams. The streams closed last are
         included, since jobs that they held may still be settled."""

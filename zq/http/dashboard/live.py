@@ -26,7 +26,7 @@ STALL_S = 30.0
 SAFE_METHODS = ("GET", "HEAD")
 HEARTBEAT = b": still here\n\n"
 
-PARAMETERS = ("topic", "q", "sort", "from", "limit", "queue", "tree", "under")
+PARAMETERS = ("topic", "q", "sort", "from", "limit", "queue", "tree", "under", "worker")
 
 NEVER_STORED = {**SAFE, "Cache-Control": "no-store"}
 
@@ -122,7 +122,10 @@ class LiveApi:
         first = whole_number("from", values.get("from", "0"), 1_000_000)
         limit = whole_number("limit", values.get("limit", "50"), MOST_ROWS, 1)
         tree, under = values.get("tree", "") == "1", values.get("under", "")
-        return View(topic, reach, values.get("q", ""), sort, first, limit, queue, tree, under)
+        return View(
+            *(topic, reach, values.get("q", ""), sort, first, limit, queue, tree, under),
+            values.get("worker", ""),
+        )
 
 
 async def _first(reader: ViewReader) -> ViewFrame | None:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 from zq.engine.news.figures import NO_FLOW, QueueFlow
 from zq.engine.turns import Turns
 from zq.model.lifecycle import Status
-from zq.service.overview import WatchedQueue
+from zq.model.trends import TrendFlow
+from zq.service.diagnosis import Finding, FindingCode, place_of
+from zq.service.overview import Crew, WatchedQueue
 from zq.service.queues import QueueStatistics
 
 DELIMITERS = ".:/"
@@ -55,11 +57,14 @@ class _Sum:
 
     def __init__(self, first: WatchedQueue) -> None:
         self.first = first
-        self.queues = self._paused = self._orphans = self._workers = 0
+        self.queues = self._paused = self._orphans = 0
+        self._crew = Crew()
+        self._worst = list[Finding]()
         self._counts = Counter[Status]()
         self._age: int | None = None
         self._since: int | None = None
         self._deliveries = self._completions = self._failures = NO_FLOW
+        self._arrivals = self._ends = 0.0
 
     def add(self, queue: WatchedQueue) -> None:
         """Add one queue."""
@@ -74,10 +79,15 @@ class _Sum:
         self._deliveries = _together(self._deliveries, figures.deliveries)
         self._completions = _together(self._completions, figures.completions)
         self._failures = _together(self._failures, figures.failures)
-        self._workers = max(self._workers, queue.workers)
+        self._crew = max(self._crew, queue.crew)
+        if queue.flow is not None:
+            self._arrivals += queue.flow.arrivals
+            self._ends += queue.flow.ends
+        if queue.worst is not None:
+            self._worst = [min([*self._worst, queue.worst], key=place_of)]
         if queue.settings is not None and queue.settings.paused:
             self._paused += 1
-        elif queue.waiting and not queue.workers and not figures.deliveries.minute:
+        elif queue.state is FindingCode.NO_WORKER:
             self._orphans += 1
 
     def branch(self, prefix: str) -> Branch:
@@ -87,7 +97,8 @@ class _Sum:
             *(self._deliveries, self._completions, self._failures),
             self._since,
         )
-        row = WatchedQueue(whole, None, self._workers)
+        flow = TrendFlow(self._arrivals, self._ends)
+        row = WatchedQueue(whole, None, self._crew, flow).with_findings(self._worst)
         return Branch(row, self.queues, self._paused, self._orphans)
 
 

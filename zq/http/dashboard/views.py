@@ -1,6 +1,5 @@
 """What each topic of the live view shows, as documents without nulls."""
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple
@@ -8,29 +7,34 @@ from typing import Any, NamedTuple
 import msgspec
 
 from zq import __version__
+from zq.http.dashboard.documents import (
+    finding_document,
+    held_document,
+    plain,
+    row,
+    tiles_document,
+    worker_document,
+)
 from zq.http.dashboard.frames import Document
 from zq.http.dashboard.mask import Mask
 from zq.http.dashboard.rates import DeliveryRates
 from zq.http.dashboard.tree import Branch, branches
 from zq.http.ops.status import status_document
 from zq.model.errors import ScopeMissing
+from zq.model.filters import Filter
 from zq.model.lifecycle import NAMES
 from zq.model.reach import EVERYWHERE, Reach
-from zq.model.waits import pause_text
 from zq.service import Services
 from zq.service.admin import OpenStream
-from zq.service.diagnosis import Finding
 from zq.service.overview import Overview, WatchedQueue
+from zq.service.tiles import tiles_of
 from zq.wire.failures import groups_document
 from zq.wire.sweeps import running_document
 
 WORST = 20
 MOST_ROWS = 100
-MOST_FINDINGS = 20
-MOST_ALIKE = 5
-"""Of the same kind. A hundred queues without a worker must not hide what else is wrong."""
-
-NEVER = 2**63
+MOST_JOBS = 50
+"""Of a worker, so many ids of its jobs are shown."""
 
 
 class View(NamedTuple):
@@ -46,10 +50,11 @@ class View(NamedTuple):
     tree: bool = False
     under: str = ""
     """Of a tree, the prefix whose branches are shown."""
+    worker: str = ""
 
 
 SORTS: dict[str, Callable[[WatchedQueue], Any]] = {
-    "worst": lambda queue: queue.figures.oldest_ready_at or NEVER,
+    "worst": lambda queue: queue.place,
     "waiting": lambda queue: -queue.waiting,
     "failing": lambda queue: -queue.figures.failures.five_minutes,
     "name": lambda queue: queue.figures.queue,
@@ -83,6 +88,7 @@ class Views:
             "queues": self._queues,
             "queue": self._queue,
             "workers": self._workers,
+            "worker": self._worker,
             "failures": self._failures,
             "sweeps": self._sweeps,
             "health": self._health,
@@ -99,11 +105,11 @@ class Views:
         return {}
 
     async def _overview(self, view: View, overview: Overview) -> Document:
-        findings = _foremost(overview.findings)
         worst = foremost(overview.queues, "worst", WORST)
         return {
-            "findings": [_plain(finding._asdict()) for finding in findings],
-            "queues": _rows(worst),
+            "tiles": tiles_document(tiles_of(overview)),
+            "findings": [finding_document(kind) for kind in overview.kinds],
+            "queues": {queue.figures.queue: row(queue) for queue in worst},
             "order": [queue.figures.queue for queue in worst],
             "known_queues": len(overview.queues),
             **await self._sweeps(view, overview),
@@ -119,7 +125,7 @@ class Views:
             "queues": {
                 queue.figures.queue: _branch(branch)
                 if (branch := together.get(queue.figures.queue))
-                else _row(queue)
+                else row(queue)
                 for queue in shown
             },
             "order": [queue.figures.queue for queue in shown],
@@ -129,26 +135,37 @@ class Views:
     async def _queue(self, view: View, overview: Overview) -> Document:
         view.reach.require([view.queue])
         found = [queue for queue in overview.queues if queue.figures.queue == view.queue]
-        workers = [w for w in overview.workers if not w.queues or view.queue in w.queues]
+        workers = [worker for worker in overview.workers if worker.takes(view.queue)]
         settings = await self._services.queues.settings(view.queue, view.reach)
         return {
-            "queue": _row(found[0]) if found else {},
+            "queue": row(found[0]) if found else {},
             "settings": msgspec.to_builtins(settings),
-            "workers": [self._worker(worker) | {"held": len(worker.held)} for worker in workers],
+            "workers": [self._stream(worker, overview) for worker in workers],
+            "inherited": msgspec.to_builtins(self._services.queues.inherited),
+            "why": _why(found, workers),
         }
 
     async def _workers(self, _view: View, overview: Overview) -> Document:
-        texts = self._services.ids.texts
+        return {"workers": [self._stream(worker, overview) for worker in overview.workers]}
+
+    async def _worker(self, view: View, overview: Overview) -> Document:
+        streams = [stream for stream in overview.workers if stream.id == view.worker]
+        keys = tuple(key for stream in streams for key in stream.held)[:MOST_JOBS]
+        held = await self._services.listing.page(Filter(keys=keys), -1, False, MOST_JOBS)
+        jobs = {job.key: job for job in held.jobs}
+        text = self._services.ids.text
         return {
-            "workers": [
-                self._worker(worker) | {"held": texts(worker.held)[:50]}
-                for worker in overview.workers
-            ]
+            "streams": [self._stream(stream, overview) for stream in streams],
+            "jobs": [
+                held_document(job, text(key), key in overview.stuck)
+                for key in keys
+                if (job := jobs.get(key)) is not None
+            ],
         }
 
-    def _worker(self, worker: OpenStream) -> Document:
-        more = {"holds": len(worker.held), "rate": self._rates.of(worker)}
-        return _plain(worker._asdict() | more)
+    def _stream(self, worker: OpenStream, overview: Overview) -> Document:
+        jobs = self._services.ids.texts(worker.held[:MOST_JOBS])
+        return worker_document(worker, jobs, overview.stuck, self._rates.of(worker))
 
     async def _sweeps(self, view: View, _overview: Overview) -> Document:
         ids = self._services.ids
@@ -171,7 +188,7 @@ class Views:
                 ],
             )
         found: Document = msgspec.to_builtins(document)
-        return _plain(found)
+        return plain(found)
 
     async def _health(self, view: View, overview: Overview) -> Document:
         if view.reach is not EVERYWHERE:
@@ -180,56 +197,33 @@ class Views:
         return {"status": msgspec.to_builtins(status_document(overview.status, health))}
 
 
-def _foremost(findings: Sequence[Finding]) -> list[Finding]:
-    """The worst of each kind, the worst first."""
-    alike = Counter[str]()
-    found = list[Finding]()
-    for finding in findings:
-        alike[finding.code] += 1
-        if alike[finding.code] <= MOST_ALIKE:
-            found.append(finding)
-    return found[:MOST_FINDINGS]
+def _why(found: Sequence[WatchedQueue], workers: Sequence[OpenStream]) -> Document:
+    """Why the jobs of a queue wait."""
+    worst = [queue.worst.text for queue in found if queue.worst is not None]
+    return {
+        "lines": [{"text": text} for text in worst],
+        "gates": [],
+        "ahead": sum(queue.waiting for queue in found),
+        "slots_free": sum(worker.concurrency - worker.busy for worker in workers),
+        "workers": len(workers),
+    }
 
 
 def _pulse(overview: Overview) -> Document:
-    findings = overview.findings
+    kinds = overview.kinds
     return {
         "zq": __version__,
         "totals": {name: overview.totals.get(status, 0) for status, name in NAMES.items()},
-        "findings": len(findings),
-        "worst": findings[0].severity if findings else 0,
+        "findings": len(kinds),
+        "worst": kinds[0].severity if kinds else 0,
         "workers": len(overview.workers),
+        "queues": len(overview.queues),
     }
-
-
-def _rows(queues: Sequence[WatchedQueue]) -> Document:
-    return {queue.figures.queue: _row(queue) for queue in queues}
-
-
-def _row(queue: WatchedQueue) -> Document:
-    figures = queue.figures
-    row: Document = {
-        "counts": {NAMES[status]: n for status, n in figures.counts.items() if n},
-        "delivered": round(figures.deliveries.minute, 1),
-        "completed": round(figures.completions.minute, 1),
-        "failed": round(figures.failures.minute, 1),
-        "workers": queue.workers,
-    }
-    if figures.oldest_ready_at is not None:
-        row["since"] = figures.oldest_ready_at
-    if queue.settings is not None and queue.settings.paused:
-        row["paused"] = True
-        row["pause"] = pause_text(queue.settings)
-    return row
 
 
 def _branch(branch: Branch) -> Document:
-    return _row(branch.sum) | {
+    return row(branch.sum) | {
         "branch": branch.queues,
         "paused_queues": branch.paused,
         "orphans": branch.orphans,
     }
-
-
-def _plain(document: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if value is not None}

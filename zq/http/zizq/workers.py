@@ -74,10 +74,14 @@ class WorkersApi:
         return self._answer(self._admin.drop(request[PATH]["id"], reach_of(request)), accepted)
 
     def _answer(self, streams: Sequence[OpenStream], accepted: BodyCodec) -> Answer:
-        documents = [
-            stream._asdict() | {"held": self._ids.texts(stream.held)} for stream in streams
-        ]
+        documents = [_worker(stream, self._ids) for stream in streams]
         return answer({"workers": documents}, accepted)
+
+
+def _worker(stream: OpenStream, ids: IdCodec) -> dict[str, object]:
+    document = stream._asdict() | {"held": ids.texts(stream.held), "busy": stream.busy}
+    del document["reach"]
+    return document
 
 
 def _lease(lease: OpenLease, ids: IdCodec) -> dict[str, object]:

@@ -52,7 +52,7 @@ export function queue(main, values, go) {
       ["waiting", number(row.counts?.ready)], ["oldest", row.since ? span(at - row.since) : "–"],
       ["running", number(row.counts?.in_flight)], ["dead", row.counts?.dead ? link(`jobs${query({ f: `status:dead queue:${/\s/.test(name) ? `"${name}"` : name}` })}`,
         number(row.counts.dead)) : "0"],
-      ["out/s", rate(row.delivered)], ["done/s", rate(row.completed)], ["failed/s", rate(row.failed)],
+      ["out/s", rate(row.delivered)], ["done/s", rate(row.done)], ["failed/s", rate(row.failed)],
       ["workers", number(doc.workers.length)], ["state", paused ? el("span", {}, badge("paused"), " ", told((row.pause ?? "").replace(/^paused ?/, ""))) : "delivered"]]));
     if (pausedShown !== paused) {
       buttons.replaceChildren();

@@ -22,7 +22,7 @@ function queueRow(name, row, now, extras) {
     [!row.branch && extras?.select ? el("input", { type: "checkbox", value: name, "data-stay": `select ${name} ${row.paused ?? ""}`,
       "data-paused": row.paused, "aria-label": `Select ${name}`, onchange: extras.select }) : null,
     row.branch ? link(/** @type {Extras} */ (extras).open(name), `${name}*`) : queueLink(name)], number(counts.ready), row.since ? span(now - row.since) : "–",
-    number(counts.in_flight), number(counts.dead), rate(row.delivered), rate(row.completed),
+    number(counts.in_flight), number(counts.dead), rate(row.delivered), rate(row.done),
     rate(row.failed), number(row.workers),
     row.branch ? branchState(row) : row.paused ? el("span", { class: "says" }, badge("paused"), " ", told(row.pause.replace(/^paused ?/, ""))) : orphan ? badge("dead", "no worker") : badge("completed", "ok"),
     ...extras ? [row.branch ? "" : extras.lines?.of(name) ?? "–"] : [],

@@ -1,0 +1,158 @@
+"""What the server says of itself to a page: figures, findings by kinds, queues and workers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from conformance.site import Site
+
+from zq.model.trends import MINUTE_MS
+
+pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
+
+Doc = dict[str, Any]
+
+
+class Operator:
+    """Somebody who sends jobs, works on them, and looks at the page."""
+
+    def __init__(self, site: Site, http: aiohttp.ClientSession) -> None:
+        self.site = site
+        self.http = http
+
+    async def send(self, method: str, path: str, body: object = None) -> Any:
+        async with self.http.request(method, f"{self.site.url}{path}", json=body) as answer:
+            assert answer.ok, await answer.text()
+            return await answer.json() if answer.content_type == "application/json" else None
+
+    async def push(self, queue: str, count: int = 1, **fields: Any) -> list[str]:
+        jobs = [{"queue": queue, "type": "t", "payload": n} | fields for n in range(count)]
+        stored = (await self.send("POST", "/jobs/bulk", {"jobs": jobs}))["jobs"]
+        return [job["id"] for job in stored]
+
+    async def look(self, topic: str, **view: Any) -> Doc:
+        """The document of a topic as it is now."""
+        # What was looked at lately would be shown again.
+        self.site.clock.advance(6_000)
+        url = f"{self.site.admin_url}/ui/look"
+        async with self.http.get(url, params={"topic": topic, **view}) as answer:
+            assert answer.status == 200, await answer.text()
+            found: Doc = (await answer.json())["full"]
+        return found
+
+    @asynccontextmanager
+    async def worker(self, **view: Any) -> AsyncIterator[aiohttp.StreamReader]:
+        """A worker with an open stream."""
+        async with self.http.get(f"{self.site.url}/jobs/take", params=view) as answer:
+            assert answer.status == 200
+            yield answer.content
+
+
+@pytest.fixture
+async def operator(site: Site) -> AsyncIterator[Operator]:
+    async with aiohttp.ClientSession(trust_env=False) as http:
+        yield Operator(site, http)
+
+
+def states(document: Doc) -> list[tuple[str, str]]:
+    """The queues in their order, with their states."""
+    return [(name, document["queues"][name].get("state", "")) for name in document["order"]]
+
+
+async def test_no_worker_is_said_after_a_minute_and_of_one_kind_three_queues_are_named(
+    operator: Operator,
+) -> None:
+    for n in range(1, 5):
+        await operator.push(f"q{n}", n)
+    found = await operator.look("overview")
+    assert found["findings"] == []
+    assert states(found) == [("q4", ""), ("q3", ""), ("q2", ""), ("q1", "")]
+    operator.site.clock.advance(MINUTE_MS)
+    found = await operator.look("overview")
+    (alone,) = found["findings"]
+    assert (alone["code"], alone["severity"], alone["jobs"], alone["more"]) == (
+        "no_worker",
+        3,
+        10,
+        1,
+    )
+    assert [(each["queue"], each["text"]) for each in alone["queues"]] == [
+        *(("q4", "4 waiting"), ("q3", "3 waiting"), ("q2", "2 waiting"))
+    ]
+    assert {state for _, state in states(found)} == {"no_worker"}
+    assert (found["pulse"]["findings"], found["pulse"]["worst"]) == (1, 3)
+    assert found["pulse"]["queues"] == 4
+
+
+async def test_a_queue_whose_worker_has_just_left_has_a_minute_to_get_another(
+    operator: Operator,
+) -> None:
+    async with operator.worker(queue="q") as stream:
+        await operator.push("q", 2)
+        await stream.readline()
+        operator.site.clock.advance(10 * MINUTE_MS)
+        assert (await operator.look("overview"))["queues"]["q"]["state"] == "old"
+    while (await operator.look("overview"))["pulse"]["workers"]:
+        pass
+    assert (await operator.look("overview"))["queues"]["q"]["state"] == "old"
+    operator.site.clock.advance(MINUTE_MS)
+    assert (await operator.look("overview"))["queues"]["q"]["state"] == "no_worker"
+
+
+async def test_the_worst_queue_is_the_one_that_grows_and_not_the_one_with_old_tests(
+    operator: Operator,
+) -> None:
+    await operator.send("PUT", "/queues/held/settings", {"paused": True})
+    async with operator.worker(queue="tests,big", prefetch=1) as stream:
+        await operator.push("held", 9)
+        await operator.push("tests", 3)
+        await stream.readline()
+        operator.site.clock.advance(10 * MINUTE_MS)
+        await operator.push("big", 20)
+        operator.site.clock.advance(2 * MINUTE_MS)
+        found = await operator.look("overview")
+    assert states(found) == [("big", "growing"), ("tests", "old"), ("held", "paused")]
+    assert found["queues"]["big"]["state_text"].endswith(": never drained")
+
+
+async def test_the_tiles_have_what_waits_runs_fails_and_is_dead(operator: Operator) -> None:
+    async with operator.worker(queue="q", prefetch=4, concurrency=2, worker="w") as stream:
+        ids = await operator.push("q", 6)
+        for _ in range(4):
+            await stream.readline()
+        await operator.send("POST", f"/jobs/{ids[0]}/success")
+        killed = {"message": "no", "kill": True}
+        await operator.send("POST", f"/jobs/{ids[1]}/failure", killed)
+        found = await operator.look("overview")
+    tiles = found["tiles"]
+    assert (tiles["busy"], tiles["slots"], tiles["workers"]) == (2, 2, 1)
+    assert (tiles["failed"], tiles["dead"]) == (0.5, 1)
+    assert tiles["growth"] == round(tiles["arrived"] - tiles["done"], 2)
+
+
+async def test_a_worker_says_how_many_of_its_slots_have_a_job(operator: Operator) -> None:
+    async with operator.worker(queue="q", prefetch=4, concurrency=2, worker="w") as stream:
+        ids = await operator.push("q", 3, priority=1)
+        for _ in range(3):
+            await stream.readline()
+        (worker,) = (await operator.look("workers"))["workers"]
+        assert (worker["held"], worker["busy"], worker["concurrency"]) == (3, 2, 2)
+        assert worker["jobs"] == ids
+        (shown,) = (await operator.send("GET", "/workers"))["workers"]
+        assert (shown["held"], shown["busy"]) == (ids, 2)
+        one = await operator.look("worker", worker="w")
+        assert [(job["id"], job["type"], job["queue"]) for job in one["jobs"]] == [
+            (id, "t", "q") for id in ids
+        ]
+        assert [stream["id"] for stream in one["streams"]] == ["w"]
+        queue = await operator.look("queue", queue="q")
+        assert (queue["queue"]["workers"], queue["queue"]["slots"]) == (1, 2)
+        assert queue["inherited"]["retry_limit"] == 25
+        assert queue["why"]["slots_free"] == 0
+    assert await operator.look("worker", worker="nobody") | {"pulse": {}} == {
+        "pulse": {},
+        "streams": [],
+        "jobs": [],
+    }
