@@ -2,16 +2,18 @@
 
 import contextlib
 import re
+import signal
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from .place import Place
+from .place import Place, key_file, serving
 from .test_lists import push
 from .test_pages import go
 
@@ -106,3 +108,73 @@ def test_a_page_without_events_says_so_asks_every_five_seconds_and_tries_another
     expect(page.locator("#live")).to_have_text("live")
     push(place, 1, "silent")
     expect(waiting).to_have_text("4")
+
+
+def test_a_server_that_stops_answering_leaves_its_numbers_without_colour_and_with_their_time(
+    tmp_path: Path, browser: Browser
+) -> None:
+    with serving(tmp_path / "data") as place:
+        push(place, 3, "mail")
+        page = browser.new_page()
+        page.clock.install()
+        go(page, place)
+        row = page.locator("tr[data-key=mail]")
+        expect(row.locator("td.num").first).to_have_text("3")
+        place.process.send_signal(signal.SIGSTOP)
+        page.clock.fast_forward(6_000)
+        banner = page.locator("#banners .banner.failed")
+        expect(banner).to_contain_text(re.compile(r"^No answer for \d+ s\. These are the numbers"))
+        expect(page.locator("body")).to_have_class(re.compile("stale"))
+        expect(page.locator("#dot")).to_have_class("dot off")
+        expect(row.locator("td.num").first).to_have_text("3")
+        banner.get_by_role("button", name="Ask now").click()
+        expect(row.locator("td.num").first).to_have_text("3")
+        place.process.send_signal(signal.SIGCONT)
+        expect(page.locator("#live")).to_have_text("live")
+        expect(banner).to_have_count(0)
+        expect(page.locator("body")).not_to_have_class(re.compile("stale"))
+        page.context.close()
+
+
+def test_a_session_that_ends_becomes_a_form_that_leads_back_to_the_same_address(
+    tmp_path: Path, browser: Browser
+) -> None:
+    with serving(tmp_path / "data", "--keys", str(key_file(tmp_path / "keys"))) as place:
+        page = browser.new_page()
+        page.goto(f"{place.ui}#/queues")
+        page.get_by_label("Access key").fill("readread")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("#live")).to_have_text("live")
+        expect(page.locator("h1")).to_have_text("Queues")
+        # The same session elsewhere, such as another tab.
+        page.evaluate(
+            """async () => {
+                const token = localStorage.getItem(`token ${location.pathname}`);
+                await fetch("session", { method: "DELETE", headers: { "Zq-Session": token } });
+            }"""
+        )
+        # The next request is refused.
+        page.evaluate("location.hash = '#/jobs?f=status%3Adead'")
+        key = page.get_by_label("Access key")
+        expect(key).to_be_focused()
+        expect(page.locator("body")).to_contain_text("Your session has ended")
+        expect(page.locator("main table")).to_have_count(0)
+        key.fill("readread")
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_have_text("Jobs")
+        expect(page.locator("#live")).to_have_text("live")
+        assert page.url.endswith("#/jobs?f=status%3Adead")
+        page.context.close()
+
+
+def test_a_server_with_another_version_asks_to_load_the_page_again(
+    place: Place, page: Page
+) -> None:
+    page.route("**/ui/session", _other_version)
+    go(page, place)
+    expect(page.locator("#banners")).to_contain_text("The server has another version now.")
+
+
+def _other_version(route: Route) -> None:
+    reply = route.fetch()
+    route.fulfill(response=reply, json=reply.json() | {"zq": "0.0.1"})

@@ -39,9 +39,11 @@ const live = new Live((doc) => {
   head();
   draw();
 }, (next) => {
+  const back = ["lost", "stale"].includes(state) && next === "live";
   state = next;
   head();
-  if (next.startsWith("refused")) lost.session(next.slice(8));
+  if (next.startsWith("refused")) lost.session();
+  if (back) document.dispatchEvent(new Event("back"));
 });
 
 /** Show once more what came last. */
@@ -268,10 +270,11 @@ async function signIn(why) {
   named("Sign in");
 }
 let signedIn = false;
-lost.session = (why) => {
+lost.session = () => {
   if (!signedIn) return;
   signedIn = false;
-  signIn(why || "Your session has ended.");
+  live.stop();
+  signIn("Your session has ended. Sign in, and you are back where you were.");
 };
 
 async function start() {

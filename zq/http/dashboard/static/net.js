@@ -12,7 +12,7 @@ export class Refusal extends Error {
 }
 
 /** What is told when the server no longer knows the session. */
-export const lost = { session: (/** @type {string} */ _why) => {} };
+export const lost = { session: () => {} };
 
 /** Where the token of the session is kept: for all tabs of this page, and for no other port. */
 const TOKEN = `token ${location.pathname}`;
@@ -39,7 +39,7 @@ export async function ask(path, options = {}) {
   } catch {
     // A proxy has answered.
   }
-  if (reply.status === 401 && path !== "session") lost.session(text);
+  if (reply.status === 401 && path !== "session") lost.session();
   throw new Refusal(reply.status, text);
 }
 
@@ -108,6 +108,8 @@ export class Live {
     this.every = 1;
     this.drawn = -Infinity;
     this.heard = performance.now();
+    /** When the stream was asked for. */
+    this.opened = this.heard;
     /** How far this clock is ahead of the server's, in ms, when the stream began. */
     this.ahead = 0;
     /** Whether something has come that is not shown yet. */
@@ -130,6 +132,8 @@ export class Live {
       return;
     }
     this.view = view;
+    this.last = null;
+    this.drawn = -Infinity;
     this.restart();
   }
 
@@ -148,9 +152,9 @@ export class Live {
     return now - (this.late || this.paused ? this.drawn : Math.max(this.drawn, this.heard));
   }
 
-  /** For how long the server has said nothing. */
+  /** For how long somebody waits for a word of the server. */
   silence() {
-    return performance.now() - this.heard;
+    return performance.now() - Math.max(this.heard, this.opened);
   }
 
   /** @param {boolean} paused */
@@ -162,14 +166,11 @@ export class Live {
   restart() {
     this.wire?.abort();
     this.wire = null;
-    if (!this.paused && !document.hidden) {
-      this.last = null;
-      this.drawn = -Infinity;
-    }
     if (document.hidden || this.paused) {
       this.onState(this.paused ? "paused" : "hidden");
       return;
     }
+    this.opened = performance.now();
     const { view, wire, reply } = first;
     first.reply = null;
     if (reply && query(this.view) === view) {
@@ -179,6 +180,14 @@ export class Live {
     }
     if (reply) wire.abort();
     this.reopen();
+  }
+
+  /** Until another view is watched. */
+  stop() {
+    this.wire?.abort();
+    this.wire = null;
+    this.view = {};
+    this.last = null;
   }
 
   reopen() {
@@ -191,7 +200,7 @@ export class Live {
     if (!this.wire || document.hidden || this.paused) return;
     if (this.late && this.isTime()) this.again();
     const now = performance.now();
-    if (now - this.heard < STALE_MS) return;
+    if (this.silence() < STALE_MS) return;
     if (!this.polls) this.onState("stale");
     if (now - this.polled >= STALE_MS) this.poll(this.wire);
   }

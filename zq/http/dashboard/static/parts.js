@@ -192,7 +192,7 @@ export const skeleton = (rows = 3, columns = 4) => el("div", { class: "wide skel
 
 const SKELETON_MS = 200;
 
-/** Load a part, and say in its place why that fails, with a button that tries again. `asked` tells of when it is.
+/** Load a part, and say in its place why that fails, with a button that tries again. When the server is back, it tries itself.
  * A part that is shown already stays until the new one is there. @param {Element} place @param {() => Promise<Child | Child[]>} make @param {Child} [waiting] */
 export async function load(place, make, waiting) {
   place.setAttribute("aria-busy", "true");
@@ -200,8 +200,13 @@ export async function load(place, make, waiting) {
   try {
     show(place, await make());
   } catch (error) {
+    const again = () => place.isConnected && load(place, make, waiting);
+    document.addEventListener("back", again, { once: true });
     show(place, el("div", { class: "banner failed inner", role: "alert" }, el("b", {}, "This part cannot be shown."), " ",
-      el("span", {}, /** @type {Error} */ (error).message), el("span", { class: "push" }, button("Try again", () => load(place, make, waiting), { class: "small" }))));
+      el("span", {}, /** @type {Error} */ (error).message), el("span", { class: "push" }, button("Try again", () => {
+      document.removeEventListener("back", again);
+      again();
+    }, { class: "small" }))));
   }
   clearTimeout(late);
   place.removeAttribute("aria-busy");
