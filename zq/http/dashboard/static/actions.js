@@ -1,13 +1,23 @@
-// What changes jobs. Each dialog shows the command and the curl that it stands for.
+// What changes jobs, and the dialog that asks first: what will happen, to how many, and the way back.
 
-import { copyButton, el, fill, number } from "./dom.js";
+import { clock, copy, el, number } from "./dom.js";
+import { Field } from "./fields.js";
+import { lineOf } from "./filter.js";
 import { Refusal, ask, get, query, send } from "./net.js";
+import { button, dialog, iconButton, menu, meter, name, pill, short, toast } from "./parts.js";
 
-/** @typedef {{title: string, say: string, button: string, zq?: string, method: string,
- *   path: string, body?: unknown, typed?: string, each?: string[], save?: string, done: (answer: any) => string, asks?: [string, string][],
- *   filled?: (values: any) => {zq?: string, path?: string, body?: unknown}}} Plan `asks` has fields, and `filled` what they change. */
+/** @typedef {import("./dom.js").Child} Child */
+/** @typedef {import("./fields.js").FieldPlan} FieldPlan */
+/** What a dialog asks for, and does. `fields` are read into `filled`, which says what they change. `queue` names the queue that must exist.
+ * `each` are queues, with a request for each. `undo` is called by the toast's button.
+ * @typedef {{title: string, say: Child | Child[], parts?: Child[], button: string, keep?: string, destroys?: boolean, typed?: string,
+ *   zq?: string, method: string, path: string, body?: unknown, fields?: FieldPlan[], asks?: [string, string][], each?: string[], save?: string,
+ *   filled?: (values: any) => {zq?: string, path?: string, body?: unknown}, queue?: (values: any) => string | null,
+ *   done: (answer: any) => string, undo?: (answers: any[]) => Promise<any>, undoable?: (answers: any[]) => boolean}} Plan */
 
-/** What a look ahead has seen. @typedef {{count: number, many: string, upto: string, bound: string}} Seen */
+/** What a look ahead has seen: how many jobs, up to which one, and how many of each queue and status.
+ * @typedef {{count: number, exact: boolean, upto: string, by?: {queue: string, status: string, n: number}[], more?: number, no_effect?: number}} Seen
+ * `more` places of a queue and a status are left out of `by`. */
 
 /** What the server lets this visitor do. */
 export const rights = { scopes: /** @type {string[]} */ ([]), masked: false, name: "", url: "", queues: /** @type {string[]} */ ([]) };
@@ -18,138 +28,258 @@ export const may = (scope) => rights.scopes.includes(scope);
 /** How many jobs may be deleted without typing. */
 export const MOST_UNTYPED = 100;
 
+// Commands
+
 /** @param {string} text */
 export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 /** A line of `zq` that names this server. @param {string} line */
 const onServer = (line) => (rights.url ? `${line} --url ${quoted(rights.url)}` : line);
 
-/** A line that does so for each queue. @param {Plan} plan @param {string} line */
-const looped = (plan, line) => ((plan.each?.length ?? 0) > 1
-  ? `for queue in ${plan.each?.map(quoted).join(" ")}; do ${line}; done` : line);
-
-/** @param {Plan} plan */
-function curl(plan) {
-  const url = new URL(`api/${plan.path}`, document.baseURI).href;
-  if ((plan.each?.length ?? 0) > 1) {
-    return looped({ ...plan, each: plan.each?.map(encodeURIComponent) }, `curl -X ${plan.method} "${url}" -H 'Content-Type: application/json' -d ${
-      quoted(JSON.stringify(plan.body))}`);
-  }
-  const body = plan.body === undefined ? ""
-    : ` -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(plan.body))}`;
-  return `curl -X ${plan.method} ${quoted(url)}${body}`;
+/** The request as a line of curl: it names this server, and has a place for the key where one is needed.
+ * @param {string} method @param {string} path @param {unknown} [body] */
+export function curlOf(method, path, body) {
+  const url = path.includes("$queue") ? `"${address(path)}"` : quoted(address(path));
+  return [`curl${method === "GET" ? "" : ` -X ${method}`} ${url}`, rights.name && '-H "Authorization: Bearer $ZQ_TOKEN"',
+    body !== undefined && `-H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`].filter(Boolean).join(" ");
 }
 
-/** @param {string} name @param {string} line */
-const stands = (name, line) => el("div", { class: "stands" }, el("span", {}, name),
-  el("code", {}, line), copyButton("Copy", () => line));
+/** @param {string} path */
+const address = (path) => new URL(`api/${path}`, document.baseURI).href;
 
-/** A dialog that closes and goes away by Escape too. @param {string} title @param {...any} parts */
-export function dialog(title, ...parts) {
-  const back = /** @type {HTMLElement | null} */ (document.activeElement);
-  const box = /** @type {HTMLDialogElement} */ (
-    el("dialog", { "aria-labelledby": "dialog-title" }, el("h2", { id: "dialog-title" }, title), parts));
-  box.addEventListener("close", () => {
-    box.remove();
-    back?.focus();
-  });
-  document.body.append(box);
-  box.showModal();
-  return box;
-}
+/** The line for each of several queues. @param {Plan} plan @param {string} line @param {(queue: string) => string} write */
+const looped = (plan, line, write) => ((plan.each?.length ?? 0) > 1 ? `for queue in ${plan.each?.map(write).join(" ")}; do ${line}; done` : line);
+
+/** The command that a plan stands for, and the request. @param {Plan} plan @returns {[string, string][]} */
+const linesOf = (plan) => [...plan.zq ? [/** @type {[string, string]} */ (["zq", looped(plan, onServer(plan.zq), quoted)])] : [],
+  ["curl", looped(plan, curlOf(plan.method, plan.path, plan.body), encodeURIComponent)]];
+
+/** @param {[string, string]} line */
+const commandLine = ([tool, text]) => el("div", { class: "stands" }, el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": tool }, el("code", {}, text)),
+  iconButton("copy", `Copy the line of ${tool}`, () => copy(text).then(() => toast("The line is copied."))));
+
+// The dialog
 
 /** Ask, do, and say what was done. @param {Plan} plan @param {() => void} [after] */
 export function confirm(plan, after) {
-  const said = el("p", { role: "status" });
-  const go = el("button", { type: "submit", class: "go", disabled: Boolean(plan.typed) }, plan.button);
-  const typed = plan.typed && el("label", {}, `Type ${plan.typed} to go on `,
-    el("input", { name: "typed", autocomplete: "off", oninput: (/** @type {any} */ event) => {
-      go.disabled = event.target.value !== plan.typed;
-    } }));
-  const lines = el("div");
-  const tell = () => {
-    lines.replaceChildren();
-    fill(lines, plan.zq && stands("zq", looped(plan, onServer(plan.zq))), stands("curl", curl(plan)));
-  };
-  const asked = (plan.asks ?? []).map(([name, label]) => el("label", {}, `${label} `,
-    el("input", { name, autocomplete: "off", oninput: () => {
-      Object.assign(plan, plan.filled?.(Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (form)))));
-      tell();
-    } })));
-  tell();
-  const form = el("form", { onsubmit: async (/** @type {Event} */ event) => {
-    event.preventDefault();
+  const commands = el("div", { class: "sheet" });
+  const question = el("div");
+  const go = button(plan.button, () => (plan.destroys ? act() : undefined),
+    { type: plan.destroys ? "button" : "submit", class: plan.destroys ? "destroy solid" : "solid", "data-go": "" });
+  const fields = [...(plan.asks ?? []).map(([each, label]) => ({ name: each, label, kind: "text" })), ...plan.fields ?? []]
+    .map((each) => new Field(/** @type {FieldPlan} */ ({ stays: true, ...each }), () => heard()));
+  const typed = plan.typed ? el("input", { id: "typed", autocomplete: "off", spellcheck: "false", oninput: () => heard() }) : null;
+  /** The name that nobody knows, and with which the one who asks goes on. */
+  let accepted = "";
+
+  const values = () => Object.fromEntries(fields.map((each) => [each.plan.name, each.value ?? (plan.asks ? "" : null)]));
+  const isOff = () => fields.some((each) => each.wrong) || (typed && typed.value !== plan.typed);
+  function heard() {
+    go.disabled = Boolean(isOff());
+    if (fields.some((each) => each.wrong)) return;
+    Object.assign(plan, plan.filled?.(values()));
+    commands.replaceChildren(...linesOf(plan).map(commandLine));
+  }
+
+  /** Whether there is the queue that is meant. @returns {Promise<boolean>} */
+  async function isKnown() {
+    const queue = plan.queue?.(values());
+    if (!queue || queue === accepted) return true;
+    const { known, near } = await nearTo(queue);
+    if (known) return true;
+    accepted = queue;
+    question.replaceChildren(el("div", { class: "banner", role: "alert" }, el("span", {}, `There is no queue “${queue}” yet. `,
+      near.length ? "Did you mean " : "Press the button once more to begin it.", near.map((each, at) => [at ? ", " : "",
+        button(each, () => take(each), { class: "small" })]).flat(), near.length ? "? Once more begins a new queue." : null)));
+    return false;
+  }
+  /** @param {string} queue */
+  function take(queue) {
+    const field = fields.find((each) => each.plan.name === "queue");
+    if (field) field.box.value = queue;
+    question.replaceChildren();
+    field?.check(true, heard);
+  }
+
+  async function act() {
+    // Whatever has sent the form: what was not typed is not done.
+    if (isOff() || !fields.every((each) => each.ready())) return;
+    box.refuse("");
     go.disabled = true;
     try {
-      let answer;
-      if (plan.save) save(plan.save, await (await ask(`api/${plan.path}`, { method: plan.method })).blob());
-      else for (const name of plan.each ?? [""]) {
-        answer = await send(plan.method, plan.path.replace("$queue", encodeURIComponent(name)), plan.body);
+      if (!await isKnown()) {
+        go.disabled = false;
+        return;
       }
-      said.textContent = plan.done(answer);
-      go.remove();
+      const answers = [];
+      if (plan.save) save(plan.save, await (await ask(`api/${plan.path}`, { method: plan.method })).blob());
+      else {
+        for (const each of plan.each ?? [""]) {
+          answers.push(await send(plan.method, plan.path.replace("$queue", encodeURIComponent(each)), plan.body));
+        }
+      }
+      box.close();
+      told(plan, answers, after);
       after?.();
     } catch (error) {
       go.disabled = false;
-      said.textContent = error instanceof Refusal ? `Refused: ${error.message}` : String(error);
+      box.refuse(refusal(error));
     }
-  } }, asked, typed, said, el("p", { class: "buttons" },
-    el("button", { type: "button", onclick: () => box.close() }, "Close"), go));
-  const box = dialog(plan.title, el("p", {}, plan.say), lines, form);
+  }
+
+  const box = dialog({ title: plan.title, say: plan.say, destroys: plan.destroys, keep: plan.keep, act: () => (plan.destroys ? undefined : act()), buttons: [go],
+    parts: [...plan.parts ?? [], question,
+      typed || fields.length ? el("div", { class: "part stack fields" }, typed && el("div", { class: "field" },
+        el("label", { for: "typed" }, "Type ", el("b", {}, plan.typed), plan.typed === "delete" ? " to go on" : ", the name of the queue"), typed),
+      fields.map((each) => each.place)) : null,
+      el("div", { class: "part" }, el("details", {}, el("summary", {}, "The same as a command"), commands))] });
+  heard();
+  return box;
 }
 
-/** Have the browser store a file. @param {string} name @param {Blob} content */
-export function save(name, content) {
-  const link = el("a", { href: URL.createObjectURL(content), download: name });
+/** @param {unknown} error */
+const refusal = (error) => (error instanceof Refusal ? `Refused: ${error.message}` : String(error));
+
+/** Say what was done, and offer the way back. @param {Pick<Plan, "done" | "undo" | "undoable">} plan @param {any[]} answers @param {() => void} [after] */
+function told(plan, answers, after) {
+  const { undo } = plan;
+  toast(plan.done(answers.at(-1)), undo && (plan.undoable?.(answers) ?? true) ? { button: ["Undo", async () => {
+    try {
+      const text = await undo(answers);
+      toast(typeof text === "string" ? text : "It is taken back.");
+      after?.();
+    } catch (error) {
+      toast(`Not taken back: ${/** @type {Error} */ (error).message}`, { failed: true });
+    }
+  }] } : {});
+}
+
+/** Have the browser store a file. @param {string} file @param {Blob} content */
+export function save(file, content) {
+  const link = el("a", { href: URL.createObjectURL(content), download: file });
   link.click();
   URL.revokeObjectURL(link.href);
 }
 
-/** @param {string} scope @param {string} label @param {() => void} onclick */
-export const actionButton = (scope, label, onclick) =>
-  (may(scope) ? el("button", { type: "button", "data-scope": scope, onclick }, label) : null);
+/** A button for those who have the right. @param {string} scope @param {string} label @param {() => void} act @param {Record<string, any>} [more] */
+export const actionButton = (scope, label, act, more) => (may(scope) ? button(label, act, { "data-scope": scope, ...more }) : null);
+
+/** Whether there is a queue of this name, and those that are called nearly so. @param {string} queue
+ * @returns {Promise<{known: boolean, near: string[]}>} */
+export async function nearTo(queue) {
+  try {
+    return await get(`queues/${encodeURIComponent(queue)}/near`);
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 404) return { known: true, near: [] };
+    throw error;
+  }
+}
+
+// One job
+
+/** @param {any} job */
+const waits = (job) => ["ready", "scheduled"].includes(job.status);
+/** @param {any} job */
+const pathOf = (job) => `jobs/${encodeURIComponent(job.id)}`;
+/** @param {any} job */
+const called = (job) => `Job ${short(job.id)} of ${job.queue}`;
+
+/** Do at once what needs no question, and tell. @param {Plan} plan @param {() => void} after @param {string} not What it is if it is refused. */
+async function atOnce(plan, after, not) {
+  try {
+    told(plan, [await send(plan.method, plan.path, plan.body)], after);
+  } catch (error) {
+    toast(`${not}: ${/** @type {Error} */ (error).message}`, { failed: true });
+  }
+  after();
+}
+
+/** What can be done with one job: the label, what it is called for, and the act. The first helps most; what cannot be undone comes last.
+ * @param {any} job @param {() => void} after
+ * @returns {{verb: string, label: string, act: () => void, look?: string}[]} */
+export const verbsOf = (job, after) => (!may("manage") ? [] : [
+  job.status === "dead" && { verb: "retry", label: "Retry", look: "solid", act: () => atOnce(retryPlan(job), after, "Not retried") },
+  waits(job) && { verb: "cancel", label: "Cancel", act: () => atOnce(cancelPlan(job), after, "Not cancelled") },
+  job.status === "in_flight" && { verb: "cancel", label: "Cancel…", act: () => confirm(cancelPlan(job), after) },
+  waits(job) && { verb: "move", label: "Move…", act: () => move(job, after) },
+  { verb: "delete", label: "Delete…", look: "destroy", act: () => deleteOne(job, after) },
+].filter((each) => each !== false));
+
+/** @param {any} job @returns {Plan} */
+const retryPlan = (job) => ({ title: "Retry this job", say: "", button: "Retry", method: "POST", path: `${pathOf(job)}/requeue`,
+  done: () => `${called(job)} is ready again.` });
+
+/** @param {any} job @returns {Plan} */
+const cancelPlan = (job) => ({
+  title: "Cancel this job?", say: "Its worker is told to stop. What it has done is not undone.", button: "Cancel the job", keep: "Let it run",
+  zq: `zq cancel ${job.id} --force`, method: "POST", path: `${pathOf(job)}/cancel`, body: job.status === "in_flight" ? { force: true } : {},
+  done: () => `${called(job)} is cancelled.`, undo: undoSweep, undoable: ([answer]) => Boolean(answer.undo),
+});
 
 /** @param {any} job @param {() => void} after */
-export function jobActions(job, after) {
-  const id = encodeURIComponent(job.id);
-  const open = ["ready", "scheduled", "in_flight"].includes(job.status);
-  const force = job.status === "in_flight";
-  return el("p", { class: "buttons" },
-    job.status === "dead" && actionButton("manage", "Requeue…", () => confirm({
-      title: "Requeue this job", say: "It is ready at once, with its attempts anew.", button: "Requeue",
-      zq: `zq requeue ${job.id}`, method: "POST", path: `jobs/${id}/requeue`,
-      done: (answer) => `The job is ${answer.status}.`,
-    }, after)),
-    ["ready", "scheduled"].includes(job.status) && actionButton("manage", "Move…", () => move(job, after)),
-    open && actionButton("manage", "Cancel…", () => confirm({
-      title: "Cancel this job",
-      say: force ? "Its worker is told to stop. What it has done is not undone."
-        : "It will not run. It is kept for as long as its retention says.",
-      button: "Cancel the job", zq: `zq cancel ${job.id}${force ? " --force" : ""}`,
-      method: "POST", path: `jobs/${id}/cancel`, body: force ? { force: true } : {},
-      done: () => "The job is cancelled.",
-    }, after)),
-    actionButton("manage", "Delete…", () => confirm({
-      title: "Delete this job", say: "It is gone for good, with its errors.", button: "Delete",
-      zq: `zq delete ${job.id}`, method: "DELETE", path: `jobs/${id}`, done: () => "The job is deleted.",
-    }, after)));
-}
+const deleteOne = (job, after) => {
+  const box = confirm({
+    title: `Delete job ${short(job.id)} of ${job.queue}?`, destroys: true, keep: "Keep the job", button: "Delete 1 job",
+    say: [`Deletes 1 ${job.status.replace("_", " ")} job. It is gone `, el("b", {}, "for good"), ", with its payload, result and errors. A deletion cannot be taken back."],
+    parts: waits(job) ? [instead("It waits to run.", "Cancel it instead", () => {
+      box.close();
+      atOnce(cancelPlan(job), after, "Not cancelled");
+    })] : [],
+    zq: `zq delete ${job.id}`, method: "DELETE", path: pathOf(job), done: () => `${called(job)} is deleted.`,
+  }, after);
+};
+
+/** The way that can be undone. @param {string} text @param {string} label @param {() => void} act */
+const instead = (text, label, act) => el("div", { class: "banner" }, el("span", {}, `${text} `, el("b", {}, "Cancel"), " can be undone."),
+  el("span", { class: "push" }, button(label, act, { class: "small" })));
+
+/** The fields of another place for jobs. @type {FieldPlan[]} */
+const PLACE = [{ name: "queue", label: "Queue", kind: "text", placeholder: "stays where it is" },
+  { name: "priority", label: "Priority", kind: "whole", placeholder: "stays", help: "0 to 65535; lower ones come first" },
+  { name: "delay", label: "Ready in", kind: "duration", placeholder: "stays", help: (ms) => (ms === null ? "such as 90 min; 0 s is now" : null) }];
+
+/** @param {any} values */
+const placeOf = ({ queue, priority, delay }) => ({ ...queue && { queue }, ...priority !== null && { priority },
+  ...delay !== null && { ready_at: Math.round(Date.now() + delay) } });
+
+/** @param {any} values */
+const placeWords = ({ queue, priority, delay }) => `${queue ? ` --queue ${quoted(queue)} --create` : ""}${
+  priority === null ? "" : ` --priority ${priority}`}${delay === null ? "" : ` --delay ${Math.round(delay / 1000)}s`}`;
 
 /** Another queue, another priority, or another time. @param {any} job @param {() => void} after */
 const move = (job, after) => confirm({
-  title: "Move this job", say: `It is in ${job.queue} with the priority ${job.priority}; lower ones come first. What stays empty stays as it is.`,
-  asks: [["queue", "Queue"], ["priority", "Priority"], ["minutes", "Minutes until it is ready; 0 for now"]],
-  filled: ({ queue, priority, minutes }) => ({ zq: `zq change ${job.id}${queue && ` --queue ${quoted(queue)} --create`}${
-    priority && ` --priority ${quoted(priority)}`}${minutes && ` --delay ${quoted(minutes)}m`}`, body: { ...queue && { queue }, ...priority && { priority: Number(priority) },
-    ...minutes && { ready_at: Math.round(Date.now() + Number(minutes) * 60_000) } } }),
-  button: "Move", method: "PATCH", path: `jobs/${encodeURIComponent(job.id)}`, body: {},
-  done: (changed) => `The job is ${changed.status} in ${changed.queue}.`,
+  title: `Move job ${short(job.id)}`, say: `It is in ${job.queue} with the priority ${job.priority}. What stays empty stays as it is.`,
+  fields: PLACE, queue: ({ queue }) => queue, filled: (values) => ({ zq: `zq change ${job.id}${placeWords(values)}`, body: placeOf(values) }),
+  button: "Move", method: "PATCH", path: pathOf(job), body: {},
+  done: (changed) => `${called(job)} is ${changed.status} in ${changed.queue}.`,
 }, after);
 
-/** The option of a filter, and its value: that of the filter, if it is not another one.
- * @param {string} name @param {string} value */
-function optionOf(name, value) {
-  if (name !== "ready_at") return ` --${name === "budgets.key" ? "budget" : name} ${quoted(value)}`;
+/** The verbs of a job for its row: the one that helps, and the others behind ⋯.
+ * @param {any} job @param {() => void} after */
+export function rowActions(job, after) {
+  const verbs = verbsOf(job, after);
+  const [first] = verbs;
+  const id = short(job.id);
+  return [first && first.verb !== "delete" ? button(first.label, first.act, { class: "small", "aria-label": `${first.label} ${id}`, "data-verb": first.verb, "data-scope": "manage" }) : null,
+    " ", menu(`More for ${id}`, [...verbs.map(({ label, act }) => /** @type {[string, () => void, string]} */ ([label, act, "manage"])),
+      ["Copy the id", () => copy(job.id).then(() => toast("The id is copied."))],
+      ["Copy as curl", () => copy(curlOf("GET", pathOf(job))).then(() => toast("The line is copied."))]])].flat();
+}
+
+// Many jobs
+
+/** The parameters of a filter, none of which may be empty: an address or a field without its name never means all jobs.
+ * @param {Record<string, string | undefined>} filter */
+export function exactly(filter) {
+  const lost = Object.entries(filter).find(([, value]) => typeof value !== "string" || !value.trim());
+  if (lost) throw new Error(`The filter has no value for ${lost[0]}: nothing is done.`);
+  if (!Object.keys(filter).length) throw new Error("There is no filter: nothing is done.");
+  return filter;
+}
+
+/** The option of a filter, and its value. @param {string} option @param {string} value */
+function optionOf(option, value) {
+  if (option !== "ready_at") return ` --${option === "budgets.key" ? "budget" : option} ${quoted(value)}`;
   const [low, high] = value.includes("..") ? value.split("..") : [value, value];
   return (low && ` --ready-after ${moment(low)}`) + (high && ` --ready-before ${moment(high)}`);
 }
@@ -157,71 +287,166 @@ function optionOf(name, value) {
 /** @param {string} ms */
 const moment = (ms) => new Date(Number(ms)).toISOString();
 
-/** The command for a change by filter.
- * @param {string} command @param {Record<string, string>} filter @param {string} upto */
-const commandOf = (command, filter, upto) =>
-  `zq ${command}${Object.entries(filter).map(([name, value]) => optionOf(name, value)).join("")} --upto ${upto} --yes`;
+/** The command for a change by filter. @param {string} command @param {Record<string, string>} filter @param {Seen} now */
+const commandOf = (command, filter, now) =>
+  `zq ${command}${Object.entries(filter).map(([option, value]) => optionOf(option, value)).join("")} --upto ${now.upto} --yes`;
 
-/** The part of a plan that asks for a reason. @param {string} zq @param {string} path
- * @returns {Pick<Plan, "zq" | "path" | "asks" | "filled">} */
-const because = (zq, path) => ({ zq, path, asks: [["reason", "Reason"]], filled: ({ reason }) => ({
-  zq: zq + (reason && ` --reason ${quoted(reason)}`),
-  path: path + (reason && `&reason=${encodeURIComponent(reason)}`) }) });
+/** The field for a reason, and what it changes. @param {string} zq @param {string} path @returns {Pick<Plan, "zq" | "path" | "fields" | "filled">} */
+const because = (zq, path) => ({ zq, path, fields: [{ name: "reason", label: "Reason, for Activity", kind: "text", placeholder: "optional" }],
+  filled: ({ reason }) => ({ zq: zq + (reason ? ` --reason ${quoted(reason)}` : ""), path: path + (reason ? `&reason=${encodeURIComponent(reason)}` : "") }) });
 
-/**
- * Actions on all jobs that match a filter. What is counted is what the filter says.
- * @param {Record<string, string>} filter
- * @param {() => void} after
- */
-export function filterActions(filter, after) {
-  const status = filter.status ?? "";
-  return el("p", { class: "buttons" },
-    status === "dead" && filterButton("requeue", "Requeue all that match…", filter, after),
-    ["ready", "scheduled"].includes(status) && filterButton("cancel", "Cancel all that match…", filter, after),
-    Object.keys(filter).length > 0 && filterButton("delete", "Delete all that match…", filter, after));
+/** @param {Seen} now */
+export const many = (now) => `${now.exact ? "" : "at least "}${number(now.count)}`;
+/** @param {Seen} now */
+const jobs = (now) => `${many(now)} ${now.exact && now.count === 1 ? "job" : "jobs"}`;
+
+/** The counts by one field, most first. @param {Seen} now @param {"queue" | "status"} field @returns {[string, number][]} */
+export function countsBy(now, field) {
+  const sums = /** @type {Map<string, number>} */ (new Map());
+  for (const each of now.by ?? []) sums.set(each[field], (sums.get(each[field]) ?? 0) + each.n);
+  return [...sums].sort(([, one], [, other]) => other - one);
 }
 
-/** A button that looks ahead, and binds the change to what was seen.
- * @param {"requeue" | "cancel" | "delete"} verb @param {string} label
- * @param {Record<string, string>} filter @param {() => void} after */
-export const filterButton = (verb, label, filter, after) => actionButton("manage", label, async () => {
-  try {
-    const { count, exact, upto } = await get(`sweeps/preview${query({ ...filter, verb })}`);
-    const many = `${exact ? "" : "at least "}${number(count)}`;
-    confirm(PLANS[verb](filter, { count, many, upto, bound: query({ ...filter, upto }) }), after);
-  } catch (error) {
-    dialog("This cannot be looked at", el("p", { role: "alert" }, /** @type {Error} */ (error).message),
-      el("form", { method: "dialog" }, el("button", {}, "Close")));
-  }
-});
-
-/** @param {Record<string, string>} filter @param {Seen} now */
-function bounds(filter, now) {
-  const words = Object.entries(filter).map(([name, value]) => `${name}:${value}`).join(" ") || "all jobs";
-  return `Those that match now, up to the id ${now.upto}, and none that arrive later: ${words}`;
+/** Of which queues: `of mail`, `of mail and sms`, `of 7 queues`. @param {Record<string, string>} filter @param {Seen} now */
+function ofQueues(filter, now) {
+  const queues = now.by ? countsBy(now, "queue").map(([queue]) => queue) : filter.queue?.split(",") ?? [];
+  if (!queues.length) return "";
+  return ` of ${queues.length < 3 ? queues.join(" and ") : `${number(queues.length)} queues`}`;
 }
 
-/** What each change by filter asks for. @type {Record<string, (filter: Record<string, string>, now: Seen) => Plan>} */
+/** `4,902 completed, 212 ready, 45 dead`. @param {Seen} now */
+const statuses = (now) => countsBy(now, "status").map(([status, n]) => `${number(n)} ${status.replace("_", " ")}`).join(", ");
+
+const LOST = /** @type {Record<string, Child>} */ ({ completed: "their results", dead: "work that failed, and why", cancelled: "what could be taken back",
+  expired: "work that came too late", ready: "work that never ran", scheduled: "work that never ran", in_flight: "work that runs now" });
+const WORK = ["ready", "scheduled", "in_flight"];
+
+/** How many of each status, or of each queue, and what that means. @param {Seen} now @param {"queue" | "status"} field @param {boolean} lost */
+function lossTable(now, field, lost) {
+  const counts = countsBy(now, field);
+  const heads = [[field, "w9"], ["jobs", "num w4"], ["share", "share c1"], ...lost ? [["what is lost", ""]] : []];
+  return el("div", { class: "wide" }, el("table", { class: "loss noheads" }, el("caption", { class: "spoken" }, `Jobs by ${field}`),
+    el("thead", {}, el("tr", {}, heads.map(([head, is]) => el("th", { scope: "col", class: is }, el("span", { class: "spoken" }, head))))),
+    el("tbody", {}, counts.slice(0, MOST_LINES).map(([each, n]) => el("tr", {}, el("th", { scope: "row" }, field === "status" ? pill(each) : name(each)),
+      el("td", { class: "num" }, number(n)), el("td", { class: "share c1" }, meter(n, now.count + 1, `${Math.round((100 * n) / now.count)} %`)),
+      lost && el("td", { class: "muted" }, WORK.includes(each) ? el("b", { class: "warn" }, LOST[each]) : LOST[each]))))),
+  counts.length > MOST_LINES && el("p", { class: "part muted" }, `and ${number(counts.length - MOST_LINES)} more`));
+}
+const MOST_LINES = 7;
+
+/** What a change by filter is about: how many of what, up to which job. @param {Record<string, string>} filter @param {Seen} now @param {boolean} [lost] */
+function about(filter, now, lost = false) {
+  const queues = countsBy(now, "queue").length;
+  return [lost && now.by?.length ? lossTable(now, "status", true) : null,
+    queues > 1 ? lossTable(now, "queue", false) : null,
+    el("div", { class: "part" }, el("p", { class: "muted" }, `Counted at ${clock(Date.now())}`, filter.id ? ". Those that are ticked, and no other. "
+      : [", up to the job ", el("span", { class: "id", title: now.upto }, short(now.upto)), ". Jobs that come later stay. Filter: ", el("code", {}, lineOf(filter)), " "],
+    now.no_effect ? `${number(now.no_effect)} others that match stay as they are.` : null))];
+}
+
+/** What the server would do now. @param {string} verb @param {Record<string, string>} filter @returns {Promise<Seen>} */
+export const lookAhead = (verb, filter) => get(`sweeps/preview${query({ ...exactly(filter), verb })}`);
+
+/** Take back the jobs that a sweep has cancelled, and tell. @param {any[]} answers */
+async function undoSweep(answers) {
+  const { undone, kept = {}, gone } = await send("POST", `sweeps/${answers[0].undo}/undo`);
+  const stay = Object.values(kept).reduce((/** @type {number} */ sum, n) => sum + n, 0);
+  return [`${number(undone)} ${undone === 1 ? "job waits" : "jobs wait"} again.`, stay ? `${number(stay)} stay cancelled: Activity says why.` : "",
+    gone ? `${number(gone)} are no longer stored.` : ""].filter(Boolean).join(" ");
+}
+
+/** What each change by filter asks for.
+ * @type {Record<string, (filter: Record<string, string>, now: Seen, after: () => void) => Plan & {swap?: () => void}>} */
 const PLANS = {
   requeue: (filter, now) => ({
-    title: `Requeue ${now.many} dead jobs`, say: bounds(filter, now), button: `Requeue ${now.many} jobs`, method: "POST",
-    ...because(commandOf("requeue", filter, now.upto), `jobs/requeue${now.bound}`),
-    body: {}, done: (answer) => `${number(answer.requeued)} jobs are ready again.`,
+    title: `Retry ${jobs(now)}${ofQueues(filter, now)}?`, button: `Retry ${jobs(now)}`, method: "POST", body: {},
+    say: `Retries ${jobs(now)}${ofQueues(filter, now)}${countsBy(now, "status").length > 1 ? `: ${statuses(now)}` : ""}. Each is ready at once, in the queue where it died, and may be tried as often as a new one.`,
+    parts: about(filter, now), ...because(commandOf("requeue", filter, now), `jobs/requeue${query({ ...filter, upto: now.upto })}`),
+    done: ({ requeued }) => `${number(requeued)} ${requeued === 1 ? "job is" : "jobs are"} ready again.`,
   }),
   cancel: (filter, now) => ({
-    title: `Cancel ${now.many} jobs`, say: `${bounds(filter, now)}. The page Sweeps can take them back.`,
-    button: `Cancel ${now.many} jobs`, method: "POST",
-    ...because(commandOf("cancel", filter, now.upto), `jobs/cancel${now.bound}`),
-    body: {}, done: (answer) => `${number(answer.cancelled)} jobs are cancelled.`,
+    title: `Cancel ${jobs(now)}${ofQueues(filter, now)}?`, button: `Cancel ${jobs(now)}`, keep: "Let them run", method: "POST", body: {},
+    say: `Cancels ${jobs(now)}${ofQueues(filter, now)}${now.by ? `: ${statuses(now)}` : ""}. They do not run, and are kept for as long as their retention says. It can be undone, here and in Activity.`,
+    parts: about(filter, now), ...because(commandOf("cancel", filter, now), `jobs/cancel${query({ ...filter, upto: now.upto })}`),
+    done: ({ cancelled }) => `${number(cancelled)} ${cancelled === 1 ? "job" : "jobs"}${ofQueues(filter, now)} ${cancelled === 1 ? "is" : "are"} cancelled.`,
+    undo: undoSweep, undoable: ([answer]) => Boolean(answer.undo),
   }),
-  delete: (filter, now) => ({
-    title: `Delete ${now.many} jobs`, say: `For good. ${bounds(filter, now)}`,
-    button: `Delete ${now.many} jobs`, method: "DELETE",
-    ...because(commandOf("delete", filter, now.upto), `jobs${now.bound}`),
-    typed: now.count > MOST_UNTYPED ? filter.queue ?? "delete" : undefined,
-    done: (answer) => `${number(answer.deleted)} jobs are deleted.`,
+  patch: (filter, now) => ({
+    title: `Move ${jobs(now)}${ofQueues(filter, now)}`, button: `Move ${jobs(now)}`, method: "PATCH", body: {}, path: `jobs${query({ ...filter, upto: now.upto })}`,
+    say: `Moves ${jobs(now)}${ofQueues(filter, now)}. What stays empty stays as it is.`, parts: about(filter, now), fields: PLACE, queue: ({ queue }) => queue,
+    filled: (values) => ({ body: placeOf(values), ...filter.id && { zq: `zq change ${filter.id.replaceAll(",", " ")}${placeWords(values)}` } }),
+    done: (answer) => `${number(answer.changed ?? answer.patched ?? now.count)} jobs are moved.`,
   }),
+  delete: (filter, now, after) => {
+    const waiting = countsBy(now, "status").filter(([status]) => ["ready", "scheduled"].includes(status)).reduce((sum, [, n]) => sum + n, 0);
+    return {
+      title: `Delete ${jobs(now)}${ofQueues(filter, now)}?`, button: `Delete ${jobs(now)}`, keep: "Keep the jobs", destroys: true, method: "DELETE",
+      say: [`Deletes ${jobs(now)}${ofQueues(filter, now)}${now.by ? `: ${statuses(now)}` : ""}. They are gone `, el("b", {}, "for good"), ", with their payloads, results and errors. A deletion cannot be taken back."],
+      parts: [...about(filter, now, true), waiting ? instead(`${number(waiting)} ${waiting === 1 ? "waits" : "wait"} to run.`, `Cancel ${number(waiting)} instead…`, () => {
+        /** @type {any} */ (document.querySelector("dialog[open]"))?.close();
+        sweep("cancel", { ...filter, status: waitingOf(filter), upto: now.upto }, after);
+      }) : null],
+      ...because(commandOf("delete", filter, now), `jobs${query({ ...filter, upto: now.upto })}`),
+      typed: now.count > MOST_UNTYPED || !now.exact ? typedFor(filter, now) : undefined,
+      done: ({ deleted }) => `${number(deleted)} ${deleted === 1 ? "job is" : "jobs are"} deleted.`,
+    };
+  },
 };
+
+/** The statuses of a filter in which jobs wait. @param {Record<string, string>} filter */
+const waitingOf = (filter) => (filter.status ?? "ready,scheduled").split(",").filter((status) => ["ready", "scheduled"].includes(status)).join(",");
+
+/** What is typed before many jobs are deleted: the queue, if it is one. @param {Record<string, string>} filter @param {Seen} now */
+function typedFor(filter, now) {
+  const queues = now.by ? countsBy(now, "queue").map(([queue]) => queue) : filter.queue?.split(",") ?? [];
+  return queues.length === 1 ? queues[0] : "delete";
+}
+
+/** Look ahead, ask, and change what was seen and nothing else.
+ * @param {"requeue" | "cancel" | "delete" | "patch"} verb @param {Record<string, string>} filter @param {() => void} after */
+export async function sweep(verb, filter, after) {
+  try {
+    const seen = await lookAhead(verb, filter);
+    const { upto = seen.upto, ...rest } = filter;
+    const now = { ...seen, upto };
+    if (now.exact && !now.count) toast("No job matches any more that this would change.");
+    else confirm(PLANS[verb](rest, now, after), after);
+  } catch (error) {
+    toast(`Not looked at: ${/** @type {Error} */ (error).message}`, { failed: true });
+  }
+}
+
+const KEYS = { requeue: "retry", cancel: "cancel", delete: "delete", patch: "move" };
+
+/** A button that looks ahead and asks. @param {"requeue" | "cancel" | "delete" | "patch"} verb @param {string} label
+ * @param {Record<string, string>} filter @param {() => void} after @param {Record<string, any>} [more] */
+export const filterButton = (verb, label, filter, after, more) =>
+  actionButton("manage", label, () => sweep(verb, filter, after), { "data-verb": KEYS[verb], ...verb === "delete" && { class: "destroy" }, ...more });
+
+/** What may be done with many jobs, by how many there are of each status: only what changes some of them.
+ * @param {[string, number][]} counts @param {Record<string, string>} filter @param {() => void} after @param {{all?: boolean, small?: boolean, partly?: boolean}} [look] With `partly` there may be more of each than that. */
+export function filterButtons(counts, filter, after, { all = false, small = false, partly = false } = {}) {
+  const sum = (/** @type {string[]} */ of) => counts.reduce((n, [status, each]) => n + (of.includes(status) ? each : 0), 0);
+  const total = sum(counts.map(([status]) => status));
+  const label = (/** @type {string} */ word, /** @type {number} */ n, /** @type {string} */ of) =>
+    `${word} ${n === total ? `${all ? "all" : ""}${partly ? "" : ` ${number(n)}`}`.trim() : `${partly ? "all" : number(n)} ${of}`}…`;
+  const size = small ? "small " : "";
+  const [dead, waiting] = [sum(["dead"]), sum(["ready", "scheduled"])];
+  return [dead ? filterButton("requeue", label("Retry", dead, "dead"), filter, after, { class: `${size}${small ? "" : "solid"}` }) : null,
+    waiting ? filterButton("cancel", label("Cancel", waiting, "waiting"), { ...filter, status: waitingOf(filter) }, after, { class: size }) : null,
+    waiting ? filterButton("patch", label("Move", waiting, "waiting"), { ...filter, status: waitingOf(filter) }, after, { class: size }) : null,
+    total ? filterButton("delete", label("Delete", total, ""), filter, after, { class: `${size}destroy` }) : null].filter(Boolean);
+}
+
+// Until the pages of queues have their own.
+
+/** @param {string} title @param {...any} parts */
+export function plainDialog(title, ...parts) {
+  const box = el("dialog", { "aria-labelledby": "dialog-title", onclose: () => box.remove() }, el("h2", { id: "dialog-title" }, title), parts);
+  document.body.append(box);
+  box.showModal();
+  return box;
+}
 
 /** @param {string} queue @param {boolean} paused @param {() => void} [after] */
 export const pauseButton = (queue, paused, after) => pauseMany([queue], paused, after);
@@ -229,40 +454,16 @@ export const pauseButton = (queue, paused, after) => pauseMany([queue], paused, 
 /** The change of one queue, or of several by a loop. @param {string[]} queues @param {boolean} paused @param {() => void} [after] */
 export function pauseMany(queues, paused, after) {
   const verb = paused ? "Resume" : "Pause";
-  const many = queues.length > 1;
-  const command = `zq ${verb.toLowerCase()} ${many ? '"$queue"' : quoted(queues[0])}`;
+  const several = queues.length > 1;
+  const command = `zq ${verb.toLowerCase()} ${several ? '"$queue"' : quoted(queues[0])}`;
   return actionButton("manage", `${verb}…`, () => confirm({
-    title: many ? `${verb} ${number(queues.length)} queues` : `${verb} ${queues[0]}`, each: queues,
-    say: `${many ? `${queues.join(", ")}. Their` : "Its"} jobs are ${paused ? "delivered again." : "not delivered. Jobs in flight go on."}`,
-    asks: paused ? [] : [["reason", "Reason"], ["minutes", "Minutes, or nothing until it is resumed"]],
-    filled: ({ reason, minutes }) => ({
-      zq: command + (minutes && ` --for ${minutes}m`) + (reason && ` --reason ${quoted(reason)}`),
-      body: { paused: true, pause_reason: reason || null,
-        paused_until: Number(minutes) ? Math.round(Date.now() + Number(minutes) * 60_000) : null } }),
+    title: several ? `${verb} ${number(queues.length)} queues` : `${verb} ${queues[0]}`, each: queues,
+    say: `${several ? `${queues.join(", ")}. Their` : "Its"} jobs are ${paused ? "delivered again." : "not delivered. Jobs in flight go on."}`,
+    fields: paused ? [] : [{ name: "reason", label: "Reason", kind: "text" }, { name: "for", label: "Pause for", kind: "duration", placeholder: "until it is resumed" }],
+    filled: ({ reason, for: ms }) => (paused ? {} : { zq: command + (ms ? ` --for ${Math.round(ms / 1000)}s` : "") + (reason ? ` --reason ${quoted(reason)}` : ""),
+      body: { paused: true, pause_reason: reason, paused_until: ms ? Date.now() + ms : null } }),
     button: verb, zq: command, method: "PATCH",
-    path: `queues/${many ? "$queue" : encodeURIComponent(queues[0])}/settings`, body: { paused: paused ? null : true },
-    done: () => `${many ? `${number(queues.length)} queues are` : "The queue is"} ${paused ? "delivered again" : "paused"}.`,
+    path: `queues/${several ? "$queue" : encodeURIComponent(queues[0])}/settings`, body: { paused: paused ? null : true },
+    done: () => `${several ? `${number(queues.length)} queues are` : "The queue is"} ${paused ? "delivered again" : "paused"}.`,
   }, after));
-}
-
-const KEYS = [
-  ["/", "find a job"], ["g o", "Overview"], ["g q", "Queues"], ["g j", "Jobs"], ["g f", "Failures"],
-  ["g s", "Schedules"], ["g w", "Workers"], ["g b", "Budgets"], ["g e", "Sweeps"], ["g h", "Health"],
-  ["g a", "Audit"],
-  ["j k", "next and previous row"], ["Enter", "open the row"], ["x", "select the row"],
-  ["r", "requeue"], ["p", "pause updates"], ["t", "theme"], ["z", "zone"], ["?", "this help"],
-];
-
-const EVERY = [1, 2, 5, 10, 30, 60];
-
-/** @param {boolean} on @param {(on: boolean) => void} change
- * @param {number} every Seconds. @param {(every: number) => void} pace */
-export function help(on, change, every, pace) {
-  const box = dialog("Settings and keys", el("p", {}, el("label", {}, "New numbers every ", el("select", {
-    onchange: (/** @type {any} */ event) => pace(Number(event.target.value)) }, EVERY.map((each) =>
-    el("option", { value: each, selected: each === every }, `${each} s`))))), el("dl", { class: "facts" }, KEYS.map(([key, text]) =>
-    el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)))));
-  fill(box, el("p", {}, el("label", {}, el("input", { type: "checkbox", checked: on,
-    onchange: (/** @type {any} */ event) => change(event.target.checked) }), " Keys are on")),
-    el("p", { class: "buttons" }, el("button", { type: "button", onclick: () => box.close() }, "Close")));
 }

@@ -207,7 +207,8 @@ main.addEventListener("focusin", (event) => {
 main.addEventListener("focusout", (event) => {
   if (!held.focused || held.focused.contains(/** @type {Node | null} */ (event.relatedTarget))) return;
   held.focused = null;
-  draw();
+  // The element with focus may go while its place is being drawn.
+  queueMicrotask(draw);
 });
 document.addEventListener("released", draw);
 

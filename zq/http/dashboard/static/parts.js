@@ -109,8 +109,8 @@ export const card = (title, note, content, push) => el("section", { class: "card
 
 /** A column. `is` has its classes: a width of style.css for all but one column, `num`, `st`, and `c4` to `c1` for what leaves first.
  * Without `head` it has `spoken` alone. One with `sort` is a button; `title` explains it.
- * @typedef {{head?: Child, spoken?: string, is?: string, sort?: string, title?: string}} Column */
-/** A row. `here` is the open one, `selected` a ticked one. The first cell that is not a tick names it; its link is that of the row.
+ * @typedef {{head?: Child, spoken?: string, is?: string, sort?: string, title?: string, names?: boolean}} Column */
+/** A row. `here` is the open one, `selected` a ticked one. Its cell in the column that `names` it, or else the first that is not a tick, has the link of the row.
  * @typedef {{key: string, cells: (Child | Child[])[], here?: boolean, selected?: boolean}} Line */
 
 /** A table with fixed columns. No row moves under the pointer or with focus; those that come meanwhile are counted.
@@ -121,7 +121,7 @@ export const card = (title, note, content, push) => el("section", { class: "card
  * Cells of columns with `tick` and `do` in their classes are for a box and for buttons.
  * @param {{caption: string, columns: Column[], rows: Line[], sorted?: string, sort?: (by: string) => void, nothing?: Child, noheads?: boolean, busy?: boolean}} of */
 export function table({ caption, columns, rows, sorted = "", sort, nothing, noheads, busy }) {
-  const naming = columns.findIndex(({ is = "" }) => !is.split(" ").includes("tick"));
+  const naming = Math.max(columns.findIndex(({ names }) => names), columns.findIndex(({ is = "" }) => !is.split(" ").includes("tick")));
   const line = (/** @type {Line} */ { key, cells, here, selected }) => el("tr",
     { "data-key": key, class: here ? "here" : null, "aria-selected": selected === undefined ? null : String(selected) },
     cells.map((cell, at) => el(at === naming ? "th" : "td", { scope: at === naming && "row", class: columns[at].is?.replace(/\bw(?!act)\w*/g, "").trim() || null }, cell)));
@@ -150,15 +150,15 @@ function release() {
 }
 
 /** The verbs of a row that do not fit: `menu("More for mail", [["Enqueue…", act], ["Settings", "queue?name=mail&tab=settings"]])`.
- * A text instead of a function is a place. The label must be the only such one on the page.
- * @param {string} label @param {([string, string | ((event: any) => void)] | null | false)[]} items */
+ * A text instead of a function is a place. What changes something has its scope as the third. The label must be the only such one on the page.
+ * @param {string} label @param {([string, string | ((event: any) => void), string?] | null | false)[]} items */
 export function menu(label, items) {
   const id = `menu ${label}`.replace(/\W+/g, "-");
   const close = () => /** @type {any} */ (document.getElementById(id))?.hidePopover();
   return [el("button", { type: "button", class: "btn icon small keep", "aria-label": label, title: "More", popovertarget: id }, icon("more")),
     el("ul", { id, class: "menu", popover: "auto" }, items.map((item) => item && el("li", {}, typeof item[1] === "string"
       ? el("a", { href: `#/${item[1]}`, onclick: close }, item[0])
-      : el("button", { type: "button", onclick: (/** @type {any} */ event) => {
+      : el("button", { type: "button", "data-scope": item[2], onclick: (/** @type {any} */ event) => {
         close();
         /** @type {any} */ (item[1])(event);
       } }, item[0]))))];

@@ -1,6 +1,6 @@
 // A queue: its jobs, workers, settings, schema and groups, and a form that enqueues.
 
-import { actionButton, confirm, dialog, pauseButton, quoted } from "./actions.js";
+import { actionButton, confirm, plainDialog as dialog, pauseButton, quoted } from "./actions.js";
 import { History } from "./chart.js";
 import { badge, el, facts, jobLink, link, number, rate, show, span, table, time, told } from "./dom.js";
 import { jobsPanel } from "./jobs.js";
