@@ -12,7 +12,7 @@ def job(number: int, priority: int = 5) -> Item:
 
 def view(*jobs: Item, first: int = 0, total: int | None = None) -> ShownList:
     made = ShownList("ready")
-    made.show(Window(list(jobs), first, len(jobs) if total is None else total))
+    made.show(Window(list(jobs), first, len(jobs) if total is None else total), len(jobs))
     return made
 
 
@@ -56,7 +56,7 @@ def test_when_the_followed_job_leaves_the_list_the_cursor_stays_on_the_row() -> 
 def test_a_followed_job_that_left_the_known_part_is_looked_for() -> None:
     seen = view(*map(job, range(40)), total=1000)
     seen.move(20)
-    seen.show(Window([job(each, priority=1) for each in range(100, 140)], 0, 1040))
+    seen.show(Window([job(each, priority=1) for each in range(100, 140)], 0, 1040), 40)
     assert seen.wanted() == {"kind": "around", "id": job(20).id, "fallback": "head"}
 
 

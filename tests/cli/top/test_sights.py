@@ -1,14 +1,14 @@
-"""The tabs Queues and Workers, and what their keys do."""
+"""The tabs Queues, Failures and Workers, and what their keys do."""
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from textual.widgets import Static
 
+from zq.cli.top.live_table import LiveTable
 from zq.cli.top.page import merged
-from zq.cli.top.screens import DeleteQuestion
-from zq.cli.top.sights import SightScreen, SightTable
+from zq.cli.top.screens import Question
 
 from .watched import Display, Watched, display, watched
 
@@ -21,52 +21,49 @@ async def server(tmp_path: Path) -> AsyncIterator[Watched]:
 
 def lines(shown: Display) -> list[str]:
     """The rows of the tab."""
-    screen = shown.app.screen
-    if not isinstance(screen, SightScreen):
-        return []
-    table = screen.query_one(SightTable)
-    texts = [table.render_line(y).text for y in range(table.size.height)]
+    table = shown.app.main.query_one(LiveTable)
+    texts = (
+        [table.render_line(y).text for y in range(table.size.height)]
+        if table.rows is not None
+        else []
+    )
     return [text.rstrip() for text in texts if text.strip()]
-
-
-def said(shown: Display) -> str:
-    return str(shown.app.screen.query_one("#keys", Static).content)
 
 
 async def test_a_queue_is_paused_resumed_and_asked_why_it_waits(server: Watched) -> None:
     await server.fill(7)
-    async with display(server) as shown:
-        await shown.until(lambda: "Queues" in shown.head)
-        await shown.press("4")
+    async with display(server, tab="") as shown:
         await shown.until(lambda: len(lines(shown)) == 4)
         heading, first, *_ = lines(shown)
         assert heading.split()[:2] == ["QUEUE", "WAITING"]
         assert first.split()[:2] == [">q0", "3"]
         await shown.press("w")
-        await shown.until(lambda: "q0: " in said(shown))
+        await shown.until(lambda: "q0: " in shown.keys)
         await shown.press("j", "P", *"no", "escape", "P", *"moving", "enter")
-        await shown.until(lambda: "Pause q1: done" in said(shown))
-        await shown.until(lambda: any("PAUSED" in line and ">q1" in line for line in lines(shown)))
+        await shown.until(lambda: "Pause q1: done" in shown.keys)
+        await shown.until(
+            lambda: any("paused (moving)" in line and ">q1" in line for line in lines(shown))
+        )
         async with server.session.get(f"{server.url}/queues/q1/settings") as answer:
             settings = await answer.json()
             assert (settings["paused"], settings["pause_reason"]) == (True, "moving")
         await shown.press("P", "y")
-        await shown.until(lambda: "Resume q1: done" in said(shown))
-        await shown.press("3")
-        assert "[Scheduled]" in shown.head
+        await shown.until(lambda: "Resume q1: done" in shown.keys)
+        await shown.press("6")
+        assert "[6 Scheduled]" in shown.head
 
 
 async def test_the_worst_finding_stands_in_the_head_with_the_number_of_the_others(
     server: Watched,
 ) -> None:
-    async with display(server) as shown:
+    async with display(server, tab="") as shown:
         await shown.until(lambda: "nothing is wrong" in shown.head)
         await server.fill(7)
         await shown.until(lambda: "!! q0: no worker, 3 waiting, oldest " in shown.head)
         await shown.until(lambda: "(+2 more)" in shown.head)
         await shown.pilot.resize_terminal(30, 10)
-        await shown.until(lambda: "(+2 more)" in shown.head.splitlines()[1])
-        assert len(shown.head.splitlines()[1]) == 30
+        await shown.until(lambda: "(+2 more)" in shown.head.splitlines()[3])
+        assert len(shown.head.splitlines()[3]) == 30
         async with server.holding(7):
             await shown.until(lambda: "nothing is wrong" in shown.head)
 
@@ -78,12 +75,10 @@ async def test_the_dead_jobs_of_a_queue_are_retried(server: Watched) -> None:
     held = await server.post("/queues/m/claim", {"max": 1, "lease_ms": 60_000, "holder": "w"})
     failure = {"message": "no", "kill": True, "lease": held["jobs"][0]["lease"]}
     await server.post(f"/jobs/{job['id']}/failure", failure)
-    async with display(server) as shown:
-        await shown.until(lambda: "Queues" in shown.head)
-        await shown.press("4")
+    async with display(server, tab="") as shown:
         await shown.until(lambda: len(lines(shown)) == 2)
         await shown.press("R")
-        await shown.until(lambda: isinstance(shown.app.screen, DeleteQuestion))
+        await shown.until(lambda: isinstance(shown.app.screen, Question))
         late = await server.post(
             "/jobs/bulk", {"jobs": [{"queue": "m", "type": "t", "payload": 2}]}
         )
@@ -93,7 +88,7 @@ async def test_the_dead_jobs_of_a_queue_are_retried(server: Watched) -> None:
             failure | {"lease": held["jobs"][0]["lease"]},
         )
         await shown.press("y")
-        await shown.until(lambda: "Requeue 1 dead jobs of m: done" in said(shown))
+        await shown.until(lambda: "Requeue 1 dead jobs of m: done" in shown.keys)
         async with server.session.get(f"{server.url}/jobs/{late['jobs'][0]['id']}") as answer:
             assert (await answer.json())["status"] == "dead"
         async with server.session.get(f"{server.url}/jobs/{job['id']}") as answer:
@@ -104,9 +99,9 @@ async def test_queues_are_sorted_and_scrolled_by_keys(server: Watched) -> None:
     for queue, count in (("a", 1), ("b", 3), ("c", 2)):
         jobs = [{"queue": queue, "type": "t", "payload": 1}] * count
         await server.post("/jobs/bulk", {"jobs": jobs})
-    async with display(server) as shown:
-        await shown.until(lambda: "Queues" in shown.head)
-        await shown.press("4", "s")
+    async with display(server, tab="") as shown:
+        await shown.until(lambda: len(lines(shown)) == 4)
+        await shown.press("s")
 
         def order() -> list[str]:
             return [line.removeprefix(">").split()[0] for line in lines(shown)[1:]]
@@ -116,18 +111,18 @@ async def test_queues_are_sorted_and_scrolled_by_keys(server: Watched) -> None:
         assert lines(shown)[-1].startswith(">a")
         await shown.press("g", "s", "s")
         await shown.until(lambda: order() == ["a", "b", "c"])
-        await shown.press("question_mark", "escape", "tab")
+        await shown.press("question_mark", "escape", "tab", "tab")
         await shown.until(lambda: lines(shown)[0].split()[0] == "WORKER")
 
 
 async def test_an_open_stream_is_a_worker(server: Watched) -> None:
     await server.fill(3)
-    async with display(server) as shown, server.holding(3):
+    async with display(server, tab="") as shown, server.holding(3):
         await shown.until(lambda: "Workers" in shown.head)
-        await shown.press("5")
+        await shown.press("3")
         await shown.until(lambda: len(lines(shown)) == 2)
-        assert lines(shown)[1].split()[1:3] == ["3", "3"]
-        await shown.press("escape", "1")
+        assert "3 of 1" in lines(shown)[1]
+        await shown.press("4")
         await shown.until(lambda: len(shown.rows) == 3)
         await shown.press("w")
         await shown.until(lambda: "has the job since" in shown.keys)
@@ -136,9 +131,9 @@ async def test_an_open_stream_is_a_worker(server: Watched) -> None:
 async def test_the_tabs_are_hidden_where_there_is_no_page(tmp_path: Path) -> None:
     async with watched(tmp_path / "data", flags=("--ui", "off")) as server:
         await server.fill(1)
-        async with display(server) as shown:
+        async with display(server, tab="") as shown:
             await shown.until(lambda: len(shown.rows) == 1)
-            await shown.press("4", "5", "w")
+            await shown.press("1", "2", "3", "w")
             assert lines(shown) == []
             assert "Queues" not in shown.head
 
@@ -150,3 +145,84 @@ async def test_the_tabs_are_hidden_where_there_is_no_page(tmp_path: Path) -> Non
 )
 def test_a_patch_changes_what_it_names(patch: object, result: object) -> None:
     assert merged({"a": {"b": 1}}, patch) == result
+
+
+async def test_the_queues_come_first_and_fit_a_small_terminal_with_their_states(
+    server: Watched,
+) -> None:
+    names = ["sums", "reports-of-the-whole-fleet-of-devices-in-the-north", "odd\u202e\x1b2Jname"]
+    jobs = [{"queue": name, "type": "t" * 500, "payload": 1} for name in names]
+    await server.post("/jobs/bulk", {"jobs": jobs})
+    async with display(server, 80, 24, tab="") as shown:
+        await shown.until(lambda: len(lines(shown)) == 4)
+        assert "[1 Queues]" in shown.head
+        assert all(f"{at} " in shown.head.splitlines()[-1] for at in range(1, 7))
+        assert all(len(line) <= 80 for line in shown.head.splitlines())
+        heading, *rows = lines(shown)
+        assert heading.endswith("STATE")
+        place = heading.index("STATE")
+        assert all(row[place:] == "no worker" for row in rows)
+        assert "\u202e" not in "".join(rows)
+        assert shown.app.main.query_one(LiveTable).size.height == 24 - 6
+
+
+async def test_a_state_has_a_colour_that_tells_how_bad_it_is(server: Watched) -> None:
+    await server.fill(1)
+    async with display(server, tab="") as shown:
+        await shown.until(lambda: len(lines(shown)) == 2)
+        strip = shown.app.main.query_one(LiveTable).render_line(1)
+        (state,) = [each for each in strip if each.text.strip() == "no worker"]
+        assert state.style is not None
+        assert state.style.color is not None
+        assert state.style.color.name == "red"
+
+
+async def test_the_dead_of_one_cause_are_requeued_from_the_failures(server: Watched) -> None:
+    jobs = [{"queue": "m", "type": "t", "payload": n} for n in range(2)]
+    await server.post("/jobs/bulk", {"jobs": jobs})
+    held = await server.post("/queues/m/claim", {"max": 2, "lease_ms": 60_000, "holder": "w"})
+    for job, message in zip(held["jobs"], ("no route", "disk is full"), strict=True):
+        failure = {"message": message, "kill": True, "lease": job["lease"]}
+        await server.post(f"/jobs/{job['id']}/failure", failure)
+    async with display(server, tab="2") as shown:
+        await shown.until(lambda: len(lines(shown)) == 3)
+        while "no route" not in next(line for line in lines(shown) if line[0] == ">"):
+            await shown.press("j", "j") if ">" in lines(shown)[1] else await shown.press("k")
+        await shown.press("R")
+        await shown.until(lambda: isinstance(shown.app.screen, Question))
+        await shown.press("y")
+        await shown.until(lambda: "Requeue 1 dead jobs of this cause: done" in shown.keys)
+    async with server.session.get(f"{server.url}/jobs?status=dead") as answer:
+        (left,) = (await answer.json())["jobs"]
+    assert left["payload"] == 1
+
+
+async def test_every_tab_says_when_the_server_is_lost_and_how_old_it_is(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        async with watched(tmp_path / "data") as server:
+            await server.fill(3)
+            shown = await stack.enter_async_context(display(server, tab=""))
+            await shown.until(lambda: len(lines(shown)) == 4)
+        for key in "123456":
+            await shown.press(key)
+            await shown.until(lambda: "! not connected" in shown.head.splitlines()[0])
+            await shown.until(lambda: "what is shown is" in shown.head.splitlines()[0])
+
+
+async def test_jobs_that_wait_for_budgets_and_groups_are_in_the_list(server: Watched) -> None:
+    bound = [
+        {"key": "crm", "create_with": {"allocation": 1, "strategy": {"type": "while_in_flight"}}}
+    ]
+    jobs = [{"queue": "crm", "type": "bound", "payload": n, "budgets": bound} for n in range(3)]
+    jobs += [{"queue": "line", "type": "t", "payload": n, "group": "one"} for n in range(3)]
+    ids = [job["id"] for job in (await server.post("/jobs/bulk", {"jobs": jobs}))["jobs"]]
+    async with display(server) as shown, server.holding(2):
+        await shown.until(lambda: len(shown.rows) == 4)
+        waiting = {ids[at] for at in (1, 2, 4, 5)}
+        await shown.until(lambda: {row[0] for row in shown.rows} == waiting)
+        await shown.press("slash", *"bound", "enter")
+        await shown.until(lambda: shown.cursor in ids[1:3])
+        await shown.press("w")
+        await shown.until(lambda: "budget" in shown.keys and "crm" in shown.keys)
+        await shown.press("G")
+        await shown.until(lambda: shown.cursor in waiting)

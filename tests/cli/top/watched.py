@@ -183,10 +183,15 @@ class Display:
 
 
 @contextlib.asynccontextmanager
-async def display(server: Watched, width: int = 120, height: int = 30) -> AsyncIterator[Display]:
-    """A display of a server, once it shows what the server has."""
+async def display(
+    server: Watched, width: int = 120, height: int = 30, tab: str = "5"
+) -> AsyncIterator[Display]:
+    """A display of a server, once it shows what the server has; by default the list Ready."""
     app = server.app()
     async with app.run_test(size=(width, height)) as pilot:
         shown = Display(app, pilot)
         await shown.until(lambda: "connected" in shown.head and "not connected" not in shown.head)
+        if tab:
+            await shown.until(lambda: f"{tab} " in shown.head.splitlines()[-1])
+            await shown.press(tab)
         yield shown

@@ -1,7 +1,11 @@
-"""The terminal program: the screen, and the action of each key."""
+"""The terminal program: one screen with a head, and the tabs under it."""
 
-from typing import ClassVar
+import asyncio
+import time
+from typing import Any, ClassVar
 
+import msgspec
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -9,181 +13,223 @@ from textual.widgets import Static
 
 from zq.cli.terminal import one_line
 from zq.cli.top import messages, summary
-from zq.cli.top.board import Board, Query
+from zq.cli.top.board import Board
+from zq.cli.top.columns import BOLD, STYLES, Tone, fitted
 from zq.cli.top.feed import Feed
-from zq.cli.top.messages import LISTS
-from zq.cli.top.page import PageClient
-from zq.cli.top.screens import DeleteQuestion, FindBox, HelpPage
-from zq.cli.top.sights import SightScreen
+from zq.cli.top.freshness import Freshness
+from zq.cli.top.live_table import LiveTable
+from zq.cli.top.messages import LISTS, Item
+from zq.cli.top.page import Document, PageClient
+from zq.cli.top.screens import HelpPage
+from zq.cli.top.sights import SIGHTS
 from zq.cli.top.table import JobTable
 from zq.client.errors import BackendError
 from zq.client.http.address import Address
 
+TABS = (*SIGHTS, *LISTS)
+"""All tabs in their order; a server without the operators' page has the lists only."""
+
+TITLES: dict[str, str] = {name: sight.title for name, sight in SIGHTS.items()} | {
+    str(name): title for name, title in summary.NAMES.items()
+}
+
+JOB_KEYS = "j/k move · i info · w why · / find · p freeze · D delete · ? help · q quit"
+
+MOST_WAITING = 500
+"""Of the jobs that wait for budgets and groups, so many are read for the list."""
+
+POLL_S = 1.0
+TREND_POLL_S = 5.0
+
 
 class Main(Screen[None]):
-    """The lists of jobs."""
+    """The head, the tabs, a table, and the keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "step_list(1)", "Next list"),
-        Binding("shift+tab", "step_list(-1)", "List before"),
-        *(Binding(str(at), f"show({at - 1})", "List") for at in range(1, len(LISTS) + 1)),
-        Binding("down,j", "move(1)", "Down"),
-        Binding("up,k", "move(-1)", "Up"),
-        Binding("pagedown", "move_page(1)", "Page down"),
-        Binding("pageup", "move_page(-1)", "Page up"),
-        Binding("home,g", "go_to_end(False)", "Head"),
-        Binding("end,G", "go_to_end(True)", "Tail"),
-        Binding("left", "scroll_sideways(-1)", "Left"),
-        Binding("right", "scroll_sideways(1)", "Right"),
-        Binding("escape", "let_go", "Follow no job"),
-        Binding("i", "toggle_detail", "Info"),
-        Binding("p", "toggle_frozen", "Freeze"),
-        Binding("slash", "find", "Find"),
-        Binding("n", "find_next('forward')", "Next"),
-        Binding("N", "find_next('backward')", "Before"),
-        Binding("y", "copy_id", "Copy id"),
-        Binding("w", "why", "Why"),
-        Binding("4", "look('queues')", "Queues"),
-        Binding("5", "look('workers')", "Workers"),
-        Binding("D", "delete", "Delete"),
+        Binding("tab", "step_tab(1)", "Next tab"),
+        Binding("shift+tab", "step_tab(-1)", "Tab before"),
+        *(Binding(str(at), f"turn('{name}')", "Tab") for at, name in enumerate(TABS, 1)),
         Binding("question_mark", "help", "Help"),
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, board: Board, page: PageClient, url: str, refresh_s: float) -> None:
+    def __init__(self, board: Board, page: PageClient, where: str, refresh_s: float) -> None:
         super().__init__()
         self._board = board
         self._page = page
-        self._url = url
+        self._where = where
         self._refresh_s = refresh_s
+        self._overview: Document = {}
+        self._overview_source = Freshness()
+        self._server_began = 0.0
+        """The server's clock, in milliseconds, when the monotonic one of this machine was at 0."""
+        self._wait_p95_ms: float | None = None
+        self._tab = "ready"
+        self._has_chosen = False
+        """Whether the user has chosen a tab before it is known which there are."""
 
     def compose(self) -> ComposeResult:
-        """Five lines, the table, the details of a job, the keys."""
+        """The head, the two tables, of which one is shown, the details of a job, the keys."""
         yield Static(id="head", markup=False)
         yield JobTable(self._board)
+        yield LiveTable(self._page)
         yield Static(id="details", markup=False)
         yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:
-        self.draw()
+        self._turn(self._tab)
         self.set_interval(self._refresh_s, self.draw)
         self.run_worker(self._look_for_page())
 
     def on_resize(self) -> None:
         self.draw()
 
+    # What is drawn
+
+    @property
+    def _jobs(self) -> JobTable:
+        return self.query_one(JobTable)
+
+    @property
+    def _live(self) -> LiveTable:
+        return self.query_one(LiveTable)
+
     def draw(self) -> None:
         """Draw everything again, from the present board."""
         board = self._board
-        lines = (
-            summary.connection_line(board, self._url),
-            summary.finding_line(board, self.size.width),
-            summary.totals_line(board.server),
-            summary.depth_bar(board, self.size.width),
-            summary.list_line(board),
-        )
-        self.query_one("#head", Static).update("\n".join(lines), layout=False)
+        is_list = self._tab in LISTS
+        self.query_one("#head", Static).update(Text("\n").join(self._head()))
         details = self.query_one("#details", Static)
-        details.display = board.detail
-        if board.detail:
+        details.display = board.detail and is_list
+        if details.display:
             details.update(summary.details(board.view.selected))
+        keys = JOB_KEYS if is_list else self._live.sight.keys
         notice = one_line(board.notice)
-        self.query_one("#keys", Static).update(f" {notice or summary.KEYS}", layout=False)
-        self.query_one(JobTable).refresh()
+        width = max(self.size.width - 1, 0)
+        said = Text(f" {notice}") if notice else Text(f" {fitted(keys, width)}", STYLES[Tone.QUIET])
+        self.query_one("#keys", Static).update(said)
+        (self._jobs if is_list else self._live).refresh()
 
-    def action_step_list(self, step: int) -> None:
-        self._board.step_list(step)
-        self.draw()
+    def _head(self) -> list[Text]:
+        board, width = self._board, self.size.width
+        sources = [board.shown_source if self._tab in LISTS else self._live.source]
+        server = summary.server_words(board.server, self._overview)
+        totals = summary.totals_line(board.server, self._overview)
+        if not board.has_page:
+            line = summary.connection_line(sources, self._where, server, width)
+            return [line, totals, self._tabs_line()]
+        sources.append(self._overview_source)
+        return [
+            summary.connection_line(sources, self._where, server, width),
+            totals,
+            summary.rates_line(self._overview, self._wait_p95_ms),
+            summary.finding_line(self._overview, self._server_began, width),
+            self._tabs_line(),
+        ]
 
-    def action_show(self, index: int) -> None:
-        self._board.show(LISTS[index])
-        self.draw()
+    def _tabs_line(self) -> Text:
+        """The tabs; on a narrow screen, only the one that is shown has its name."""
+        names = {at: name for at, name in enumerate(TABS, 1) if name in self._tabs}
+        is_wide = sum(len(TITLES[name]) + 4 for name in names.values()) < self.size.width
+        line = Text(" ")
+        for at, name in names.items():
+            if name == self._tab:
+                line.append(f"[{at} {TITLES[name]}]", BOLD)
+            else:
+                line.append(f" {at} {TITLES[name]} " if is_wide else f" {at} ", STYLES[Tone.QUIET])
+        is_frozen = self._tab in LISTS and self._board.frozen
+        order = "" if self._tab in LISTS else self._live.order
+        return line.append("  PAUSED" if is_frozen else f"  by {order}" if order else "")
 
-    def action_move(self, rows: int) -> None:
+    # Tabs
+
+    @property
+    def _tabs(self) -> tuple[str, ...]:
+        return TABS if self._board.has_page else LISTS
+
+    def action_step_tab(self, step: int) -> None:
+        tabs = self._tabs
+        self.action_turn(tabs[(tabs.index(self._tab) + step) % len(tabs)])
+
+    def action_turn(self, name: str) -> None:
+        """Show the tab that the user wants."""
+        if name in self._tabs:
+            self._has_chosen = True
+            self._turn(name)
+
+    def _turn(self, name: str) -> None:
+        self._tab = name
+        shown = next((each for each in LISTS if each == name), None)
+        self._jobs.display, self._live.display = shown is not None, shown is None
+        if shown is not None:
+            self._live.leave()
+            self._board.show(shown)
+            self._jobs.focus()
+        else:
+            self._board.leave()
+            self._live.turn(name)
+            self._live.focus()
         self._board.notice = ""
-        self._board.move(rows)
         self.draw()
-
-    def action_move_page(self, pages: int) -> None:
-        self.action_move(pages * max(self._board.rows - 1, 1))
-
-    def action_go_to_end(self, tail: bool) -> None:
-        self._board.go_to_end(tail=tail)
-        self.draw()
-
-    def action_scroll_sideways(self, steps: int) -> None:
-        self.query_one(JobTable).scroll_sideways(steps)
-
-    def action_let_go(self) -> None:
-        self._board.notice = ""
-        self._board.let_go()
-        self.draw()
-
-    def action_toggle_detail(self) -> None:
-        self._board.toggle_detail()
-        self.draw()
-
-    def action_toggle_frozen(self) -> None:
-        self._board.toggle_frozen()
-        self.draw()
-
-    def action_find(self) -> None:
-        self.app.push_screen(FindBox(self._board.query), self._find)
-
-    def _find(self, query: Query | None) -> None:
-        if query is not None:
-            self._board.notice = ""
-            self._board.find(query)
-            self.draw()
-
-    def action_find_next(self, direction: str) -> None:
-        self._board.notice = ""
-        self._board.find_next("backward" if direction == "backward" else "forward")
-        self.draw()
-
-    def action_copy_id(self) -> None:
-        job = self._board.view.selected
-        if job is not None:
-            self.app.copy_to_clipboard(job.id)
-            self._board.notice = f"copied {job.id}"
-            self.draw()
-
-    def action_delete(self) -> None:
-        job = self._board.view.selected
-        if job is None:
-            return
-
-        def answered(is_sure: bool | None) -> None:
-            if is_sure:
-                self._board.delete(job)
-            self.draw()
-
-        question = f" Delete {job.id} of {one_line(job.queue)}? y/n"
-        self.app.push_screen(DeleteQuestion(question), answered)
 
     def action_help(self) -> None:
         self.app.push_screen(HelpPage())
 
-    def action_why(self) -> None:
-        job = self._board.view.selected
-        if job is not None and self._board.has_page:
-            self.run_worker(self._say_why(job.id))
+    # The news
 
-    def action_look(self, name: str) -> None:
-        if self._board.has_page:
-            self.app.push_screen(SightScreen(self._page, name), self._return)
+    def on_job_table_changed(self) -> None:
+        self.draw()
 
-    def _return(self, number: str | None) -> None:
-        if number is not None:
-            self.action_show(int(number) - 1)
+    def on_job_table_asked(self, asked: JobTable.Asked) -> None:
+        self.run_worker(self._say_why(asked.job_id))
+
+    def on_live_table_said(self, said: LiveTable.Said) -> None:
+        self._board.notice = said.text
+        self.draw()
 
     async def _look_for_page(self) -> None:
         """The original server has no such page, and some servers of ours have none either."""
         if not await self._page.exists():
             return
         self._board.has_page = True
-        self.draw()
-        await self._page.watch({"topic": "overview"}, self._board.diagnose)
+        if not self._has_chosen:
+            self._turn("queues")
+        await asyncio.gather(
+            self._page.watch({"topic": "overview"}, self._see, self._overview_source),
+            self._watch_waiting(),
+            self._watch_trends(),
+        )
+
+    def _see(self, overview: Document, now: int) -> None:
+        self._overview = overview
+        self._server_began = now - time.monotonic() * 1000
+
+    async def _watch_waiting(self) -> None:
+        """Read the jobs that wait for budgets and groups, while a list ends before them."""
+        while True:
+            if self._board.wants_waiting:
+                path = f"jobs?status=ready&limit={MOST_WAITING}"
+                found = await self._asked(path)
+                if found is not None and self._board.wants_waiting:
+                    self._board.hold(map(_item, found["jobs"]))
+            await asyncio.sleep(POLL_S)
+
+    async def _watch_trends(self) -> None:
+        """Read how long jobs have waited lately."""
+        while True:
+            found = await self._asked("stats/history?range=5m")
+            waits = [
+                point["wait"]["p95"] for point in (found or {}).get("points", ()) if "wait" in point
+            ]
+            self._wait_p95_ms = waits[-1] if waits else None
+            await asyncio.sleep(TREND_POLL_S)
+
+    async def _asked(self, path: str) -> Any:
+        """An answer of the page's API, or None: the head tells why there is none."""
+        try:
+            return await self._page.ask("GET", path)
+        except BackendError:
+            return None
 
     async def _say_why(self, job_id: str) -> None:
         try:
@@ -193,18 +239,22 @@ class Main(Screen[None]):
         self.draw()
 
 
+def _item(job: dict[str, Any]) -> Item:
+    """A job of the API as one of a list."""
+    payload = msgspec.Raw(msgspec.json.encode(job.get("payload")))
+    return msgspec.convert(job | {"job_type": job["type"], "payload": payload}, Item)
+
+
 class TopApp(App[None]):
     """`zq top` on a terminal."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     Main { layout: vertical; background: transparent; }
-    #head { height: 5; background: transparent; }
-    JobTable, SightTable { height: 1fr; background: transparent; }
-    SightScreen { layout: vertical; background: transparent; }
-    #tabs { height: 1; }
+    #head { height: auto; background: transparent; }
+    JobTable, LiveTable { height: 1fr; background: transparent; }
     #details { height: auto; max-height: 50%; border-top: ascii $foreground; }
-    #keys { height: 1; }
+    #keys { height: auto; max-height: 4; background: transparent; }
     ModalScreen { background: transparent; }
     .line { dock: bottom; height: 1; }
     .line Label { width: auto; }
@@ -219,11 +269,12 @@ class TopApp(App[None]):
     def __init__(self, address: Address, refresh_s: float) -> None:
         super().__init__(ansi_color=True)
         self.board = Board(lambda message: self._feed.say(message))
-        self.main = Main(self.board, PageClient(address), address.url, refresh_s)
-        self._feed = Feed(address, self.board.greeting, self._hear, self._lose)
+        where = one_line(address.url.partition("://")[2])
+        self.main = Main(self.board, PageClient(address), where, refresh_s)
+        self._feed = Feed(address, self.board.greeting, self._hear, self.board.source.lose)
 
     def get_default_screen(self) -> Screen[None]:
-        """The lists."""
+        """The tabs."""
         return self.main
 
     def on_mount(self) -> None:
@@ -234,7 +285,3 @@ class TopApp(App[None]):
         self.board.hear(heard)
         if was_awaited and not self.board.awaited:
             self.main.call_later(self.main.draw)
-
-    def _lose(self, reason: str) -> None:
-        self.board.lose(reason)
-        self.main.call_later(self.main.draw)

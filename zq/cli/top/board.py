@@ -1,10 +1,11 @@
 """The state of a viewer: the lists, the shown part of them, and the messages to the server."""
 
-import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import NamedTuple
 
 from zq.cli.top import messages
+from zq.cli.top.freshness import Freshness
 from zq.cli.top.messages import HEAD, LISTS, TAIL, Direction, Heard, Item, ListName, Said
 from zq.cli.top.shown_list import ShownList
 
@@ -31,24 +32,19 @@ class Board:
         self._say = say
         self._live = {name: ShownList(name) for name in LISTS}
         self._frozen: ShownList | None = None
+        self._frozen_source: Freshness | None = None
         self._asked: dict[ListName, tuple[Said, int]] = {}
         self.list: ListName = "ready"
         self.rows = 20
+        self.is_listing = True
+        """Whether a list of jobs is on the screen, and not another tab."""
         self.server: messages.ServerState | None = None
-        self.heard_at: float | None = None
-        """The monotonic time of the last message, or None while there is no connection."""
-        self.trouble = "connecting"
+        self.source = Freshness()
         self.notice = ""
         self.detail = False
-        self.peak = 0
-        """The largest number of jobs so far."""
         self.query: Query | None = None
         self.has_page = False
         """Whether the server has the operators' page, whose tabs can be shown."""
-        self.diagnosis: Mapping[str, Any] = {}
-        """The overview of the operators' page, where there is one."""
-        self.server_began = 0.0
-        """The server's clock, in milliseconds, when the monotonic one of this machine was at 0."""
         self.awaited = True
         """Whether the user waits for the next answer."""
 
@@ -56,6 +52,11 @@ class Board:
     def view(self) -> ShownList:
         """The list on the screen."""
         return self._frozen or self._live[self.list]
+
+    @property
+    def shown_source(self) -> Freshness:
+        """How old the list on the screen is."""
+        return self._frozen_source or self.source
 
     @property
     def frozen(self) -> bool:
@@ -73,13 +74,11 @@ class Board:
     def hear(self, heard: Heard) -> None:
         """Process a message from the server."""
         self.server = heard.server
-        self.heard_at = time.monotonic()
-        total = sum(map(heard.server.total, LISTS))
-        self.peak = max(self.peak, total)
+        self.source.hear()
         for name, view in self._live.items():
             view.total = heard.server.total(name)
         for name, window in heard.windows().items():
-            self._live[name].show(window)
+            self._live[name].show(window, self._rows_of(name))
         if heard.event == "job_changed":
             self._change(heard)
         elif heard.event == "find_result":
@@ -89,15 +88,16 @@ class Board:
         self.awaited = self.awaited and heard.event not in ("job_snapshot", "find_result", "error")
         self._ask_for_more()
 
-    def lose(self, reason: str) -> None:
-        """Note that the connection is lost."""
-        self.heard_at = None
-        self.trouble = reason
+    def hold(self, waiting: Iterable[Item]) -> None:
+        """Note which ready jobs there are, the oldest first; the list leaves out those that wait
+        for budgets and groups."""
+        self._live["ready"].hold(waiting)
 
-    def diagnose(self, overview: Mapping[str, Any], now: int) -> None:
-        """Note what is wrong, as of the server's time `now` in milliseconds."""
-        self.diagnosis = overview
-        self.server_began = now - time.monotonic() * 1000
+    @property
+    def wants_waiting(self) -> bool:
+        """Whether the list on the screen ends before the jobs that wait for budgets and groups."""
+        is_ready = self.view.name == "ready"
+        return is_ready and self.view.is_short and self.is_listing and not self.frozen
 
     def _change(self, heard: Heard) -> None:
         status = heard.status or ""
@@ -112,21 +112,39 @@ class Board:
 
     def _found(self, heard: Heard) -> None:
         if heard.matched_position is None or heard.window is None or heard.list != self.list:
-            self.notice = "no such job"
+            if not self._find_waiting(wrap=True):
+                self.notice = "no such job"
             return
         view = self._live[self.list]
         view.let_go()
-        view.show(heard.window)
+        view.show(heard.window, self._rows_of(self.list))
         index = heard.matched_position - heard.window.first_position
         if 0 <= index < len(view.items):
             view.follow(view.items[index].id)
             self._subscribe(messages.around(view.items[index].id))
 
+    def _find_waiting(self, *, wrap: bool) -> bool:
+        """Look among the jobs that wait behind gates, which the server's search leaves out."""
+        view, query = self.view, self.query or Query("", "")
+        matching = [
+            (at, job.id)
+            for at, job in enumerate(view.items)
+            if job.waits and query.type in job.job_type and query.queue in job.queue
+        ]
+        behind = [id for at, id in matching if at > view.cursor]
+        found = behind or [id for _, id in matching if wrap]
+        if found:
+            view.follow(found[0])
+        return bool(found)
+
     # Requests
 
+    def _rows_of(self, name: ListName) -> int:
+        """How many jobs of a list are requested."""
+        return SCREENS * self.rows if self.is_listing and name == self.list else HIDDEN_ROWS
+
     def _request(self, name: ListName) -> tuple[ListName, Said, int]:
-        rows = SCREENS * self.rows if name == self.list else HIDDEN_ROWS
-        return name, self._live[name].anchor, rows
+        return name, self._live[name].anchor, self._rows_of(name)
 
     def _subscribe(self, anchor: Said) -> None:
         self._live[self.list].anchor = anchor
@@ -137,7 +155,7 @@ class Board:
             self._say(messages.subscribe(name, anchor, rows))
 
     def _ask_for_more(self) -> None:
-        wanted = self._live[self.list].wanted()
+        wanted = self._live[self.list].wanted() if self.is_listing else None
         if wanted is not None:
             self._subscribe(wanted)
 
@@ -150,18 +168,22 @@ class Board:
             self._subscribe(self._live[self.list].anchor)
 
     def show(self, name: ListName) -> None:
-        """Show another list."""
-        if name == self.list:
+        """Show a list."""
+        if name == self.list and self.is_listing:
             return
-        before, self.list = self.list, name
-        self._frozen = self._live[name].copy() if self.frozen else None
-        self._asked.pop(before, None)
-        self._say(messages.subscribe(before, self._live[before].anchor, HIDDEN_ROWS))
+        self.leave()
+        self.list, self.is_listing = name, True
+        if self.frozen:
+            self._freeze()
         self._subscribe(self._live[name].anchor)
 
-    def step_list(self, step: int) -> None:
-        """Show the next list, or the one before."""
-        self.show(LISTS[(LISTS.index(self.list) + step) % len(LISTS)])
+    def leave(self) -> None:
+        """Show no list: a few jobs of each are enough."""
+        if not self.is_listing:
+            return
+        self.is_listing = False
+        self._asked.pop(self.list, None)
+        self._say(messages.subscribe(*self._request(self.list)))
 
     def move(self, rows: int) -> None:
         """Move the cursor by rows."""
@@ -174,7 +196,7 @@ class Board:
     def go_to_end(self, *, tail: bool) -> None:
         """Move the cursor to the first job of the list, or the last."""
         view = self.view
-        if self.frozen:
+        if self.frozen or view.is_short:
             view.move(len(view.items) if tail else -len(view.items))
             return
         view.let_go()
@@ -189,8 +211,15 @@ class Board:
 
     def toggle_frozen(self) -> None:
         """Freeze the display, or update it again."""
-        self._frozen = None if self.frozen else self._live[self.list].copy()
         self.notice = ""
+        if self.frozen:
+            self._frozen = self._frozen_source = None
+        else:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        self._frozen = self._live[self.list].copy()
+        self._frozen_source = copy(self.source)
 
     def toggle_detail(self) -> None:
         """Show all details of the job under the cursor, or hide them."""
@@ -209,7 +238,11 @@ class Board:
             return
         if self.frozen:
             self.toggle_frozen()
-        after = None if self.view.selected is None else self.view.selected.id
+        selected = self.view.selected
+        is_waiting = selected is not None and selected.waits
+        if is_waiting and direction == "forward" and self._find_waiting(wrap=False):
+            return
+        after = None if selected is None else selected.id
         queues, types = ([text] if text else [] for text in (self.query.queue, self.query.type))
         limit = SCREENS * self.rows
         self.awaited = True

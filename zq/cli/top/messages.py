@@ -28,10 +28,13 @@ class Item(msgspec.Struct, frozen=True):
     retention: Mapping[str, Any] | None = None
     unique_key: str | None = None
     unique_while: str | None = None
+    waits: bool = False
+    """It is ready, but it waits for a budget or for its group. The server's lists leave it out."""
 
     def facts(self) -> dict[str, Any]:
         """The fields that have a value."""
         fields = msgspec.structs.asdict(self)
+        del fields["waits"]
         if not bytes(self.payload):
             del fields["payload"]
         return {name: value for name, value in fields.items() if value is not None}

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 import msgspec
 
+from zq.cli.top.freshness import Freshness
 from zq.client.errors import BackendError, Unavailable
 from zq.client.http.address import Address
 from zq.client.http.reasons import reason_of
@@ -61,18 +62,28 @@ class PageClient:
         except BackendError:
             return False
 
-    async def watch(self, view: dict[str, str], show: Callable[[Document, int], None]) -> None:
-        """Show a view as it changes until cancelled. It is opened again if it breaks."""
+    async def watch(
+        self, view: dict[str, str], show: Callable[[Document, int], None], source: Freshness
+    ) -> None:
+        """Show a view as it changes until cancelled, and note in `source` how current it is.
+
+        It is opened again if it breaks. What is shown last stays until the server answers again.
+        """
         while True:
-            # What is shown last stays until the server answers again.
-            with suppress(BackendError):
-                await self._read(view, show)
+            try:
+                await self._read(view, show, source)
+                source.lose("it has ended the connection")
+            except BackendError as error:
+                source.lose(error.message)
             await asyncio.sleep(PAUSE_S)
 
-    async def _read(self, view: dict[str, str], show: Callable[[Document, int], None]) -> None:
+    async def _read(
+        self, view: dict[str, str], show: Callable[[Document, int], None], source: Freshness
+    ) -> None:
         document: Document = {}
         async with self._request("GET", "live", params=view) as answer:
             async for line in answer.content:
+                source.hear()
                 if line.startswith(b"data: "):
                     frame = msgspec.json.decode(line[6:])
                     change = frame.get("patch", {})

@@ -26,7 +26,7 @@ async def print_once(address: Address) -> None:
         heard = await _look(connection)
     state = heard.server
     where = address.url.partition("://")[2]
-    say(f"{where}: server {state.version}, {summary.totals_line(state).strip()}")
+    say(f"{where}: server {state.version}, {summary.list_totals(state)}")
     for name, window in heard.windows().items():
         if not window.items:
             continue

@@ -11,22 +11,23 @@ from textual.widgets import Input, Label, Static
 from zq.cli.top.board import Query
 
 HELP = """\
- Tab, Shift-Tab, 1 2 3   show another list
- j k, arrows, PgUp PgDn  move the cursor; it then follows its job
+ 1 … 6, Tab, Shift-Tab   show another tab
+ j k, arrows, PgUp PgDn  move the cursor; it then follows its row
  g G, Home End           go to the head or the tail
- Esc                     follow no job
- Left Right              scroll sideways
- i                       show all of a job
+ w                       why the job, or the oldest job of the queue, does not run
+ Ctrl-Z, q, Ctrl-C       suspend, quit
+
+ Queues and Failures, where the server shows them:
+ s                       sort the queues by the worst, waiting, failing, name
+ P                       pause or resume the queue
+ R                       requeue the dead jobs of the queue or the cause, after a question
+
+ In-Flight, Ready, Scheduled (~ before a job: it waits for a budget or its group):
+ i, y                    show all of a job, copy its id
+ /, n, N                 find by type and queue, find the next one, the one before
  p                       freeze the display
- /                       find by type and queue
- n N                     find the next one, or the one before
- y                       copy the id
- w                       why the job does not run
- 4 5                     queues and workers, where the server shows them; there,
-                         P pauses or resumes, R requeues dead jobs, s sorts
+ Esc, Left Right         follow no job, scroll sideways
  D                       delete the job, after a question
- Ctrl-Z                  suspend
- q, Ctrl-C               quit
 
  Esc or ? closes this help."""
 
@@ -72,12 +73,12 @@ class ReasonBox(ModalScreen[str | None]):
         self.dismiss(self.query_one("#reason", Input).value)
 
 
-class DeleteQuestion(ModalScreen[bool]):
-    """Asks whether a job is to be deleted."""
+class Question(ModalScreen[bool]):
+    """Asks yes or no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "Delete"),
-        Binding("n,escape,q", "dismiss(False)", "Keep"),
+        Binding("y", "dismiss(True)", "Yes"),
+        Binding("n,escape,q", "dismiss(False)", "No"),
     ]
 
     def __init__(self, question: str) -> None:

@@ -1,16 +1,18 @@
 """The viewer's copy of one list of jobs: the known part of it, and the cursor."""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
 
 from zq.cli.top.messages import HEAD, Item, ListName, Said, Window, around, at_offset
 
-ORDERS: dict[ListName, Callable[[Item], tuple[int, str]]] = {
-    "in_flight": lambda job: (job.dequeued_at or 0, job.id),
-    "ready": lambda job: (job.priority, job.id),
-    "scheduled": lambda job: (job.ready_at, job.id),
+ORDERS: dict[ListName, Callable[[Item], tuple[int, int, str]]] = {
+    "in_flight": lambda job: (0, job.dequeued_at or 0, job.id),
+    "ready": lambda job: (int(job.waits), job.priority, job.id),
+    "scheduled": lambda job: (0, job.ready_at, job.id),
 }
-"""The order of each list."""
+"""The order of each list. Jobs that wait behind a gate come after all others."""
 
 
 class ShownList:
@@ -30,6 +32,8 @@ class ShownList:
         """Index of the first job on the screen."""
         self.followed: Item | None = None
         self.anchor: Said = HEAD
+        self.is_short = False
+        """Whether the server's part ended before it was full: other jobs wait behind gates."""
 
     @property
     def selected(self) -> Item | None:
@@ -45,11 +49,22 @@ class ShownList:
 
     # News
 
-    def show(self, window: Window) -> None:
-        """Replace the known part by a part from the server."""
+    def show(self, window: Window, asked: int) -> None:
+        """Replace the known part by a part from the server, which was asked for so many jobs."""
+        waiting = [job for job in self.items if job.waits]
         self.items = list(window.items)
         self.first = window.first_position
         self.total = window.total
+        self.is_short = not self.first and len(self.items) < min(self.total, asked)
+        self.hold(waiting if self.is_short else [])
+
+    def hold(self, waiting: Iterable[Item]) -> None:
+        """Show these jobs, which wait behind gates, after all that the server's list has."""
+        takeable = [job for job in self.items if not job.waits]
+        known = {job.id for job in takeable}
+        order = ORDERS[self.name]
+        behind = (replace(job, waits=True) for job in waiting if job.id not in known)
+        self.items = takeable + sorted(behind, key=order)
         self._settle()
 
     def add(self, job: Item) -> None:
@@ -89,7 +104,7 @@ class ShownList:
             return self.total == 0
         place, order = ORDERS[self.name](job), ORDERS[self.name]
         after_first = self.first == 0 or order(self.items[0]) <= place
-        at_tail = self.first + len(self.items) >= self.total
+        at_tail = self.is_short or self.first + len(self.items) >= self.total
         return after_first and (at_tail or place <= order(self.items[-1]))
 
     # Moves
@@ -123,8 +138,10 @@ class ShownList:
             return around(self.followed.id)
         margin = len(self.items) // 4
         starts_late = self.first > 0 and self.cursor < margin
-        ends_early = self.first + len(self.items) < self.total and (
-            self.cursor + margin >= len(self.items)
+        ends_early = (
+            not self.is_short
+            and self.first + len(self.items) < self.total
+            and self.cursor + margin >= len(self.items)
         )
         if not margin or not (starts_late or ends_early):
             return None

@@ -1,17 +1,19 @@
-"""The lines of text around the table: the connection, the totals, the lists, a job."""
+"""The head, which is on all tabs, and the details of a job, as lines of text."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
-from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 
-from zq import __version__
 from zq.cli.output import span
 from zq.cli.terminal import one_line
-from zq.cli.top.board import Board
+from zq.cli.top.columns import STYLES, Tone, fitted, rate, share
+from zq.cli.top.freshness import Freshness
 from zq.cli.top.messages import LISTS, Item, ListName, ServerState
+from zq.cli.top.page import Document
 
 NAMES: dict[ListName, str] = {
     "in_flight": "In-Flight",
@@ -23,76 +25,99 @@ TIME_COLUMNS: dict[ListName, str] = {
     "ready": "DELAY",
     "scheduled": "DUE",
 }
-KEYS = "Tab list  j/k move  i info  p freeze  / find  n/N next  D delete  ? help  q quit"
-MARKS: dict[ListName, str] = {"in_flight": "#", "ready": "|", "scheduled": "."}
-"""The marks of the bar. They can be told apart without colours."""
 
 SIGNS = ("", "·", "!", "!!")
 """How bad a finding is."""
 
-PAGE_TABS = ("Queues", "Workers")
-"""The tabs of a server that has the operators' page."""
+TONES = (Tone.PLAIN, Tone.PLAIN, Tone.WARN, Tone.BAD)
 
 LONGEST_PAYLOAD = 2000
 
 
-def connection_line(board: Board, url: str) -> str:
-    """The state of the connection, its address, and the age of the data."""
-    where = url.partition("://")[2]
-    if board.server is None or board.heard_at is None:
-        return f" zq {__version__}   ! not connected to {where}: {one_line(board.trouble)}"
-    age = time.monotonic() - board.heard_at
-    state = board.server
-    return (
-        f" zq {__version__}   * connected {where}   server {one_line(state.version)},"
-        f" up {span(state.uptime_ms)}   data {age:.1f} s old"
+def connection_line(sources: Iterable[Freshness], where: str, server: str, width: int) -> Text:
+    """The server, and how old what is on the screen is: as old as its oldest part."""
+    shown = list(sources)
+    oldest = max((each.age_s for each in shown if each.age_s is not None), default=None)
+    age = "" if oldest is None else _age(oldest)
+    if all(each.is_live for each in shown):
+        return Text(f" {fitted(f'* connected {where} · data {age} old · {server}', width - 1)}")
+    trouble = next((each.trouble for each in shown if each.trouble), "it says nothing")
+    old = f", what is shown is {age} old" if age else ""
+    text = f"! not connected to {where}{old}: {trouble}"
+    return Text(f" {fitted(text, width - 1)}", STYLES[Tone.BAD if age else Tone.WARN])
+
+
+def _age(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else span(round(seconds * 1000))
+
+
+def server_words(state: ServerState | None, overview: Document) -> str:
+    """The version of the server, and for how long it has run."""
+    if state is None:
+        return ""
+    version = f"zq {overview['pulse']['zq']}" if "pulse" in overview else f"server {state.version}"
+    return f"{one_line(version)}, up {span(state.uptime_ms)}"
+
+
+def totals_line(state: ServerState | None, overview: Document) -> Text:
+    """How many jobs there are in each list, and how many are dead."""
+    if state is None:
+        return Text(" ")
+    parts = Text(" ").append(list_totals(state, overview.get("tiles", {}).get("slots")))
+    if "pulse" in overview:
+        dead = overview["pulse"]["totals"]["dead"]
+        parts.append("  ").append(f"dead {dead:,}", STYLES[Tone.BAD if dead else Tone.PLAIN])
+    return parts
+
+
+def list_totals(state: ServerState, slots: int | None = None) -> str:
+    """How many jobs each list has, and of how many that could be in flight."""
+    room = f" of {slots:,}" if slots else ""
+    return "  ".join(
+        f"{NAMES[name].lower()} {state.total(name):,}{room if name == 'in_flight' else ''}"
+        for name in LISTS
     )
 
 
-def finding_line(board: Board, width: int) -> str:
+def rates_line(overview: Document, wait_p95_ms: float | None) -> Text:
+    """What goes through the server: in, done, failed, and how long jobs waited."""
+    tiles: dict[str, Any] = overview.get("tiles", {})
+    line = Text(" ")
+    for name, word in (("arrived", "in"), ("done", "done")):
+        if name in tiles:
+            line.append(f"{word} {rate(tiles[name]) or 0}/s  ")
+    if "failed" in tiles:
+        part = tiles["failed"]
+        tone = Tone.BAD if part >= 0.2 else Tone.WARN if part >= 0.01 else Tone.PLAIN
+        line.append(f"failed {share(part)}", STYLES[tone]).append("  ")
+    if wait_p95_ms is not None:
+        line.append(f"p95 wait {span(round(wait_p95_ms))}  ")
+    if tiles.get("growth", 0) >= 0.05:
+        line.append(f"growing by {rate(tiles['growth'])}/s", STYLES[Tone.WARN])
+    elif "drained_ms" in tiles:
+        line.append(f"drained in {span(tiles['drained_ms'])}")
+    return line
+
+
+def finding_line(overview: Document, server_began: float, width: int) -> Text:
     """What is wrong: the worst of it, and how much more there is."""
-    if board.heard_at is None or not board.diagnosis:
-        return " "
-    findings = board.diagnosis["findings"]
+    findings = overview.get("findings")
+    if findings is None:
+        return Text(" ")
     if not findings:
-        return " ok  nothing is wrong"
+        return Text(" ok  nothing is wrong")
     worst = findings[0]
     since = worst.get("since")
-    now = board.server_began + time.monotonic() * 1000
+    now = server_began + time.monotonic() * 1000
     oldest = "" if since is None else f", oldest {span(round(now - since))}"
-    more = board.diagnosis["pulse"]["findings"] - 1
+    more = overview["pulse"]["findings"] - 1
     rest = f"  (+{more:,} more)" if more else ""
-    text = " " + one_line(f"{SIGNS[worst['severity']]} {worst['text']}{oldest}")
+    text = f"{SIGNS[worst['severity']]} {worst['text']}{oldest}"
     # The number of the others stays in sight on a narrow terminal.
-    room = max(width - len(rest), 0)
-    return f"{text if cell_len(text) <= room else set_cell_size(text, room)}{rest}"
-
-
-def totals_line(state: ServerState | None) -> str:
-    """How many jobs each list has."""
-    if state is None:
-        return " "
-    return " " + "  ".join(f"{NAMES[name].lower()} {state.total(name):,}" for name in LISTS)
-
-
-def depth_bar(board: Board, width: int) -> str:
-    """All unfinished jobs against the peak, with one mark for each list."""
-    if board.server is None:
-        return " "
-    total = sum(map(board.server.total, LISTS))
-    text = f" {total:,} jobs]"
-    room = max(width - len(" Depth[") - len(text), 0)
-    scale = room / max(board.peak, 1)
-    bar = "".join(MARKS[name] * round(board.server.total(name) * scale) for name in LISTS)
-    return f" Depth[{bar[:room]:<{room}}{text}"
-
-
-def list_line(board: Board) -> str:
-    """The lists, with the one that is shown in brackets."""
-    names = [f"[{NAMES[name]}]" if name == board.list else f" {NAMES[name]} " for name in LISTS]
-    if board.has_page:
-        names += [f" {name} " for name in PAGE_TABS]
-    return f" {'  '.join(names)}{'      PAUSED' if board.frozen else ''}"
+    line = Text(
+        f" {fitted(text, max(width - len(rest) - 1, 0)).rstrip()}", STYLES[TONES[worst["severity"]]]
+    )
+    return line.append(rest, STYLES[Tone.PLAIN])
 
 
 def details(job: Item | None) -> str:
@@ -103,10 +128,7 @@ def details(job: Item | None) -> str:
 
 
 def _facts(job: Item) -> Iterator[tuple[str, str]]:
-    known = {
-        name: value for name, value in msgspec.structs.asdict(job).items() if value is not None
-    }
-    for name, value in known.items():
+    for name, value in job.facts().items():
         if name.endswith("_at"):
             yield name, _moment(value)
         elif name == "payload":

@@ -6,30 +6,57 @@ and take most of a core if rows change ten times a second
 """
 
 import time
+from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
+from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from zq.cli.terminal import one_line
-from zq.cli.top.board import Board
+from zq.cli.top.board import Board, Query
+from zq.cli.top.columns import NAME_MOST, Cell, Column, Tone, amount, laid_out
 from zq.cli.top.messages import Item, ListName
+from zq.cli.top.screens import FindBox, Question
+from zq.cli.top.strips import strip
 from zq.cli.top.summary import TIME_COLUMNS, duration
 
-QUEUE_WIDTH = 20
 SIDE_STEP = 8
-LONGEST_NAME = 200
-"""The most characters of a queue or a type that are drawn. Names may be longer."""
-
-_HEAD = Style(bold=True, reverse=True)
-_CURSOR = Style(reverse=True)
-_PLAIN = Style()
 
 
-class JobTable(Widget):
+class JobTable(Widget, can_focus=True):
     """The list on the board."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "Down"),
+        Binding("up,k", "move(-1)", "Up"),
+        Binding("pagedown", "move_page(1)", "Page down"),
+        Binding("pageup", "move_page(-1)", "Page up"),
+        Binding("home,g", "go_to_end(False)", "Head"),
+        Binding("end,G", "go_to_end(True)", "Tail"),
+        Binding("left", "scroll_sideways(-1)", "Left"),
+        Binding("right", "scroll_sideways(1)", "Right"),
+        Binding("escape", "let_go", "Follow no job"),
+        Binding("i", "toggle_detail", "Info"),
+        Binding("p", "toggle_frozen", "Freeze"),
+        Binding("slash", "find", "Find"),
+        Binding("n", "find_next('forward')", "Next"),
+        Binding("N", "find_next('backward')", "Before"),
+        Binding("y", "copy_id", "Copy id"),
+        Binding("w", "why", "Why"),
+        Binding("D", "delete", "Delete"),
+    ]
+
+    class Changed(Message):
+        """A key has changed what is to be drawn."""
+
+    class Asked(Message):
+        """The user asks why a job does not run."""
+
+        def __init__(self, job_id: str) -> None:
+            super().__init__()
+            self.job_id = job_id
 
     def __init__(self, board: Board) -> None:
         super().__init__()
@@ -39,11 +66,6 @@ class JobTable(Widget):
     def on_resize(self) -> None:
         self._board.resize(self.size.height - 1)
 
-    def scroll_sideways(self, steps: int) -> None:
-        """Show the part further right, or left."""
-        self._side = max(self._side + steps * SIDE_STEP, 0)
-        self.refresh()
-
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """As wide as the screen."""
         return container.width
@@ -52,46 +74,117 @@ class JobTable(Widget):
         """One line of the screen: the names of the columns, or a job."""
         view = self._board.view
         width = self.size.width
+        layout = laid_out(job_columns(view.name), width + self._side)
         if y == 0:
             view.scroll(max(self.size.height - 1, 1))
-            return self._strip(heading(view.name), _HEAD, width)
+            return self._strip(" ", layout.heading(), selected=False, head=True)
         index = view.top + y - 1
         if index >= len(view.items):
             return Strip.blank(width)
+        job = view.items[index]
+        cells = layout.row(job, int(time.time() * 1000))
+        if job.waits or not self._board.shown_source.is_live:
+            cells = [Cell(cell.text, Tone.QUIET) for cell in cells]
         is_selected = index == view.cursor
-        line = row(view.items[index], view.name, int(time.time() * 1000), is_selected)
-        return self._strip(line, _CURSOR if is_selected else _PLAIN, width)
+        mark = ">" if is_selected else "~" if job.waits else " "
+        return self._strip(mark, cells, selected=is_selected, head=False)
 
-    def _strip(self, line: str, style: Style, width: int) -> Strip:
+    def _strip(self, mark: str, cells: list[Cell], *, selected: bool, head: bool) -> Strip:
+        width = self.size.width
+        whole = strip(mark, cells, width + self._side, selected=selected, head=head)
+        if not self._side:
+            return whole
         # The mark of the cursor does not scroll.
-        shown = Strip([Segment(line[1:], style)]).crop(self._side, self._side + width - 1)
-        return Strip([Segment(line[:1], style), *shown]).adjust_cell_length(width, style)
+        shown = whole.crop(1 + self._side, width + self._side)
+        return Strip([*whole.crop(0, 1), *shown]).adjust_cell_length(width)
+
+    # Keys
+
+    def _draw(self) -> None:
+        self.post_message(self.Changed())
+
+    def action_move(self, rows: int) -> None:
+        self._board.notice = ""
+        self._board.move(rows)
+        self._draw()
+
+    def action_move_page(self, pages: int) -> None:
+        self.action_move(pages * max(self._board.rows - 1, 1))
+
+    def action_go_to_end(self, tail: bool) -> None:
+        self._board.go_to_end(tail=tail)
+        self._draw()
+
+    def action_scroll_sideways(self, steps: int) -> None:
+        """Show the part further right, or left."""
+        self._side = max(self._side + steps * SIDE_STEP, 0)
+        self.refresh()
+
+    def action_let_go(self) -> None:
+        self._board.notice = ""
+        self._board.let_go()
+        self._draw()
+
+    def action_toggle_detail(self) -> None:
+        self._board.toggle_detail()
+        self._draw()
+
+    def action_toggle_frozen(self) -> None:
+        self._board.toggle_frozen()
+        self._draw()
+
+    def action_find(self) -> None:
+        def answered(query: Query | None) -> None:
+            if query is not None:
+                self._board.notice = ""
+                self._board.find(query)
+                self._draw()
+
+        self.app.push_screen(FindBox(self._board.query), answered)
+
+    def action_find_next(self, direction: str) -> None:
+        self._board.notice = ""
+        self._board.find_next("backward" if direction == "backward" else "forward")
+        self._draw()
+
+    def action_copy_id(self) -> None:
+        job = self._board.view.selected
+        if job is not None:
+            self.app.copy_to_clipboard(job.id)
+            self._board.notice = f"copied {job.id}"
+            self._draw()
+
+    def action_why(self) -> None:
+        job = self._board.view.selected
+        if job is not None and self._board.has_page:
+            self.post_message(self.Asked(job.id))
+
+    def action_delete(self) -> None:
+        job = self._board.view.selected
+        if job is None:
+            return
+
+        def answered(is_sure: bool | None) -> None:
+            if is_sure:
+                self._board.delete(job)
+            self._draw()
+
+        question = f" Delete {job.id} of {one_line(job.queue)}? y/n"
+        self.app.push_screen(Question(question), answered)
 
 
-def heading(name: ListName) -> str:
-    """The names of the columns."""
-    return _line(" ", "ID", "PRIORITY", "QUEUE", TIME_COLUMNS[name], "ATTEMPTS", "TYPE")
-
-
-def row(job: Item, name: ListName, now_ms: int, is_selected: bool) -> str:
-    """A job as a line."""
-    return _line(
-        ">" if is_selected else " ",
-        job.id,
-        str(job.priority),
-        _name(job.queue),
-        duration(job, name, now_ms),
-        str(job.attempts),
-        _name(job.job_type),
+def job_columns(name: ListName) -> tuple[Column, ...]:
+    """The columns of a list."""
+    return (
+        Column("ID", 26, lambda job, _: job.id),
+        # A priority is not an amount, so it has no separators.
+        Column("PRIORITY", 8, lambda job, _: str(job.priority), needs=100),
+        Column("QUEUE", 16, lambda job, _: job.queue, right=False, most=NAME_MOST),
+        Column(TIME_COLUMNS[name], 9, lambda job, now: duration(job, name, now)),
+        Column("ATTEMPTS", 8, _attempts),
+        Column("TYPE", 8, lambda job, _: job.job_type, right=False),
     )
 
 
-def _line(
-    mark: str, id_: str, priority: str, queue: str, time_: str, attempts: str, type_: str
-) -> str:
-    cells = f"{id_:>26} {priority:>8} {queue:<{QUEUE_WIDTH}} {time_:>10} {attempts:>8} {type_}"
-    return mark + cells
-
-
-def _name(text: str) -> str:
-    return one_line(text[:LONGEST_NAME])
+def _attempts(job: Item, _now: int) -> Cell:
+    return Cell(amount(job.attempts), Tone.WARN if job.attempts else Tone.PLAIN)
