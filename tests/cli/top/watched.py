@@ -48,6 +48,15 @@ class Watched(NamedTuple):
         ]
         return [job["id"] for job in (await self.post("/jobs/bulk", {"jobs": jobs}))["jobs"]]
 
+    async def die(self, queue: str, messages: list[str]) -> None:
+        """Let a job die with each of these messages, which are the payloads too."""
+        jobs = [{"queue": queue, "type": "t", "payload": message} for message in messages]
+        await self.post("/jobs/bulk", {"jobs": jobs})
+        claim = {"max": len(jobs), "lease_ms": 60_000, "holder": "w"}
+        for job in (await self.post(f"/queues/{queue}/claim", claim))["jobs"]:
+            failure = {"message": job["payload"], "kill": True, "lease": job["lease"]}
+            await self.post(f"/jobs/{job['id']}/failure", failure)
+
     async def stored(self) -> int:
         """How many jobs there are."""
         async with self.session.get(f"{self.url}/jobs/count") as answer:

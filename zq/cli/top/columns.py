@@ -41,10 +41,11 @@ BOLD = Style(bold=True)
 
 
 class Cell(NamedTuple):
-    """A text with its tone."""
+    """A text with its tone, and what to show instead where it does not fit."""
 
     text: str
     tone: Tone = Tone.PLAIN
+    brief: str = ""
 
 
 class Column(NamedTuple):
@@ -79,7 +80,8 @@ class Layout(NamedTuple):
     def _line(self, cells: Iterable[Cell | str]) -> list[Cell]:
         line = []
         for cell, column, width in zip(cells, self.columns, self.widths, strict=True):
-            text, tone = (cell, Tone.PLAIN) if isinstance(cell, str) else cell
+            text, tone, brief = Cell(cell) if isinstance(cell, str) else cell
+            text = brief if brief and cell_len(text) > width else text
             line.append(Cell(fitted(text, width, right=column.right), tone))
         return line
 

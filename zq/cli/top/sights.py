@@ -18,7 +18,6 @@ STATES: dict[str, tuple[str, Tone]] = {
     "budget": ("budget", Tone.WARN),
     "paused": ("paused", Tone.QUIET),
     "old": ("old", Tone.WARN),
-    "": ("", Tone.PLAIN),
 }
 """The word for each state of a queue."""
 
@@ -70,10 +69,12 @@ def worker_rows(document: Document) -> Iterator[SightRow]:
 
 
 def _state(row: Document, _now: int) -> Cell:
-    code = row.get("state", "")
+    code = row.get("state")
+    if code is None:
+        return Cell("")
     word, tone = STATES.get(code, (code, Tone.WARN))
     more = row.get("pause" if code == "paused" else "state_text", "")
-    return Cell(more if more.startswith(word) else f"{word}: {more}" if more else word, tone)
+    return Cell(more if more.startswith(word) else f"{word}: {more}", tone, word)
 
 
 def _count(status: str) -> Callable[[Document, int], str]:

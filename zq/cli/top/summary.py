@@ -60,39 +60,36 @@ def server_words(state: ServerState | None, overview: Document) -> str:
 
 
 def totals_line(state: ServerState | None, overview: Document) -> Text:
-    """How many jobs there are in each list, and how many are dead."""
+    """How many jobs there are in each list, how many are dead, and how busy the workers are."""
     if state is None:
         return Text(" ")
-    parts = Text(" ").append(list_totals(state, overview.get("tiles", {}).get("slots")))
+    parts = Text(f" {list_totals(state)}")
     if "pulse" in overview:
         dead = overview["pulse"]["totals"]["dead"]
         parts.append("  ").append(f"dead {dead:,}", STYLES[Tone.BAD if dead else Tone.PLAIN])
+        tiles = overview["tiles"]
+        parts.append(f"  busy {tiles['busy']:,} of {tiles['slots']:,}")
     return parts
 
 
-def list_totals(state: ServerState, slots: int | None = None) -> str:
-    """How many jobs each list has, and of how many that could be in flight."""
-    room = f" of {slots:,}" if slots else ""
-    return "  ".join(
-        f"{NAMES[name].lower()} {state.total(name):,}{room if name == 'in_flight' else ''}"
-        for name in LISTS
-    )
+def list_totals(state: ServerState) -> str:
+    """How many jobs each list has."""
+    return "  ".join(f"{NAMES[name].lower()} {state.total(name):,}" for name in LISTS)
 
 
 def rates_line(overview: Document, wait_p95_ms: float | None) -> Text:
     """What goes through the server: in, done, failed, and how long jobs waited."""
-    tiles: dict[str, Any] = overview.get("tiles", {})
-    line = Text(" ")
-    for name, word in (("arrived", "in"), ("done", "done")):
-        if name in tiles:
-            line.append(f"{word} {rate(tiles[name]) or 0}/s  ")
+    if "tiles" not in overview:
+        return Text(" ")
+    tiles: dict[str, Any] = overview["tiles"]
+    line = Text(f" in {rate(tiles['arrived']) or 0}/s  done {rate(tiles['done']) or 0}/s  ")
     if "failed" in tiles:
         part = tiles["failed"]
         tone = Tone.BAD if part >= 0.2 else Tone.WARN if part >= 0.01 else Tone.PLAIN
         line.append(f"failed {share(part)}", STYLES[tone]).append("  ")
     if wait_p95_ms is not None:
         line.append(f"p95 wait {span(round(wait_p95_ms))}  ")
-    if tiles.get("growth", 0) >= 0.05:
+    if tiles["growth"] >= 0.05:
         line.append(f"growing by {rate(tiles['growth'])}/s", STYLES[Tone.WARN])
     elif "drained_ms" in tiles:
         line.append(f"drained in {span(tiles['drained_ms'])}")
