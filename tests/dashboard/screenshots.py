@@ -1,109 +1,102 @@
-"""Make the pictures of docs/dashboard.md: `cd tests && python -m dashboard.screenshots`."""
+"""`python -m dashboard.screenshots [FOLDER] [NAME…]`, in `tests`: a picture of each page.
 
-import json
-import math
+The server of the pictures has had a bad night. Each page is taken at three widths and in two
+themes. In `docs/images` are those of the documentation: the middle width, as JPEG.
+"""
+
 import shutil
-import sqlite3
+import sys
 import tempfile
-import time
-from contextlib import closing
 from pathlib import Path
 
 import httpx
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from .place import Place, seed, serving
+from .place import Place, serving
+from .story import remember, tell, workers
 
 PICTURES = Path(__file__).parent.parent.parent / "docs" / "images"
 QUALITY = 60
 """Of JPEG: the files are part of the repository."""
 
+WIDTHS = (1440, 900, 390)
+THEMES = ("light", "dark")
+
 SHOTS = {
     "overview": "overview",
     "queues": "queues",
-    "queue": "queue?name=died",
-    "queue-rates": "queue?name=mail&tab=Rates",
-    "queue-workers": "queue?name=mail&tab=Workers",
-    "queue-config": "queue?name=mail&tab=Config",
-    "queue-enqueue": "queue?name=mail&tab=Enqueue",
-    "jobs": "jobs?f=status%3Adead",
+    "queue": "queue?name=search.index",
+    "queue-types": "queue?name=mail&tab=types",
+    "queue-workers": "queue?name=search.index&tab=workers",
+    "queue-settings": "queue?name=search.index&tab=settings",
+    "queue-schema": "queue?name=mail&tab=schema",
+    "queue-groups": "queue?name=mail&tab=groups",
+    "queue-enqueue": "queue?name=mail&tab=enqueue",
+    "budgets": "queues?tab=budgets",
+    "jobs": "jobs?f=status%3Adead%20queue%3Asms",
+    "jobs-panel": "jobs?f=status%3Adead%20queue%3Asms&job={dead}",
     "job": "job?id={dead}",
     "failures": "failures",
     "schedules": "schedules",
     "workers": "workers",
-    "budgets": "budgets",
-    "sweeps": "sweeps",
+    "activity": "activity",
     "health": "health",
-    "audit": "audit",
+    "nowhere": "queue",
 }
 
 
-def main() -> None:
-    """Start a server with jobs in every status, and take a picture of each page in each theme."""
-    PICTURES.mkdir(exist_ok=True)
+def main(folder: Path = PICTURES, *names: str) -> None:
+    """Start a server with the story, and take a picture of each page."""
+    folder.mkdir(exist_ok=True)
+    flags = ("--ui-environment", "production", "--device", "edge-07")
     with (
         tempfile.TemporaryDirectory() as root,
-        serving(Path(root) / "data", "--ui-environment", "staging", "--device", "edge-07") as place,
+        serving(Path(root) / "data", *flags) as place,
         sync_playwright() as playwright,
     ):
-        ids = seed(place.primary)
-        act(place)
+        tell(place)
         remember(Path(root) / "data" / "zq.db")
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        for theme in ("light", "dark"):
-            take(browser, place, ids, theme)
+        with workers(place):
+            dead = httpx.get(
+                f"{place.primary}/jobs?queue=sms&status=dead&limit=1", trust_env=False
+            ).json()["jobs"][0]["id"]
+            shots = {name: to.format(dead=dead) for name, to in SHOTS.items()}
+            chosen = {name: to for name, to in shots.items() if not names or name in names}
+            for theme in THEMES:
+                for width in WIDTHS if folder != PICTURES else WIDTHS[1:2]:
+                    take(browser, place, chosen, folder, width, theme)
         browser.close()
 
 
-def act(place: Place) -> None:
-    """What an operator has done: it stands in the audit, and among the sweeps."""
-    jobs = [{"queue": "newsletter", "type": "send", "payload": n} for n in range(40)]
-    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
-    with httpx.Client(base_url=f"{place.ui}api/", trust_env=False) as http:
-        http.patch("queues/held/settings", json={"paused": True, "pause_reason": "migration"})
-        wanted = {"queue": "newsletter", "status": "ready", "verb": "cancel"}
-        seen = http.get("sweeps/preview", params=wanted).json()
-        bound = {"queue": "newsletter", "status": "ready", "upto": seen["upto"]}
-        done = http.post("jobs/cancel", params=bound | {"reason": "sent twice"}, json={})
-        assert done.is_success, done.text
-
-
-def remember(database: Path) -> None:
-    """An hour of traffic: nobody waits for that."""
-    now = int(time.time() * 1000)
-    rows = [
-        (queue, now - now % 60_000 - minute * 60_000, n, n, n - n // 20, n // 20, 0)
-        for queue, busy in (("", 90), ("mail", 60), ("died", 20), ("done", 30))
-        for minute in range(1, 60)
-        for n in [round(busy * (1.3 + math.sin(minute / 6 + busy)))]
-    ]
-    times = json.dumps({"7": 40, "9": 9, "12": 1})
-    with closing(sqlite3.connect(database, isolation_level=None)) as db:
-        db.executemany(
-            "INSERT INTO trends (length, queue, at, enqueued, delivered, completed, failed, died,"
-            f" expired, wait, run) VALUES (60000, ?, ?, ?, ?, ?, ?, ?, 0, '{times}', '{times}')",
-            rows,
-        )
-
-
-def take(browser: Browser, place: Place, ids: dict[str, str], theme: str) -> None:
-    """A picture of each page in one theme."""
+def take(
+    browser: Browser, place: Place, shots: dict[str, str], folder: Path, width: int, theme: str
+) -> None:
+    """A picture of each page at one width in one theme."""
     page = browser.new_page(
-        viewport={"width": 980, "height": 600},
+        viewport={"width": width, "height": 900},
         color_scheme="dark" if theme == "dark" else "light",
     )
-    for name, to in SHOTS.items():
-        page.goto(f"{place.ui}#/{to.format(**ids)}")
-        expect(page.locator("#live")).to_have_text("live")
-        expect(page.locator("[aria-busy]")).to_have_count(0)
-        if "queues" in name or name == "overview":
-            expect(page.locator("polyline").first).to_be_attached()
-        path = PICTURES / f"{name}-{theme}.jpg"
-        page.screenshot(path=path, type="jpeg", quality=QUALITY)
+    page.on("pageerror", lambda error: print(f"{page.url}: {error}"))
+    for name, to in shots.items():
+        page.goto(f"{place.ui}#/{to}")
+        _settle(page)
+        if folder == PICTURES:
+            path = folder / f"{name}-{theme}.jpg"
+            page.screenshot(path=path, type="jpeg", quality=QUALITY)
+        else:
+            page.screenshot(path=folder / f"{name}-{width}-{theme}.png")
     page.close()
 
 
+def _settle(page: Page) -> None:
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    if page.locator("figure.chart").count():
+        expect(page.locator("figure.chart path.ln").first).to_be_attached()
+
+
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if sys.argv[1:] else PICTURES, *sys.argv[2:])

@@ -95,15 +95,21 @@ UPDATES = """async ([source, times]) => {
     const { overview } = await import(source);
     const place = document.createElement("div");
     document.body.append(place);
-    const page = overview(place);
+    const page = overview(place, new URLSearchParams(), () => {});
     for (let n = 0; n < times; n += 1) {
         const order = Array.from({length: 20}, (_, at) => `queue-${(n + at) % 50}`);
         const queues = Object.fromEntries(order.map(name => [name, {counts: {ready: n},
-            delivered: n % 7, completed: n % 5, failed: 0, workers: 1, since: n}]));
+            arrived: n % 7, done: n % 5, workers: 1, since: n, state: "growing"}]));
         const totals = {scheduled: 1, ready: n, in_flight: 0, completed: 0, dead: 0, expired: 0,
             cancelled: 0};
-        page.draw({order, queues, findings: [], sweeps: [], known_queues: 50,
-            pulse: {totals, findings: 0}}, n * 1000);
+        const findings = [{code: "growing", severity: 2, text: "t", since: 0, more: 0,
+            queues: [{queue: order[0], text: `${n} waiting`}]}];
+        const tiles = {waiting: n, growth: n % 3, busy: 1, slots: 2, workers: 1, silent: 0,
+            arrived: n % 7, done: n % 5, failed: 0.1, dead: n, dead_per_minute: 0, causes: 1};
+        const causes = [{id: "1-a", message: `m ${n}`, queues: [], types: [], count: n,
+            bars: Array(12).fill(n), is_new: false, dead: 1}];
+        page.draw({order, queues, findings, tiles, causes, sweeps: [], known_queues: 50,
+            pulse: {totals, findings: 1}}, n * 1000);
     }
     place.remove();
 }"""
@@ -114,7 +120,7 @@ def test_the_heap_is_flat_over_many_updates(crowded: Place, page: Page, updates:
     go(page, crowded, "health")
     cdp = page.context.new_cdp_session(page)
     cdp.send("Performance.enable")
-    source = page.locator("script[src*=main]").evaluate("s => s.src.replace('main', 'queues')")
+    source = page.locator("script[src*=main]").evaluate("s => s.src.replace('main', 'overview')")
     page.evaluate(UPDATES, [source, updates // 2])
     before = measured(cdp)
     page.evaluate(UPDATES, [source, updates])

@@ -75,7 +75,7 @@ function figures(tiles, doc, now, points) {
 }
 
 /** One kind of trouble. @param {any} finding @param {number} now @param {boolean} gone */
-function findingLine({ code, severity, since, text, queue, queues = queue ? [{ queue, text }] : [], more = 0 }, now, gone) {
+function findingLine({ code, severity, since, text, queues = [], more = 0 }, now, gone) {
   const [word, acts] = KINDS[code] ?? ["Server", () => [el("a", { class: "btn small", href: "#/health" }, "Health")]];
   const words = queues.length ? queues.map((/** @type {any} */ each, /** @type {number} */ at) => [at ? " · " : "", queueName(each.queue), " ", told(plain(each.text))]) : told(plain(text));
   return el("li", { "data-key": code, "data-code": code, class: `${SEVERITY[severity]}${gone ? " gone" : ""}` },
@@ -177,7 +177,7 @@ export function overview(main, _values, go) {
     const begins = !doc.known_queues && !Object.values(totals).some(Boolean);
     show(note, `${number(doc.known_queues)} ${doc.known_queues === 1 ? "queue" : "queues"}, ${many ? `${number(many)} findings` : "nothing is wrong"}`,
       (doc.sweeps ?? []).map((/** @type {any} */ sweep) => [" · ", link("activity", `${sweep.verb}: ${number(sweep.changed)}${sweep.counted ? ` of ${number(sweep.counted)}` : ""}`)]).flat());
-    show(top, doc.tiles && figures(doc.tiles, doc, at, history?.course?.points ?? []));
+    show(top, doc.tiles && figures(doc.tiles, doc, at, history?.course?.points.slice(0, -1) ?? []));
     show(wrong, begins ? firstSteps() : el("div", { class: doc.causes ? "two wide-left" : "" },
       card("What is wrong", doc.findings.length ? "the worst first" : null, doc.findings.length || findings.seen.size ? findings.draw(doc.findings, at) : el("p", { class: "empty" }, "Nothing is wrong.")),
       doc.causes && causesCard(doc.causes, causes ?? doc.causes.length)));
