@@ -47,6 +47,7 @@ from zq.service.routers import Routers
 from zq.service.schemas import PayloadChecks, Schemas
 from zq.service.status import ServerLimits, StatusBoard
 from zq.service.stuck import StuckWork
+from zq.service.suggestions import Suggestions
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
 from zq.service.trends import Trends
@@ -177,6 +178,7 @@ class Instance:
         stuck = StuckWork(store, clock, trends)
         admin = Admin(store, ids, engine, admission, _durability(settings), schemas)
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
+        failures = Failures(store)
         return Services(
             jobs,
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
@@ -188,7 +190,7 @@ class Instance:
             work,
             queues,
             Budgets(store, clock, ids, engine.inbox, sweeps),
-            Failures(store),
+            failures,
             History(store, ids, engine.history),
             Audit(store, engine.inbox),
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
@@ -211,6 +213,7 @@ class Instance:
             stuck,
             Lookout(clock, queues, admin, status, trends, engine.changes, stuck),
             Maintenance(store, engine, settings.disk_reserve),
+            Suggestions(store, clock, queues, failures, admin, engine.turns),
             engine.turns,
             clock,
             ids,

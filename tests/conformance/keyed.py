@@ -71,6 +71,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/queues/{queue}/targets/{target}"): None,
     ("DELETE", "/queues/{queue}/targets/{target}"): None,
     ("GET", "/queues/{queue}/groups"): None,
+    ("GET", "/queues/{queue}/near"): None,
+    ("GET", "/suggest"): None,
     ("GET", "/queues/schemas"): None,
     ("GET", "/queues/{queue}/schema"): None,
     ("PUT", "/queues/{queue}/schema"): {"schema": "string"},
@@ -191,6 +193,8 @@ def request_to(
     )
     if path.startswith("/jobs/by-key"):
         target += f"?key={OWNED}"
+    if path == "/suggest":
+        target += "?field=queue"
     headers = {} if doc is None else {"content-type": wire.media_type}
     body = None if doc is None else wire.encode(_filled(doc, {"{queue}": queue, "{id}": id}))
     return ("GET" if method == "*" else method), target, body, headers

@@ -130,3 +130,42 @@ async def test_who_looks_at_what_is_hidden_is_recorded_without_what_was_seen(
 async def test_nothing_is_recorded_where_nobody_wants_it(client: Client) -> None:
     await client.patch("/queues/q/settings", {"rate": 1})
     assert await actions(client) == []
+
+
+@pytest.mark.parametrize("wire", [JSON], ids=str)
+async def test_an_action_is_told_in_words(client: Client) -> None:
+    jobs = await client.enqueue_many(3, queue="mail", type="letter")
+    await client.post("/jobs/cancel?queue=mail&type=letter&reason=wrong+list", {})
+    await client.send("DELETE", f"/jobs/{jobs[0]}")
+    await client.patch("/queues/mail/settings", {"paused": True, "pause_reason": "moving"})
+    await client.call("PUT", "/v0/topics/log", {})
+    told = [(each["verb"], each["words"]) for each in await actions(client)]
+    who = "somebody at 127.0.0.1"
+    assert told == [
+        ("put", f"{who} asked for PUT /v0/topics/log"),
+        ("settings", f"{who} changed the settings of mail, which is paused (moving)"),
+        ("delete", f"{who} deleted the job {jobs[0]}"),
+        ("cancel", f"{who} cancelled 3 jobs of mail (type:letter): wrong list"),
+    ]
+
+
+async def test_actions_are_chosen_by_who_what_where_and_when(client: Client) -> None:
+    await client.patch("/queues/mail/settings", {"rate": 1})
+    client.site.clock.advance(10)
+    begin = client.site.now
+    await client.patch("/queues/other/settings", {"rate": 1})
+    await client.post("/jobs/requeue?queue=mail", {})
+
+    async def paths(**choice: object) -> list[str]:
+        return [each["path"] for each in await actions(client, **choice)]
+
+    assert await paths(queue="mail") == ["/jobs/requeue", "/queues/mail/settings"]
+    assert await paths(verb="settings") == ["/queues/other/settings", "/queues/mail/settings"]
+    assert await paths(verb="settings", queue="mail") == ["/queues/mail/settings"]
+    assert await paths(until=begin - 1) == ["/queues/mail/settings"]
+    assert await paths(since=begin, limit=1) == ["/jobs/requeue"]
+    assert len(await paths(who="127.0.0.1")) == 3
+    assert await paths(who="mia") == []
+    for name in ("who", "verb", "queue", "since", "until"):
+        reply = await client.send("GET", f"/audit?{name}=")
+        assert (reply.status, f"`{name}` is empty" in reply.error) == (400, True)

@@ -1,11 +1,11 @@
-"""A filter that is given and empty: ignored in a read, refused in a change."""
+"""A filter that is given and empty: refused, but for Zizq's filters in a read, which ignore it."""
 
 from typing import Any
 
 import pytest
 
 from zq.http.zizq.description.operations import OPERATIONS
-from zq.http.zizq.query import FILTERS
+from zq.http.zizq.query import FILTERS, ZIZQS
 
 from .client import Client, Reply, with_query
 
@@ -98,12 +98,24 @@ async def test_what_is_refused_leaves_the_request_without_a_filter_as_it_was(
 
 
 @pytest.mark.parametrize("path", ["/jobs", "/jobs/count"])
-async def test_a_program_that_says_nothing_is_a_mistake_in_reads_too(
+async def test_a_filter_that_zizq_lacks_may_not_be_empty_in_reads_either(
     client: Client, path: str
 ) -> None:
     for name, text in EMPTY:
         reply = await client.get(path, **{name: text})
-        assert reply.status == (400 if name == "filter" else 200), (name, text)
+        allowed = name in ZIZQS and name != "filter"
+        assert reply.status == (200 if allowed else 400), (name, text)
+        assert allowed or name in reply.error or name == "filter"
+        strict = await client.send("GET", with_query(path, {name: text}), None, {"zq-strict": "1"})
+        assert strict.status == 400, (name, text)
+
+
+async def test_a_repeated_filter_is_refused_with_the_way_to_name_several(client: Client) -> None:
+    for path in ("/jobs", "/jobs/count", "/sweeps/preview"):
+        reply = await client.send("GET", f"{path}?queue=a&queue=b")
+        assert (reply.status, "`queue`: give it once, with several" in reply.error) == (400, True)
+    reply = await client.send("DELETE", "/jobs?attempts=1&attempts=2")
+    assert (reply.status, reply.error.endswith("`attempts`: give it once")) == (400, True)
 
 
 @pytest.mark.parametrize(("method", "path"), [*CHANGES, ("DELETE", "/crons")])

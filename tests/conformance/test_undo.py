@@ -223,3 +223,32 @@ async def test_a_shop_sees_and_undoes_the_sweeps_of_its_own_queues(site: Site, w
         assert undone["answer"] == {"undone": 1, "kept": {}, "gone": 0}
         async with client_of(site, wire, "only-read") as reader:
             assert (await undo(reader, whole)).status == 403
+
+
+async def test_the_cancellation_of_one_job_can_be_undone_if_that_was_asked_for(
+    client: Client,
+) -> None:
+    job = await client.enqueue(queue="a", priority=7, **KEPT)
+    before = await client.job(job["id"])
+    done = (await client.post(f"/jobs/{job['id']}/cancel", {"undo": True})).doc
+    assert (done["status"], int(done["undo"]) > 0) == ("cancelled", True)
+    (sweep,) = (await client.get("/sweeps/ended")).doc["sweeps"]
+    assert (sweep["id"], sweep["by"], sweep["state"]) == (done["undo"], {"id": [job["id"]]}, "done")
+    await client.site.crash()
+    assert (await undo(client, sweep)).doc == {"undone": 1, "kept": {}, "gone": 0}
+    assert await client.job(job["id"]) == before
+    assert (await undo(client, sweep)).status == 409
+
+
+async def test_one_cancelled_job_leaves_no_sweep_behind_unless_it_can_be_undone(
+    client: Client,
+) -> None:
+    quiet = await client.enqueue(**KEPT)
+    assert "undo" not in (await client.post(f"/jobs/{quiet['id']}/cancel", {})).doc
+    gone = await client.enqueue(retention={"dead_ms": 0})
+    done = (await client.post(f"/jobs/{gone['id']}/cancel", {"undo": True})).doc
+    assert (done["status"], "undo" in done) == ("cancelled", False)
+    running = await client.in_flight(queue="b", **KEPT)
+    refused = await client.post(f"/jobs/{running['id']}/cancel", {"undo": True})
+    assert refused.status == 409
+    assert (await client.get("/sweeps/ended")).doc["sweeps"] == []

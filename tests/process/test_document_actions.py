@@ -14,6 +14,7 @@ from .test_first_job import Shell
 (LOOK,) = commands("preview")
 (CANCEL,) = commands("bound change")
 (AUDIT,) = commands("audit")
+(SEARCH,) = commands("search")
 ENDED, UNDO = commands("undo")
 MANY = 20_000
 
@@ -37,6 +38,16 @@ async def test_the_look_ahead_of_the_documents(tmp_path: Path) -> None:
         assert (action["query"].partition("&")[0], action["answer"]) == (
             "queue=mail", {"cancelled": 3}
         )  # fmt: skip
+
+
+async def test_the_search_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server, server.client() as client:
+        await client.enqueue_many(2, queue="mail")
+        job = await client.in_flight(queue="mail-2", payload={"why": "a Wrong address"})
+        assert Shell(server).document(SEARCH)["jobs"] == []
+        await client.change(job["id"], queue="mail")
+        (found,) = Shell(server).document(SEARCH)["jobs"]
+        assert found["id"] == job["id"]
 
 
 async def _fill(client: Client) -> None:

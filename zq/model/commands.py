@@ -208,14 +208,16 @@ class DeleteSlice(Command[int], frozen=True):
 class CancelJob(Command[JobRecord], frozen=True):
     """Cancel one job; one in flight only by `force`.
 
-    The job is named by its `key`, or by the `lock` of the unique key that it owns. Returns the
-    changed job, `JobNotFound` or `NotCancellable`.
+    The job is named by its `key`, or by the `lock` of the unique key that it owns. It remembers the
+    sweep of the `mark`, as whose only slice this is stored then, so that it can be undone. Returns
+    the changed job, `JobNotFound` or `NotCancellable`.
     """
 
     key: int | None = None
     lock: str | None = None
     force: bool = False
     reach: Reach = EVERYWHERE
+    mark: SweepMark | None = None
 
 
 class CancelSlice(Command[int], frozen=True):

@@ -1,5 +1,6 @@
 """The filters that listing, counting, patching and deleting share."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Self
 
@@ -21,7 +22,8 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
     """Different fields AND together; the values of one field OR. An empty field filters nothing.
 
     `keys` of None means all jobs, an empty tuple none. `program` is jq over the payload, which runs
-    outside the store. An empty program raises `InvalidFilter`.
+    outside the store. An empty program raises `InvalidFilter`. `words` are looked for in types,
+    messages of latest failures and payloads, in slices: see `zq.model.words`.
     """
 
     statuses: tuple[Status, ...] = ()
@@ -38,6 +40,8 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
     revivable: bool = False
     """Only dead jobs, and jobs that wait in the dead-letter queue that they were moved to."""
     program: str | None = None
+    words: tuple[str, ...] = ()
+    """Each of them must occur in the job, in large or small letters."""
     budgets: tuple[str, ...] = ()
     """Only jobs that draw from one of these."""
     unique_keys: tuple[str, ...] = ()
@@ -57,6 +61,16 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
         """The same filter, for a caller with this reach."""
         return msgspec.structs.replace(self, reach=reach)
 
+    @property
+    def plain(self) -> Self:
+        """The part of it that indexes and rows decide: no program, and no words."""
+        return msgspec.structs.replace(self, program=None, words=())
+
+    @property
+    def is_plain(self) -> bool:
+        """True without a program and without words."""
+        return self.program is None and not self.words
+
 
 EVERYTHING = Filter()
 
@@ -68,12 +82,22 @@ def is_counted(filter: Filter) -> bool:
 
 def counted(counts: Mapping[tuple[str, Status], int], filter: Filter) -> int:
     """How many jobs match such a filter, from the counts of each queue and status."""
-    return sum(
-        n
-        for (queue, status), n in counts.items()
-        if filter.reach.covers(queue)
-        and (not filter.queues or queue in filter.queues)
-        and (not filter.statuses or status in filter.statuses)
+    return counts_of(counts, filter).total()
+
+
+def counts_of(
+    counts: Mapping[tuple[str, Status], int], filter: Filter
+) -> Counter[tuple[str, Status]]:
+    """Those of the counts that such a filter matches."""
+    return Counter(
+        {
+            (queue, status): n
+            for (queue, status), n in counts.items()
+            if n
+            and filter.reach.covers(queue)
+            and (not filter.queues or queue in filter.queues)
+            and (not filter.statuses or status in filter.statuses)
+        }
     )
 
 

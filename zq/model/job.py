@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -252,6 +252,14 @@ class ErrorRecord(msgspec.Struct, array_like=True):
     def weight(self) -> int:
         """The approximate bytes of its texts."""
         return len(self.message) + len(self.error_type or "") + len(self.backtrace or "")
+
+
+class LastError(NamedTuple):
+    """The latest failure of a job, in brief."""
+
+    message: str
+    error_type: str | None
+    signature: str | None
 
 
 class Brief(msgspec.Struct, array_like=True, gc=False):

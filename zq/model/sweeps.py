@@ -1,8 +1,12 @@
 """Sweeps as they are stored: what was asked for, by whom, and what came of it."""
 
+from collections import Counter
+from typing import NamedTuple
+
 import msgspec
 
 from zq.model.filters import Filter
+from zq.model.lifecycle import Status
 
 MOST_SWEEPS = 10_000
 """The store keeps about so many sweeps, the latest ones."""
@@ -30,6 +34,18 @@ class SweepOutline(msgspec.Struct, frozen=True, omit_defaults=True):
     started_at: int
     author: SweepAuthor = NOBODY
     counted: int | None = None
+
+
+class SweepPreview(NamedTuple):
+    """How many jobs a sweep would change, at least. `upto` is a key of this moment."""
+
+    jobs: int
+    exact: bool
+    upto: int
+    places: Counter[tuple[str, Status]]
+    """How many of them are in each queue and status."""
+    unaffected: int | None = None
+    """How many jobs match and would stay as they are, if that is known."""
 
 
 class SweepMark(msgspec.Struct, frozen=True):

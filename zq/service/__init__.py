@@ -31,6 +31,7 @@ status    the state of the server, from what it counts anyway
 trends    what happened over the last minutes, hours or days
 lookout   one look at everything that operators watch
 maintenance  the stored data: backup, and giving free space back
+suggestions  what completes a filter, and queues whose names are like another one
 
 A verb that touches jobs gets the reach of its caller. Jobs beyond the reach do not exist for it.
 """
@@ -63,6 +64,7 @@ from zq.service.routers import Routers
 from zq.service.schemas import Schemas
 from zq.service.status import StatusBoard
 from zq.service.stuck import StuckWork
+from zq.service.suggestions import Suggestions
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
 from zq.service.trends import Trends
@@ -105,6 +107,7 @@ class Services(NamedTuple):
     stuck: StuckWork
     lookout: Lookout
     maintenance: Maintenance
+    suggestions: Suggestions
     turns: Turns
     """Where slices of long work wait."""
     clock: Clock

@@ -1,6 +1,7 @@
 """The verbs about the audit: recording what operators do, and reading it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -8,6 +9,17 @@ from zq.engine.inbox import Inbox
 from zq.model.audit import AUDIT_LOG, OperatorAction, RecordActions, RecordedAction
 from zq.model.errors import RecordsGone
 from zq.store.api import Store
+
+PAGE = 500
+MOST_LOOKED = 20_000
+"""A search reads pages of so many actions, and looks at so many of them at most."""
+
+
+class AuditPage(NamedTuple):
+    """Actions, and the number of the last one that was looked at, if the search broke off there."""
+
+    actions: list[RecordedAction]
+    reached: int | None = None
 
 
 class Audit:
@@ -21,12 +33,37 @@ class Audit:
         """Store an action. When this returns, the record is as durable as every change."""
         await self._inbox.ask(RecordActions([action]))
 
-    async def latest(self, before: int | None, limit: int) -> list[RecordedAction]:
-        """Up to `limit` actions with numbers below `before`, the latest one first."""
+    async def latest(
+        self,
+        before: int | None,
+        limit: int,
+        matches: Callable[[OperatorAction], bool] | None = None,
+    ) -> AuditPage:
+        """Up to `limit` matching actions with numbers below `before`, the latest one first.
+
+        A search looks at up to `MOST_LOOKED` actions.
+        """
         end = await self._reads.log_end(AUDIT_LOG)
         last = end if before is None else min(before - 1, end)
-        if last < 1:
-            return []
+        found: list[RecordedAction] = []
+        least = last - MOST_LOOKED
+        while last > 0:
+            length = limit if matches is None else PAGE
+            page = await self._below(last, length)
+            for each in page:
+                if matches is None or matches(each.action):
+                    found.append(each)
+                    if len(found) == limit:
+                        return AuditPage(found)
+            if len(page) < length:
+                break
+            last = page[-1].seq - 1
+            if matches is not None and 0 < last <= least:
+                return AuditPage(found, last + 1)
+        return AuditPage(found)
+
+    async def _below(self, last: int, limit: int) -> list[RecordedAction]:
+        """The latest actions up to a number."""
         try:
             found = await self._page(max(last - limit, 0), last, limit)
         except RecordsGone:

@@ -7,8 +7,7 @@ from zq.model.job import MAX_TIME
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.sweep_errors import NothingToUndo, SweepNotFound
-from zq.model.sweeps import MOST_SWEEPS, NOBODY, StoredSweep, SweepAuthor
-from zq.service.sweep import SweepPreview
+from zq.model.sweeps import MOST_SWEEPS, NOBODY, StoredSweep, SweepAuthor, SweepPreview
 from zq.service.sweeps import Sweeps
 from zq.store.api import Store
 

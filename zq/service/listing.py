@@ -1,24 +1,19 @@
 """The verbs that read the jobs that match a filter.
 
-The store decides most of a filter. It cannot run a jq program: for that, payloads are read batch by
-batch, and a child process decides.
+The store decides the plain part of a filter at once. Words and programs need a search, which goes
+slice by slice.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from zq.engine.jq.filter import JqFilter
 from zq.model.clock import Clock
-from zq.model.errors import ReadTimeout
 from zq.model.filters import Filter, counted, is_counted
-from zq.model.job import MAX_TIME, JobRecord
+from zq.model.job import MAX_TIME, JobRecord, LastError
 from zq.service.queues import QueueCounts
+from zq.service.searching import BATCH, SlicedSearch
 from zq.store.api import PAGE_BYTES, Store
-
-BATCH = 1000
-"""One call of the jq process decides so many payloads."""
 
 
 class Page(NamedTuple):
@@ -29,6 +24,13 @@ class Page(NamedTuple):
 
     jobs: list[JobRecord]
     more: bool
+    reached: int | None = None
+
+
+class JobCount(NamedTuple):
+    """How many jobs match, up to the key `reached` if the search broke off there."""
+
+    jobs: int
     reached: int | None = None
 
 
@@ -54,13 +56,12 @@ class Listing:
     ) -> Page:
         """Up to `limit` matching jobs beyond the key `after`, with payloads, in order of keys.
 
-        There are fewer if payloads are large, or if a search by a program takes longer than
-        `patience` (seconds), where that is given. Raises `ReadTimeout`, `ReadersBusy`, or the
-        errors of `JqFilter` if the filter has a program.
+        There are fewer if payloads are large. A search by words or by a program also ends after
+        `patience` (seconds), where that is given, and one by words after `MOST_LOOKED` jobs. Raises
+        `ReadTimeout`, `ReadersBusy`, or the errors of `JqFilter` if the filter has a program.
         """
-        if filter.program is not None:
-            place = (filter, filter.program, after, descending, limit)
-            return await self._matching(*place, patience)
+        if not filter.is_plain:
+            return await self._matching(filter, after, descending, limit, patience)
         jobs = await self._read(filter, after, descending, limit + 1)
         if len(jobs) > limit:
             return Page(jobs[:limit], True)
@@ -72,14 +73,13 @@ class Listing:
     async def page_at(self, filter: Filter, skip: int, limit: int) -> list[JobRecord]:
         """Up to `limit` matching jobs, the newest first, after the first `skip` of them.
 
-        The filter has no program. There are fewer if payloads are large. Raises the errors of
-        `page`.
+        The filter is plain. There are fewer if payloads are large. Raises the errors of `page`.
         """
         now = self._clock.now_ms()
         return await self._reads.jobs_page(filter, MAX_TIME, True, limit, now, skip)
 
-    async def last_errors(self, jobs: Sequence[JobRecord]) -> dict[int, str]:
-        """The message of the latest failure, by key, for each of the jobs that has one."""
+    async def last_errors(self, jobs: Sequence[JobRecord]) -> dict[int, LastError]:
+        """The latest failure, by key, of each of the jobs that has one."""
         failed = [job.key for job in jobs if job.attempts]
         return await self._reads.last_errors(failed) if failed else {}
 
@@ -87,57 +87,69 @@ class Listing:
         """How many jobs match. Raises the errors of `page`."""
         if is_counted(filter):
             return counted(await self._counts.read(), filter)
-        if filter.program is None:
+        if filter.is_plain:
             return await self._reads.count(filter, self._clock.now_ms())
-        await self._filter.check(filter.program)
-        total, after = 0, -1
-        deadline = self._clock.monotonic() + self._timeout
-        while jobs := await self._read(filter, after, False, BATCH):
-            total += sum(await self._decide(filter.program, jobs))
-            after = jobs[-1].key
-            self._check(deadline)
+        part = await self.count_beyond(filter, -1)
+        total = part.jobs
+        while part.reached is not None:
+            part = await self.count_beyond(filter, part.reached)
+            total += part.jobs
         return total
+
+    async def count_beyond(
+        self, filter: Filter, after: int, patience: float | None = None
+    ) -> JobCount:
+        """How many jobs beyond the key `after` match words or a program. It ends as a page does.
+
+        Raises the errors of `page`.
+        """
+        search = await self._search(filter, after, False, patience)
+        total = 0
+        while True:
+            if filter.program is None:
+                keys, more = await search.keys()
+                total += len(keys)
+            else:
+                jobs, more = await search.jobs(BATCH)
+                total += len(jobs)
+            if not more:
+                return JobCount(total)
+            if search.is_over():
+                return JobCount(total, search.reached)
 
     async def _matching(
         self,
         filter: Filter,
-        program: str,
         after: int,
         descending: bool,
         limit: int,
         patience: float | None,
     ) -> Page:
-        await self._filter.check(program)
+        search = await self._search(filter, after, descending, patience)
         found: list[JobRecord] = []
         weight = 0
-        began = self._clock.monotonic()
-        while jobs := await self._read(filter, after, descending, BATCH):
-            verdicts = await self._decide(program, jobs)
-            for job, matches in zip(jobs, verdicts, strict=True):
-                if matches:
-                    weight += job.weight
-                    if found and (len(found) == limit or weight > PAGE_BYTES):
-                        return Page(found, True)
-                    found.append(job)
-            after = jobs[-1].key
-            if patience is not None and self._clock.monotonic() - began >= patience:
-                return Page(found, True, after)
-            self._check(began + self._timeout)
-        return Page(found, False)
+        while True:
+            jobs, more = await search.jobs(limit + 1 - len(found))
+            for job in jobs:
+                weight += job.weight
+                if found and (len(found) == limit or weight > PAGE_BYTES):
+                    return Page(found, True)
+                found.append(job)
+            if not more:
+                return Page(found, False)
+            if search.is_over():
+                return Page(found, True, search.reached)
+
+    async def _search(
+        self, filter: Filter, after: int, descending: bool, patience: float | None
+    ) -> SlicedSearch:
+        if filter.program is not None:
+            await self._filter.check(filter.program)
+        parts = self._reads, self._clock, self._filter
+        return SlicedSearch(*parts, filter, after, descending, self._timeout, patience)
 
     async def _read(
         self, filter: Filter, after: int, descending: bool, limit: int
     ) -> list[JobRecord]:
         now = self._clock.now_ms()
-        plain = msgspec.structs.replace(filter, program=None)
-        return await self._reads.jobs_page(plain, after, descending, limit, now)
-
-    async def _decide(self, program: str, jobs: Sequence[JobRecord]) -> list[bool]:
-        return await self._filter.matches(program, [job.payload or "null" for job in jobs])
-
-    def _check(self, deadline: float) -> None:
-        if self._clock.monotonic() > deadline:
-            raise ReadTimeout(
-                f"filtering took longer than {self._timeout:g} s: narrow it by queue, type, status"
-                " or id, or raise --read-timeout"
-            )
+        return await self._reads.jobs_page(filter, after, descending, limit, now)

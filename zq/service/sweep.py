@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -26,14 +27,6 @@ class SweepChange(NamedTuple):
     verb: str
     filter: Filter
     how: Patch | Binding | bool | None = None
-
-
-class SweepPreview(NamedTuple):
-    """How many jobs a sweep would change, at least. `upto` is a key of this moment."""
-
-    jobs: int
-    exact: bool
-    upto: int
 
 
 class Sweep:
@@ -103,6 +96,15 @@ def revivable(filter: Filter) -> Filter:
     refuse_unrevivable(filter)
     waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
     return _among(msgspec.structs.replace(filter, revivable=True), Status.DEAD, *waiting)
+
+
+AFFECTED: dict[str, Callable[[Filter, bool], Filter]] = {
+    "delete": lambda filter, _force: filter,
+    "cancel": cancellable,
+    "requeue": lambda filter, _force: revivable(filter),
+    "patch": lambda filter, _force: changeable(filter),
+}
+"""The changes that can be previewed, and which of the matching jobs each of them changes."""
 
 
 def _among(filter: Filter, *statuses: Status) -> Filter:

@@ -17,6 +17,7 @@ be told, and a cancellation can be undone, even after the server was killed in t
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ from zq.engine.jq.filter import JqFilter
 from zq.model.budget_commands import Binding, BindSlice, Bound
 from zq.model.clock import Clock
 from zq.model.commands import (
+    CancelJob,
     CancelSlice,
     Clear,
     Command,
@@ -36,23 +38,24 @@ from zq.model.commands import (
     ReviveSlice,
     UndoSlice,
 )
-from zq.model.filters import EVERYTHING, Filter, counted, is_counted
+from zq.model.filters import EVERYTHING, Filter, counts_of, is_counted
 from zq.model.ids import Mint
+from zq.model.job import JobRecord
+from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.reach import Reach
 from zq.model.sweep_errors import SweepNotFound, TooManySweeps
-from zq.model.sweeps import NOBODY, SweepAuthor, SweepMark, SweepOutline
+from zq.model.sweeps import NOBODY, SweepAuthor, SweepMark, SweepOutline, SweepPreview
 from zq.service.queues import QueueCounts
 from zq.service.sweep import (
     Sweep,
     SweepChange,
-    SweepPreview,
     cancellable,
     changeable,
     revivable,
     unfinished,
 )
-from zq.store.api import Store
+from zq.store.api import Store, as_json
 
 SLICE = 1000
 
@@ -119,6 +122,19 @@ class Sweeps:
 
         return await self._run(SweepChange("cancel", wanted, force), slice_of, author)
 
+    async def cancel_one(
+        self, key: int, force: bool, reach: Reach, author: SweepAuthor = NOBODY
+    ) -> tuple[JobRecord, int | None]:
+        """Cancel a job so that it can be undone as a sweep. Return it, and the sweep's id.
+
+        There is none if the job is not retained. Raises what `Jobs.cancel` raises.
+        """
+        one = Filter(keys=(key,), reach=reach)
+        outline = SweepOutline("cancel", one, self._clock.now_ms(), author)
+        mark = SweepMark(next(self._numbers), as_json(outline), 1)
+        job = await self._inbox.ask(CancelJob(key=key, force=force, reach=reach, mark=mark))
+        return job, None if job.purge_at is None else mark.id
+
     async def redrive(self, filter: Filter, limit: int | None, author: SweepAuthor = NOBODY) -> int:
         """Bring back up to `limit` matching jobs. Return how many.
 
@@ -141,28 +157,43 @@ class Sweeps:
 
         return await self._complete(SweepChange("bind", wanted, binding), slice_of, NOBODY)
 
-    async def preview(self, filter: Filter) -> SweepPreview:
-        """How many jobs match now, exactly up to 10,000. Raises the errors of `JqFilter`.
+    async def preview(self, filter: Filter, asked: Filter | None = None) -> SweepPreview:
+        """How many jobs match now, and where they are. Raises the errors of `JqFilter`.
 
-        A sweep changes those of them that match `changeable`, `cancellable` or `revivable`.
+        That is exact for queues and statuses, of which counts are kept, and else up to 10,000 jobs.
+        A sweep changes those that match `AFFECTED`; `asked` is the filter before that.
         """
         # What is counted first lies below the upper end that is read after it.
-        known = counted(await self._counts.read(), filter) if is_counted(filter) else 0
-        plain = msgspec.structs.replace(filter, program=None)
+        seen = await self._tally(filter, filter.upto)
+        unaffected = None
+        if asked is not None and asked != filter and seen.exact:
+            whole = await self._tally(asked, seen.upto)
+            unaffected = max(whole.jobs - seen.jobs, 0) if whole.exact else None
+        self._remember(msgspec.structs.replace(filter, upto=seen.upto), seen.jobs)
+        return seen._replace(unaffected=unaffected)
+
+    async def _tally(self, filter: Filter, upto: int | None) -> SweepPreview:
+        """Count the jobs that match up to a key, by their places."""
+        if is_counted(filter):
+            places = counts_of(await self._counts.read(), filter)
+            return SweepPreview(places.total(), True, self._end_of_now(upto), places)
         if filter.program is not None:
             await self._filter.check(filter.program)
-        upto = filter.upto
+        upto = self._end_of_now(upto)
+        places, after = Counter[tuple[str, Status]](), -1
+        for _ in range(MOST_LOOKS):
+            after, keys = await self._slice(filter, after, upto)
+            if keys:
+                places += await self._reads.places(keys)
+            if after >= upto:
+                return SweepPreview(places.total(), True, upto, places)
+        return SweepPreview(places.total(), False, upto, places)
+
+    def _end_of_now(self, upto: int | None) -> int:
         if upto is None:
             # A key of its own tells nothing of jobs beyond the caller's reach.
             (upto,) = self._mint.take(1, self._clock.now_ms())
-        found, after = 0, -1
-        for _ in range(MOST_LOOKS):
-            after, keys = await self._slice(plain, filter.program, after, upto)
-            found += len(keys)
-            if after >= upto:
-                self._remember(msgspec.structs.replace(filter, upto=upto), found)
-                return SweepPreview(found, True, upto)
-        return SweepPreview(max(found, known), False, upto)
+        return upto
 
     def running(self, reach: Reach) -> list[Sweep]:
         """The sweeps under way whose reach lies within this one, the oldest first."""
@@ -262,7 +293,6 @@ class Sweeps:
 
     async def _sweep(self, sweep: Sweep, slice_of: SliceOf) -> int:
         filter, limit = sweep.change.filter, sweep.limit
-        plain = msgspec.structs.replace(filter, program=None)
         if filter.program is not None:
             await self._filter.check(filter.program)
         if sweep.after is not None:
@@ -273,13 +303,13 @@ class Sweeps:
             upto = min(upto, filter.upto)
         after, marked = -1, 0.0
         while after < upto and not sweep.is_stopped:
-            after, keys = await self._slice(plain, filter.program, after, upto)
+            after, keys = await self._slice(filter, after, upto)
             if limit is not None and len(keys) > limit - sweep.changed:
                 keys = keys[: limit - sweep.changed]
                 after = keys[-1]
             passed = (after - first) / max(upto - first, 1) if after < upto else 1
             if keys:
-                sweep.add(await self._inbox.ask(slice_of(keys, plain, sweep.mark(passed))))
+                sweep.add(await self._inbox.ask(slice_of(keys, filter.plain, sweep.mark(passed))))
                 marked = passed
             sweep.passed = passed
             if sweep.changed == limit:
@@ -289,17 +319,26 @@ class Sweeps:
             await self._inbox.ask(EndSweep(sweep.id))
         return sweep.changed
 
-    async def _slice(
-        self, plain: Filter, program: str | None, after: int, upto: int
-    ) -> tuple[int, list[int]]:
+    async def _slice(self, filter: Filter, after: int, upto: int) -> tuple[int, list[int]]:
         """The next place to go on from, and the matching keys up to there."""
-        if program is None:
-            keys = await self._reads.keys(plain, after, upto, SLICE)
+        if filter.is_plain:
+            keys = await self._reads.keys(filter, after, upto, SLICE)
             return (keys[-1] if len(keys) == SLICE else upto), keys
-        jobs = await self._reads.swept_jobs(plain, after, SLICE)
-        verdicts = await self._filter.matches(program, [job.payload or "null" for job in jobs])
+        wanted, reached = filter.plain, None
+        if filter.words:
+            look = await self._reads.swept_look(filter, after)
+            reached = upto if look.reached is None else look.reached
+            if filter.program is None or not look.keys:
+                return reached, [key for key in look.keys if key <= upto]
+            wanted = Filter(keys=tuple(look.keys))
+        jobs = await self._reads.swept_jobs(wanted, after, SLICE)
+        assert filter.program is not None
+        payloads = [job.payload or "null" for job in jobs]
+        verdicts = await self._filter.matches(filter.program, payloads)
         matching = [job.key for job, match in zip(jobs, verdicts, strict=True) if match]
-        reached = jobs[-1].key if jobs else upto
+        if reached is None or len(jobs) < len(wanted.keys or ()):
+            # Large payloads may have ended the slice early.
+            reached = jobs[-1].key if jobs else upto
         return reached, [key for key in matching if key <= upto]
 
 

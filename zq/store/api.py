@@ -14,7 +14,7 @@ from zq.model.damage import Misfit, Quarantined
 from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
 from zq.model.ids import FormerSuffix
-from zq.model.job import Brief, ErrorRecord, JobRecord
+from zq.model.job import Brief, ErrorRecord, JobRecord, LastError
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
@@ -22,6 +22,7 @@ from zq.model.settings import QueueSettings
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.cron import CronReads
 from zq.store.logs import LogReads
+from zq.store.searches import SearchReads
 from zq.store.sweeps import SweepReads
 from zq.store.topics import TopicReads
 from zq.store.trends import TrendReads
@@ -69,7 +70,7 @@ def as_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class Reads(LogReads, TrendReads, SweepReads, WaitReads, Protocol):
+class Reads(LogReads, TrendReads, SearchReads, SweepReads, WaitReads, Protocol):
     """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
 
     All times are dates, also those of jobs. A `now` is the wall time of this moment.
@@ -144,8 +145,8 @@ class Reads(LogReads, TrendReads, SweepReads, WaitReads, Protocol):
     async def all_settings(self) -> dict[str, QueueSettings]:
         """All settings of queues, by queue."""
 
-    async def last_errors(self, keys: Sequence[int]) -> dict[int, str]:
-        """The message of the latest failure of each job that has one."""
+    async def last_errors(self, keys: Sequence[int]) -> dict[int, LastError]:
+        """The latest failure of each job that has one."""
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
         """All budgets in the order of their keys, or the budget with this key, if it exists."""

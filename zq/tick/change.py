@@ -75,6 +75,8 @@ def _change_and_note(work: UnitOfWork, command: AnyChange) -> object:
     if isinstance(command, SLICES):
         changed = done if isinstance(done, int) else getattr(done, "changed", 0)
         note_slice(work, command.mark, changed)
+    elif isinstance(command, CancelJob) and isinstance(done, JobRecord) and done.purge_at:
+        note_slice(work, command.mark, 1)
     return done
 
 

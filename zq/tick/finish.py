@@ -25,7 +25,7 @@ def cancel(work: UnitOfWork, command: CancelJob) -> object:
     move = _cancelling(command.force)
     if job.status not in sources(move):
         return NotCancellable(NAMES[job.status])
-    _finish(work, move, [brief_of(job)], Status.CANCELLED)
+    _finish(work, move, [brief_of(job)], Status.CANCELLED, command.mark)
     policy = work.policy_of(job.queue)
     job.purge_at = kept_until(Status.CANCELLED, job.options, work.steady, policy)
     if job.status is not Status.SCHEDULED:

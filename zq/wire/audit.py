@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from zq.wire.deeds import deed_of
+
 if TYPE_CHECKING:
     from zq.model.audit import RecordedAction
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 class ActionDocument(msgspec.Struct, kw_only=True):
     """One action. `at` is in milliseconds. `actor` names the user or the key.
 
-    A `status` of 499 says that the client had gone before its answer.
+    A `status` of 499 says that the client had gone before its answer. `words` say what was done.
     """
 
     seq: int
@@ -24,17 +26,21 @@ class ActionDocument(msgspec.Struct, kw_only=True):
     query: str | UnsetType = UNSET
     status: int
     answer: Any = UNSET
+    verb: str = ""
+    words: str = ""
 
 
 class ActionsDocument(msgspec.Struct):
-    """Actions, the latest one first."""
+    """Actions, the latest one first. A search may break off after the action `searched_to`."""
 
     actions: list[ActionDocument]
+    searched_to: int | UnsetType = UNSET
 
 
 def action_document(recorded: "RecordedAction") -> ActionDocument:
     """A recorded action."""
     action = recorded.action
+    deed = deed_of(action)
     return ActionDocument(
         seq=recorded.seq,
         at=action.at,
@@ -45,4 +51,6 @@ def action_document(recorded: "RecordedAction") -> ActionDocument:
         query=action.query or UNSET,
         status=action.status,
         answer=msgspec.json.decode(action.answer) if bytes(action.answer) else UNSET,
+        verb=deed.verb,
+        words=deed.words,
     )

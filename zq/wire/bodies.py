@@ -100,8 +100,16 @@ class _Successes(msgspec.Struct):
     items: list[_Item] | UnsetType = UNSET
 
 
+class Cancellation(NamedTuple):
+    """How one job is cancelled. `undo` keeps what it takes to bring the job back, if it is said."""
+
+    force: bool = False
+    undo: bool | None = None
+
+
 class _Cancel(msgspec.Struct, forbid_unknown_fields=True):
     force: bool | None = None
+    undo: bool | None = None
 
 
 class _Progress(msgspec.Struct, forbid_unknown_fields=True):
@@ -189,8 +197,16 @@ def decode_progress(body: bytes, codec: BodyCodec) -> tuple[str, int | None]:
 
 
 def decode_force(body: bytes, codec: BodyCodec) -> bool:
-    """The body of a cancellation: whether it is by force. It may be missing."""
-    return bool(decode(body, codec, _cancel).force) if body else False
+    """The body of a cancellation: true if it is by force. It may be missing."""
+    return decode_cancel(body, codec).force
+
+
+def decode_cancel(body: bytes, codec: BodyCodec) -> Cancellation:
+    """The body of the cancellation of one job. It may be missing."""
+    if not body:
+        return Cancellation()
+    sent = decode(body, codec, _cancel)
+    return Cancellation(bool(sent.force), sent.undo)
 
 
 def decode_retention(body: bytes, codec: BodyCodec) -> Retention:

@@ -10,13 +10,32 @@ from zq.model.batch import BatchRule
 from zq.model.commands import EnqueueResult
 from zq.model.events import EventRecord, EventType
 from zq.model.ids import IdCodec, minted_at, minted_times
-from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, NewJob, Retention
+from zq.model.job import (
+    BackoffRule,
+    ErrorRecord,
+    Extras,
+    JobRecord,
+    JobSettings,
+    LastError,
+    NewJob,
+    Retention,
+)
 from zq.model.leasing import stall_words
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.unique import KeySpace
 from zq.wire.budgets import DrawDocument, draw_documents
 from zq.wire.events import EventDocument
+
+MOST_TOLD = 200
+
+
+class LastErrorDocument(msgspec.Struct, omit_defaults=True):
+    """The latest failure of a job: the first 200 characters of its message, and its cause."""
+
+    message: str
+    error_type: str | None = None
+    signature: str | None = None
 
 
 class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
@@ -64,6 +83,8 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     dead_letter: str | None = None
     dead_letter_after: int | None = None
     died_at: int | None = None
+    last_error: LastErrorDocument | UnsetType = UNSET
+    undo: str | None = None
 
 
 class KnownDocument(msgspec.Struct):
@@ -110,6 +131,13 @@ def job_document(job: JobRecord, ids: IdCodec, *, with_payload: bool) -> JobDocu
     if job.lease_until is not None or job.status is Status.DEAD:
         document.stalls = job.stalls or None
     return document
+
+
+def last_error_document(error: LastError | None) -> LastErrorDocument | UnsetType:
+    """The latest failure of a job, if it has one."""
+    if error is None:
+        return UNSET
+    return LastErrorDocument(error.message[:MOST_TOLD], error.error_type, error.signature)
 
 
 def _raw(text: str | None) -> Raw | UnsetType:

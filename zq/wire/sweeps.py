@@ -6,11 +6,15 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.model.lifecycle import NAMES
+from zq.model.words import quoted
 
 if TYPE_CHECKING:
     from zq.model.filters import Filter
     from zq.model.ids import IdCodec
-    from zq.model.sweeps import StoredSweep, SweepOutline
+    from zq.model.sweeps import StoredSweep, SweepOutline, SweepPreview
+
+
+MOST_PLACES = 50
 
 
 class SweepDocument(msgspec.Struct, kw_only=True):
@@ -43,12 +47,27 @@ class SweepsDocument(msgspec.Struct):
     sweeps: list[SweepDocument]
 
 
+class SweptPlace(msgspec.Struct):
+    """How many jobs of a change are in one status of one queue."""
+
+    queue: str
+    status: str
+    n: int
+
+
 class SweepPreviewDocument(msgspec.Struct):
-    """How many jobs a change by filter would change, at least, and an id of this moment."""
+    """How many jobs a change by filter would change, at least, and an id of this moment.
+
+    `by` has the most frequent places, and `more` is how many places it leaves out. `no_effect`
+    counts the jobs that match and would stay as they are, if that is known.
+    """
 
     count: int
     exact: bool
     upto: str
+    by: list[SweptPlace]
+    more: int
+    no_effect: int | UnsetType = UNSET
 
 
 class UndoneDocument(msgspec.Struct):
@@ -57,6 +76,19 @@ class UndoneDocument(msgspec.Struct):
     undone: int
     kept: dict[str, int]
     gone: int
+
+
+def preview_document(preview: "SweepPreview", ids: "IdCodec") -> SweepPreviewDocument:
+    """A look ahead at a change."""
+    places = preview.places.most_common()
+    return SweepPreviewDocument(
+        count=preview.jobs,
+        exact=preview.exact,
+        upto=ids.text(preview.upto),
+        by=[SweptPlace(queue, NAMES[status], n) for (queue, status), n in places[:MOST_PLACES]],
+        more=max(len(places) - MOST_PLACES, 0),
+        no_effect=UNSET if preview.unaffected is None else preview.unaffected,
+    )
 
 
 def running_document(
@@ -98,6 +130,7 @@ def _named(filter: "Filter", ids: "IdCodec") -> dict[str, Any]:
         "error": list(filter.errors),
         "budgets.key": list(filter.budgets),
         "filter": filter.program,
+        "search": " ".join(map(quoted, filter.words)),
         "sweep": None if filter.swept is None else str(filter.swept),
         "upto": None if filter.upto is None else ids.text(filter.upto),
     }

@@ -8,13 +8,14 @@ from zq.model.reach import EVERYWHERE
 from zq.model.sweep_errors import SweepNotFound
 from zq.model.sweeps import SweepAuthor
 from zq.service import Services
-from zq.service.sweep import cancellable, changeable, revivable
+from zq.service.sweep import AFFECTED
 from zq.wire.audit import ActionDocument, action_document
 from zq.wire.sweeps import (
     SweepDocument,
     SweepPreviewDocument,
     UndoneDocument,
     ended_document,
+    preview_document,
     running_document,
 )
 
@@ -31,13 +32,9 @@ class EmbeddedSweeps:
         """How many jobs a change would change now, and an id of this moment."""
 
         async def look(services: Services) -> SweepPreviewDocument:
-            filter = filter_of(query, services.ids)
-            if verb == "cancel":
-                filter = cancellable(filter, force)
-            elif verb != "delete":
-                filter = revivable(filter) if verb == "requeue" else changeable(filter)
-            found = await services.sweeps.preview(filter)
-            return SweepPreviewDocument(found.jobs, found.exact, services.ids.text(found.upto))
+            asked = filter_of(query, services.ids)
+            found = await services.sweeps.preview(AFFECTED[verb](asked, force), asked)
+            return preview_document(found, services.ids)
 
         return await self._do(look)
 
@@ -116,7 +113,8 @@ class EmbeddedSweeps:
         """Actions of operators."""
 
         async def verb(services: Services) -> list[ActionDocument]:
-            return [action_document(each) for each in await services.audit.latest(before, limit)]
+            page = await services.audit.latest(before, limit)
+            return [action_document(each) for each in page.actions]
 
         return await self._do(verb)
 

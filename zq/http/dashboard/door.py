@@ -16,10 +16,11 @@ from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
 from zq.http.ops.listeners import ListenerAddresses
 from zq.http.sessions import Sessions
-from zq.http.transport.answer import Answer
+from zq.http.transport.answer import Answer, Response
 from zq.http.transport.bodies import Bodies
 from zq.http.zizq.endpoints import answer
 from zq.http.zizq.problems import problem
+from zq.http.zizq.query import CAREFUL
 from zq.model.errors import ZqError
 from zq.model.keys import KeyScope
 from zq.service import Services
@@ -98,7 +99,7 @@ class Dashboard(NamedTuple):
         mask = None if pattern is None else Mask(pattern, self.services.turns)
         live = LiveApi(self.services, guard, mask)
         offered = [
-            live.acting(route._replace(path=API + route.path))
+            live.acting(_careful(route._replace(path=API + route.path)))
             for route in self.routes
             if route.scope in scopes and route.path not in NOT_FOR_PAGES
         ]
@@ -117,6 +118,18 @@ class Dashboard(NamedTuple):
         for route in self.routes:
             if route.method == "GET" and route.path in REVEALED:
                 yield route._replace(path=REVEAL + route.path, scope=KeyScope.REVEAL)
+
+
+def _careful(route: Route) -> Route:
+    """The route, for requests that are not to do more than their words say."""
+    handle = route.handler
+
+    async def handler(request: web.BaseRequest) -> Response:
+        request[CAREFUL] = True
+        return await handle(request)
+
+    handler.__doc__ = handle.__doc__
+    return route._replace(handler=handler)
 
 
 def _revealing(route: Route) -> Route:

@@ -119,10 +119,17 @@ class MessageCalls:
         self, jobs: Sequence[JobRecord], topic: str | None = None
     ) -> list[MessageDocument]:
         """Jobs as messages, of their queues or of a topic whose group has them."""
-        errors = await self._listing.last_errors(jobs)
+        found = await self._listing.last_errors(jobs)
+        errors = {key: error.message for key, error in found.items()}
         limit = self._defaults.native_limit
         return [
-            message(job, self.ids, limit, errors.get(job.key, ""), topic or job.queue)
+            message(
+                job,
+                self.ids,
+                limit,
+                errors.get(job.key, ""),
+                topic or job.queue,
+            )
             for job in jobs
         ]
 

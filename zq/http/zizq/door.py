@@ -33,6 +33,7 @@ from zq.http.zizq.schemas import QueueSchemasApi
 from zq.http.zizq.settings import SettingsApi
 from zq.http.zizq.settlements import SettlementsApi
 from zq.http.zizq.stats import StatsApi
+from zq.http.zizq.suggest import SuggestApi
 from zq.http.zizq.sweeps import SweepsApi
 from zq.http.zizq.take import TakeApi, TakeOptions
 from zq.http.zizq.targets import TargetsApi
@@ -92,6 +93,7 @@ def zizq_routes(
         QueueSchemasApi(services, endpoints),
         RetainedApi(services, endpoints),
         SweepsApi(services, endpoints),
+        SuggestApi(services),
         BudgetsApi(services, endpoints),
         EventsApi(services, guard, endpoints, take),
         CronsApi(services, endpoints, packer, limits),

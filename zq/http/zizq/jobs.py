@@ -1,6 +1,6 @@
 """Enqueueing, reading, changing and deleting jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from aiohttp import web
@@ -23,6 +23,7 @@ from zq.http.zizq.query import (
     paging,
     parameters,
     refuse_filter_in_body,
+    switch,
     whole_number,
 )
 from zq.model.job import NewJob
@@ -32,7 +33,12 @@ from zq.service.jobs import Accepted
 from zq.wire.bodies import Limits, decode_job, decode_patch
 from zq.wire.bulk import decode_jobs
 from zq.wire.codecs import BodyCodec
-from zq.wire.documents import EnqueuedDocument, enqueued_documents, job_document
+from zq.wire.documents import (
+    EnqueuedDocument,
+    enqueued_documents,
+    job_document,
+    last_error_document,
+)
 from zq.wire.ids import key_of, place_of
 
 MOST_SEARCH_MS = 60_000
@@ -124,19 +130,23 @@ class JobsApi:
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """A page of jobs.
 
-        It may end before its `limit` if payloads are large, and then has a `next`. A search by
-        `filter` that takes longer than `search_ms`, where that is given, breaks off: the page has
-        what was found, `searched_to` is the last job that was looked at, and `next` goes on there.
+        It may end before its `limit` if payloads are large, and then has a `next`. A `search`, or a
+        search by `filter`, that takes longer than `search_ms`, where that is given, breaks off: the
+        page has what was found, `searched_to` is the last job that was looked at, and `next` goes
+        on there. A `search` also does so after 200,000 jobs. With `last_error=true`, each job that
+        has failed has a `last_error`: the first 200 characters of the latest failure's `message`,
+        its `error_type` and its `signature`.
         """
-        values = parameters(request, (*PAGING, *FILTERS, "search_ms"))
-        patience = None
-        if "search_ms" in values:
-            patience = whole_number("search_ms", values["search_ms"], MOST_SEARCH_MS) / 1000
-        wanted = paging(values)
+        values = parameters(request, (*PAGING, *FILTERS, "search_ms", "last_error"))
+        patience, wanted = _patience(values), paging(values)
         filter = job_filter(values, self._ids, reach_of(request))
         after = place_of(wanted.cursor, wanted.descending, self._ids)
         page = await self._listing.page(filter, after, wanted.descending, wanted.limit, patience)
         documents = [job_document(job, self._ids, with_payload=True) for job in page.jobs]
+        if switch("last_error", values):
+            last_errors = await self._listing.last_errors(page.jobs)
+            for document, job in zip(documents, page.jobs, strict=True):
+                document.last_error = last_error_document(last_errors.get(job.key))
         first = documents[0].id if documents else None
         last = documents[-1].id if documents else None
         query = partial(canonical, values)
@@ -147,9 +157,22 @@ class JobsApi:
         return await self._packer.answer(found, accepted)
 
     async def count(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """How many jobs match."""
-        filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
-        return answer({"count": await self._listing.count(filter)}, accepted)
+        """How many jobs match.
+
+        A `search`, or a search by `filter`, may break off as in a page of jobs. Then `count` is
+        about the jobs up to `searched_to`, and the request with that as `from` counts the others.
+        """
+        searches = not request.rel_url.query.keys().isdisjoint(("search", "filter"))
+        values = parameters(request, (*FILTERS, *(("from", "search_ms") if searches else ())))
+        filter = job_filter(values, self._ids, reach_of(request))
+        if filter.is_plain:
+            return answer({"count": await self._listing.count(filter)}, accepted)
+        after = place_of(values.get("from"), False, self._ids)
+        part = await self._listing.count_beyond(filter, after, _patience(values))
+        found: dict[str, object] = {"count": part.jobs}
+        if part.reached is not None:
+            found["searched_to"] = self._ids.text(part.reached)
+        return answer(found, accepted)
 
     async def queues(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The names of queues that have jobs."""
@@ -194,3 +217,10 @@ class JobsApi:
 
     def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[EnqueuedDocument]:
         return enqueued_documents(jobs, stored.keys, stored.now, stored.reply, self._ids)
+
+
+def _patience(values: Mapping[str, str]) -> float | None:
+    """How long a search may take in seconds, if the query says so. Raises `InvalidRequest`."""
+    if "search_ms" not in values:
+        return None
+    return whole_number("search_ms", values["search_ms"], MOST_SEARCH_MS) / 1000

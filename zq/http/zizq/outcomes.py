@@ -5,19 +5,26 @@ from functools import partial
 from aiohttp import web
 
 from zq.http.door import PATH, Route, status_in
-from zq.http.guard import reach_of
+from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.author import choice
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.packing import Packer
 from zq.http.zizq.problems import CODE_HEADER, STATUSES
-from zq.http.zizq.query import job_filter, parameters, refuse_filter_in_body, whole_number
+from zq.http.zizq.query import (
+    is_careful,
+    job_filter,
+    parameters,
+    refuse_filter_in_body,
+    whole_number,
+)
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.outcome import MOST_WAIT_MS, Ending
+from zq.model.sweeps import SweepAuthor
 from zq.service import Services
-from zq.wire.bodies import decode_force, decode_retention
+from zq.wire.bodies import decode_cancel, decode_force, decode_retention
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
 from zq.wire.ids import key_of
@@ -63,10 +70,23 @@ class OutcomesApi:
     async def cancel(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Cancel one job, one in flight only by force. Its stream is told on request."""
-        force, key = decode_force(body, sent), key_of(request[PATH]["id"], self._ids)
-        job = await self._jobs.cancel(key, force, reach_of(request))
-        return answer(job_document(job, self._ids, with_payload=False), accepted)
+        """Cancel one job, one in flight only by force. Its stream is told on request.
+
+        With `undo`, which the operators' page need not say, the answer has `undo`: the id of a
+        sweep that `POST /sweeps/{id}/undo` takes back, as long as the job is retained.
+        """
+        force, undo = decode_cancel(body, sent)
+        key, reach = key_of(request[PATH]["id"], self._ids), reach_of(request)
+        if undo is None:
+            undo = is_careful(request)
+        if not undo:
+            job = await self._jobs.cancel(key, force, reach)
+            return answer(job_document(job, self._ids, with_payload=False), accepted)
+        author = SweepAuthor(actor_of(request))
+        job, sweep = await self._sweeps.cancel_one(key, force, reach, author)
+        document = job_document(job, self._ids, with_payload=False)
+        document.undo = None if sweep is None else str(sweep)
+        return answer(document, accepted)
 
     async def cancel_by_key(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec

@@ -9,6 +9,7 @@ import msgspec
 import ulid
 from aiohttp import web
 
+from zq.http.strictness import is_strict
 from zq.model.body_errors import UnknownField
 from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter, ValueRange
@@ -16,13 +17,23 @@ from zq.model.ids import IdCodec
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, MAX_UINT64
 from zq.model.lifecycle import BY_NAME, Status
 from zq.model.reach import Reach
+from zq.model.words import LONGEST_WORD, MOST_WORDS, words_of
 from zq.wire.codecs import BodyCodec
 from zq.wire.strict import near_name
 
 FILTERS = (
     *("status", "queue", "type", "group", "id"),
-    *("priority", "ready_at", "attempts", "filter", "budgets.key", "error", "upto"),
+    *("priority", "ready_at", "attempts", "filter", "budgets.key", "error", "upto", "search"),
 )
+ZIZQS = (
+    *("status", "queue", "type", "id"),
+    *("priority", "ready_at", "attempts", "filter", "budgets.key"),
+)
+"""The filters that Zizq has. Its clients may send an empty one in a read, which filters nothing."""
+
+LISTS = ("status", "queue", "type", "group", "id", "budgets.key", "error")
+"""Filters whose values are lists with commas."""
+
 PAGING = ("from", "order", "limit")
 ALIASES = {"budgets_key": "budgets.key"}
 """Other spellings of names that some clients need."""
@@ -34,6 +45,8 @@ MAX_LIMIT = 2000
 DEFAULT_LIMIT = 50
 
 _READS = ("GET", "HEAD")
+_TEXTS = ("filter", "search")
+"""Filters whose values are no lists of names."""
 _RANGES = {"priority": MAX_PRIORITY, "ready_at": MAX_UINT64, "attempts": MAX_UINT32}
 _NUMBER = re.compile(r"\+?0*(\d{1,20})", re.ASCII)
 _RANGE = re.compile(r"(\+?\d{1,40})|(\+?\d{1,40})?\.\.(\+?\d{1,40})?", re.ASCII)
@@ -56,11 +69,25 @@ class PageShown(NamedTuple):
     more: bool
 
 
-def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, str]:
+CAREFUL = web.RequestKey("careful", bool)
+"""Set for the requests of the operators' page: no filter is passed over, and a change by filter is
+bound to a preview."""
+
+
+def is_careful(request: web.BaseRequest) -> bool:
+    """True for a request of the operators' page."""
+    return CAREFUL in request
+
+
+def parameters(
+    request: web.BaseRequest, allowed: Collection[str], never_empty: Collection[str] = ()
+) -> dict[str, str]:
     """The query's parameters. An empty value counts as missing. Raises `InvalidRequest`.
 
     In a request that changes jobs, an empty filter is an error: if it counted as missing, the
-    request could delete everything. An empty `filter` expression is an error everywhere.
+    request could delete everything. In one that reads it is one too, except for filters of Zizq's,
+    whose clients send empty ones. The operators' page and strict clients have no exception. The
+    parameters in `never_empty` choose too.
     """
     found: dict[str, str] = {}
     if request.method not in _READS:
@@ -70,13 +97,25 @@ def parameters(request: web.BaseRequest, allowed: Collection[str]) -> dict[str, 
         if name not in allowed:
             raise _unknown(name, allowed)
         if name in found:
-            raise _invalid(f"duplicate field `{name}`")
-        if name in FILTERS and request.method not in _READS and _filters_nothing(name, value):
+            raise _invalid(
+                f"duplicate field `{name}`: give it once, with several names as a comma list"
+                if name in LISTS
+                else f"duplicate field `{name}`: give it once"
+            )
+        if name in never_empty and not value:
+            raise _invalid(f"`{name}` is empty: say which is meant, or leave it out")
+        if name in FILTERS and _filters_nothing(name, value) and _must_filter(name, request):
             raise _invalid(
                 f"`{name}` is empty: say which jobs are meant, or leave it out, which means any"
             )
         found[name] = value
-    return {name: value for name, value in found.items() if value or name == "filter"}
+    return {name: value for name, value in found.items() if value or name in _TEXTS}
+
+
+def _must_filter(name: str, request: web.BaseRequest) -> bool:
+    """True if an empty value of a filter is refused."""
+    is_zizqs = request.method in _READS and name in ZIZQS
+    return not is_zizqs or is_careful(request) or is_strict(request)
 
 
 def _refuse_lost_query(request: web.BaseRequest) -> None:
@@ -152,6 +191,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         ready_at=_range(values, "ready_at"),
         attempts=_range(values, "attempts"),
         program=values.get("filter"),
+        words=_words(values.get("search")),
         budgets=_sorted_names(values, "budgets.key"),
         errors=_sorted_names(values, "error"),
         reach=reach,
@@ -192,6 +232,8 @@ def links(
 def _filters_nothing(name: str, text: str) -> bool:
     if name == "filter":
         return False  # the filter itself refuses an empty program
+    if name == "search":
+        return not words_of(text)
     if name in _RANGES:
         return text in ("", "..")
     return not names(text)
@@ -203,7 +245,7 @@ def _echo(name: str, text: str) -> str:
         low = "" if bounds.low is None else str(bounds.low)
         high = "" if bounds.high is None else str(bounds.high)
         return low if low == high and low else f"{low}..{high}"
-    if name == "filter":
+    if name in _TEXTS:
         return text
     return ",".join(sorted(set(names(text))))
 
@@ -230,6 +272,19 @@ def _keys(texts: Iterable[str], ids: IdCodec) -> tuple[int, ...] | None:
         elif not (is_ulid(text) or _ZIZQ_ID.fullmatch(text)):
             raise InvalidRequest(f'invalid job ID: "{text[:64]}"')
     return tuple(keys)
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    """The words of a search. Raises `InvalidRequest`."""
+    if text is None:
+        return ()
+    words = words_of(text)
+    if len(words) > MOST_WORDS or max(map(len, words)) > LONGEST_WORD:
+        raise _invalid(
+            f"`search` takes up to {MOST_WORDS} words of up to {LONGEST_WORD} characters each:"
+            " leave some out"
+        )
+    return words
 
 
 def _upper_key(text: str | None, ids: IdCodec) -> int | None:

@@ -1,7 +1,6 @@
 """Requeuing dead jobs, singly or by filter, and the sweeps that are under way."""
 
 import re
-from collections.abc import Callable
 
 from aiohttp import web
 
@@ -19,16 +18,21 @@ from zq.http.zizq.query import (
     whole_number,
 )
 from zq.model.errors import InvalidRequest
-from zq.model.filters import Filter
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
 from zq.service import Services
-from zq.service.sweep import Sweep, cancellable, changeable, revivable
+from zq.service.sweep import AFFECTED, Sweep
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
 from zq.wire.settings import decode_limit
-from zq.wire.sweeps import SweepDocument, SweepsDocument, ended_document, running_document
+from zq.wire.sweeps import (
+    SweepDocument,
+    SweepsDocument,
+    ended_document,
+    preview_document,
+    running_document,
+)
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
@@ -36,14 +40,6 @@ READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 MOST_ENDED = 500
 
 _ID = re.compile(r"[1-9]\d{0,17}", re.ASCII)
-
-VERBS: dict[str, Callable[[Filter, bool], Filter]] = {
-    "delete": lambda filter, _force: filter,
-    "cancel": cancellable,
-    "requeue": lambda filter, _force: revivable(filter),
-    "patch": lambda filter, _force: changeable(filter),
-}
-"""The changes that can be previewed, and which of the matching jobs each of them changes."""
 
 OLDER_VERBS = {"redrive": "requeue"}
 
@@ -117,18 +113,20 @@ class SweepsApi:
         """How many jobs a change by filter would change now, and an id of this moment: `upto`.
 
         The change by the same filter and this `upto` leaves alone what arrives after the look.
-        `exact` is false where there are more than 10,000 jobs: then there are at least `count`.
-        `verb` is the change: `delete` (or none), `cancel`, `requeue` or `patch`.
+        `exact` is false where there are more than 10,000 jobs that are not all jobs of some queues
+        and statuses: then there are at least `count`. `by` counts them by queue and status, the 50
+        most frequent first, and `more` is how many of these are left out. `no_effect` counts the
+        jobs that match and would stay as they are, where that is known. `verb` is the change:
+        `delete` (or none), `cancel`, `requeue` or `patch`.
         """
         values = parameters(request, (*FILTERS, "verb", "force"))
         verb, force = values.get("verb", "delete"), switch("force", values)
         verb = OLDER_VERBS.get(verb, verb)
-        if verb not in VERBS:
-            raise InvalidRequest(f"`verb` must be one of {', '.join(VERBS)}, not {verb!r}")
-        filter = job_filter(values, self._ids, reach_of(request))
-        found = await self._sweeps.preview(VERBS[verb](filter, force))
-        upto = self._ids.text(found.upto)
-        return answer({"count": found.jobs, "exact": found.exact, "upto": upto}, accepted)
+        if verb not in AFFECTED:
+            raise InvalidRequest(f"`verb` must be one of {', '.join(AFFECTED)}, not {verb!r}")
+        asked = job_filter(values, self._ids, reach_of(request))
+        found = await self._sweeps.preview(AFFECTED[verb](asked, force), asked)
+        return answer(preview_document(found, self._ids), accepted)
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The sweeps under way, the oldest first, with their progress.

@@ -14,7 +14,15 @@ from zq.model.budgets import Account, BudgetPolicy, BudgetState
 from zq.model.checksums import ChecksumMismatch, check_jobs, checksum_of_all, error_checksum
 from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
-from zq.model.job import MAX_TIME, ErrorRecord, JobRecord, Reason, is_dead_letter, is_open
+from zq.model.job import (
+    MAX_TIME,
+    ErrorRecord,
+    JobRecord,
+    LastError,
+    Reason,
+    is_dead_letter,
+    is_open,
+)
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
@@ -172,16 +180,16 @@ def all_settings(connection: sqlite3.Connection) -> dict[str, QueueSettings]:
     return found
 
 
-def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
-    """The message of the latest failure of each job that has one."""
+def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, LastError]:
+    """The latest failure of each job that has one."""
     try:
-        found: dict[int, str] = {}
-        for key, *texts, stored in connection.execute(
+        found: dict[int, LastError] = {}
+        for key, signature, *texts, stored in connection.execute(
             QUERIES["last_errors"], {"keys": as_json(keys)}
         ):
             if stored not in (None, checksum_of_all(*texts)):
                 raise ChecksumMismatch
-            found[key] = texts[0]
+            found[key] = LastError(texts[0], texts[1], signature)
         return found
     except Exception as error:
         if not is_unreadable(error):

@@ -97,7 +97,8 @@ SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signatur
 FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit
 
 -- name: last_errors
-SELECT job_id, message, error_type, backtrace, checksum FROM errors WHERE (job_id, attempt) IN (
+SELECT job_id, signature, message, error_type, backtrace, checksum FROM errors
+WHERE (job_id, attempt) IN (
     SELECT job_id, max(attempt) FROM errors WHERE job_id IN {keys} GROUP BY job_id)
 
 -- name: key_range

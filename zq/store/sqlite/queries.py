@@ -79,6 +79,13 @@ USER_ROW = (
 )
 """A user with its grants, by the names of the fields of `User`."""
 
+_SEARCHED = (
+    "lower(type || char(10) || iif(attempts = 0, '', ifnull((SELECT message FROM errors"
+    " WHERE job_id = id ORDER BY attempt DESC LIMIT 1), '')) || char(10)"
+    " || ifnull(payload, ifnull((SELECT body FROM payloads WHERE job_id = id), '')))"
+)
+"""The text of a job in which words are looked for."""
+
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
@@ -95,6 +102,7 @@ _CONSTANTS = {
     "key_bits": str(LOW_BITS),
     "key_epoch": str(EPOCH_MS),
     "keys": "(SELECT value FROM json_each(:keys))",
+    "searched": _SEARCHED,
     "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }
 

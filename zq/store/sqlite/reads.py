@@ -16,7 +16,7 @@ from zq.model.budgets import BudgetState
 from zq.model.clock import SteadyClock
 from zq.model.failures import ErrorGroupRow
 from zq.model.filters import Filter
-from zq.model.job import ErrorRecord, JobRecord, show_dates
+from zq.model.job import ErrorRecord, JobRecord, LastError, show_dates
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
@@ -26,7 +26,8 @@ from zq.model.trends import TrendAt
 from zq.model.waits import OpenGroup, WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
-from zq.store.sqlite import bodies, lookups, waits, windows
+from zq.store.searches import Look
+from zq.store.sqlite import bodies, lookups, search, waits, windows
 from zq.store.sqlite.logs import last_seq, read_log, unreadable_batch
 from zq.store.sqlite.readers import SCANNERS, ReaderPool
 from zq.store.waits import DueDates, TimePlace
@@ -132,6 +133,21 @@ class SqliteReads(Reads):
         # At time 0, no job's retention is over.
         return self._shown(await self._sweeps(lookups.list_jobs, filter, after, False, limit, 0))
 
+    async def look(self, filter: Filter, after: int, descending: bool, now: int) -> Look:
+        return await self._scans(search.look, filter, after, descending, self._of(now))
+
+    async def swept_look(self, filter: Filter, after: int) -> Look:
+        return await self._sweeps(search.look, filter, after, False, 0)
+
+    async def places(self, keys: Sequence[int]) -> Counter[tuple[str, Status]]:
+        return await self._sweeps(search.places, keys)
+
+    async def types(self, queue: str | None, reach: Reach, now: int) -> list[str]:
+        return await self._scans(search.sample, "types", queue, reach, self._of(now))
+
+    async def payload_keys(self, queue: str | None, reach: Reach, now: int) -> list[str]:
+        return await self._scans(search.sample, "payload_keys", queue, reach, self._of(now))
+
     async def sight(self, view: ListsView) -> Sight:
         sight = await self._views(windows.see, view)
         for window in sight.windows.values():
@@ -149,7 +165,7 @@ class SqliteReads(Reads):
     async def all_settings(self) -> dict[str, QueueSettings]:
         return await self._looks(lookups.all_settings)
 
-    async def last_errors(self, keys: Sequence[int]) -> dict[int, str]:
+    async def last_errors(self, keys: Sequence[int]) -> dict[int, LastError]:
         return await self._looks(lookups.last_errors, keys)
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:

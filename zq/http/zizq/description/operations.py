@@ -6,16 +6,21 @@ from zq.http.zizq.description.budgets import BUDGETS
 from zq.http.zizq.description.crons import CRONS
 from zq.http.zizq.description.operation import MANY_SWEEPS, UNBUILT, Operation
 from zq.http.zizq.description.parameters import (
+    ACTIONS,
     CHOICE,
+    FIELD,
     FILTERS,
     FORCE,
     HOME,
     KEY,
     KEY_QUEUE,
+    LAST_ERROR,
+    ONWARD,
     PAGING,
     REASON,
     SEARCH,
     TEXT,
+    TYPED,
     VERB,
     WAIT,
     WHOLE,
@@ -67,6 +72,7 @@ from zq.wire.schemas import (
 )
 from zq.wire.stats import QueueStatsDocument, StatsDocument
 from zq.wire.status import StatusDocument
+from zq.wire.suggestions import NearQueuesDocument, SuggestionsDocument
 from zq.wire.sweeps import SweepDocument, SweepPreviewDocument, SweepsDocument, UndoneDocument
 from zq.wire.trends import NewMark, TrendsDocument
 from zq.wire.waits import (
@@ -126,9 +132,11 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals={409: _TAKEN, **UNBUILT, **_FULL},
     ),
     ("GET", "/jobs"): Operation(
-        {200: JobPageSchema}, parameters=(*PAGING, *FILTERS, SEARCH), refusals=UNBUILT
+        {200: JobPageSchema}, parameters=(*PAGING, *FILTERS, SEARCH, LAST_ERROR), refusals=UNBUILT
     ),
-    ("GET", "/jobs/count"): Operation({200: Count}, parameters=FILTERS, refusals=UNBUILT),
+    ("GET", "/jobs/count"): Operation(
+        {200: Count}, parameters=(*FILTERS, ONWARD, SEARCH), refusals=UNBUILT
+    ),
     ("GET", "/jobs/take"): Operation(
         {200: (JobDocument, NoticeDocument)},
         parameters=(
@@ -263,8 +271,17 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("GET", "/audit"): Operation(
         {200: ActionsDocument},
-        parameters=(Parameter("before", WHOLE, "Only actions before this `seq`."), _HUNDRED),
+        parameters=(
+            Parameter("before", WHOLE, "Only actions before this `seq`."),
+            _HUNDRED,
+            *ACTIONS,
+        ),
     ),
+    ("GET", "/suggest"): Operation(
+        {200: SuggestionsDocument},
+        parameters=(FIELD, TYPED, Parameter("queue", TEXT, "For jobs of this queue.")),
+    ),
+    ("GET", "/queues/{queue}/near"): Operation({200: NearQueuesDocument}),
     ("GET", "/sweeps"): Operation({200: SweepsDocument}),
     ("GET", "/sweeps/ended"): Operation(
         {200: SweepsDocument},

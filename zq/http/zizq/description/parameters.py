@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from zq.http.zizq.query import DEFAULT_LIMIT, MAX_LIMIT
+from zq.http.zizq.query import DEFAULT_LIMIT, MAX_LIMIT, ZIZQS
 from zq.model.job import MAX_PRIORITY
 from zq.model.lifecycle import NAMES
 from zq.model.outcome import MOST_WAIT_MS
 from zq.model.sweeps import MOST_REASON
+from zq.model.words import MOST_WORDS
 
 
 class Parameter(NamedTuple):
@@ -36,7 +37,7 @@ def names(*known: str) -> dict[str, Any]:
     }
 
 
-FILTERS = (
+_FILTERS = (
     Parameter("status", names(*NAMES.values()), "Any of these statuses."),
     Parameter("queue", names(), "Any of these queues."),
     Parameter("type", names(), "Any of these types."),
@@ -51,8 +52,13 @@ FILTERS = (
     Parameter("error", names(), "A latest failure of any of these groups, by signature."),
     Parameter("filter", _PROGRAM, "A jq program over the payload that answers true."),
     Parameter("upto", _PLACE, "Only jobs up to this id: none that arrived after that one."),
+    Parameter(
+        "search",
+        _PROGRAM,
+        f"Words that all occur in the type, the message of the latest failure or the payload: up to"
+        f" {MOST_WORDS}. Words in double quotes are one.",
+    ),
 )
-"""Filters for reading. An empty value filters nothing, except for `filter`."""
 
 
 def _choosing(parameter: Parameter) -> Parameter:
@@ -66,7 +72,10 @@ def _choosing(parameter: Parameter) -> Parameter:
     return parameter._replace(schema=_BOUNDED) if schema is _RANGE else parameter
 
 
-CHOICE = tuple(map(_choosing, FILTERS))
+CHOICE = tuple(map(_choosing, _FILTERS))
+FILTERS = tuple(each if each.name in ZIZQS else _choosing(each) for each in _FILTERS)
+"""Filters for reading. An empty value of one that Zizq has filters nothing, except for `filter`."""
+
 PAGING = (
     Parameter("from", TEXT, "Begin after this place: the `id` or number of the last row shown."),
     Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "The direction: `asc`."),
@@ -91,8 +100,26 @@ VERB = Parameter(
 SEARCH = Parameter(
     "search_ms",
     {"type": "integer", "minimum": 0, "maximum": 60_000},
-    "How long to search by `filter` before the page ends with what was found.",
+    "How long to search by `search` or `filter` before the answer ends with what was found.",
 )
+LAST_ERROR = Parameter("last_error", {"type": "boolean"}, "With the latest failure of each job.")
+ONWARD = Parameter("from", TEXT, "With a search: count the jobs after this place.")
+FIELD = Parameter(
+    "field",
+    {"type": "string", "enum": ["queue", "type", "cause", "status", "payload"]},
+    "What is completed.",
+    required=True,
+)
+TYPED = Parameter("q", {"type": "string", "maxLength": 200}, "What was typed.")
+ACTIONS = (
+    Parameter("who", {"type": "string", "minLength": 1}, "Only those of this actor or address."),
+    Parameter("verb", {"type": "string", "minLength": 1}, "Only those with this `verb`."),
+    Parameter("queue", {"type": "string", "minLength": 1}, "Only those that name this queue."),
+    Parameter("since", WHOLE, "Only those at this time or later, in milliseconds."),
+    Parameter("until", WHOLE, "Only those at this time or earlier."),
+)
+"""What chooses among the actions of operators."""
+
 FORCE = Parameter("force", {"type": "boolean"}, "Whether the cancellation is one by force.")
 REASON = Parameter(
     "reason",

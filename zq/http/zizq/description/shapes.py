@@ -157,9 +157,10 @@ class Redriven(msgspec.Struct):
 
 
 class Count(msgspec.Struct):
-    """How many jobs match."""
+    """How many jobs match, up to `searched_to` if a search broke off there."""
 
     count: int
+    searched_to: str | UnsetType = UNSET
 
 
 class Patched(msgspec.Struct):
