@@ -186,7 +186,7 @@ class Instance:
             EndedSweeps(store, sweeps),
             Replays(store, clock, jobs, engine.tallies.count_replayed),
             schemas,
-            Waits(store, clock, ids, engine.streams, engine.openings),
+            Waits(store, clock, ids, engine.streams, engine.openings, queues),
             work,
             queues,
             Budgets(store, clock, ids, engine.inbox, sweeps),

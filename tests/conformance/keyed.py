@@ -67,6 +67,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/scheduled"): None,
     ("GET", "/stuck"): None,
     ("GET", "/queues/{queue}/stats"): None,
+    ("GET", "/queues/{queue}/why"): None,
     ("GET", "/queues"): None,
     ("PUT", "/queues/{queue}/targets/{target}"): None,
     ("DELETE", "/queues/{queue}/targets/{target}"): None,

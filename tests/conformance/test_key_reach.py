@@ -83,6 +83,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("GET", "/stats"): (200, {"queues": []}),
     ("GET", "/stats/history"): (403, "scope_missing"),
     ("GET", "/queues/{queue}/stats"): (403, "queue_out_of_reach"),
+    ("GET", "/queues/{queue}/why"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/{id}"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/why"): (404, "job_not_found"),
     ("PATCH", "/jobs"): (200, {"patched": 0}),

@@ -51,16 +51,21 @@ OF_READY: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"code": "group", "text": "job 01X of its group has to end first", "job": "01X"},
     ),
     "budget in flight": (
-        {"budgets": [BudgetWait("crm", 3, 1)]},
-        {},
-        {"code": "budget", "text": 'budget "crm" has 1 of 3 tokens', "budget": "crm"},
-    ),
-    "budget by time": (
-        {"budgets": [BudgetWait("crm", 3, 1, LATER)]},
+        {"budgets": [BudgetWait("crm", 3, 1, 5)]},
         {},
         {
             "code": "budget",
-            "text": f'budget "crm" has 1 of 3 tokens and can pay at {AT}',
+            "text": 'budget "crm" has 1 of 5 tokens free, and a job takes 3:'
+            " a job has to end first",
+            "budget": "crm",
+        },
+    ),
+    "budget by time": (
+        {"budgets": [BudgetWait("crm", 3, 1, 5, LATER)]},
+        {},
+        {
+            "code": "budget",
+            "text": f'budget "crm" has 1 of 5 tokens free, and a job takes 3: it can pay at {AT}',
             "budget": "crm",
             "until": LATER,
         },
@@ -159,7 +164,7 @@ def test_what_leaves_room_is_no_reason(around: dict[str, Any], facts: dict[str, 
 def test_gates_come_before_workers_and_these_before_the_jobs_ahead() -> None:
     settings = QueueSettings(paused=True, concurrency=1, rate=1.0)
     around = {"settings": settings, "in_flight": 1, "ahead": 4}
-    around["budgets"] = [BudgetWait("crm", 1, 0)]
+    around["budgets"] = [BudgetWait("crm", 1, 0, 1)]
     facts = {"opens_at": LATER, "is_full": True, "takers": QueueTakers()}
     told = reasons(job(expires_at=NOW), around=around, **facts)
     assert [reason["code"] for reason in told] == [

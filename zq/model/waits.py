@@ -54,11 +54,15 @@ class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BudgetWait(NamedTuple):
-    """A budget that has fewer tokens than a job draws. `pays_at` is None if a job must end."""
+    """A budget that has fewer tokens than a job draws, out of `capacity` at most.
+
+    `pays_at` is None if a job must end first.
+    """
 
     key: str
     cost: int
     available: int
+    capacity: int
     pays_at: int | None = None
 
 
@@ -189,9 +193,7 @@ def _of_gates(facts: WaitFacts) -> Iterator[WaitReason]:
 
 
 def _of_budget(budget: BudgetWait) -> WaitReason:
-    text = f"budget {_quoted(budget.key)} has {budget.available:,} of {budget.cost:,} tokens"
-    if budget.pays_at is not None:
-        text += f" and can pay at {_clock(budget.pays_at)}"
+    text = budget_text(budget)
     return WaitReason(WaitCode.BUDGET, text, budget=budget.key, until=budget.pays_at)
 
 
@@ -209,6 +211,16 @@ def _of_takers(facts: WaitFacts) -> Iterator[WaitReason]:
         if takers.choked:
             text += f"; {takers.choked:,} slow to read"
         yield WaitReason(WaitCode.WORKERS_BUSY, text, queue, count=takers.all)
+
+
+def budget_text(budget: BudgetWait) -> str:
+    """What there is to say of a budget without tokens: how many it has, what a job takes, when."""
+    tokens = "token" if budget.capacity == 1 else "tokens"
+    text = f"budget {_quoted(budget.key)} has {budget.available:,} of {budget.capacity:,} {tokens}"
+    text += f" free, and a job takes {budget.cost:,}"
+    if budget.pays_at is not None:
+        return f"{text}: it can pay at {_clock(budget.pays_at)}"
+    return text if budget.cost > budget.capacity else f"{text}: a job has to end first"
 
 
 def pause_text(settings: QueueSettings) -> str:

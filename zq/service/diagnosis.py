@@ -5,6 +5,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from zq.model.cron.faults import NONE_FAULTY, FaultyEntries
+from zq.model.queue_waits import NEAR
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.trends import MINUTE_MS, TrendFlow
 from zq.model.waits import pause_text
@@ -129,9 +130,6 @@ GROWING_LEAST = 10 / 300
 
 OLD_MS = 5 * MINUTE_MS
 """A ready job that waits for so long is worth a line."""
-
-NEAR = 0.9
-"""A queue with this share of its rate is at its rate."""
 
 SLOW_FLUSH_S = 0.1
 FEW_RESERVES = 4

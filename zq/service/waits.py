@@ -10,8 +10,10 @@ from zq.model.errors import JobNotFound
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
+from zq.model.queue_waits import QueueWaitFacts, QueueWhy, queue_why
 from zq.model.reach import Reach
 from zq.model.waits import OpenGroup, QueueTakers, WaitFacts, WaitReason, wait_reasons
+from zq.service.queues import Queues
 from zq.store.api import Store
 from zq.store.waits import TimePlace
 
@@ -27,13 +29,20 @@ class Waits:
     """Gathers the facts: one bounded read of the store, and the workers in memory."""
 
     def __init__(
-        self, store: Store, clock: Clock, ids: IdCodec, streams: Streams, openings: Openings
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdCodec,
+        streams: Streams,
+        openings: Openings,
+        queues: Queues,
     ) -> None:
         self._reads = store.reads
         self._clock = clock
         self._ids = ids
         self._streams = streams
         self._openings = openings
+        self._queues = queues
 
     async def why(self, key: int, reach: Reach) -> WaitVerdict:
         """Why a job waits. Raises `JobNotFound`."""
@@ -53,6 +62,27 @@ class Waits:
         )
         return WaitVerdict(job.status, wait_reasons(facts))
 
+    async def why_of(self, queue: str, reach: Reach) -> QueueWhy:
+        """Why the jobs of a queue wait. Raises `QueueOutOfReach`."""
+        figures = await self._queues.statistics_of(queue, reach)
+        now = self._clock.now_ms()
+        stored = await self._reads.stored_waits(queue, now)
+        streams = [s for s in self._streams.of_queue(queue) if not s.is_done]
+        free = sum(max(s.subscription.concurrency - len(s.held), 0) for s in streams)
+        facts = QueueWaitFacts(
+            now,
+            stored,
+            figures.counts.get(Status.READY, 0),
+            figures.counts.get(Status.IN_FLIGHT, 0),
+            figures.deliveries.minute,
+            self._takers(queue),
+            sum(s.subscription.concurrency for s in streams),
+            free,
+            self._opens_at(queue, now),
+            self._streams.free <= 0,
+        )
+        return queue_why(facts)
+
     async def scheduled(self, reach: Reach, after: TimePlace, limit: int) -> list[JobRecord]:
         """The scheduled jobs after a place in the order of times."""
         return await self._reads.scheduled(reach, after, limit)
@@ -67,7 +97,7 @@ class Waits:
 
     def _takers(self, queue: str) -> QueueTakers:
         groups = self._streams.groups_of(queue)
-        streams = [stream for stream in self._streams.all() if stream.group in groups]
+        streams = self._streams.of_queue(queue)
         draining = sum(stream.is_done for stream in streams)
         choked = sum(stream.unsent > MOST_UNSENT for stream in streams if not stream.is_done)
         full = sum(

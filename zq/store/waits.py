@@ -3,6 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from zq.model.job import JobRecord
+from zq.model.queue_waits import BudgetLine, StoredWaits
 from zq.model.reach import Reach
 from zq.model.waits import OpenGroup, WaitingJob
 
@@ -30,6 +31,12 @@ class WaitReads(Protocol):
 
     async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
         """One job with what it may wait for, by a bounded number of rows."""
+
+    async def stored_waits(self, queue: str, now: int) -> StoredWaits:
+        """What may hold the jobs of a queue, by a bounded number of rows."""
+
+    async def unpaid_lines(self, most: int, now: int) -> list[BudgetLine]:
+        """Ready jobs that their budgets cannot pay, the most first. It reads up to `most` lines."""
 
     async def scheduled(self, reach: Reach, after: TimePlace, limit: int) -> list[JobRecord]:
         """The scheduled jobs after a place, those that are ready first, without large payloads."""

@@ -195,6 +195,15 @@ FINDS: dict[str, set[str]] = {
     "step_out": {"SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)"},
     "in_flight_of": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
     "head_of_group": {OF_GROUP},
+    "lines_of_queue": {
+        *("SEARCH lines USING INDEX sqlite_autoindex_lines_1 (queue=?)", BY_ID),
+        "SEARCH parked USING COVERING INDEX parked_by_line (line=?)",
+    },
+    "lines_of_all": {
+        *("SCAN lines", BY_ID, "SEARCH parked USING COVERING INDEX parked_by_line (line=?)"),
+    },
+    "may_go": {CLAIM_QUEUE},
+    "behind": {"SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id>?)"},
     "is_shut": {BY_ID},
     "groups": {
         *(BY_ID, OF_GROUP, "SCAN names"),

@@ -196,6 +196,11 @@ class Streams:
         """The groups that take from a queue."""
         return self._groups.of_queue(queue)
 
+    def of_queue(self, queue: str) -> list[Stream]:
+        """The open streams that take from a queue."""
+        groups = self.groups_of(queue)
+        return [stream for stream in self._streams.values() if stream.group in groups]
+
     def plan(self, commands: Sequence[AnyCommand]) -> Plan:
         """The claims of a tick that applies these commands first.
 

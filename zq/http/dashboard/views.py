@@ -137,12 +137,13 @@ class Views:
         found = [queue for queue in overview.queues if queue.figures.queue == view.queue]
         workers = [worker for worker in overview.workers if worker.takes(view.queue)]
         settings = await self._services.queues.settings(view.queue, view.reach)
+        why = await self._services.waits.why_of(view.queue, view.reach)
         return {
             "queue": row(found[0]) if found else {},
             "settings": msgspec.to_builtins(settings),
             "workers": [self._stream(worker, overview) for worker in workers],
             "inherited": msgspec.to_builtins(self._services.queues.inherited),
-            "why": _why(found, workers),
+            "why": msgspec.to_builtins(why),
         }
 
     async def _workers(self, _view: View, overview: Overview) -> Document:
@@ -195,18 +196,6 @@ class Views:
             raise ScopeMissing("this key is limited to some queues, and this is about all of them")
         health = self._services.admin.health()
         return {"status": msgspec.to_builtins(status_document(overview.status, health))}
-
-
-def _why(found: Sequence[WatchedQueue], workers: Sequence[OpenStream]) -> Document:
-    """Why the jobs of a queue wait."""
-    worst = [queue.worst.text for queue in found if queue.worst is not None]
-    return {
-        "lines": [{"text": text} for text in worst],
-        "gates": [],
-        "ahead": sum(queue.waiting for queue in found),
-        "slots_free": sum(worker.concurrency - worker.busy for worker in workers),
-        "workers": len(workers),
-    }
 
 
 def _pulse(overview: Overview) -> Document:

@@ -37,7 +37,7 @@ _PLACE = re.compile(r"(\d{1,20})-(.+)", re.ASCII)
 
 
 class WaitsApi:
-    """`/jobs/{id}/why`, `/scheduled`, `/queues/{queue}/groups` and `/stuck`."""
+    """Why jobs and queues wait, `/scheduled`, `/queues/{queue}/groups` and `/stuck`."""
 
     def __init__(self, services: Services) -> None:
         self._waits, self._stuck, self._ids = services.waits, services.stuck, services.ids
@@ -46,6 +46,7 @@ class WaitsApi:
         """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/jobs/{id}/why", endpoint(self.why), KeyScope.READ),
+            Route("GET", "/queues/{queue}/why", endpoint(self.why_of), KeyScope.READ),
             Route("GET", "/scheduled", endpoint(self.scheduled), KeyScope.READ, query=True),
             Route(
                 "GET", "/queues/{queue}/groups", endpoint(self.groups), KeyScope.READ, query=True
@@ -66,6 +67,18 @@ class WaitsApi:
         id = request[PATH]["id"]
         verdict = await self._waits.why(key_of(id, self._ids), reach_of(request))
         return answer(WaitDocument(id, NAMES[verdict.status], verdict.reasons), accepted)
+
+    async def why_of(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """Why the jobs of a queue wait: `lines`, the strongest reason first.
+
+        Each line has a `text` for people and, if something would help, its `remedy`: a code as in
+        `GET /jobs/{id}/why`. `gates` has what holds the jobs now: its `kind` (such a code), a
+        `text`, and `until` (milliseconds) if it is known when it opens. `ahead` is the number of
+        its ready jobs, `slots_free` of its `workers` say how many more jobs these could run.
+        """
+        parameters(request, ())
+        queue = check_name("queue", request[PATH]["queue"])
+        return answer(await self._waits.why_of(queue, reach_of(request)), accepted)
 
     async def scheduled(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The scheduled jobs by their times, those that are ready first: up to `limit` (50).

@@ -19,11 +19,12 @@ from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, JobRecord, LastError, show_dates
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
+from zq.model.queue_waits import BudgetLine, StoredWaits
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.sweeps import StoredSweep
 from zq.model.trends import TrendAt
-from zq.model.waits import OpenGroup, WaitingJob
+from zq.model.waits import BudgetWait, OpenGroup, WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
 from zq.store.searches import Look
@@ -60,13 +61,25 @@ class SqliteReads(Reads):
         if found is None:
             return None
         self._one(found.job)
+        return found._replace(budgets=self._dated(found.budgets))
+
+    async def stored_waits(self, queue: str, now: int) -> StoredWaits:
+        found = await self._looks(waits.stored_waits, queue, self._of(now))
+        return found._replace(lines=[self._line(line) for line in found.lines])
+
+    async def unpaid_lines(self, most: int, now: int) -> list[BudgetLine]:
+        found = await self._looks(waits.unpaid_lines, None, most, self._of(now))
+        return [self._line(line) for line in found]
+
+    def _line(self, line: BudgetLine) -> BudgetLine:
+        return line._replace(waits=self._dated(line.waits))
+
+    def _dated(self, found: Sequence[BudgetWait]) -> list[BudgetWait]:
         ahead = self._steady.ahead
-        return found._replace(
-            budgets=[
-                wait if wait.pays_at is None else wait._replace(pays_at=wait.pays_at - ahead)
-                for wait in found.budgets
-            ]
-        )
+        return [
+            wait if wait.pays_at is None else wait._replace(pays_at=wait.pays_at - ahead)
+            for wait in found
+        ]
 
     async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
         return self._one(await self._looks(lookups.get_owner, lock, reach, self._of(now)))

@@ -1,12 +1,15 @@
 """The reads behind the question why a job waits, what comes next, leases that end, and groups."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from zq.model.budgets import Account, BudgetPolicy
+import msgspec
+
+from zq.model.budgets import Account, BudgetPolicy, Draw
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
+from zq.model.queue_waits import BudgetLine, StoredWaits
 from zq.model.reach import Reach
 from zq.model.waits import MOST_AHEAD, BudgetWait, OpenGroup, WaitingJob
 from zq.store.sqlite.lookups import found_jobs, get_row, settings
@@ -15,6 +18,11 @@ from zq.store.sqlite.where import where
 from zq.store.waits import DueDates, TimePlace
 
 QUERIES = load("waits.sql")
+
+MOST_LINES = 1_000
+"""So many lines of one queue are looked at for budgets that cannot pay."""
+
+_draws = msgspec.json.Decoder(list[Draw])
 
 MOST_IN_FLIGHT = 10_000
 """So many jobs in flight are looked at for those that run long."""
@@ -35,9 +43,39 @@ def waiting_job(
         settings(connection, job.queue),
         _number(connection, "in_flight_of", queue=job.queue),
         _head(connection, job),
-        list(_unpaid(connection, job, now)),
+        list(_unpaid_of(connection, job, now)),
         _ahead(connection, job),
     )
+
+
+def stored_waits(connection: sqlite3.Connection, queue: str, now: int) -> StoredWaits:
+    """What may hold the jobs of a queue, from a bounded number of rows."""
+    return StoredWaits(
+        settings(connection, queue),
+        bool(_number(connection, "may_go", queue=queue)),
+        round(_number(connection, "behind", queue=queue, most=MOST_AHEAD)),
+        unpaid_lines(connection, queue, MOST_LINES, now),
+    )
+
+
+def unpaid_lines(
+    connection: sqlite3.Connection, queue: str | None, most: int, now: int
+) -> list[BudgetLine]:
+    """The jobs of a queue, or of all, whose budgets cannot pay them now, as far as they are ready.
+
+    At most `most` lines are looked at. Those with most jobs come first.
+    """
+    accounts: dict[str, Account | None] = {}
+    found = []
+    sql = QUERIES["lines_of_all" if queue is None else "lines_of_queue"]
+    for name, draws, waiting, since in connection.execute(sql, {"queue": queue, "most": most}):
+        wanted = _draws.decode(draws)
+        for draw in wanted:
+            if draw.key not in accounts:
+                accounts[draw.key] = _account(connection, draw.key)
+        if waits := list(_unpaid(wanted, accounts, now)):
+            found.append(BudgetLine(name, waiting, since, waits))
+    return sorted(found, key=lambda line: -line.waiting)
 
 
 def scheduled(
@@ -104,19 +142,33 @@ def _head(connection: sqlite3.Connection, job: JobRecord) -> int | None:
     return _number(connection, "head_of_group", queue=job.queue, group=job.group) or None
 
 
-def _unpaid(connection: sqlite3.Connection, job: JobRecord, now: int) -> Iterator[BudgetWait]:
+def _unpaid_of(connection: sqlite3.Connection, job: JobRecord, now: int) -> Iterator[BudgetWait]:
     """The budgets that cannot pay a job now."""
-    draws = None if job.options is None else job.options.budgets
-    for draw in draws or ():
-        row = connection.execute(QUERIES["budget"], {"key": draw.key}).fetchone()
-        if row is None:
+    draws = (None if job.options is None else job.options.budgets) or ()
+    accounts = {draw.key: _account(connection, draw.key) for draw in draws}
+    return _unpaid(draws, accounts, now)
+
+
+def _unpaid(
+    draws: Sequence[Draw], accounts: Mapping[str, Account | None], now: int
+) -> Iterator[BudgetWait]:
+    for draw in draws:
+        account = accounts[draw.key]
+        if account is None:
             continue
-        key, allocation, duration_ms, burst, created_at, updated_at, *tokens = row
-        policy = BudgetPolicy(allocation, duration_ms, burst)
-        account = Account(key, policy, created_at, updated_at, *tokens)
         left = max(account.available(now), 0)
         if left < draw.cost:
-            yield BudgetWait(key, draw.cost, left, account.pays(draw.cost, now))
+            pays_at = account.pays(draw.cost, now)
+            yield BudgetWait(draw.key, draw.cost, left, account.policy.capacity, pays_at)
+
+
+def _account(connection: sqlite3.Connection, key: str) -> Account | None:
+    row = connection.execute(QUERIES["budget"], {"key": key}).fetchone()
+    if row is None:
+        return None
+    key, allocation, duration_ms, burst, created_at, updated_at, *tokens = row
+    policy = BudgetPolicy(allocation, duration_ms, burst)
+    return Account(key, policy, created_at, updated_at, *tokens)
 
 
 def _ahead(connection: sqlite3.Connection, job: JobRecord) -> int:

@@ -16,6 +16,29 @@ SELECT held & 1 FROM jobs WHERE id = :key
 SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at
 FROM budgets WHERE key = :key
 
+-- name: lines_of_queue
+-- Lines of a queue with ready jobs, and when the first job of each became ready.
+SELECT queue, draws, waiting, (
+    SELECT ready_at FROM jobs WHERE id = (
+        SELECT job_id FROM parked WHERE line = lines.id ORDER BY priority, job_id LIMIT 1))
+FROM lines WHERE queue = :queue AND waiting > 0 LIMIT :most
+
+-- name: lines_of_all
+-- Those of all queues. Lines are few.
+SELECT queue, draws, waiting, (
+    SELECT ready_at FROM jobs WHERE id = (
+        SELECT job_id FROM parked WHERE line = lines.id ORDER BY priority, job_id LIMIT 1))
+FROM lines WHERE waiting > 0 LIMIT :most
+
+-- name: may_go
+SELECT EXISTS (SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue)
+
+-- name: behind
+-- The ready jobs of a queue behind others of their groups, among the first :most of all its groups' jobs.
+SELECT total(is_behind) FROM (
+    SELECT held & 1 AND status = {ready} AS is_behind FROM jobs
+    WHERE queue = :queue AND group_id > '' AND status <= {in_flight} LIMIT :most)
+
 -- name: more_urgent
 SELECT count(*) FROM (
     SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue

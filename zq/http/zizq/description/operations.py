@@ -50,6 +50,7 @@ from zq.http.zizq.description.shapes import (
     WorkersDocument,
 )
 from zq.model.events import EventType
+from zq.model.queue_waits import QueueWhy
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
@@ -167,6 +168,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/queues"): Operation({200: QueuesSchema}),
     ("GET", "/jobs/{id}"): Operation({200: JobDocument}, refusals=_NO_JOB),
     ("GET", "/jobs/{id}/why"): Operation({200: WaitDocument}, refusals=_NO_JOB),
+    ("GET", "/queues/{queue}/why"): Operation({200: QueueWhy}),
     ("PATCH", "/jobs"): Operation(
         {200: Patched},
         bodies.PatchBody,
