@@ -375,8 +375,8 @@ main.addEventListener("focusin", (event) => {
 /** @param {number} step */
 function moveRow(step) {
   const place = used?.isConnected ? used : main.querySelector(".findings, .wide");
-  const rows = [...place?.querySelectorAll("tbody tr, li") ?? []].map((row) =>
-    /** @type {HTMLElement | null} */ (row.querySelector("th[scope=row] a, a, button"))).filter((each) => each !== null);
+  const rows = [...place?.querySelectorAll(":scope > li, tbody tr") ?? []].map((row) =>
+    /** @type {HTMLElement | null} */ (row.querySelector("th[scope=row] a") ?? row.querySelector("a, button"))).filter((each) => each !== null);
   const at = rows.findIndex((each) => each.closest("tr, li")?.contains(document.activeElement));
   rows[Math.min(Math.max(at + step, 0), rows.length - 1)]?.focus();
 }

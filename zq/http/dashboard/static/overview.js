@@ -8,13 +8,13 @@ import { briefly, card, empty, menu, name, pill, queueName, queuePlace, spark, t
 /** Of a finding: its word, and what helps against it for the first queue that it names. */
 const KINDS = /** @type {Record<string, [string, (queue: string) => any[]]>} */ ({
   no_worker: ["No worker", (queue) => [to("Workers", queue, "workers"), why(queue)]],
-  failing: ["Failing", (queue) => [step("Causes", queue, `failures${query({ queue })}`), pause(queue)]],
+  failing: ["Failing", (queue) => [step("Causes", queue, `failures${query({ queue })}`), pause(queue, false, `Pause: ${queue}`)]],
   growing: ["Growing", (queue) => [may("manage") && to("Set rate…", queue, "settings"), why(queue)]],
   old: ["Waits long", (queue) => [to("Workers", queue, "workers"), why(queue)]],
   stuck: ["Stuck", (queue) => [to("Workers", queue, "workers"), to("Jobs", queue, "jobs")]],
   budget: ["No budget", (queue) => [step("Budget", queue, "queues?tab=budgets"), why(queue)]],
   dead: ["Dead jobs", (queue) => [step("Jobs", queue, deadJobs(queue)), retry({ status: "dead", queue }, `Retry the dead jobs of ${queue}`)]],
-  paused: ["Paused", (queue) => [pause(queue, true)]],
+  paused: ["Paused", (queue) => [pause(queue, true, `Resume: ${queue}`)]],
 });
 const SEVERITY = ["", "note", "warning", "alarm"];
 const GONE_MS = 10_000;
@@ -37,7 +37,7 @@ function small(made, label) {
   if (label) made?.setAttribute("aria-label", label);
   return made;
 }
-const pause = (/** @type {string} */ queue, paused = false) => small(pauseButton(queue, paused), `${paused ? "Resume" : "Pause"} ${queue}`);
+const pause = (/** @type {string} */ queue, paused = false, label = `${paused ? "Resume" : "Pause"} ${queue}`) => small(pauseButton(queue, paused), label);
 /** @param {Record<string, string>} filter @param {string} label */
 const retry = (filter, label) => {
   const made = small(filterButton("requeue", "Retry…", filter, () => {}), label);
@@ -62,7 +62,7 @@ function figures(tiles, doc, now, points) {
         : !tiles.waiting ? "nothing waits" : tiles.drained_ms === undefined ? "does not get less" : `drained in ${brief(tiles.drained_ms)}` }),
     tile({ label: "Oldest ready job", value: tiles.oldest && long(Math.max(now - tiles.oldest.since, 0)), note: tiles.oldest ? `in ${plain(tiles.oldest.queue)}` : "no job is ready",
       place: tiles.oldest && queuePlace(tiles.oldest.queue), warn: wrong.has("old") }),
-    tile({ label: "Running", value: number(tiles.busy), unit: `of ${number(tiles.slots)} slots`, place: "workers", warn: tiles.silent > 0,
+    tile({ label: "Running", value: number(tiles.busy), unit: tiles.slots ? `of ${number(tiles.slots)} slots` : "", place: "workers", warn: tiles.silent > 0,
       note: tiles.workers ? `${number(tiles.workers)} ${tiles.workers === 1 ? "worker" : "workers"}${tiles.silent ? `, ${number(tiles.silent)} ${tiles.silent === 1 ? "is" : "are"} silent` : ""}` : "no worker is there" }),
     tile({ label: "Done", value: tiles.done === undefined ? undefined : rate(tiles.done), unit: "/s", note: tiles.arrived === undefined ? "" : `in ${rate(tiles.arrived)}/s, five minutes`,
       picture: done.length > 1 && spark(done, "Jobs done a second, over the range of the charts") }),

@@ -126,7 +126,7 @@ export function table({ caption, columns, rows, sorted = "", sort, nothing, nohe
     { "data-key": key, class: here ? "here" : null, "aria-selected": selected === undefined ? null : String(selected) },
     cells.map((cell, at) => el(at === naming ? "th" : "td", { scope: at === naming && "row", class: columns[at].is?.replace(/\bw(?!act)\w*/g, "").trim() || null }, cell)));
   return el("div", { class: "wide", "data-key": caption },
-    el("button", { type: "button", class: "chip news", hidden: true, "data-own": "", title: "Let the rows move, and show those that have come", onclick: release }),
+    el("button", { type: "button", class: "chip news", hidden: true, "data-stay": "news", title: "Let the rows move, and show those that have come", onclick: release }),
     el("table", { class: noheads ? "noheads" : null }, el("caption", { class: "spoken" }, caption),
       el("thead", {}, el("tr", {}, columns.map((column) => heading(column, sorted, sort)))),
       el("tbody", { "aria-busy": busy ? "true" : null }, rows.map(line))), rows.length ? null : nothing);

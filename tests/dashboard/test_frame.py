@@ -1,0 +1,126 @@
+"""The frame around each page: the head, what it finds, its keys, and rows that stand still."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from .place import Place
+from .test_lists import push
+from .test_pages import go
+
+
+def test_the_head_counts_and_says_how_old_the_drawn_numbers_are(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    page.clock.install()
+    go(page, place)
+    queues = page.get_by_role("navigation", name="Pages").get_by_role("link", name="Queues")
+    expect(queues).to_have_text(re.compile(r"Queues \d+ queues"))
+    expect(queues).not_to_have_attribute("aria-current", "page")
+    expect(page.locator("#age")).to_have_text(re.compile("old$"))
+    page.keyboard.press("p")
+    expect(page.locator("#live")).to_have_text("updates are paused")
+    page.clock.fast_forward(42_000)
+    # Nothing is drawn, so what is shown grows old.
+    expect(page.locator("#age")).to_have_text(re.compile(r"^paused, 4\d s old$"))
+    page.keyboard.press("p")
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#age")).not_to_contain_text("paused")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("{dead}", "job?id={dead}"),
+        ("died", "queue?name=died"),
+        ("SMTP 421", "jobs?f=SMTP%20421"),
+        ("type:send", "jobs?f=type%3Asend"),
+    ],
+    ids=["id", "queue", "words", "term"],
+)
+def test_what_is_typed_into_the_head_is_found(
+    place: Place, ids: dict[str, str], page: Page, text: str, address: str
+) -> None:
+    go(page, place)
+    page.keyboard.press("/")
+    page.keyboard.type(text.format(**ids))
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(re.escape("#/" + address.format(**ids)) + "$"))
+
+
+def test_keys_walk_the_pages_and_the_rows(place: Place, ids: dict[str, str], page: Page) -> None:
+    go(page, place)
+    page.keyboard.press("g")
+    page.keyboard.press("w")
+    page.wait_for_url(re.compile("#/workers$"))
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    rows = page.locator("main .findings li")
+    expect(rows.first).to_be_visible()
+    page.keyboard.press("j")
+    expect(rows.first.locator("a").first).to_be_focused()
+    # They act on the table that was used last.
+    last = page.locator("main tbody tr").last.locator("a").first
+    last.focus()
+    page.keyboard.press("k")
+    above = page.locator("main tbody tr").nth(-2).locator("a").first
+    expect(above).to_be_focused()
+    name = above.text_content()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(f"#/queue[?]name={name}$"))
+
+
+def test_no_row_moves_while_one_has_focus_and_those_that_come_are_counted(
+    place: Place, page: Page
+) -> None:
+    push(place, 3, "calm")
+    go(page, place)
+    row = page.locator("tr[data-key=calm]")
+    row.get_by_role("link").first.focus()
+    order = page.locator("main tbody tr").evaluate_all("rows => rows.map(row => row.dataset.key)")
+    for queue in ("new-a", "new-b"):
+        push(place, 9, queue)
+    push(place, 2, "calm")
+    news = page.locator(".wide:has(tr[data-key=calm]) .news")
+    expect(news).to_have_text("+2 new")
+    expect(row).to_contain_text("5")
+    rows = page.locator("main tbody tr")
+    assert rows.evaluate_all("rows => rows.map(row => row.dataset.key)") == order
+    news.click()
+    expect(page.locator("tr[data-key=new-a]")).to_be_visible()
+    expect(news).to_be_hidden()
+
+
+def test_a_selected_text_stays_while_the_numbers_beside_it_go_on(place: Place, page: Page) -> None:
+    push(place, 1, "read")
+    go(page, place)
+    row = page.locator("tr[data-key=read]")
+    row.locator("th").select_text()
+    push(place, 1, "read")
+    expect(row.locator("td.num").first).to_have_text("2")
+    assert page.evaluate("document.getSelection().toString()").strip() == "read"
+
+
+def test_the_whole_row_is_a_target(place: Place, page: Page) -> None:
+    push(place, 1, "target")
+    go(page, place)
+    page.locator("tr[data-key=target] td.num").first.click()
+    page.wait_for_url(re.compile("#/queue[?]name=target$"))
+
+
+def test_no_two_buttons_of_the_overview_have_one_name(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    httpx.post(
+        f"{place.primary}/jobs",
+        json={"queue": "other", "type": "t", "payload": 1},
+        trust_env=False,
+    )
+    go(page, place)
+    names = page.locator("main button:visible").evaluate_all(
+        "all => all.map(each => each.getAttribute('aria-label') ?? each.textContent)"
+    )
+    assert len(names) > 10
+    assert len(set(names)) == len(names), sorted(names)
