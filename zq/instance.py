@@ -167,7 +167,7 @@ class Instance:
             *(engine.mint, checks),
         )
         work = Work(
-            *(store, clock, ids, engine.inbox, engine.streams, engine.events),
+            *(store, clock, ids, engine.inbox, engine.streams, engine.signs, engine.events),
             max_result=settings.max_result,
         )
         engine.scheduler.admit = admission.admit
@@ -176,7 +176,7 @@ class Instance:
         queues = Queues(store, clock, engine.inbox, counts, engine.flows, inherited)
         trends = Trends(store, clock, engine.trends)
         stuck = StuckWork(store, clock, trends)
-        admin = Admin(store, ids, engine, admission, _durability(settings), schemas)
+        admin = Admin(store, clock, ids, engine, admission, _durability(settings), schemas)
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
         failures = Failures(store)
         return Services(

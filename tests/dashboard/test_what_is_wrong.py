@@ -151,8 +151,72 @@ async def test_a_worker_says_how_many_of_its_slots_have_a_job(operator: Operator
         assert (queue["queue"]["workers"], queue["queue"]["slots"]) == (1, 2)
         assert queue["inherited"]["retry_limit"] == 25
         assert queue["why"]["slots_free"] == 0
-    assert await operator.look("worker", worker="nobody") | {"pulse": {}} == {
-        "pulse": {},
-        "streams": [],
-        "jobs": [],
-    }
+    nobody = await operator.look("worker", worker="nobody")
+    assert nobody | {"pulse": {}} == {"pulse": {}, "streams": [], "jobs": [], "failures": []}
+
+
+async def test_a_worker_is_silent_when_it_does_not_renew_the_leases_of_its_jobs(
+    operator: Operator,
+) -> None:
+    lease = {"worker": "w", "lease_ms": 60_000, "prefetch": 2}
+
+    async def worker() -> Doc:
+        found: list[Doc] = (await operator.look("workers"))["workers"]
+        return found[0]
+
+    async with operator.worker(queue="q", **lease) as stream:
+        opened = operator.site.now
+        operator.site.clock.advance(10 * MINUTE_MS)
+        idle = await worker()
+        assert (idle["silent"], idle["seen_at"]) == (False, opened)
+        (id,) = await operator.push("q")
+        await stream.readline()
+        operator.site.clock.advance(20_000)
+        assert not (await worker())["silent"]
+        await operator.send("POST", f"/jobs/{id}/extend", {"lease_ms": 60_000})
+        renewed = operator.site.now
+        operator.site.clock.advance(20_000)
+        said = await worker()
+        assert (said["silent"], said["seen_at"]) == (False, renewed)
+        operator.site.clock.advance(20_000)
+        assert (await worker())["silent"]
+        assert (await operator.look("overview"))["tiles"]["silent"] == 1
+        await operator.send("POST", f"/jobs/{id}/success")
+        acknowledged = operator.site.now
+        assert not (await worker())["silent"]
+        assert (await worker())["seen_at"] >= acknowledged
+
+
+async def test_a_worker_without_leases_is_never_silent(operator: Operator) -> None:
+    async with operator.worker(queue="q") as stream:
+        await operator.push("q")
+        await stream.readline()
+        operator.site.clock.advance(30 * MINUTE_MS)
+        (worker,) = (await operator.look("workers"))["workers"]
+        assert (worker["silent"], worker["busy"]) == (False, 1)
+
+
+async def test_a_worker_that_holds_a_stuck_job_says_so(operator: Operator) -> None:
+    async with operator.worker(queue="q", prefetch=2) as stream:
+        await operator.push("q")
+        await stream.readline()
+        assert [w["stuck"] for w in (await operator.look("workers"))["workers"]] == [0]
+        operator.site.clock.advance(90 * MINUTE_MS)
+        found = await operator.look("overview")
+        assert [w["stuck"] for w in (await operator.look("workers"))["workers"]] == [1]
+    assert [(kind["code"], kind["jobs"]) for kind in found["findings"]] == [("stuck", 1)]
+    assert states(found) == [("q", "stuck")]
+
+
+async def test_a_worker_counts_its_failures_and_has_the_latest(operator: Operator) -> None:
+    async with operator.worker(queue="q", prefetch=2, worker="w") as stream:
+        ids = await operator.push("q", 2)
+        for id in ids:
+            await stream.readline()
+            await operator.send("POST", f"/jobs/{id}/failure", {"message": f"no {id}"})
+        one = await operator.look("worker", worker="w")
+    assert [stream["failed"] for stream in one["streams"]] == [2]
+    assert [failure["message"] for failure in one["failures"]] == [f"no {id}" for id in ids[::-1]]
+    assert [(each["id"], each["queue"], each["type"]) for each in one["failures"]] == [
+        *((ids[1], "q", "t"), (ids[0], "q", "t"))
+    ]

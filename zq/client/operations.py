@@ -27,6 +27,12 @@ class OpenWorker(msgspec.Struct, frozen=True):
     client: str
     unsent_bytes: int
     delivered: int
+    failed: int
+    """How many failures it has reported."""
+    seen_at: int
+    """When it has settled or renewed something last, or was opened."""
+    silent: bool
+    """Whether it has left out to renew the leases of its jobs."""
 
 
 class Operations(Protocol):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from zq.engine.after_commit import Subscriber
 from zq.engine.clock_steps import ClockSteps
+from zq.engine.delivery.signs import LifeSigns
 from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox
@@ -53,6 +54,7 @@ class Engine:
         )
         self.turns = Turns()
         """Where work that takes longer than a slice waits, whichever request it is for."""
+        self.signs = LifeSigns(clock, self.streams)
         self.waiters = Waiters(clock)
         self.events = EventHub(clock)
         self.history = HistoryReaders(store.logged, clock, recording=options.recording)

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from zq.engine.clock_steps import NotedStep
+from zq.engine.delivery.signs import WorkerFailure
 from zq.engine.delivery.takers import Stream
 from zq.engine.engine import Engine
 from zq.engine.loop import Durability
 from zq.engine.news.figures import Histogram
+from zq.model.clock import Clock
 from zq.model.commands import AcknowledgeDamage, Clear
 from zq.model.cron.faults import FaultyEntries
 from zq.model.damage import Quarantined
@@ -84,6 +86,14 @@ class OpenStream(NamedTuple):
     """How many deliveries it has got since it is open."""
     reach: Reach
     """It takes from all queues within this reach, if it names none."""
+    seen_at: int
+    """When it was opened, or its worker has settled or renewed something last (ms)."""
+    silent: bool
+    """Whether its worker has left out to renew the leases of its jobs."""
+    failed: int
+    """How many attempts it has reported as failed since it is open."""
+    failures: Sequence[WorkerFailure]
+    """The latest of them, the oldest first."""
 
     @property
     def busy(self) -> int:
@@ -112,6 +122,7 @@ class Admin:
     def __init__(
         self,
         store: Store,
+        clock: Clock,
         ids: IdCodec,
         engine: Engine,
         admission: Admission,
@@ -119,6 +130,7 @@ class Admin:
         schemas: Schemas,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._ids = ids
         self._engine = engine
         self._admission = admission
@@ -177,7 +189,7 @@ class Admin:
 
     def workers(self, reach: Reach) -> list[OpenStream]:
         """The open streams, in the order of opening."""
-        return [_described(stream) for stream in self._within(reach)]
+        return [self._described(stream) for stream in self._within(reach)]
 
     def drain(self, worker: str, reach: Reach) -> list[OpenStream]:
         """Deliver no more jobs to the streams of a worker. Raises `WorkerNotFound`."""
@@ -188,14 +200,14 @@ class Admin:
             rest = stream.drain()
             if rest is not None:
                 self._engine.inbox.give_back(rest)
-        return [_described(stream) for stream in meant]
+        return [self._described(stream) for stream in meant]
 
     def drop(self, worker: str, reach: Reach) -> list[OpenStream]:
         """End the streams of a worker: their jobs go back. Raises `WorkerNotFound`."""
         meant = [stream for stream in self._within(reach) if _name_of(stream) == worker]
         if not meant:
             raise WorkerNotFound
-        dropped = [_described(stream) for stream in meant]
+        dropped = [self._described(stream) for stream in meant]
         for stream in meant:
             stream.end()
         return dropped
@@ -218,25 +230,29 @@ class Admin:
             return job.claimant
         return self._engine.streams.name_of(job.holder) or f"#{job.holder}"
 
+    def _described(self, stream: Stream) -> OpenStream:
+        signs = self._engine.signs.of(stream)
+        return OpenStream(
+            _name_of(stream),
+            stream.group.queues or (),
+            stream.subscription.window,
+            stream.subscription.concurrency,
+            list(stream.held),
+            stream.since,
+            stream.draining,
+            stream.subscription.address,
+            stream.subscription.client,
+            stream.unsent,
+            stream.delivered,
+            stream.group.reach,
+            signs.heard_at,
+            signs.is_silent(stream, self._clock.now_ms()),
+            signs.failed,
+            list(signs.failures),
+        )
+
     def _within(self, reach: Reach) -> list[Stream]:
         return [stream for stream in self._engine.streams.all() if stream.group.is_within(reach)]
-
-
-def _described(stream: Stream) -> OpenStream:
-    return OpenStream(
-        _name_of(stream),
-        stream.group.queues or (),
-        stream.subscription.window,
-        stream.subscription.concurrency,
-        list(stream.held),
-        stream.since,
-        stream.draining,
-        stream.subscription.address,
-        stream.subscription.client,
-        stream.unsent,
-        stream.delivered,
-        stream.group.reach,
-    )
 
 
 def _name_of(stream: Stream) -> str:

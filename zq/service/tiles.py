@@ -27,6 +27,8 @@ class Tiles(NamedTuple):
     """How many slots of workers have a job."""
     slots: int
     workers: int
+    silent: int
+    """How many of them should have renewed the leases of their jobs, and have not."""
     arrived: float
     done: float
     failed: float | None
@@ -47,6 +49,7 @@ def tiles_of(overview: Overview) -> Tiles:
         sum(worker.busy for worker in workers),
         sum(worker.concurrency for worker in workers),
         len(workers),
+        sum(worker.silent for worker in workers),
         flow.arrivals,
         flow.ends,
         _failed_share(overview),

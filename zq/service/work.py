@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from zq.engine.delivery.signs import LifeSigns, WorkerFailure
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import Claimer, Stream, Subscription, unclaimed
 from zq.engine.delivery.windows import ClaimWindow
@@ -22,6 +23,9 @@ from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
 from zq.store.api import Store
 
+MOST_SAID = 200
+"""So many characters of a failure are kept with the stream of its worker."""
+
 NOTHING_REFUSED = Settled(frozenset())
 
 
@@ -38,6 +42,7 @@ class Work:
         ids: IdCodec,
         inbox: Inbox,
         streams: Streams,
+        signs: LifeSigns,
         events: EventHub,
         max_result: int,
     ) -> None:
@@ -46,6 +51,7 @@ class Work:
         self._ids = ids
         self._inbox = inbox
         self._streams = streams
+        self._signs = signs
         self._events = events
         self._max_result = max_result
 
@@ -67,12 +73,14 @@ class Work:
             reach.require(queues)
         now = self._clock.now_ms()
         stream = self._streams.open(queues, reach, subscription, now, unsent)
+        self._signs.opened(stream)
         self._inbox.awake.set()
         return stream
 
     def close(self, stream: Stream) -> None:
         """End a stream. The next tick returns its jobs."""
         rest = self._streams.close(stream)
+        self._signs.closed(stream)
         self._streams.departures.note(stream.group.queues, self._clock.now_ms())
         if rest is not None:
             self._inbox.give_back(rest)
@@ -186,7 +194,14 @@ class Work:
 
         `late` is as for `succeed`.
         """
-        return await self._inbox.ask(Fail(key=key, failure=failure, reach=reach, late=late))
+        holders = self._streams.holders([key])
+        job = await self._inbox.ask(Fail(key=key, failure=failure, reach=reach, late=late))
+        for stream in holders:
+            said = WorkerFailure(
+                self._clock.now_ms(), key, job.queue, job.type, failure.message[:MOST_SAID]
+            )
+            self._signs.failed(stream, said)
+        return job
 
     async def extend(
         self,
@@ -202,6 +217,7 @@ class Work:
         `leases` names the delivery of those jobs for which it matters. With `resumed`, a stall of
         each is taken back: its worker has only lost a connection, and goes on.
         """
+        self._signs.heard(keys)
         command = Extend(keys, leases, lease_ms, reach, resumed)
         return await self._inbox.ask(command)
 
@@ -226,6 +242,7 @@ class Work:
             raise StaleLease
         if not held:
             raise NotInFlight
+        self._signs.heard([key])
         event = EventRecord(
             EventType.PROGRESS, key, job.queue, job.unique_key, job.attempts + 1, data
         )

@@ -100,7 +100,8 @@ def _open(streams: Sequence[OpenStream], ids: IdCodec) -> list[OpenWorker]:
         OpenWorker(
             *(stream.id, list(stream.queues), stream.prefetch, stream.concurrency, stream.busy),
             *(ids.texts(stream.held), stream.since, stream.draining, stream.address),
-            *(stream.client, stream.unsent_bytes, stream.delivered),
+            *(stream.client, stream.unsent_bytes, stream.delivered, stream.failed),
+            *(stream.seen_at, stream.silent),
         )
         for stream in streams
     ]

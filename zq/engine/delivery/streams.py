@@ -192,6 +192,10 @@ class Streams:
         """Note that queues may have ready jobs that they did not have before."""
         self._groups.touch(queues)
 
+    def holders(self, keys: Iterable[int]) -> list[Stream]:
+        """The streams that hold some of these jobs."""
+        return [self._holders[key] for key in keys if key in self._holders]
+
     def groups_of(self, queue: str) -> list[ClaimGroup]:
         """The groups that take from a queue."""
         return self._groups.of_queue(queue)

@@ -155,6 +155,7 @@ class Views:
         held = await self._services.listing.page(Filter(keys=keys), -1, False, MOST_JOBS)
         jobs = {job.key: job for job in held.jobs}
         text = self._services.ids.text
+        failures = sorted(failure for stream in streams for failure in stream.failures)
         return {
             "streams": [self._stream(stream, overview) for stream in streams],
             "jobs": [
@@ -162,7 +163,15 @@ class Views:
                 for key in keys
                 if (job := jobs.get(key)) is not None
             ],
+            "failures": [
+                failure._asdict()
+                | {"id": text(failure.key), "message": await self._masked(failure.message)}
+                for failure in reversed(failures)
+            ],
         }
+
+    async def _masked(self, said: str) -> str:
+        return said if self._mask is None else await self._mask.text(said)
 
     def _stream(self, worker: OpenStream, overview: Overview) -> Document:
         jobs = self._services.ids.texts(worker.held[:MOST_JOBS])

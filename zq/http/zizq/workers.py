@@ -36,10 +36,13 @@ class WorkersApi:
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The open streams, the oldest first.
 
-        Each has `id`, `queues` (empty: all within its reach), `prefetch`, `concurrency`, `held`
-        (the ids of its jobs, the oldest delivery first), `since`, `draining`, `address`, `client`
-        (its `User-Agent`), `unsent_bytes` and `delivered` (deliveries so far). A worker without a
-        name has its stream's number as `id`, such as `#7`.
+        Each has `id`, `queues` (empty: all within its reach), `prefetch`, `concurrency` and `busy`
+        (how many of these slots have a job), `held` (the ids of its jobs, the oldest delivery
+        first), `since`, `draining`, `address`, `client` (its `User-Agent`), `unsent_bytes`,
+        `delivered` (deliveries so far) and `failed` (failures that it has reported). `seen_at` is
+        its last sign of life: a settlement, a renewal or a report of progress. It is `silent` if it
+        should have renewed the leases of its jobs twice, and has not. A worker without a name has
+        its stream's number as `id`, such as `#7`.
         """
         parameters(request, ())
         return self._answer(self._admin.workers(reach_of(request)), accepted)
@@ -80,8 +83,7 @@ class WorkersApi:
 
 def _worker(stream: OpenStream, ids: IdCodec) -> dict[str, object]:
     document = stream._asdict() | {"held": ids.texts(stream.held), "busy": stream.busy}
-    del document["reach"]
-    return document
+    return {name: value for name, value in document.items() if name not in ("reach", "failures")}
 
 
 def _lease(lease: OpenLease, ids: IdCodec) -> dict[str, object]:

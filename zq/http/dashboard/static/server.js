@@ -46,7 +46,7 @@ export const workerTable = (workers) => table("Open streams", ["worker", "queues
   "address", "client", "since", "unsent", "state", ...may("manage") ? ["do"] : []], workers.map((worker, at) => ({
   key: `${worker.id} ${at}`, cells: [el("span", { class: "says" }, worker.id),
     el("span", { class: "says" }, worker.queues.join(", ") || "all"),
-    number(worker.holds), number(worker.prefetch), rate(worker.rate),
+    number(worker.held), number(worker.prefetch), rate(worker.rate),
     worker.address, worker.client, time(worker.since), bytes(worker.unsent_bytes),
     worker.draining ? badge("paused", "draining") : badge("running", "takes jobs"),
     ...may("manage") ? [dropButton(worker.id)] : []] })),

@@ -77,13 +77,17 @@ class WorkerDocument(msgspec.Struct):
     queues: list[str]
     prefetch: int
     concurrency: int
+    busy: int
     held: list[str]
     since: int
+    seen_at: int
+    silent: bool
     draining: bool
     address: str
     client: str
     unsent_bytes: int
     delivered: int
+    failed: int
 
 
 class WorkersDocument(msgspec.Struct):
