@@ -175,11 +175,10 @@ class Instance:
         inherited = _inherited(_policy(settings))
         queues = Queues(store, clock, engine.inbox, counts, engine.flows, inherited)
         trends = Trends(store, clock, engine.trends)
-        marks = Marks(store, clock, engine.inbox)
         stuck = StuckWork(store, clock, trends)
         admin = Admin(store, clock, ids, engine, admission, _durability(settings), schemas)
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
-        failures = Failures(store, clock, marks, engine.turns)
+        failures = Failures(store)
         return Services(
             jobs,
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
@@ -210,7 +209,7 @@ class Instance:
             admin,
             status,
             trends,
-            marks,
+            Marks(store, clock, engine.inbox),
             stuck,
             Lookout(clock, queues, admin, status, trends, engine.changes, stuck),
             Maintenance(store, engine, settings.disk_reserve),

@@ -1,5 +1,9 @@
 """`zq dead`: dead jobs, and why they died."""
 
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+
 from .shell import Shell
 
 
@@ -31,3 +35,29 @@ async def test_a_queue_and_a_limit_choose(shell: Shell) -> None:
 async def test_no_dead_job_is_no_failure(shell: Shell) -> None:
     said = await shell.zq("dead", "--json")
     assert (said.code, said.output, said.errors) == (0, "", "")
+
+
+async def test_since_shows_those_that_died_lately_the_latest_first(shell: Shell) -> None:
+    for n in (1, 2, 3):
+        await shell.push(n)
+        await shell.finish("mail", error="boom")
+    told = (await shell.zq("dead", "--since", "1h", "--json")).documents
+    assert [each["payload"] for each in told] == [3, 2, 1]
+    died = [each["failed_at"] for each in told]
+    assert died == sorted(died, reverse=True)
+    said = await shell.zq("dead", "--since", "1h", "--limit", "1")
+    assert (len(said.table), said.errors) == (2, "2 more: --limit 3 shows all\n")
+    later = datetime.fromtimestamp(died[0] / 1000, UTC) + timedelta(seconds=1)
+    assert (await shell.zq("dead", "--since", later.isoformat(), "--json")).documents == []
+
+
+async def test_newest_and_a_cause_choose(shell: Shell) -> None:
+    for n, error in enumerate(("no route", "disk is full", "no route"), 1):
+        await shell.push(n)
+        await shell.finish("mail", error=error)
+    told = (await shell.zq("dead", "--newest", "--limit", "2", "--json")).documents
+    assert [each["payload"] for each in told] == [3, 2]
+    async with aiohttp.request("GET", f"{shell.url}/jobs?last_error=true&order=desc") as answer:
+        cause = (await answer.json())["jobs"][0]["last_error"]["signature"]
+    told = (await shell.zq("dead", "--cause", cause, "--json")).documents
+    assert [each["payload"] for each in told] == [1, 3]

@@ -172,6 +172,23 @@ async def test_every_other_table_fits_eighty_columns_with_what_names_its_rows(
         assert long in lines[2]
 
 
+async def test_long_names_are_cut_on_a_terminal_unless_all_is_wanted(shell: Shell) -> None:
+    long = "reports-of-the-whole-fleet-" * 7
+    await shell.push(1, queue=long, type=long)
+    dead = await shell.finish(long, error="no such address")
+    for command in ("queues", "dead"):
+        lines = plain(await shell.on_terminal(command, columns=80))
+        assert max(map(cell_len, lines)) <= 80
+        assert len(lines) == 3
+        assert "reports-of-" in lines[2]
+        assert "…" in lines[2]
+        whole = plain(await shell.on_terminal(command, "--wide", columns=80))
+        assert long in "".join(whole)
+        assert long in (await shell.here(command)).output
+    (told,) = (await shell.here("dead", "--json")).documents
+    assert (told["queue"], told["id"]) == (long, dead.id)
+
+
 async def test_jobs_are_watched_until_ctrl_c(shell: Shell) -> None:
     (first,) = await shell.push(1)
     words = (sys.executable, "-c", WITH_CTRL_C, "jobs", "--newest", "--watch")

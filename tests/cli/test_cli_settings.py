@@ -26,8 +26,11 @@ async def test_settings_are_changed_shown_and_left_to_the_server_again(shell: Sh
     [
         (("rate",), 2, "has no value: write rate=VALUE, or rate=null"),
         (("rat=5",), 2, "no setting 'rat'; did you mean rate?"),
-        (("concurrency=0",), 2, "Expected `int` >= 1"),
-        (("fan_out=[1]",), 2, "Expected `str`, got `int`"),
+        (("concurrency=0",), 2, "concurrency must be a whole number of at least 1, not 0"),
+        (("rate=fast",), 2, 'rate must be a number, not "fast" (null leaves it to the server)'),
+        (("fan_out=[1]",), 2, "fan_out[0] must be a text"),
+        (('retention={"completed": 5}',), 2, "did you mean 'completed_ms'?"),
+        (("lease_ms=5x",), 2, '"5x" is not a duration'),
     ],
 )
 async def test_what_is_no_setting_is_refused(
@@ -37,6 +40,11 @@ async def test_what_is_no_setting_is_refused(
     assert said.code == code
     assert wrong in " ".join(said.errors.split())
     assert (await shell.here("settings", "mail", "--json")).documents == [{}]
+
+
+async def test_a_time_of_a_setting_is_a_duration(shell: Shell) -> None:
+    said = await shell.here("settings", "mail", "lease_ms=90s", "ttl_ms=60000", "--create")
+    assert said.output == "ttl_ms  60000\nlease_ms  90000\n"
 
 
 async def test_a_schema_is_set_shown_and_removed(shell: Shell) -> None:

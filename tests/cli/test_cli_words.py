@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from documents import code
 
-from zq.cli import main
+from zq.cli import MEANT, main
 
 BARE = "write a number with its unit, such as 500ms, 3s, 10m, 1h or 7d"
 
@@ -113,3 +113,22 @@ def test_other_shells_have_a_script_too(shell: str) -> None:
     result = CliRunner().invoke(main, [], prog_name="zq", env=asked)
     assert "_ZQ_COMPLETE=" in result.stdout
     assert f"{shell}_complete" in result.stdout
+
+
+@pytest.mark.parametrize(("word", "ours"), [("retry", "requeue"), ("ls", "jobs"), ("add", "push")])
+def test_what_other_queues_call_a_command_names_ours(word: str, ours: str) -> None:
+    result = CliRunner().invoke(main, [word, "mail"])
+    assert result.exit_code == 2
+    assert f"no command is called {word}; zq {ours} is what you mean" in result.stderr
+
+
+def test_no_word_of_another_queue_is_a_command_of_ours() -> None:
+    assert set(MEANT) <= set(main.commands)
+    assert not {word for words in MEANT.values() for word in words} & set(main.commands)
+
+
+def test_the_help_says_in_a_whole_line_what_each_command_does() -> None:
+    shown = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout
+    sections = shown.partition("Run:")[2].partition("Examples:")[0]
+    assert "..." not in sections
+    assert max(map(len, sections.splitlines())) <= 80

@@ -19,6 +19,7 @@ from zq.cli.cron import cron
 from zq.cli.damage import damage
 from zq.cli.dead import dead
 from zq.cli.delete import delete
+from zq.cli.health import health
 from zq.cli.history import history
 from zq.cli.jobs import jobs
 from zq.cli.keys import keys
@@ -43,6 +44,22 @@ from zq.cli.variables import unread_variables
 from zq.cli.wait import wait
 from zq.cli.worker import worker
 from zq.cli.workers import workers
+
+MEANT = {
+    "requeue": ("retry", "redrive", "revive", "replay"),
+    "push": ("add", "enqueue", "send", "submit", "create"),
+    "jobs": ("ls", "list", "ps"),
+    "status": ("show", "get", "info", "inspect", "why"),
+    "delete": ("rm", "remove", "purge", "drop"),
+    "cancel": ("abort", "kill"),
+    "change": ("move", "edit", "set-priority"),
+    "queues": ("stats", "queue"),
+    "serve": ("server", "start", "run", "up"),
+    "settings": ("config", "set"),
+    "cron": ("crons", "schedule", "schedules"),
+    "health": ("ping", "doctor"),
+}
+"""What other queues call a command, so that the message for such a word can name ours."""
 
 LOGGING = ("serve", "worker")
 """Commands that log which variables nothing reads."""
@@ -91,6 +108,16 @@ class _Commands(click.Group):
         with _in_one_line():
             return super().parse_args(ctx, args)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name our word for what the user has called otherwise."""
+        ours = next((ours for ours, words in MEANT.items() if args[0] in words), None)
+        if ours is not None and not ctx.resilient_parsing:
+            what = self.commands[ours].get_short_help_str(70)
+            ctx.fail(f"no command is called {args[0]}; zq {ours} is what you mean: {what}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under what people do with them."""
         width = formatter.width - 6 - max(map(len, self.commands))
@@ -113,7 +140,7 @@ Examples:
   zq serve                             serve ./zq-root on 127.0.0.1:7890
   zq worker shop.jobs:app              run the jobs of an app in Python
   zq push mail hello                   store a job; zq wait ID waits for its result
-  zq queues                            show what waits, runs and fails; see zq jobs, zq dead
+  zq health                            is anything wrong? then zq queues, zq dead, zq top
   zq requeue --queue mail              make dead jobs ready again
   zq backup zq.tar.gz                  copy all that a running server stores; see zq restore
 
@@ -141,15 +168,19 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (serve, worker, relay),
-    "Jobs": (push, wait, status, jobs, dead, requeue, cancel, change, delete),
-    "Queues": (queues, pause, resume, settings, schema, budgets, cron),
-    "Watch and look back": (top, workers, sweeps, audit, mark, history, pipeline),
+    "Look": (health, queues, dead, jobs, status, workers, top),
+    "Jobs": (push, wait, requeue, cancel, change, delete),
+    "Queues": (pause, resume, settings, schema, budgets, cron),
+    "Look back": (sweeps, audit, mark, history, pipeline),
     "Back up and repair": (backup, restore, compact, check, salvage, damage),
     "Access": (keys, tls),
 }
 """All commands, under what people do with them. The help has this order."""
 
-PEOPLE = (*SECTIONS["Jobs"], *SECTIONS["Queues"], workers, sweeps, audit, mark)
+PEOPLE = (
+    *(command for command in SECTIONS["Look"] if command not in (health, top)),
+    *(*SECTIONS["Jobs"], *SECTIONS["Queues"], sweeps, audit, mark),
+)
 """Those that ask a server by its API."""
 
 for command in (command for section in SECTIONS.values() for command in section):

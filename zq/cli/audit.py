@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from zq.cli.drawing import tabled
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.words import Moment
@@ -39,6 +40,7 @@ no server answers.
     type=click.IntRange(min=1),
     help=f"Show at most this many. [default: {DEFAULT_LIMIT}, or all with --since]",
 )
+@tabled
 @talks
 def audit(remote: Remote, since: int | None, limit: int | None) -> None:
     """Show what operators have done, the latest first."""

@@ -20,6 +20,7 @@ STDOUT = "-"
 
 
 @click.command(
+    short_help="Write a backup of a running server.",
     epilog="""\b
 Examples:
   zq backup /var/backups/zq.tar.gz
@@ -31,7 +32,7 @@ command began is in it. FILE appears when it is whole and on the disk. It holds 
 payloads, and neither keys nor certificates; only its owner can read it. `zq restore` reads it. If
 the server has access keys, the key needs the scope manage. Exit codes: 0, 1 if the server refuses
 or the file cannot be written, 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from zq.cli.binding import bind, unbind
+from zq.cli.drawing import tabled
 from zq.cli.output import moment, print_json, print_table
 from zq.cli.remote import Refused, Remote, talks
 from zq.cli.terminal import one_line, say
@@ -24,6 +25,7 @@ TOKENS = click.IntRange(1, MOST_TOKENS)
 
 
 @click.group(
+    short_help="Show and change budgets, which limit how many jobs run.",
     epilog="""\b
 Examples:
   zq budgets list
@@ -34,7 +36,7 @@ Examples:
   zq budgets remove crm
 
 Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 def budgets() -> None:
     """Show and change budgets, which limit how many jobs run at once, or in a period."""
@@ -56,6 +58,7 @@ UNFINISHED how many jobs in all. With --json, each budget is a line, as GET /bud
 Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
+@tabled
 @talks
 def list(remote: Remote) -> None:
     """List all budgets."""

@@ -9,6 +9,7 @@ from zq.cli.terminal import counted, one_line, say
 
 
 @click.command(
+    short_help="Cancel jobs, by their ids or by what they have in common.",
     epilog="""\b
 Examples:
   zq cancel 01JD0000000000000000000000
@@ -19,7 +20,7 @@ Examples:
 A cancellation of many jobs leaves alone the jobs that come after it was asked for, and can be taken
 back: see zq sweeps undo. Exit codes: 0 if the jobs are cancelled, 1 if one runs, has finished or is
 unknown, or if nothing was to be changed after all, 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 @click.option(
     "--force", is_flag=True, help="Also cancel jobs that run. What they have done is not undone."

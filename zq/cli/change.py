@@ -15,6 +15,7 @@ from zq.cli.words import MILLISECONDS, NAME, Moment
 
 
 @click.command(
+    short_help="Give unfinished jobs another queue, priority or time.",
     epilog="""\b
 Examples:
   zq change 01JD0000000000000000000000 --queue mail-slow
@@ -25,7 +26,7 @@ Examples:
 
 What no option names stays as it is. Exit codes: 0, 1 if a job has finished, is unknown or cannot be
 changed (the others are changed nevertheless), 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 @click.argument("ids", nargs=-1, required=True, type=NAME, metavar="ID…")
 @click.option("--queue", type=NAME, help="Move the job to this queue.")

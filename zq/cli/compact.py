@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    short_help="Give free space of the database back to the disk.",
     epilog="""\b
 Examples:
   zq compact
@@ -21,7 +22,7 @@ The server goes on working. It moves what is stored together, a little at a time
 shorter, and empties its log. It does so by itself when it is idle, but keeps some space for the
 next burst, which this command does not. If the server has access keys, the key needs the scope
 manage. Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 @administers
 def compact(admin: "Address") -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from zq.cli.drawing import tabled
 from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
@@ -25,6 +26,7 @@ NEXT_LEAST = ("TYPE", "QUEUE", "NEXT")
 
 
 @click.group(
+    short_help="Show and change schedules.",
     epilog="""\b
 Examples:
   zq cron list
@@ -35,7 +37,7 @@ Examples:
   zq cron remove billing nightly
 
 Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 def cron() -> None:
     """Show and change schedules, which enqueue jobs whenever their time comes."""
@@ -54,6 +56,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 """
 )
 @click.argument("groups", nargs=-1, type=NAME, metavar="[GROUP]…")
+@tabled
 @talks
 def list(remote: Remote, groups: tuple[str, ...]) -> None:
     """List the entries of all groups, or of those that are named."""
@@ -199,6 +202,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 @click.option(
     "--count", type=click.IntRange(min=1), default=1, show_default=True, help="Times of an entry."
 )
+@tabled
 @talks
 def next(remote: Remote, groups: tuple[str, ...], limit: int, count: int) -> None:
     """Show what fires next, the earliest first."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    short_help="List the damage of a running server, or acknowledge it.",
     epilog="""\b
 Examples:
   zq damage
@@ -24,7 +25,7 @@ put it back. A damaged log is kept beside the database as `zq.db-wal.damaged-DAT
 that. `zq check` looks for more damage while no server runs. If the server has access keys, the key
 needs the scope manage. Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server
 answers.
-"""
+""",
 )
 @click.option("--acknowledge", is_flag=True, help="Note that you know of it: it is named no more.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

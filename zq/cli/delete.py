@@ -9,6 +9,7 @@ from zq.cli.terminal import counted, one_line, say
 
 
 @click.command(
+    short_help="Delete jobs for good.",
     epilog="""\b
 Examples:
   zq delete 01JD0000000000000000000000
@@ -20,7 +21,7 @@ cannot be taken back; zq cancel keeps the jobs. A deletion of many jobs leaves a
 come after it was asked for. Exit codes: 0, 1 if a job is unknown (the others are deleted
 nevertheless), if nothing was to be changed after all or the server refuses, 2 for wrong usage, 3 if
 no server answers.
-"""
+""",
 )
 @choosing
 @talks

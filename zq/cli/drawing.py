@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,8 +13,16 @@ if TYPE_CHECKING:
 GAP = 3
 """Columns are this far apart."""
 
+NAME_ROOM = 24
+"""Columns are left out before names and other texts are cut down to less than this."""
+
 SHORTEST = 12
-"""The last column, which is often a long text, is cut down to no less than this."""
+"""No text is cut down to less than this."""
+
+WHOLE = ("ID", "LIMIT", "EXPRESSION", "SCOPES")
+"""Columns that are never cut: a part of an id or of a limit is another one."""
+
+_WIDE = f"{__name__}.wide"
 
 EVERY_S = 2.0
 """How often a table that is watched is read again."""
@@ -23,7 +31,8 @@ EVERY_S = 2.0
 class Cells(NamedTuple):
     """The texts of a table. A column is `numeric` if it holds numbers only.
 
-    On a terminal that is too narrow, the columns `least` are left out, in their order.
+    On a terminal that is too narrow, long texts are cut, and the columns `least` are left out, in
+    their order.
     """
 
     columns: Sequence[str]
@@ -32,45 +41,69 @@ class Cells(NamedTuple):
     least: Sequence[str] = ()
 
 
+def tabled(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that prints a table the option to print it whole."""
+
+    def note(context: click.Context, _option: click.Parameter, is_wide: bool) -> None:
+        context.meta[_WIDE] = is_wide
+
+    return click.option(
+        "--wide",
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help="Show all columns and whole names, however wide the terminal is.",
+    )(command)
+
+
+def is_whole() -> bool:
+    """Whether the table of this command is printed whole: for a pipe, or because it was asked."""
+    context = click.get_current_context(silent=True)
+    return not sys.stdout.isatty() or (context is not None and context.meta.get(_WIDE, False))
+
+
 def drawn(cells: Cells, width: int) -> "Table":
     """The table, not wider than the terminal if its important columns fit."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    kept, room = _fitting(cells, width)
+    widths = fitting(cells, width)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for at in kept:
-        # A wrapped id cannot be copied.
-        name = cells.columns[at]
+    for at, room in widths.items():
         justify = "right" if cells.numeric[at] else "left"
-        table.add_column(name, justify=justify, no_wrap=name == "ID")  # type: ignore[arg-type]
-    last = len(cells.columns) - 1
+        look: Any = {"justify": justify, "no_wrap": True, "overflow": "ellipsis"}
+        table.add_column(cells.columns[at], width=room, **look)
     for row in cells.rows:
-        texts = [Text(row[at]) for at in kept]
-        if kept[-1] == last:
-            texts[-1].truncate(room, overflow="ellipsis")
-        table.add_row(*texts)
+        table.add_row(*(Text(row[at]) for at in widths))
     return table
 
 
-def _fitting(cells: Cells, width: int) -> tuple[list[int], int]:
-    """The columns that are shown, and the room for the last one."""
+def fitting(cells: Cells, width: int) -> dict[int, int]:
+    """The columns that are shown, and their widths."""
     from rich.cells import cell_len
 
     needed = [max(map(cell_len, column)) for column in zip(cells.columns, *cells.rows, strict=True)]
-    longest = needed[-1]
-    needed[-1] = min(longest, SHORTEST)
-    kept = list(range(len(needed)))
+    last = len(needed) - 1
 
-    def room() -> int:
-        return width - sum(needed[at] for at in kept) - GAP * (len(kept) - 1)
+    def least(at: int, room: int) -> int:
+        is_cut = not cells.numeric[at] and cells.columns[at] not in WHOLE
+        return min(needed[at], max(room, len(cells.columns[at]))) if is_cut else needed[at]
+
+    shown = {at: least(at, SHORTEST if at == last else NAME_ROOM) for at in range(len(needed))}
+
+    def spare() -> int:
+        return width - sum(shown.values()) - GAP * (len(shown) - 1)
 
     for name in cells.least:
-        if room() >= 0:
+        if spare() >= 0:
             break
-        kept.remove(cells.columns.index(name))
-    return kept, max(min(longest, needed[-1] + room()), SHORTEST)
+        del shown[cells.columns.index(name)]
+    for at in sorted(shown, key=lambda at: -shown[at]):
+        shown[at] = max(shown[at] + min(spare(), 0), least(at, SHORTEST))
+    for at in shown:
+        shown[at] += min(max(spare(), 0), needed[at] - shown[at])
+    return shown
 
 
 def draw(cells: Cells) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zq.cli.drawing import watch
+from zq.cli.drawing import tabled, watch
 from zq.cli.filtering import FilterWords, filtering
 from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, cells_of, job_document, print_json, print_table, short
@@ -50,6 +50,7 @@ terminal, some columns are left out. Exit codes: 0, 1 if the server refuses,
 )
 @click.option("--newest", is_flag=True, help="Show the newest jobs first.")
 @click.option("--watch", "watching", is_flag=True, help="Show the list again and again.")
+@tabled
 @talks
 def jobs(
     remote: Remote,
@@ -96,11 +97,15 @@ def found(
 
 def tell_of_more(remote: Remote, query: "JobQuery", shown: int, limit: int) -> None:
     """Say on stderr how many jobs are not shown."""
-    if shown < limit:
-        return
-    more = remote.run(remote.backend.count(query)) - shown
+    if shown >= limit:
+        count = remote.run(remote.backend.count(query))
+        tell_the_rest(count - shown, count)
+
+
+def tell_the_rest(more: int, all: int) -> None:
+    """Say on stderr that there are more jobs than are shown."""
     if more > 0:
-        say(f"{more:,} more: --limit {shown + more} shows all", err=True)
+        say(f"{more:,} more: --limit {all} shows all", err=True)
 
 
 def _row(job: "StoredJob") -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from zq import keyfile
+from zq.cli.drawing import tabled
 from zq.cli.output import print_json, print_table
 from zq.cli.terminal import say
 from zq.model.keys import QUOTA, InvalidKey, Key, KeyScope, digest_of, make_key
@@ -113,6 +114,7 @@ Examples:
   ZQ_KEYS=/etc/zq/keys zq keys list --json
 """,
 )
+@tabled
 @_file
 @_json
 def list_(path: Path | None, as_json: bool) -> None:

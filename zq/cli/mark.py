@@ -8,13 +8,14 @@ from zq.cli.terminal import one_line, say
 
 
 @click.command(
+    short_help="Name this moment in the charts, such as that of a release.",
     epilog="""\b
 Examples:
   zq mark "release 1.8.2"
 
 The charts of the operators' page show the name, which has up to 200 characters. The latest 100
 marks are kept. Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 @click.argument("text")
 @talks

@@ -1,6 +1,5 @@
 """Prints answers: as tables for people, as aligned text in pipes, as JSON for scripts."""
 
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from zq.cli.drawing import Cells, draw
+from zq.cli.drawing import Cells, draw, is_whole
 from zq.cli.terminal import one_line, say, say_json
 
 if TYPE_CHECKING:
@@ -30,11 +29,11 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Row], *, least: Sequence[str] = ()) -> None:
     """Print rows under the names of their columns. Numbers are aligned to the right.
 
-    On a terminal that is too narrow, the last column is cut, and then the columns `least` are left
-    out, in their order. A pipe gets everything.
+    On a terminal that is too narrow, long texts are cut, and the columns `least` are left out, in
+    their order. A pipe gets everything.
     """
     cells = cells_of(columns, rows, least=least)
-    if sys.stdout.isatty():
+    if not is_whole():
         draw(cells)
         return
     widths = [max(map(len, column)) for column in zip(columns, *cells.rows, strict=True)]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from zq.cli.drawing import watch
+from zq.cli.drawing import tabled, watch
 from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import cells_of, print_json, print_table, span
 from zq.cli.remote import Remote, talks
@@ -23,6 +23,7 @@ LEAST = ("DONE", "OLDEST READY", "FAILED/S", "TAKEN/S", "DONE/S", "SCHEDULED")
 
 
 @click.command(
+    short_help="Show what waits, runs and fails in each queue, and its state.",
     epilog="""\b
 Examples:
   zq queues
@@ -34,10 +35,11 @@ OLDEST READY is how long the oldest ready job has waited. Rates are those of the
 counts since the server started. STATE shows which queues are paused. With --json, each queue is a
 line with all that GET /stats has, and `paused`. Exit codes: 0, 1 if the server refuses, 2 for wrong
 usage, 3 if no server answers.
-"""
+""",
 )
 @click.argument("names", nargs=-1, type=NAME, metavar="[QUEUE]…")
 @click.option("--watch", "watching", is_flag=True, help="Show the table again and again.")
+@tabled
 @talks
 def queues(remote: Remote, names: tuple[str, ...], watching: bool) -> None:
     """Show the queues that have jobs or are paused, or had traffic in the last five minutes."""

@@ -20,6 +20,7 @@ _FORMATS = get_args(LogFormat)
 
 
 @click.command(
+    short_help="Enqueue what programs wrote into the outbox of a database.",
     epilog="""\b
 Examples:
   zq relay --database postgresql:///shop --ddl     print what creates the table
@@ -27,7 +28,7 @@ Examples:
   zq relay --database sqlite:///srv/shop.db --burst
 
 While the database or the server is away, the relay waits. Several relays of a database are safe.
-"""
+""",
 )
 @click.option(
     "--database",

@@ -9,6 +9,7 @@ from zq.cli.terminal import counted, one_line, say
 
 
 @click.command(
+    short_help="Make dead jobs ready again.",
     epilog="""\b
 Examples:
   zq requeue 01JD0000000000000000000000
@@ -20,7 +21,7 @@ Jobs are ready at once, in the queue where they died, and may be tried as often 
 that die after it was asked are left alone if they are new. Exit codes: 0, 1 if a job is not dead or
 unknown (the others are requeued nevertheless), if nothing was to be changed after all or the
 server refuses, 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 @click.option(
     "--limit", type=click.IntRange(min=1), help="Requeue at most this many jobs of the queue."

@@ -15,6 +15,7 @@ EX_CONFIG = 78
 
 
 @click.command(
+    short_help="Make a data directory from a backup.",
     epilog="""\b
 Examples:
   zq restore /var/backups/zq.tar.gz --root-dir /var/lib/zq
@@ -24,7 +25,7 @@ The directory must be missing or empty. If the command fails, it leaves nothing 
 killed, no server starts on the directory before `zq restore` has been run again. Jobs keep their
 ids. Jobs that were in flight are ready. The history has a new epoch, and new jobs get ids that no
 other server gives, also if the server of the backup still runs.
-"""
+""",
 )
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option(

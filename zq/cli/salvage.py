@@ -10,6 +10,7 @@ from zq.cli.terminal import say
 
 
 @click.command(
+    short_help="Save what can be read of a damaged data directory.",
     epilog="""\b
 Examples:
   zq salvage /var/lib/zq /var/lib/zq-salvaged
@@ -18,7 +19,7 @@ OLD is not changed, and NEW must be missing or empty. Every job, result, error, 
 and record that can be read goes to NEW, and the command tells how much could not. Jobs keep their
 ids. Jobs that were in flight are ready. A job whose payload or result is lost is kept in the table
 `quarantine`. The history has a new epoch, and new jobs get ids that OLD does not give.
-"""
+""",
 )
 @click.argument("old", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("new", type=click.Path(file_okay=False, path_type=Path))

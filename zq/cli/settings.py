@@ -1,5 +1,6 @@
 """`zq settings`: shows and changes the settings of a queue."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ from zq.cli.near_queues import CREATE, check_queue, warn_of_queues
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
-from zq.cli.words import NAME
+from zq.cli.words import MILLISECONDS, NAME
 from zq.model.near import meant
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Assignment(click.ParamType[tuple[str, object]]):
         try:
             return name, msgspec.json.decode(text)
         except msgspec.DecodeError:
-            return name, text
+            is_duration = name.endswith("_ms") and text[:1].isdecimal()
+            return name, MILLISECONDS.convert(text, param, ctx) if is_duration else text
 
 
 @click.command(
@@ -40,6 +42,7 @@ class Assignment(click.ParamType[tuple[str, object]]):
 Examples:
   zq settings mail                             show what is set
   zq settings mail concurrency=5 rate=20.5
+  zq settings mail lease_ms=90s                a duration; 90000 is the same
   zq settings mail rate=null                   leave it to the server again
   zq settings mail 'retention={"completed_ms": 3600000}'
 
@@ -76,6 +79,8 @@ def settings(
 
 def _patch(given: dict[str, object]) -> "SettingsPatch":
     """The settings that are named. Raises `UsageError`."""
+    from zq.client.queue_settings import patch_of
+    from zq.model.errors import InvalidRequest
     from zq.model.settings import SettingsPatch
 
     known = SettingsPatch.__struct_fields__
@@ -84,6 +89,36 @@ def _patch(given: dict[str, object]) -> "SettingsPatch":
             others = meant(name, known) or f": there are {', '.join(sorted(known))}"
             raise click.UsageError(f"a queue has no setting {name!r}{others}")
     try:
-        return msgspec.convert(given, SettingsPatch)
-    except msgspec.ValidationError as error:
-        raise click.UsageError(f"these settings cannot be used: {error}") from None
+        return patch_of(given)
+    except InvalidRequest as error:
+        raise click.UsageError(_in_words(error.message, given)) from None
+
+
+def _in_words(message: str, given: dict[str, object]) -> str:
+    """Why a value cannot be used, in the words of somebody who types it."""
+    found = _WRONG.search(message)
+    if found is None:
+        return message.removeprefix("invalid JSON: ")
+    place, kinds, bound = found.groups()
+    first, *_ = kinds.split(" | ")
+    wanted = _KINDS.get(first, first)
+    if bound:
+        sign, number = bound.split()
+        wanted += f" {_BOUNDS[sign]} {number.removesuffix('.0')}"
+    said = f", not {msgspec.json.encode(given[place]).decode()}" if place in given else ""
+    return f"{place} must be {wanted}{said} (null leaves it to the server)"
+
+
+_WRONG = re.compile(r"invalid JSON: ([\w.\[\]]+): expected ([\w |]+?)(?: ([<>=]+ [\d.]+))?(?:,|$)")
+"""What the reader of bodies says of a value of a wrong kind or size."""
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a text",
+    "str of length": "a text with a length",
+    "object": """a JSON object such as '{"completed_ms": 3600000}'""",
+    "array": """a JSON list such as '["mail", "sms"]'""",
+}
+_BOUNDS = {">=": "of at least", ">": "above", "<=": "of at most", "<": "below"}

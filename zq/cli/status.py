@@ -22,6 +22,7 @@ UNFINISHED = ("scheduled", "ready", "in_flight")
 
 
 @click.command(
+    short_help="Show one job, why it does not run, and its last failures.",
     epilog="""\b
 Examples:
   zq status 01JD0000000000000000000000
@@ -29,7 +30,7 @@ Examples:
 
 Exit codes: 0 if the job exists, whatever its status, 1 if it does not exist or the server refuses,
 2 for wrong usage, 3 if no server answers.
-"""
+""",
 )
 @click.argument("id", type=NAME)
 @talks

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from zq.cli.drawing import Cells, watch
+from zq.cli.drawing import Cells, tabled, watch
 from zq.cli.output import ago, cells_of, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.sweeping import REASON, YES, ask, spinning
@@ -60,6 +60,7 @@ the server refuses, 2 for wrong usage, 3 if no server answers.
     help="Show at most this many that have ended.",
 )
 @click.option("--watch", "watching", is_flag=True, help="Show the table again and again.")
+@tabled
 @talks
 def list_(remote: Remote, limit: int, watching: bool) -> None:
     """Show the changes of many jobs that run, and the last ones that have ended."""

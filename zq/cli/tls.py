@@ -80,6 +80,7 @@ _authority = _options(
 
 
 @click.group(
+    short_help="Make an authority, and certificates for servers and clients.",
     epilog="""\b
 Examples:
   zq tls init --san queue.example.org --client worker-1
@@ -88,7 +89,7 @@ Examples:
   zq tls client-cert --name worker-2
 
 Existing files are kept. Keep ca-key.pem secret: whoever has it can pose as any client.
-"""
+""",
 )
 def tls() -> None:
     """Make an authority, and certificates for the server and its clients."""

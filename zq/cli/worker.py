@@ -43,6 +43,7 @@ _FORMATS = get_args(LogFormat)
 
 
 @click.command(
+    short_help="Execute the jobs of a Python app.",
     epilog="""\b
 Examples:
   zq worker shop.jobs:app                    all queues of the app
@@ -55,7 +56,7 @@ Exit codes: 0 after a clean stop, 1 if the worker had to leave work behind, 3 if
 reached at the start. After the first SIGTERM or SIGINT, running jobs may finish; after the second,
 the worker ends at once. Jobs that have not finished go back to their queue. The worker does not
 wait for handlers that do not end when they are told to.
-"""
+""",
 )
 @click.argument("app", metavar="[MODULE:APP]", required=False)
 @_option(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zq.cli.drawing import tabled
 from zq.cli.output import ago, print_json, print_table
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import counted, one_line, say
@@ -41,6 +42,7 @@ it may have. With --json, each is a line as in GET /workers. Exit codes: 0, 1 if
 2 for wrong usage, 3 if no server answers.
 """,
 )
+@tabled
 @talks
 def list_(remote: Remote) -> None:
     """List the open streams of workers."""

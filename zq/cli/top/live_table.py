@@ -193,11 +193,14 @@ class LiveTable(Widget, can_focus=True):
         self._confirm(f"Requeue {many} dead jobs of {name}", "POST", path, {})
 
     async def _say_why(self, queue: str) -> None:
-        """Why the oldest ready job of a queue waits."""
-        query = urlencode({"queue": queue, "status": "ready", "limit": 1})
+        """What holds the jobs of a queue, and what would help."""
         try:
-            jobs = (await self._client.ask("GET", f"jobs?{query}"))["jobs"]
-            why = await self._client.why(jobs[0]["id"]) if jobs else "no job is ready"
+            why = await self._client.ask("GET", f"queues/{quote(queue, safe='')}/why")
         except BackendError as error:
-            why = error.message
-        self._say(f"{queue}: {why}")
+            self._say(f"{queue}: {error.message}")
+            return
+        lines = [
+            f"{line['text']} ({line['remedy']})" if "remedy" in line else line["text"]
+            for line in why["lines"]
+        ]
+        self._say(f"{queue}: {'; '.join(lines) or 'nothing holds its jobs'}")

@@ -49,6 +49,12 @@ class PageClient:
             content = await answer.read()
         return msgspec.json.decode(content) if content else None
 
+    async def look(self, view: dict[str, str]) -> tuple[Document, int]:
+        """A view as it is now, and the server's time."""
+        async with self._request("GET", "look", params=view) as answer:
+            frame = msgspec.json.decode(await answer.read())
+        return frame["full"], frame["at"]
+
     async def why(self, job_id: str) -> str:
         """Why a job does not run, the strongest reason first."""
         found = await self.ask("GET", f"jobs/{quote(job_id, safe='')}/why")

@@ -14,7 +14,7 @@ HELP = """\
  1 … 6, Tab, Shift-Tab   show another tab
  j k, arrows, PgUp PgDn  move the cursor; it then follows its row
  g G, Home End           go to the head or the tail
- w                       why the job, or the oldest job of the queue, does not run
+ w                       why the job, or the jobs of the queue, do not run
  Ctrl-Z, q, Ctrl-C       suspend, quit
 
  Queues and Failures, where the server shows them:

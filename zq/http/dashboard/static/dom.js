@@ -326,7 +326,6 @@ export async function copy(text) {
 /** @param {string} label @param {() => string} text */
 export const copyButton = (label, text) => el("button", {
   type: "button",
-  class: "btn small",
   onclick: async (/** @type {Event} */ event) => {
     await copy(text());
     const button = /** @type {Element} */ (event.currentTarget ?? event.target);

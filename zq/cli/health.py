@@ -1,0 +1,94 @@
+"""`zq health`: is anything wrong with a server, and how much is there to do."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zq.cli.admin import administers
+from zq.cli.output import print_json, span
+from zq.cli.terminal import one_line, say
+
+if TYPE_CHECKING:
+    from zq.client.http.address import Address
+
+SIGNS = ("", "·", "!", "!!")
+"""How bad a finding is: a note, a warning, an alarm."""
+
+ALARM = 3
+EX_ALARM = 1
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  zq health
+  zq health --json | jq .findings
+  zq health >/dev/null || echo 'zq needs somebody'
+
+The figures and findings are those at the head of the operators' page: !! is an alarm, ! a warning,
+· a note. The admin listener of the server is asked, with a key of the scope read if it has keys.
+Exit codes: 0, 1 if there is an alarm or the server refuses, 2 for wrong usage, 3 if no server
+answers.
+"""
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@administers
+def health(admin: "Address", as_json: bool) -> None:
+    """Say what is wrong with a server, and how much it has to do."""
+    overview, now, status = asyncio.run(_ask(admin))
+    findings = overview["findings"]
+    if as_json:
+        print_json(
+            {
+                "findings": findings,
+                "figures": overview["tiles"],
+                "totals": overview["pulse"]["totals"],
+            }
+            | {"status": status}
+        )
+    else:
+        for name, text in _figures(overview, now, status).items():
+            say(f"{name:<9} {text}")
+        for each in findings:
+            say(f"{SIGNS[each['severity']]:<2} {one_line(each['text'])}{_age(each, now)}")
+        if not findings:
+            say("nothing is wrong")
+    if any(each["severity"] >= ALARM for each in findings):
+        raise click.exceptions.Exit(EX_ALARM)
+
+
+async def _ask(admin: "Address") -> tuple[dict[str, Any], int, dict[str, Any]]:
+    """The overview of the page, its time, and the state of the server."""
+    from zq.cli.top.page import PageClient
+
+    page = PageClient(admin)
+    overview, now = await page.look({"topic": "overview"})
+    return overview, now, await page.ask("GET", "status")
+
+
+def _figures(overview: dict[str, Any], now: int, status: dict[str, Any]) -> dict[str, str]:
+    tiles = overview["tiles"]
+    waiting = f"{tiles['waiting']:,}"
+    if "oldest" in tiles:
+        oldest = tiles["oldest"]
+        waiting += f", the oldest for {span(now - oldest['since'])} in {one_line(oldest['queue'])}"
+    if tiles["growth"] > 0:
+        waiting += f"; growing by {tiles['growth']:,.1f}/s"
+    elif "drained_ms" in tiles:
+        waiting += f"; drained in {span(tiles['drained_ms'])}"
+    flow = f"{tiles['arrived']:,.1f}/s in, {tiles['done']:,.1f}/s done"
+    if "failed" in tiles:
+        flow += f", {100 * tiles['failed']:.1f} % failed"
+    free = status["disk"]["free_bytes"] / 1e9
+    return {
+        "server": f"zq {status['zq']}, up {span(now - status['since'])}, {free:,.1f} GB free",
+        "waiting": waiting,
+        "running": f"{tiles['busy']:,} of {tiles['slots']:,} slots, {tiles['workers']:,} workers",
+        "flow": f"{flow} (five minutes)",
+        "dead": f"{tiles['dead']:,}",
+    }
+
+
+def _age(finding: dict[str, Any], now: int) -> str:
+    return f", for {span(now - finding['since'])}" if "since" in finding else ""
