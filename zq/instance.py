@@ -175,10 +175,11 @@ class Instance:
         inherited = _inherited(_policy(settings))
         queues = Queues(store, clock, engine.inbox, counts, engine.flows, inherited)
         trends = Trends(store, clock, engine.trends)
+        marks = Marks(store, clock, engine.inbox)
         stuck = StuckWork(store, clock, trends)
         admin = Admin(store, clock, ids, engine, admission, _durability(settings), schemas)
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
-        failures = Failures(store)
+        failures = Failures(store, clock, marks, engine.turns)
         return Services(
             jobs,
             Listing(store, clock, counts, self._filter, settings.read_timeout / 1000),
@@ -209,7 +210,7 @@ class Instance:
             admin,
             status,
             trends,
-            Marks(store, clock, engine.inbox),
+            marks,
             stuck,
             Lookout(clock, queues, admin, status, trends, engine.changes, stuck),
             Maintenance(store, engine, settings.disk_reserve),

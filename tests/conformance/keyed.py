@@ -100,7 +100,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/{id}/release"): None,
     ("GET", "/workers"): None,
     ("GET", "/leases"): None,
-    ("GET", "/error-groups"): None,
+    ("GET", "/failures"): None,
     ("POST", "/workers/{id}/drain"): None,
     ("DELETE", "/workers/{id}"): None,
     ("GET", "/keys"): None,

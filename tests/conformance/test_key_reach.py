@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from zq.model.clock import ManualClock
+
 from .client import Client, Doc, Reply, Wire, new_job
 from .keyed import OWNED, client_of, request_to, walk, write_keys
 from .site import Site
@@ -75,6 +77,18 @@ async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
             assert reply.body.replace(job["id"].encode(), b"") == expected
 
 
+NO_FAILURES = {
+    "rule": 1,
+    "range": "1h",
+    "since": ManualClock().now_ms() // 60_000 * 60_000 - 59 * 60_000,
+    "step_ms": 300_000,
+    "open_ms": 240_000 + ManualClock().now_ms() % 60_000,
+    "known": 0,
+    "failed": 0,
+    "failed_before": 0,
+    "causes": [],
+}
+
 OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("POST", "/jobs"): (403, "queue_out_of_reach"),
     ("POST", "/jobs/bulk"): (403, "queue_out_of_reach"),
@@ -100,7 +114,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("GET", "/leases"): (200, {"leases": []}),
     ("GET", "/scheduled"): (200, {"jobs": []}),
     ("GET", "/stuck"): (200, {"jobs": []}),
-    ("GET", "/error-groups"): (200, {"rule": 1, "groups": []}),
+    ("GET", "/failures"): (200, NO_FAILURES),
     ("POST", "/workers/{id}/drain"): (404, "worker_not_found"),
     ("DELETE", "/workers/{id}"): (404, "worker_not_found"),
     ("GET", "/jobs/{id}/result"): (404, "job_not_found"),
@@ -163,6 +177,19 @@ async def test_what_lies_within_the_prefix_is_all_there_is(root: Client, shop: C
     assert (await shop.delete("/jobs", filter=".n == 0")).doc == {"deleted": 1}
     assert (await shop.delete("/jobs")).doc == {"deleted": 2}
     assert await root.count() == 4
+
+
+async def test_causes_are_those_of_the_prefix_alone(root: Client, shop: Client) -> None:
+    mine = await shop.enqueue(queue="shop-1")
+    stream = await shop.take()
+    await stream.job()
+    await shop.fail(mine["id"], message=HUSH, kill=True)
+    await others(root)
+    (cause,) = (await root.get("/failures")).doc["causes"]
+    assert (cause["count"], cause["queues"], cause["dead"]) == (3, [OTHER, "shop-1"], 2)
+    (cause,) = (await shop.get("/failures")).doc["causes"]
+    assert (cause["count"], cause["queues"], cause["dead"]) == (1, ["shop-1"], 1)
+    assert (cause["types"], cause["sample"], cause["before"]) == (["test"], mine["id"], 0)
 
 
 async def test_pages_lead_through_the_prefix_only(root: Client, shop: Client) -> None:

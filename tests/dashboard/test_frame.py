@@ -124,3 +124,14 @@ def test_no_two_buttons_of_the_overview_have_one_name(
     )
     assert len(names) > 10
     assert len(set(names)) == len(names), sorted(names)
+
+
+def test_ages_go_on_while_the_server_says_that_nothing_has_changed(
+    place: Place, page: Page
+) -> None:
+    push(place, 1, "ageing")
+    go(page, place)
+    age = page.locator("tr[data-key=ageing] time")
+    before = age.text_content()
+    # No frame comes: the next word of the server is that it is still here.
+    expect(age).not_to_have_text(before or "")

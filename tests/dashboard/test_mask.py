@@ -153,12 +153,12 @@ async def test_no_answer_of_the_page_has_what_is_hidden(
     site: Site, http: aiohttp.ClientSession
 ) -> None:
     id = await failed_job(site, http)
-    for path in (f"jobs/{id}", "jobs", f"jobs/{id}/errors", f"jobs/{id}/errors/1", "error-groups"):
+    for path in (f"jobs/{id}", "jobs", f"jobs/{id}/errors", f"jobs/{id}/errors/1", "failures"):
         async with http.get(f"{site.admin_url}/ui/api/{path}") as answer:
             text = await answer.text()
             assert answer.status == 200, path
             assert SECRET not in text, path
-            assert DOTS in text or path == "error-groups", path
+            assert DOTS in text or path == "failures", path
     async with http.get(f"{site.admin_url}/ui/live", params={"topic": "failures"}) as answer:
         assert SECRET not in json.dumps(await frame(answer))
     async with http.get(

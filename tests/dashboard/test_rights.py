@@ -57,8 +57,8 @@ def places(place: Place) -> list[str]:
         http.post("/jobs", json={"queue": "swept", "type": "t", "payload": 1})
         # The page Sweeps offers to undo that.
         http.post("/jobs/cancel", params={"queue": "swept"}, json={})
-        groups = http.get("/error-groups").json()
-    cause = f"failures?error={groups['groups'][0]['signature']}"
+        groups = http.get("/failures").json()
+    cause = f"failures?error={groups['causes'][0]['id']}"
     jobs = [f"job?id={ids[status]}" for status in ACTED_ON]
     return [*PAGES.values(), "jobs?f=status%3Aready", cause, *jobs]
 

@@ -5,7 +5,9 @@ import pytest
 from zq.model.failures import (
     MOST_SHOWN,
     RULE,
-    ErrorGroupRow,
+    Bars,
+    FailureRow,
+    by_cause,
     cause_of,
     common_message,
     grouped,
@@ -68,14 +70,16 @@ def test_a_long_message_costs_no_more_than_its_beginning() -> None:
     assert common_message("/" * 16_384)
 
 
-def test_groups_are_told_latest_first_with_the_sums_of_their_queues() -> None:
+def test_a_group_has_the_sums_of_its_queues_and_compares_equal_parts_of_time() -> None:
     rows = [
-        ErrorGroupRow("1-a", "mail", "E", "m", 2, 10, 20, 7),
-        ErrorGroupRow("1-b", "mail", None, "n", 1, 30, 30, 8),
-        ErrorGroupRow("1-a", "sms", "E", "m", 3, 5, 40, 9),
+        FailureRow("1-a", "mail", "E", "m", 9, 10, 720, 7, ["A", "B"], [(0, 3), (1, 1), (3, 2)]),
+        FailureRow("1-b", "mail", None, "n", 1, 730, 730, 8, ["A"], [(3, 1)]),
+        FailureRow("1-a", "sms", "E", "m", 5, 5, 740, 9, ["B", "C"], [(2, 4), (4, 100)]),
     ]
-    first, second = grouped(rows)
-    assert (first.signature, first.total, first.first_seen, first.last_seen) == ("1-a", 5, 5, 40)
-    assert [row.queue for row in first.queues] == ["sms", "mail"]
-    assert (second.signature, second.total) == ("1-b", 1)
-    assert grouped([]) == []
+    # Two bars of 200 ms from 400 on, of which 350 ms have passed at 750; and 0 to 400 before them.
+    ours, theirs = (grouped(those, Bars(2, 200, 100), 750) for those in by_cause(rows))
+    assert (ours.signature, ours.bars, ours.before, ours.count) == ("1-a", [4, 2], 4, 6)
+    assert (ours.queues, ours.types) == (["sms", "mail"], ["A", "B", "C"])
+    assert (ours.total, ours.first_seen, ours.last_seen, ours.sample) == (14, 5, 740, 9)
+    assert ours.times == pytest.approx((6 / 350) / (4 / 400))
+    assert (ours.is_new, theirs.is_new, theirs.times) == (False, True, None)

@@ -41,7 +41,7 @@ _OPTIONS = (
         type=NAMES,
         default=(),
         metavar="SIGNATURE",
-        help="Jobs whose latest failure has this cause; see GET /error-groups.",
+        help="Jobs whose latest failure has this cause; see GET /failures.",
     ),
 )
 

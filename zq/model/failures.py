@@ -4,12 +4,15 @@ The rule is versioned. A signature begins with its number, so signatures of diff
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
+
+from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, TimeMark
 
 RULE = 1
 """The number of the rule that `cause_of` follows."""
@@ -24,7 +27,12 @@ OTHER_QUEUE = "*"
 KEPT_MS = 7 * 86_400_000
 """If there is no room for a new group, those that nobody has seen for so long make room."""
 
-HOUR_MS = 3_600_000
+COUNTED_MS = {MINUTE_MS: 2 * HOUR_MS, HOUR_MS: 14 * DAY_MS}
+"""The lengths of time in which each group is counted, and how long these counts are kept: twice as
+long as the longest range that is made of them."""
+
+MOST_TYPES = 8
+"""How many types of jobs are known of a group in a queue: the first ones of the alphabet."""
 
 MOST_READ = 1_000
 MOST_SHOWN = 200
@@ -48,32 +56,60 @@ class Cause(NamedTuple):
     message: str
 
 
-class ErrorGroupRow(msgspec.Struct, array_like=True, frozen=True):
+class FailureRow(msgspec.Struct, array_like=True, frozen=True):
     """How often failures of one group have come in one queue. Times in milliseconds."""
 
     signature: str
     queue: str
     error_type: str | None
     message: str
-    count: int
+    total: int
+    """How often since the first time."""
     first_seen: int
     last_seen: int
     sample: int
     """The key of the job that has failed last."""
-    hour: int = 0
-    """The number of the hour, since 1970, that the next count is about."""
-    in_hour: int = 0
-    in_hour_before: int = 0
+    types: list[str]
+    bars: list[tuple[int, int]]
+    """How often lately, by the number of the bar. Bars without failures are missing."""
 
-    def lately(self, now: int) -> tuple[int, int]:
-        """How often it has come in the present hour of the clock, and in the hour before."""
-        match now // HOUR_MS - self.hour:
-            case 0:
-                return self.in_hour, self.in_hour_before
-            case 1:
-                return 0, self.in_hour
-            case _:
-                return 0, 0
+
+class FailureRange(StrEnum):
+    """How far back to look."""
+
+    MINUTES = "5m"
+    QUARTER = "15m"
+    HOUR = "1h"
+    DAY = "24h"
+    WEEK = "7d"
+
+
+class Bars(NamedTuple):
+    """A range of time as `many` bars of `width` from counts of `length`, in milliseconds.
+
+    The range slides by `length`, and the last length is still open.
+    """
+
+    many: int
+    width: int
+    length: int
+
+    def begin(self, now: int) -> int:
+        """When the first bar begins."""
+        return now - now % self.length + self.length - self.many * self.width
+
+    def passed(self, now: int) -> int:
+        """How much of the range has passed."""
+        return now - self.begin(now)
+
+
+BARS = {
+    FailureRange.MINUTES: Bars(5, MINUTE_MS, MINUTE_MS),
+    FailureRange.QUARTER: Bars(15, MINUTE_MS, MINUTE_MS),
+    FailureRange.HOUR: Bars(12, 5 * MINUTE_MS, MINUTE_MS),
+    FailureRange.DAY: Bars(24, HOUR_MS, HOUR_MS),
+    FailureRange.WEEK: Bars(28, 6 * HOUR_MS, HOUR_MS),
+}
 
 
 @lru_cache(maxsize=1024)
@@ -91,39 +127,79 @@ def common_message(message: str) -> str:
     return " ".join(plain.split())[:MOST_SHOWN]
 
 
-class ErrorGroup(NamedTuple):
-    """One cause with the queues in which it has come, the latest one first."""
+class FailureGroup(msgspec.Struct, kw_only=True):
+    """One cause over a range of time, in all the queues in which it has come."""
 
     signature: str
     error_type: str | None
     message: str
-    queues: list[ErrorGroupRow]
+    queues: list[str]
+    """Those in which it has come most often come first."""
+    types: list[str]
+    bars: list[int]
+    """How often it has come in each bar of the range."""
+    before: int
+    """How often it has come in as long a time before the range."""
+    total: int
+    """How often since the first time."""
+    first_seen: int
+    last_seen: int
+    sample: int
+    """The key of the job that has failed last."""
+    is_new: bool
+    """Whether it came for the first time within the range."""
+    times: float | None
+    """How many times as often it comes as before the range; None if it did not come then."""
+    mark: TimeMark | None = None
+    """The last named moment before it came for the first time."""
+    dead: int = 0
+    """How many jobs are dead of it."""
+    more_dead: bool = False
+    """Whether only the latest failures were looked at, so that more may be dead."""
 
     @property
-    def total(self) -> int:
-        """How often it has come."""
-        return sum(row.count for row in self.queues)
-
-    def lately(self, now: int) -> tuple[int, int]:
-        """How often it has come in the present hour of the clock, and in the hour before."""
-        hours = [row.lately(now) for row in self.queues]
-        return sum(here for here, _ in hours), sum(before for _, before in hours)
-
-    @property
-    def first_seen(self) -> int:
-        """When it came first, in milliseconds."""
-        return min(row.first_seen for row in self.queues)
-
-    @property
-    def last_seen(self) -> int:
-        """When it came last, in milliseconds."""
-        return self.queues[0].last_seen
+    def count(self) -> int:
+        """How often it has come in the range."""
+        return sum(self.bars)
 
 
-def grouped(rows: Iterable[ErrorGroupRow]) -> list[ErrorGroup]:
-    """The groups of these rows, the latest one first."""
-    groups: dict[str, ErrorGroup] = {}
-    for row in sorted(rows, key=lambda row: (-row.last_seen, row.queue)):
-        group = ErrorGroup(row.signature, row.error_type, row.message, [])
-        groups.setdefault(row.signature, group).queues.append(row)
-    return list(groups.values())
+def by_cause(rows: Iterable[FailureRow]) -> list[list[FailureRow]]:
+    """The rows of each group."""
+    found: dict[str, list[FailureRow]] = {}
+    for row in rows:
+        found.setdefault(row.signature, []).append(row)
+    return list(found.values())
+
+
+def grouped(rows: Sequence[FailureRow], bars: Bars, now: int) -> FailureGroup:
+    """The group that these rows are of, over the range before now.
+
+    The bars of the rows begin one range earlier.
+    """
+    counts, lately = [0] * (2 * bars.many), dict[str, int]()
+    for row in rows:
+        for bar, n in row.bars:
+            if bar < len(counts):
+                counts[bar] += n
+                if bar >= bars.many:
+                    lately[row.queue] = lately.get(row.queue, 0) + n
+    before, after = counts[: bars.many], counts[bars.many :]
+    latest = max(rows, key=lambda row: row.last_seen)
+    first_seen = min(row.first_seen for row in rows)
+    # Equal parts of time: the open part of the range counts as far as it has passed.
+    share = bars.passed(now) / (bars.many * bars.width)
+    return FailureGroup(
+        signature=latest.signature,
+        error_type=latest.error_type,
+        message=latest.message,
+        queues=sorted(lately, key=lambda queue: (-lately[queue], queue)),
+        types=sorted({type for row in rows for type in row.types}),
+        bars=after,
+        before=sum(before),
+        total=sum(row.total for row in rows),
+        first_seen=first_seen,
+        last_seen=latest.last_seen,
+        sample=latest.sample,
+        is_new=first_seen >= bars.begin(now),
+        times=sum(after) / share / sum(before) if any(before) else None,
+    )

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from zq.engine.turns import Turns
 from zq.model.clock import Clock
+from zq.model.failures import FailureRange
 from zq.model.lifecycle import NAMES
 from zq.model.near import near
 from zq.model.reach import Reach
 from zq.service.admin import Admin
-from zq.service.failures import Failures
+from zq.service.failures import NAMES_ALONE, Failures
 from zq.service.queues import Queues
 from zq.store.api import Store
 
@@ -118,8 +119,9 @@ class Suggestions:
         return map(Suggestion, sorted(found))
 
     async def _of_causes(self, queue: str | None, reach: Reach) -> Iterable[Suggestion]:
-        groups = await self._failures.groups((queue,) if queue else (), reach)
-        return [Suggestion(group.message, group.total, group.signature) for group in groups]
+        queues = (queue,) if queue else ()
+        look = await self._failures.look(reach, queues, FailureRange.WEEK, depth=NAMES_ALONE)
+        return [Suggestion(group.message, group.total, group.signature) for group in look.first]
 
     async def _of_statuses(self, queue: str | None, reach: Reach) -> Iterable[Suggestion]:
         counts = await self._queues.counts()

@@ -11,7 +11,7 @@ from zq.model.budgets import BudgetState
 from zq.model.clock import SteadyClock
 from zq.model.commands import Deadlines, Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
-from zq.model.failures import ErrorGroupRow
+from zq.model.failures import FailureRow
 from zq.model.filters import Filter
 from zq.model.ids import FormerSuffix
 from zq.model.job import Brief, ErrorRecord, JobRecord, LastError
@@ -157,8 +157,19 @@ class Reads(LogReads, TrendReads, SearchReads, SweepReads, WaitReads, Protocol):
     async def results(self, keys: Sequence[int]) -> dict[int, str]:
         """Large results by key. Deleted jobs are missing."""
 
-    async def error_groups(self) -> list[ErrorGroupRow]:
-        """All groups of failures by queue. Their number is bounded."""
+    async def failures(self, since: int, bar: int, length: int) -> list[FailureRow]:
+        """The groups of failures by queue that have come since a time. Their number is bounded.
+
+        Their bars of `bar` milliseconds begin at that time, and come from counts of `length`.
+        """
+
+    async def dead_of(
+        self, signatures: Sequence[str], queues: Sequence[str] | None, most: int
+    ) -> dict[str, tuple[int, bool]]:
+        """How many jobs of these queues (None: of all) are dead of each group of failures.
+
+        Of each, the latest `most` failures are looked at; true if there are more.
+        """
 
     async def errors_page(
         self, key: int, after: int, descending: bool, limit: int

@@ -208,6 +208,7 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
         clear_settings(work)
         clear_crons(work)
         work.tx.run("clear_error_groups")
+        work.tx.run("clear_failure_counts")
         work.tx.run("clear_trends")
         work.tx.run("clear_schemas")
         work.tx.run("clear_sweeps")

@@ -1,34 +1,50 @@
 """Counts the failures of a tick by their causes. A tick without failures does nothing here."""
 
-from collections import Counter
 from collections.abc import Sequence
 
-from zq.model.failures import KEPT_MS, MOST_GROUPS, OTHER, OTHER_QUEUE, Cause
+from zq.model.failures import (
+    COUNTED_MS,
+    KEPT_MS,
+    MOST_GROUPS,
+    MOST_TYPES,
+    OTHER,
+    OTHER_QUEUE,
+    Cause,
+)
+from zq.model.job import JobRecord
 from zq.tick.work import UnitOfWork
 
 Name = tuple[str, str]
 """The signature of a group, and a queue."""
 
 
-def count_causes(work: UnitOfWork, failed: Sequence[tuple[Cause, str, int]]) -> None:
-    """Count failures: the cause, the queue and the key of the job of each."""
-    counts: Counter[Name] = Counter()
-    causes: dict[Name, tuple[Cause, int]] = {}
-    for cause, queue, key in failed:
-        counts[cause.signature, queue] += 1
-        causes[cause.signature, queue] = cause, key
-    kept = _kept(work, list(counts))
+def count_causes(work: UnitOfWork, failed: Sequence[tuple[Cause, JobRecord]]) -> None:
+    """Count failures: the cause and the job of each."""
+    jobs: dict[Name, list[JobRecord]] = {}
+    causes: dict[Name, Cause] = {}
+    for cause, job in failed:
+        jobs.setdefault((cause.signature, job.queue), []).append(job)
+        causes[cause.signature, job.queue] = cause
+    kept = _kept(work, list(jobs))
     rows: list[tuple[object, ...]] = []
     others, sample = 0, 0
-    for (signature, queue), n in counts.items():
-        cause, key = causes[signature, queue]
-        if (signature, queue) in kept:
-            rows.append((signature, queue, cause.error_type, cause.message, n, key))
+    for name, those in jobs.items():
+        cause, n, key = causes[name], len(those), those[-1].key
+        if name in kept:
+            types = sorted({job.type for job in those})[:MOST_TYPES]
+            rows.append((*name, cause.error_type, cause.message, n, key, types))
         else:
             others, sample = others + n, key
     if others:
-        rows.append((OTHER, OTHER_QUEUE, None, OTHER, others, sample))
-    work.tx.run("write_error_groups", groups=rows, now=work.now)
+        rows.append((OTHER, OTHER_QUEUE, None, OTHER, others, sample, ()))
+    work.tx.run("write_error_groups", groups=rows, now=work.now, most_types=MOST_TYPES)
+    work.tx.run("write_failure_counts", groups=rows, now=work.now, lengths=list(COUNTED_MS))
+
+
+def forget_old_counts(work: UnitOfWork) -> None:
+    """Delete the oldest counts that are too old, those of one time and length each."""
+    for length, kept in COUNTED_MS.items():
+        work.tx.run("forget_failure_counts", length=length, before=work.now - kept)
 
 
 def _kept(work: UnitOfWork, names: Sequence[Name]) -> set[Name]:

@@ -88,7 +88,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     jobs = {job.key: job for job in found}
     errors: list[tuple[object, ...]] = []
     failed: list[FailedAttempt] = []
-    causes: list[tuple[Cause, str, int]] = []
+    causes: list[tuple[Cause, JobRecord]] = []
     dying: list[tuple[JobRecord, Reason]] = []
     retried: list[tuple[JobRecord, Verdict]] = []
     replies: list[object] = []
@@ -110,7 +110,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
             work.random,
         )
         cause = cause_of(failure.error_type, failure.message)
-        causes.append((cause, job.queue, job.key))
+        causes.append((cause, job))
         record = _record(work, job, failure, cause)
         errors.append((job.key, *msgspec.structs.astuple(record), error_checksum(record)))
         if verdict.status is Status.DEAD or _is_last(work, job, failure):

@@ -6,16 +6,20 @@ import msgspec
 
 from zq.model.trends import KEPT_MS, MOST_QUEUES, REST, TOTAL, AddTrends, Trend
 from zq.store.api import Sliced
+from zq.tick.failures import forget_old_counts
 from zq.tick.work import UnitOfWork
 
 
 def add_trends(work: UnitOfWork, commands: Sequence[AddTrends]) -> Sliced[list[object]]:
-    """Store trends. With each command, those of one time that are too old are deleted."""
+    """Store trends. With each command, those of one time that are too old are deleted, and so
+    are counts of failures.
+    """
     for command in commands:
         for length, kept in KEPT_MS.items():
             _add(work, length, command)
             work.tx.run("forget_trends", length=length, before=work.now - kept)
             yield None
+        forget_old_counts(work)
     return [None] * len(commands)
 
 

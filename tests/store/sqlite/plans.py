@@ -217,7 +217,21 @@ FINDS: dict[str, set[str]] = {
     "forget_error_groups": {"SCAN error_groups"},
     "write_error_groups": set(),
     "clear_error_groups": set(),
-    "error_groups": {"SCAN error_groups"},
+    "write_failure_counts": set(),
+    "forget_failure_counts": {
+        "SEARCH failure_counts USING PRIMARY KEY (length=? AND at=?)",
+        "SEARCH failure_counts USING PRIMARY KEY (length=? AND at<?)",
+    },
+    "clear_failure_counts": set(),
+    "failures_since": {
+        "SEARCH failure_counts USING PRIMARY KEY (length=? AND at>?)",
+        "SEARCH error_groups USING PRIMARY KEY (signature=? AND queue=?)",
+        "USE TEMP B-TREE FOR GROUP BY",
+    },
+    "dead_of_cause": {
+        "SEARCH errors USING COVERING INDEX errors_by_signature (signature=?)",
+        f"{BY_ID} LEFT-JOIN",
+    },
     "read_trends": {"SEARCH trends USING PRIMARY KEY (length=? AND queue=? AND at=?)"},
     "count_trends": {"SEARCH trends USING COVERING INDEX trends_by_time (length=? AND at=?)"},
     "write_trends": set(),

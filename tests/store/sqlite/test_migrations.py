@@ -75,6 +75,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "results": 1,
         "errors": 1,
         "error_groups": 1,
+        "failure_counts": 1,
         "trends": 1,
         "sweeps": 1,
         "quarantine": 1,

@@ -10,7 +10,6 @@ from zq import __version__
 from zq.http.dashboard.documents import (
     finding_document,
     held_document,
-    plain,
     row,
     tiles_document,
     worker_document,
@@ -28,7 +27,7 @@ from zq.service import Services
 from zq.service.admin import OpenStream
 from zq.service.overview import Overview, WatchedQueue
 from zq.service.tiles import tiles_of
-from zq.wire.failures import groups_document
+from zq.wire.failures import cause_document
 from zq.wire.sweeps import running_document
 
 WORST = 20
@@ -99,7 +98,8 @@ class Views:
         self._rates.learn(overview.workers, overview.at)
         within = overview.within(view.reach)
         document = await self.topics[view.topic](view, within)
-        return document | {"pulse": _pulse(within)}
+        causes = (await self._services.failures.causes(view.reach)).total
+        return document | {"pulse": _pulse(within) | {"causes": causes}}
 
     async def _pulse(self, _view: View, _overview: Overview) -> Document:
         return {}
@@ -112,6 +112,7 @@ class Views:
             "queues": {queue.figures.queue: row(queue) for queue in worst},
             "order": [queue.figures.queue for queue in worst],
             "known_queues": len(overview.queues),
+            **await self._failures(view, overview),
             **await self._sweeps(view, overview),
         }
 
@@ -186,19 +187,13 @@ class Views:
             ]
         }
 
-    async def _failures(self, view: View, overview: Overview) -> Document:
-        groups = await self._services.failures.groups((), view.reach)
-        document = groups_document(groups, self._services.ids, overview.at)
+    async def _failures(self, view: View, _overview: Overview) -> Document:
+        look = await self._services.failures.causes(view.reach)
+        causes = [cause_document(group, self._services.ids) for group in look.first]
         if self._mask is not None:
-            document = msgspec.structs.replace(
-                document,
-                groups=[
-                    msgspec.structs.replace(group, message=await self._mask.text(group.message))
-                    for group in document.groups
-                ],
-            )
-        found: Document = msgspec.to_builtins(document)
-        return plain(found)
+            for cause in causes:
+                cause.message = await self._mask.text(cause.message)
+        return {"causes": msgspec.to_builtins(causes)}
 
     async def _health(self, view: View, overview: Overview) -> Document:
         if view.reach is not EVERYWHERE:

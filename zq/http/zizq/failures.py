@@ -1,4 +1,4 @@
-"""GET /error-groups: failures by their causes."""
+"""GET /failures: failures by their causes."""
 
 from aiohttp import web
 
@@ -6,33 +6,49 @@ from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer, endpoint
-from zq.http.zizq.query import names, parameters
+from zq.http.zizq.query import choice, names, parameters
+from zq.model.failures import BARS, RULE, FailureRange
 from zq.model.keys import KeyScope
 from zq.service import Services
+from zq.service.failures import FailureOrder
 from zq.wire.codecs import BodyCodec
-from zq.wire.failures import groups_document
+from zq.wire.failures import FailuresDocument, cause_document
 
 
 class FailuresApi:
-    """`/error-groups`."""
+    """`/failures`."""
 
     def __init__(self, services: Services) -> None:
         self._failures, self._ids = services.failures, services.ids
-        self._clock = services.clock
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("GET", "/error-groups", endpoint(self.list), KeyScope.READ, query=True)]
+        return [Route("GET", "/failures", endpoint(self.list), KeyScope.READ, query=True)]
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Failures by their causes, the latest one first: of all queues, or of those in `queue`.
+        """Failures by their causes over a `range`: of all queues, or of those in `queue`.
 
-        Each group has `signature`, `error_type`, `message` (without ids, quoted texts, paths and
-        numbers), `count`, `this_hour` and `hour_before` (of the clock), `first_seen`, `last_seen`,
-        `sample` (the job that has failed last) and the same by `queues`. Filters of jobs take a
-        signature as `error`. The groups that find no room are counted together as `other`, in the
-        queue `*`.
+        The range is `5m`, `15m`, `1h` (unless another one is given), `24h` or `7d`. It slides: its
+        last minute, or hour for `24h` and `7d`, is still open. Causes that have not come in it are
+        left out. The `order` is by `count`, the most frequent one first, by `queue`, or by `time`,
+        the latest one first. At most 200 are shown. Each has its `message` without ids, quoted
+        texts, paths and numbers. Filters of jobs take its `id` as `error`. The causes that find no
+        room are counted together as `other`, in the queue `*`.
         """
-        queues = names(parameters(request, ("queue",)).get("queue"))
-        found = await self._failures.groups(queues, reach_of(request))
-        return answer(groups_document(found, self._ids, self._clock.now_ms()), accepted)
+        values = parameters(request, ("queue", "range", "order"))
+        range = choice(values, "range", FailureRange, FailureRange.HOUR)
+        order = choice(values, "order", FailureOrder, FailureOrder.COUNT)
+        queues = names(values.get("queue"))
+        look = await self._failures.look(reach_of(request), queues, range, order)
+        document = FailuresDocument(
+            rule=RULE,
+            range=range,
+            since=look.since,
+            step_ms=BARS[range].width,
+            open_ms=look.open_ms,
+            known=look.total,
+            failed=look.failed,
+            failed_before=look.failed_before,
+            causes=[cause_document(group, self._ids) for group in look.first],
+        )
+        return answer(document, accepted)

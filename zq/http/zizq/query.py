@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -20,6 +21,8 @@ from zq.model.reach import Reach
 from zq.model.words import LONGEST_WORD, MOST_WORDS, words_of
 from zq.wire.codecs import BodyCodec
 from zq.wire.strict import near_name
+
+C = TypeVar("C", bound=StrEnum)
 
 FILTERS = (
     *("status", "queue", "type", "group", "id"),
@@ -161,6 +164,14 @@ def switch(name: str, values: Mapping[str, str]) -> bool:
     if text not in ("true", "false"):
         raise _invalid(f"`{name}` must be true or false, not {text!r}")
     return text == "true"
+
+
+def choice(values: Mapping[str, str], name: str, kind: type[C], default: C) -> C:
+    """The choice that a query has under a name. Raises `InvalidRequest`."""
+    text = values.get(name, default)
+    if text not in list(kind):
+        raise _invalid(f"`{name}` must be one of {', '.join(kind)}, not {text!r}")
+    return kind(text)
 
 
 def paging(values: dict[str, str]) -> Paging:

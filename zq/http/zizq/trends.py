@@ -7,8 +7,7 @@ from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
-from zq.http.zizq.query import parameters
-from zq.model.errors import InvalidRequest
+from zq.http.zizq.query import choice, parameters
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
@@ -56,12 +55,10 @@ class TrendsApi:
         limited to some queues must name one.
         """
         values = parameters(request, ("queue", "range"))
-        queue, text = values.get("queue"), values.get("range", TrendRange.HOUR)
+        queue, range = values.get("queue"), choice(values, "range", TrendRange, TrendRange.HOUR)
         if queue is not None:
             check_name("queue", queue)
-        if text not in list(TrendRange):
-            raise InvalidRequest(f"`range` must be one of {', '.join(TrendRange)}")
-        series = await self._trends.series(queue, TrendRange(text), reach_of(request))
+        series = await self._trends.series(queue, range, reach_of(request))
         wait, run = wait_and_run(series.sum)
         flow, counts = self._trends.flow(queue), await self._queues.counts()
         waiting = sum(
@@ -72,7 +69,7 @@ class TrendsApi:
         drained = flow.drained_ms(waiting)
         document = TrendsDocument(
             queue=UNSET if queue is None else queue,
-            range=text,
+            range=range,
             step_ms=series.step,
             open_ms=series.open_ms,
             points=list(map(point_document, series.points)),

@@ -13,22 +13,51 @@ SELECT count(*) FROM error_groups
 DELETE FROM error_groups WHERE last_seen < :before
 
 -- name: write_error_groups
--- :groups lists [signature, queue, error type, message, n, sample].
+-- :groups lists [signature, queue, error type, message, n, sample, types].
 INSERT INTO error_groups (
-    signature, queue, error_type, message, n, sample, first_seen, last_seen, hour, in_hour)
+    signature, queue, error_type, message, n, sample, first_seen, last_seen, types)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, :now, :now,
-    :now / 3600000, value ->> 4
+    value -> 6
 FROM json_each(:groups) WHERE true
 ON CONFLICT (signature, queue) DO UPDATE
 SET n = n + excluded.n, sample = excluded.sample, last_seen = max(last_seen, excluded.last_seen),
-    in_hour_before = CASE excluded.hour - hour WHEN 0 THEN in_hour_before WHEN 1 THEN in_hour ELSE 0 END,
-    in_hour = CASE excluded.hour - hour WHEN 0 THEN in_hour + excluded.n ELSE excluded.n END,
-    hour = excluded.hour
+    types = (SELECT json_group_array(value) FROM (
+        SELECT value FROM json_each(error_groups.types)
+        UNION SELECT value FROM json_each(excluded.types) LIMIT :most_types))
+
+-- name: write_failure_counts
+-- :groups lists [signature, queue, _, _, n]. :lengths are in milliseconds.
+INSERT INTO failure_counts (length, at, signature, queue, n)
+SELECT l.value, :now - :now % l.value, g.value ->> 0, g.value ->> 1, g.value ->> 4
+FROM json_each(:lengths) AS l CROSS JOIN json_each(:groups) AS g WHERE true
+ON CONFLICT (length, at, signature, queue) DO UPDATE SET n = n + excluded.n
+
+-- name: forget_failure_counts
+-- Those of the oldest time before :before.
+DELETE FROM failure_counts WHERE length = :length AND at = (
+    SELECT min(at) FROM failure_counts WHERE length = :length AND at < :before)
 
 -- name: clear_error_groups
 DELETE FROM error_groups
 
--- name: error_groups
+-- name: clear_failure_counts
+DELETE FROM failure_counts
+
+-- name: failures_since
+-- Each group that has come since then, with its counts by bars of so many milliseconds.
 SELECT json_group_array(json_array(
-    signature, queue, error_type, message, n, first_seen, last_seen, sample, hour, in_hour, in_hour_before))
-FROM error_groups
+    signature, queue, error_type, message, n, first_seen, last_seen, sample, json(types), json(bars)))
+FROM (
+    SELECT s, q, json_group_array(json_array(bar, failed)) AS bars FROM (
+        SELECT signature AS s, queue AS q, (at - :since) / :bar AS bar, sum(n) AS failed
+        FROM failure_counts WHERE length = :length AND at >= :since GROUP BY s, q, bar)
+    GROUP BY s, q)
+CROSS JOIN error_groups ON signature = s AND queue = q
+
+-- name: dead_of_cause
+-- How many jobs are dead of a cause, and how many of its failures were looked at: the latest :most.
+-- :queues of NULL means all.
+SELECT count(id), count(*)
+FROM (SELECT job_id, attempt FROM errors WHERE signature = :signature ORDER BY job_id DESC LIMIT :most)
+LEFT JOIN jobs ON id = job_id AND attempts = attempt AND status = 4
+    AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))

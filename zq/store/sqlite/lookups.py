@@ -12,7 +12,7 @@ import msgspec
 
 from zq.model.budgets import Account, BudgetPolicy, BudgetState
 from zq.model.checksums import ChecksumMismatch, check_jobs, checksum_of_all, error_checksum
-from zq.model.failures import ErrorGroupRow
+from zq.model.failures import FailureRow
 from zq.model.filters import Filter
 from zq.model.job import (
     MAX_TIME,
@@ -49,7 +49,7 @@ _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _settings = msgspec.json.Decoder(QueueSettings)
 _sweeps = msgspec.json.Decoder(list[StoredSweep])
 _trends = msgspec.json.Decoder(list[TrendAt])
-_error_groups = msgspec.json.Decoder(list[ErrorGroupRow])
+_failures = msgspec.json.Decoder(list[FailureRow])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -256,9 +256,26 @@ def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[B
     return found
 
 
-def error_groups(connection: sqlite3.Connection) -> list[ErrorGroupRow]:
-    """All groups of failures by queue."""
-    return _error_groups.decode(_text(connection, load("failures.sql")["error_groups"], {}))
+def failures(connection: sqlite3.Connection, since: int, bar: int, length: int) -> list[FailureRow]:
+    """The groups of failures by queue that have come since a time, with their bars."""
+    asked: dict[str, object] = {"since": since, "bar": bar, "length": length}
+    return _failures.decode(_text(connection, load("failures.sql")["failures_since"], asked))
+
+
+def dead_of(
+    connection: sqlite3.Connection,
+    signatures: Sequence[str],
+    queues: Sequence[str] | None,
+    most: int,
+) -> dict[str, tuple[int, bool]]:
+    """How many jobs are dead of each group, and whether it has more failures than `most`."""
+    sql = load("failures.sql")["dead_of_cause"]
+    asked = {"queues": None if queues is None else as_json(queues), "most": most}
+    found = {}
+    for signature in signatures:
+        dead, looked = connection.execute(sql, {**asked, "signature": signature}).fetchone()
+        found[signature] = dead, looked == most
+    return found
 
 
 def trends(connection: sqlite3.Connection, queue: str, length: int, since: int) -> list[TrendAt]:

@@ -14,7 +14,7 @@ import msgspec
 
 from zq.model.budgets import BudgetState
 from zq.model.clock import SteadyClock
-from zq.model.failures import ErrorGroupRow
+from zq.model.failures import FailureRow
 from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, JobRecord, LastError, show_dates
 from zq.model.lifecycle import Status
@@ -190,8 +190,13 @@ class SqliteReads(Reads):
     async def results(self, keys: Sequence[int]) -> dict[int, str]:
         return await self._looks(bodies.results, keys)
 
-    async def error_groups(self) -> list[ErrorGroupRow]:
-        return await self._looks(lookups.error_groups)
+    async def failures(self, since: int, bar: int, length: int) -> list[FailureRow]:
+        return await self._views(lookups.failures, since, bar, length)
+
+    async def dead_of(
+        self, signatures: Sequence[str], queues: Sequence[str] | None, most: int
+    ) -> dict[str, tuple[int, bool]]:
+        return await self._views(lookups.dead_of, signatures, queues, most)
 
     async def trends(self, queue: str, length: int, since: int) -> list[TrendAt]:
         return await self._looks(lookups.trends, queue, length, since)

@@ -5,6 +5,9 @@ import { Field } from "./fields.js";
 import { lineOf } from "./filter.js";
 import { Refusal, ask, get, query, send } from "./net.js";
 import { button, dialog, iconButton, menu, meter, name, pill, short, toast } from "./parts.js";
+import { may, rights } from "./rights.js";
+
+export { may, rights };
 
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {import("./fields.js").FieldPlan} FieldPlan */
@@ -18,12 +21,6 @@ import { button, dialog, iconButton, menu, meter, name, pill, short, toast } fro
 /** What a look ahead has seen: how many jobs, up to which one, and how many of each queue and status.
  * @typedef {{count: number, exact: boolean, upto: string, by?: {queue: string, status: string, n: number}[], more?: number, no_effect?: number}} Seen
  * `more` places of a queue and a status are left out of `by`. */
-
-/** What the server lets this visitor do. */
-export const rights = { scopes: /** @type {string[]} */ ([]), masked: false, name: "", url: "", queues: /** @type {string[]} */ ([]) };
-
-/** @param {string} scope */
-export const may = (scope) => rights.scopes.includes(scope);
 
 /** How many jobs may be deleted without typing. */
 export const MOST_UNTYPED = 100;

@@ -1,9 +1,9 @@
 // What happened over minutes, hours and days: lines in SVG whose legend is the read-out, and a table of the same numbers.
 
-import { actionButton, confirm, quoted } from "./actions.js";
 import { brief, clock, day, el, local, number, plain, rate, show, svg } from "./dom.js";
 import { get, query } from "./net.js";
 import { dialog, iconButton, segment, table } from "./parts.js";
+import { lateButton } from "./rights.js";
 
 /** A line: its word, how it looks (a class of style.css), and its value at a point, if there is one.
  * @typedef {{word: string, look: string, of: (point: any) => number | undefined}} Series */
@@ -341,16 +341,11 @@ export class History {
 }
 
 /** A button that names a moment, for all charts. @param {() => void} after */
-export const markButton = (after) => {
-  const made = actionButton("manage", "Mark this moment…", () => confirm({
-    title: "Mark this moment", say: "Charts show the name, such as that of a release that was deployed.", button: "Mark it",
-    asks: [["text", "Name"]], filled: ({ text }) => ({ zq: `zq mark ${quoted(text)}`, body: { text } }),
-    method: "POST", path: "marks", body: { text: "" },
-    done: (mark) => `${mark.text} is marked.`,
-  }, after));
-  made?.setAttribute("class", "btn ghost small");
-  return made;
-};
+export const markButton = (after) => lateButton("manage", "Mark this moment…", () => import("./actions.js"), ({ confirm, quoted }) => confirm({
+  title: "Mark this moment", say: "Charts show the name, such as that of a release that was deployed.", button: "Mark it",
+  asks: [["text", "Name"]], filled: (/** @type {any} */ { text }) => ({ zq: `zq mark ${quoted(text)}`, body: { text } }),
+  method: "POST", path: "marks", body: { text: "" }, done: (/** @type {any} */ mark) => `${mark.text} is marked.`,
+}, after), { class: "ghost small" });
 
 const SPARK_WIDTH = 120;
 const SPARK_HEIGHT = 20;

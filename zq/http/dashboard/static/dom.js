@@ -326,6 +326,7 @@ export async function copy(text) {
 /** @param {string} label @param {() => string} text */
 export const copyButton = (label, text) => el("button", {
   type: "button",
+  class: "btn small",
   onclick: async (/** @type {Event} */ event) => {
     await copy(text());
     const button = /** @type {Element} */ (event.currentTarget ?? event.target);

@@ -1,6 +1,6 @@
 // The start of the page: its places, the head, the keys.
 
-import { rights } from "./actions.js";
+import { rights } from "./rights.js";
 import { clock, el, held, local, number, plain, show, span, zone } from "./dom.js";
 import { Live, ask, beginsWithOverview, first, get, lost } from "./net.js";
 import { banner, button, empty, queuePlace } from "./parts.js";
@@ -48,8 +48,8 @@ const live = new Live((doc) => {
 
 /** Show once more what came last. */
 function draw() {
-  if (!page || !live.last) return;
-  page.draw(...live.last);
+  if (!page || !live.now) return;
+  page.draw(...live.now);
   main.removeAttribute("aria-busy");
   clip();
   if (!zone.known) {
@@ -168,13 +168,13 @@ function head() {
   byId("live").dataset.state = state.split(" ")[0];
   byId("dot").className = state === "live" || state === "polled" ? "dot" : "dot off";
   tell(byId("age"), old === undefined ? "" : `${state === "paused" ? "paused, " : ""}${old < FRESH_MS ? "< 1 s" : span(old)} old`);
-  byId("age").title = live.last && zone.known ? `Numbers of ${clock(live.last[1])}` : "";
+  byId("age").title = live.last && zone.known ? `Numbers of ${clock(live.now?.[1] ?? 0)}` : "";
   document.body.classList.toggle("stale", stale && old !== undefined);
   show(byId("banners"), [
     restarted && banner("The server has another version now.", "Load the page again, so that both fit.",
       { button: button("Load again", () => location.reload(), { class: "small" }) }),
     stale && banner(old === undefined ? "The server does not answer." : `No answer for ${span(live.silence())}.`,
-      live.last && zone.known ? `These are the numbers of ${clock(live.last[1])}. The page asks again every 5 s.` : "The page asks again every 5 s.",
+      live.last && zone.known ? `These are the numbers of ${clock(live.now?.[1] ?? 0)}. The page asks again every 5 s.` : "The page asks again every 5 s.",
       { failed: true, button: button("Ask now", () => live.reopen(), { class: "small" }) }),
     !stale && !refused && skew > SKEW_MS && banner(`Clocks differ by ${span(skew)}.`, "Ages go by the server’s clock."),
     readOnly && banner("Read-only.", "The server was started so that this page changes nothing."),
@@ -231,7 +231,7 @@ async function find(text) {
 /** @param {string} text */
 async function isQueue(text) {
   try {
-    return (await get("queues")).queues.includes(text);
+    return (await get(`queues/${encodeURIComponent(text)}/near`)).known;
   } catch {
     return false;
   }
@@ -265,6 +265,7 @@ async function signIn(why) {
   document.querySelector("dialog[open]")?.remove();
   main.removeAttribute("aria-busy");
   const { signIn: form } = await import("./signin.js");
+  document.body.classList.add("out");
   form(main, why ?? "", start);
   state = "refused";
   head();
@@ -300,6 +301,7 @@ async function start() {
   introduce(who);
   if (who.scopes.includes("read")) {
     signedIn = Boolean(who.name);
+    document.body.classList.remove("out");
     state = "connecting";
     open();
   } else signIn(who.name ? `The key ${who.name} does not have the scope read, which this page needs.` : "");

@@ -110,6 +110,8 @@ export class Live {
     this.heard = performance.now();
     /** When the stream was asked for. */
     this.opened = this.heard;
+    /** When the last document came. */
+    this.came = this.heard;
     /** How far this clock is ahead of the server's, in ms, when the stream began. */
     this.ahead = 0;
     /** Whether something has come that is not shown yet. */
@@ -137,12 +139,25 @@ export class Live {
     this.restart();
   }
 
+  /** What came last, and the server's time for which it holds: as long as the server says that nothing has changed, ages go on. */
+  get now() {
+    if (!this.last) return null;
+    const [document, at] = this.last;
+    return /** @type {[any, number]} */ ([document, at + Math.max(this.heard - this.came, 0)]);
+  }
+
   /** Show once more what came last. */
   again() {
-    if (!this.last) return;
+    if (!this.now) return;
     this.late = false;
     this.drawn = performance.now();
-    this.onDocument(...this.last);
+    this.onDocument(...this.now);
+  }
+
+  /** @param {any} document @param {number} at */
+  keep(document, at) {
+    this.last = [document, at];
+    this.came = performance.now();
   }
 
   /** How old what is shown is, in ms: it holds for as long as the server says that nothing has changed. */
@@ -213,7 +228,7 @@ export class Live {
       const { full, at } = await (await ask(`look${query(this.view)}`, { signal })).json();
       if (wire !== this.wire || performance.now() - this.heard < STALE_MS) return;
       this.polls = true;
-      this.last = [full, at];
+      this.keep(full, at);
       this.again();
       this.onState("polled");
       this.reopen();
@@ -259,18 +274,17 @@ export class Live {
       if (done || wire.signal.aborted) return;
       this.heard = performance.now();
       this.polls = false;
-      this.onState("live");
       const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
       rest = events.pop() ?? "";
       for (const event of events) {
         if (!event.startsWith("data: ")) continue;
         const frame = /** @type {Frame} */ (JSON.parse(event.slice(6)));
         document = frame.full ?? merged(document, frame.patch);
-        this.last = [document, frame.at];
-        this.late = !this.isTime();
-        if (!this.late) this.again();
-        this.onState("live");
+        this.keep(document, frame.at);
+        this.late = true;
       }
+      if (this.isTime()) this.again();
+      this.onState("live");
     }
   }
 }

@@ -1,9 +1,9 @@
 // The Overview: figures, what is wrong beside why jobs failed, charts, and the queues that need somebody first.
 
-import { filterButton, may, pauseButton, rights } from "./actions.js";
 import { ago, brief, copyButton, el, link, long, number, plain, rate, show, told } from "./dom.js";
 import { query } from "./net.js";
 import { briefly, card, empty, menu, name, pill, queueName, queuePlace, spark, table, tile } from "./parts.js";
+import { lateButton, may, rights } from "./rights.js";
 
 /** Of a finding: its word, and what helps against it for the first queue that it names. */
 const KINDS = /** @type {Record<string, [string, (queue: string) => any[]]>} */ ({
@@ -31,22 +31,15 @@ const to = (word, queue, tab) => step(word, queue, `${queuePlace(queue)}&tab=${t
 const why = (/** @type {string} */ queue) => step("Why", queue, queuePlace(queue));
 const deadJobs = (/** @type {string} */ queue) => `jobs${query({ f: `status:dead queue:${/\s/.test(queue) ? `"${queue}"` : queue}` })}`;
 
-/** A button made elsewhere, as small as its row. @param {Element | null} made @param {string} [label] Who cannot see the row. */
-function small(made, label) {
-  made?.setAttribute("class", "btn small");
-  if (label) made?.setAttribute("aria-label", label);
-  return made;
-}
-const pause = (/** @type {string} */ queue, paused = false, label = `${paused ? "Resume" : "Pause"} ${queue}`) => small(pauseButton(queue, paused), label);
+const actions = () => import("./actions.js");
+const pause = (/** @type {string} */ queue, paused = false, label = `${paused ? "Resume" : "Pause"} ${queue}`) =>
+  lateButton("manage", paused ? "Resume…" : "Pause…", actions, ({ pauseButton }) => pauseButton(queue, paused)?.click(), { class: "small", "aria-label": label });
 /** @param {Record<string, string>} filter @param {string} label */
-const retry = (filter, label) => {
-  const made = small(filterButton("requeue", "Retry…", filter, () => {}), label);
-  made?.setAttribute("data-verb", "retry");
-  return made;
-};
+const retry = (filter, label) => lateButton("manage", "Retry…", actions, ({ sweep }) => sweep("requeue", filter, () => {}),
+  { class: "small", "aria-label": label, "data-verb": "retry" });
 
 /** @param {number} share */
-const percent = (share) => `${rate(share * 100)} %`;
+export const percent = (share) => `${rate(share * 100)} %`;
 
 /** @param {any} tiles @param {any} doc @param {number} now @param {any[]} points */
 function figures(tiles, doc, now, points) {
@@ -108,7 +101,8 @@ const causesCard = (causes, all) => card("Why jobs failed, last 60 minutes", nul
     cause.dead ? retry({ status: "dead", error: cause.id }, `Retry the ${number(cause.dead)} dead jobs of ${plain(cause.message || cause.id)}`) : null] })),
   nothing: el("p", { class: "empty" }, "No attempt has failed.") }), all > 0 && link("failures", `All ${number(all)} causes`));
 
-const COLUMNS = [
+/** What is told of a queue in a row, as columns for `table`. */
+export const COLUMNS = [
   { head: "queue", is: "wname", sort: "name" }, { head: "state", is: "w7 st", sort: "worst" }, { head: "waiting", is: "num w6", sort: "waiting" }, { head: "oldest", is: "num w5" },
   { head: "in/s", is: "num w5 c2" }, { head: "done/s", is: "num w5 c2" }, { head: "failed", is: "num w5 c3", sort: "failing" },
   { head: "wait p95", is: "num w5 c4", title: "95 % of the jobs of five minutes waited at most so long" }, { head: "running", is: "num w5 c4" },

@@ -233,7 +233,7 @@ export function toast(text, { failed = false, button: step } = {}) {
   fill(box, step && button(step[0], () => {
     go();
     step[1]();
-  }, { class: "small push" }), (failed || step) && iconButton("close", "Close this message", go, { class: "small" }));
+  }, { class: "small push" }), (failed || step) && iconButton("close", "Close this message", go, { class: step ? "small" : "small push" }));
   const held_ = () => box.matches(":hover, :focus-within");
   const end = () => (held_() ? setTimeout(end, 1000) : go());
   if (!failed) setTimeout(end, step ? UNDO_MS : TOAST_MS);

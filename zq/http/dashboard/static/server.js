@@ -29,17 +29,13 @@ export function failures(main, values, go) {
     jobsPanel(part, { status: "dead", error: cause }, () => go(`failures${query({ error: cause, at: Date.now() })}`));
   }
   return { view: { topic: "failures" }, draw: (/** @type {any} */ doc) => show(body,
-    table("Causes, the latest first", ["message", "type", "count", "this hour", "hour before", "queues", "first seen", "last seen", "sample", "jobs"],
-      (doc.groups ?? []).map((/** @type {any} */ group) => ({ key: group.signature, cells: [
-        el("span", { class: "message" }, group.message || group.signature), group.error_type ?? "–", number(group.count),
-        trend(group), number(group.hour_before),
-        el("span", {}, group.queues.slice(0, 3).map((/** @type {any} */ q) => [queueLink(q.queue), ` ${number(q.count)} `]).flat()),
-        time(group.first_seen), time(group.last_seen), group.sample ? jobLink(group.sample) : "–",
-        link(`failures${query({ error: group.signature })}`, "act on it")] })), "No attempt has failed.")) };
+    table("Causes of the last 60 minutes, the most frequent first", ["message", "type", "count", "before", "queues", "first seen", "last seen", "sample", "jobs"],
+      (doc.causes ?? []).map((/** @type {any} */ cause) => ({ key: cause.id, cells: [
+        el("span", { class: "message" }, cause.message || cause.id), cause.error_type ?? "–", number(cause.count), number(cause.before),
+        el("span", {}, cause.queues.slice(0, 3).map((/** @type {string} */ queue) => [queueLink(queue), " "]).flat()),
+        time(cause.since), time(cause.latest), cause.sample ? jobLink(cause.sample) : "–",
+        link(`failures${query({ error: cause.id })}`, "act on it")] })), "No attempt has failed.")) };
 }
-
-/** @param {any} group */
-const trend = ({ this_hour: now, hour_before: before }) => `${number(now)}${now > before ? " ↑" : ""}`;
 
 /** @param {any[]} workers */
 export const workerTable = (workers) => table("Open streams", ["worker", "queues", "holds", "window", "jobs/s",

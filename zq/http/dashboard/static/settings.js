@@ -3,7 +3,7 @@
 import { el, zone } from "./dom.js";
 import { button, dialog } from "./parts.js";
 import { ask } from "./net.js";
-import { rights } from "./actions.js";
+import { rights } from "./rights.js";
 
 const KEYS = [
   ["/", "find a job, a queue or a type"], ["f", "the filter line"], ["j k", "next and previous row"], ["Enter", "open the row"],

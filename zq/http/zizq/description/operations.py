@@ -50,17 +50,19 @@ from zq.http.zizq.description.shapes import (
     WorkersDocument,
 )
 from zq.model.events import EventType
+from zq.model.failures import FailureRange
 from zq.model.queue_waits import QueueWhy
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.model.trends import TimeMark
+from zq.service.failures import FailureOrder
 from zq.service.trends import TrendRange
 from zq.wire import bodies, bulk, lease_bodies, settings
 from zq.wire.audit import ActionsDocument
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
-from zq.wire.failures import ErrorGroupsDocument
+from zq.wire.failures import FailuresDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
 from zq.wire.history import HistoryDocument
 from zq.wire.schemas import (
@@ -296,9 +298,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals={**_NO_SWEEP, 409: "There is nothing to take back.", **MANY_SWEEPS},
     ),
     ("DELETE", "/sweeps/{id}"): Operation({204: None}, refusals=_NO_SWEEP),
-    ("GET", "/error-groups"): Operation(
-        {200: ErrorGroupsDocument},
-        parameters=(Parameter("queue", names(), "Of these queues only."),),
+    ("GET", "/failures"): Operation(
+        {200: FailuresDocument},
+        parameters=(
+            Parameter("queue", names(), "Of these queues only."),
+            Parameter("range", {"type": "string", "enum": list(FailureRange)}, "How far back."),
+            Parameter("order", {"type": "string", "enum": list(FailureOrder)}, "Which come first."),
+        ),
     ),
     ("GET", "/jobs/{id}/errors"): Operation({200: ErrorPage}, parameters=PAGING, refusals=_NO_JOB),
     ("GET", "/jobs/{id}/errors/{attempt}"): Operation(
