@@ -72,7 +72,7 @@ def test_the_page_works_below_a_path(name: str, tmp_path: Path, page: Page) -> N
         expect(page.locator(".findings li").first).to_be_visible()
         cookie = page.context.cookies()[0]
         assert (cookie["path"], cookie["sameSite"]) == ("/a/b/ui", "Strict")
-        page.get_by_role("link", name="Queues").click()
+        page.get_by_role("navigation", name="Pages").get_by_role("link", name="Queues").click()
         page.locator("main").get_by_role("link", name="died").first.click()
         page.locator("main").get_by_role("link", name=ids["dead"]).click()
         page.get_by_role("button", name="Requeue…").click()

@@ -36,7 +36,7 @@ const pause = (/** @type {string} */ queue, paused = false, label = `${paused ? 
   lateButton("manage", paused ? "Resume…" : "Pause…", actions, ({ pauseButton }) => pauseButton(queue, paused)?.click(), { class: "small", "aria-label": label });
 /** @param {Record<string, string>} filter @param {string} label */
 const retry = (filter, label) => lateButton("manage", "Retry…", actions, ({ sweep }) => sweep("requeue", filter, () => {}),
-  { class: "small", "aria-label": label, "data-verb": "retry" });
+  { class: "small keep", "aria-label": label, "data-verb": "retry" });
 
 /** @param {number} share */
 export const percent = (share) => `${rate(share * 100)} %`;
@@ -44,6 +44,7 @@ export const percent = (share) => `${rate(share * 100)} %`;
 /** @param {any} tiles @param {any} doc @param {number} now @param {any[]} points */
 function figures(tiles, doc, now, points) {
   const wrong = new Set(doc.findings.map((/** @type {any} */ finding) => finding.code));
+  const { causes } = doc.pulse;
   const grows = tiles.growth > 0.05;
   const course = (/** @type {(point: any) => number | undefined} */ of) => points.map(of).filter((n) => n !== undefined);
   const done = course((point) => point.rates?.completed);
@@ -63,7 +64,7 @@ function figures(tiles, doc, now, points) {
       picture: failed.length > 1 && spark(failed, "Share of failed attempts, over the range of the charts", { hot: wrong.has("failing") }),
       note: tiles.failed_before === undefined ? "of five minutes" : `${percent(tiles.failed_before)} the hour before` }),
     tile({ label: "Dead", value: number(tiles.dead), place: "failures", bad: tiles.dead_per_minute > 0,
-      note: [tiles.dead_per_minute > 0 && `${rate(tiles.dead_per_minute)} a minute`, tiles.causes > 0 && `${number(tiles.causes)} ${tiles.causes === 1 ? "cause" : "causes"} in 1 h`].filter(Boolean).join(", ") }),
+      note: [tiles.dead_per_minute > 0 && `${rate(tiles.dead_per_minute)} a minute`, causes > 0 && `${number(causes)} ${causes === 1 ? "cause" : "causes"} in 1 h`].filter(Boolean).join(", ") }),
   ]);
 }
 
@@ -72,7 +73,7 @@ function findingLine({ code, severity, since, text, queues = [], more = 0 }, now
   const [word, acts] = KINDS[code] ?? ["Server", () => [el("a", { class: "btn small", href: "#/health" }, "Health")]];
   const words = queues.length ? queues.map((/** @type {any} */ each, /** @type {number} */ at) => [at ? " · " : "", queueName(each.queue), " ", told(plain(each.text))]) : told(plain(text));
   return el("li", { "data-key": code, "data-code": code, class: `${SEVERITY[severity]}${gone ? " gone" : ""}` },
-    el("span", { class: "kind" }, gone ? el("s", {}, word) : word),
+    el("span", { class: "kind" }, gone ? el("s", {}, word) : word, queues.length > 1 ? el("span", { class: "muted" }, ` ${number(queues.length + more)}`) : null),
     el("span", { class: "cut" }, words.flat(2), more > 0 && [" · ", link("queues", `${number(more)} more`)]),
     since ? ago(since, now) : el("time"), el("span", { class: "acts" }, gone ? null : acts(queues[0]?.queue ?? "")));
 }
@@ -99,7 +100,7 @@ const causesCard = (causes, all) => card("Why jobs failed, last 60 minutes", nul
   rows: causes.slice(0, MOST_CAUSES).map((cause) => ({ key: cause.id, cells: [name(cause.message || cause.id, `failures${query({ cause: cause.id })}`),
     spark(cause.bars, `${number(cause.count)} in the last hour`, { bars: true, hot: cause.is_new || cause.times >= 2 }), number(cause.count),
     cause.dead ? retry({ status: "dead", error: cause.id }, `Retry the ${number(cause.dead)} dead jobs of ${plain(cause.message || cause.id)}`) : null] })),
-  nothing: el("p", { class: "empty" }, "No attempt has failed.") }), all > 0 && link("failures", `All ${number(all)} causes`));
+  nothing: el("p", { class: "empty" }, "No attempt has failed.") }), all > 0 && link("failures", all === 1 ? "All 1 cause" : `All ${number(all)} causes`));
 
 /** What is told of a queue in a row, as columns for `table`. */
 export const COLUMNS = [
