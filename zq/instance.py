@@ -37,9 +37,11 @@ from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Admission, Jobs
 from zq.service.listing import Listing
+from zq.service.lookback import Lookback
 from zq.service.lookout import Lookout
 from zq.service.maintenance import Maintenance
 from zq.service.marks import Marks
+from zq.service.noted import Noted
 from zq.service.queue_topics import QueueTopics
 from zq.service.queues import QueueCounts, Queues
 from zq.service.replays import Replays
@@ -177,6 +179,8 @@ class Instance:
         trends = Trends(store, clock, engine.trends)
         marks = Marks(store, clock, engine.inbox)
         stuck = StuckWork(store, clock, trends)
+        marks = Marks(store, clock, engine.inbox)
+        noted, lookback = Noted(store, clock, stuck), Lookback(clock, trends, marks)
         admin = Admin(store, clock, ids, engine, admission, _durability(settings), schemas)
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
         failures = Failures(store, clock, marks, engine.turns)
@@ -212,7 +216,9 @@ class Instance:
             trends,
             marks,
             stuck,
-            Lookout(clock, queues, admin, status, trends, engine.changes, stuck),
+            noted,
+            lookback,
+            Lookout(clock, queues, admin, status, trends, engine.changes, noted, lookback),
             Maintenance(store, engine, settings.disk_reserve),
             Suggestions(store, clock, queues, failures, admin, engine.turns),
             engine.turns,

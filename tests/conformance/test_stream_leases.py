@@ -354,13 +354,17 @@ async def test_the_workers_are_listed_with_what_they_do(client: Client) -> None:
         "queues": ["a", "b"],
         "prefetch": 2,
         "concurrency": 2,
+        "busy": 2,
         "held": issued[:2],
         "since": since,
+        "seen_at": since,
+        "silent": False,
         "draining": False,
         "address": "127.0.0.1",
         "client": "scanner/1.2",
         "unsent_bytes": 0,
         "delivered": 2,
+        "failed": 0,
     }
     assert third["client"] == ""
     assert (second["id"], second["queues"], second["held"]) == ("right", [], issued[2:])

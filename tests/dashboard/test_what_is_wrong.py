@@ -1,5 +1,6 @@
 """What the server says of itself to a page: figures, findings by kinds, queues and workers."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -41,6 +42,16 @@ class Operator:
             assert answer.status == 200, await answer.text()
             found: Doc = (await answer.json())["full"]
         return found
+
+    async def codes(self) -> list[str]:
+        """The kinds of what is wrong."""
+        return [kind["code"] for kind in (await self.look("overview"))["findings"]]
+
+    async def until_taken(self, id: str) -> None:
+        """Wait for the delivery of a job."""
+        async with asyncio.timeout(10):
+            while (await self.send("GET", f"/jobs/{id}"))["status"] != "in_flight":
+                pass
 
     @asynccontextmanager
     async def worker(self, **view: Any) -> AsyncIterator[aiohttp.StreamReader]:
@@ -220,3 +231,76 @@ async def test_a_worker_counts_its_failures_and_has_the_latest(operator: Operato
     assert [(each["id"], each["queue"], each["type"]) for each in one["failures"]] == [
         *((ids[1], "q", "t"), (ids[0], "q", "t"))
     ]
+
+
+async def test_failing_says_since_when_and_after_which_mark(operator: Operator) -> None:
+    async def fail(count: int) -> None:
+        for id in await operator.push("q", count):
+            await operator.until_taken(id)
+            body = {"message": "no", "kill": True}
+            await operator.send("POST", f"/jobs/{id}/failure", body)
+
+    async with operator.worker(queue="q", prefetch=50):
+        operator.site.clock.advance(10 * MINUTE_MS)
+        for id in await operator.push("q", 10):
+            await operator.until_taken(id)
+            await operator.send("POST", f"/jobs/{id}/success")
+        operator.site.clock.advance(20 * MINUTE_MS)
+        await operator.send("POST", "/marks", {"text": "1.8.2"})
+        operator.site.clock.advance(MINUTE_MS)
+        began = operator.site.now
+        await fail(4)
+        assert "failing" not in await operator.codes()
+        await fail(6)
+        operator.site.clock.advance(2 * MINUTE_MS)
+        found = await operator.look("overview")
+        failing = {kind["code"]: kind for kind in found["findings"]}["failing"]
+        assert failing["queues"][0]["text"] == "100 % of attempts, since mark 1.8.2"
+        assert failing["since"] == began - began % MINUTE_MS
+        assert found["queues"]["q"]["failed_share"] == 1
+        assert found["tiles"]["dead_per_minute"] > 0
+        assert found["tiles"]["failed"] == 1
+        operator.site.clock.advance(10 * MINUTE_MS)
+        assert await operator.codes() == ["dead"]
+
+
+async def test_jobs_that_their_budget_cannot_pay_are_told_of_after_a_minute(
+    operator: Operator,
+) -> None:
+    budget = {"allocation": 2, "strategy": {"type": "while_in_flight"}}
+    await operator.send("PUT", "/budgets/crm", budget)
+    async with operator.worker(queue="sync", prefetch=9) as stream:
+        draws = {"budgets": [{"key": "crm", "cost": 2}]}
+        await operator.push("sync", 4, **draws)
+        await stream.readline()
+        assert await operator.codes() == []
+        operator.site.clock.advance(MINUTE_MS)
+        found = await operator.look("overview")
+        (budget,) = found["findings"]
+        assert (budget["code"], budget["jobs"]) == ("budget", 3)
+        assert budget["queues"][0]["text"] == (
+            '3 wait: budget "crm" has 0 of 2 tokens free, and a job takes 2: a job has to end first'
+        )
+        assert states(found) == [("sync", "budget")]
+        await operator.send("PUT", "/queues/sync/settings", {"paused": True})
+        assert await operator.codes() == ["paused"]
+
+
+async def test_a_row_has_how_many_jobs_waited_over_the_hour_and_for_how_long(
+    operator: Operator,
+) -> None:
+    async with operator.worker(queue="other"):
+        await operator.push("q", 5, ready_at=1)
+        operator.site.clock.advance(20 * MINUTE_MS)
+        await operator.push("q", 3)
+        operator.site.clock.advance(10 * MINUTE_MS)
+        found = await operator.look("overview")
+    line = found["queues"]["q"]["line"]
+    assert len(line) == 12
+    assert line == sorted(line)
+    assert (line[0], line[-1]) == (0, 8)
+    assert 5 in line
+    assert found["tiles"]["line"] == line
+    async with operator.worker(queue="q") as stream:
+        await stream.readline()
+        assert (await operator.look("overview"))["queues"]["q"]["wait_p95_ms"] > MINUTE_MS

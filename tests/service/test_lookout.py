@@ -138,7 +138,7 @@ class Rival:
             found = seen(await services.lookout.look(), rates=rates)
             fresh = Lookout(
                 *(services.clock, services.queues, services.admin, services.status),
-                *(services.trends, QueueChanges(), services.stuck),
+                *(services.trends, QueueChanges(), services.noted, services.lookback),
             )
             afresh = seen(await fresh.look(), rates=rates)
             await services.admin.ping()

@@ -117,6 +117,8 @@ class TrendFlow(NamedTuple):
 
     arrivals: float = 0.0
     ends: float = 0.0
+    died: float = 0.0
+    """Those of the ended ones that are dead."""
 
     def drained_ms(self, waiting: int) -> float | None:
         """How long so many waiting jobs take at this rate; None if they never become fewer."""

@@ -29,6 +29,8 @@ tallies   what became of the jobs of each queue, counted once a door wants that
 admin     the server: its health, its workers, clearing it
 status    the state of the server, from what it counts anyway
 trends    what happened over the last minutes, hours or days
+lookback  the last hour of a queue, for its row
+noted     what is wrong and takes reads to find
 lookout   one look at everything that operators watch
 maintenance  the stored data: backup, and giving free space back
 suggestions  what completes a filter, and queues whose names are like another one
@@ -54,9 +56,11 @@ from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Jobs
 from zq.service.listing import Listing
+from zq.service.lookback import Lookback
 from zq.service.lookout import Lookout
 from zq.service.maintenance import Maintenance
 from zq.service.marks import Marks
+from zq.service.noted import Noted
 from zq.service.queue_topics import QueueTopics
 from zq.service.queues import Queues
 from zq.service.replays import Replays
@@ -105,6 +109,8 @@ class Services(NamedTuple):
     trends: Trends
     marks: Marks
     stuck: StuckWork
+    noted: Noted
+    lookback: Lookback
     lookout: Lookout
     maintenance: Maintenance
     suggestions: Suggestions

@@ -87,6 +87,13 @@ class FindingGroup(NamedTuple):
         return f"{TITLES[self.code]}: {named}" + (f" \N{MIDDLE DOT} {more:,} more" if more else "")
 
 
+class Beginning(NamedTuple):
+    """When something began (ms), and the mark that an operator had made shortly before."""
+
+    at: int | None = None
+    mark: str = ""
+
+
 class QueueFacts(NamedTuple):
     """A queue: its jobs, and the traffic of a minute and of five minutes, a second.
 
@@ -107,6 +114,8 @@ class QueueFacts(NamedTuple):
     settings: QueueSettings = NO_SETTINGS
     flow: TrendFlow | None = None
     """What comes and goes; None if that is not known of this queue."""
+    failing: Beginning = Beginning()
+    """Since when it fails, if it does."""
 
 
 class ServerFacts(NamedTuple):
@@ -242,15 +251,28 @@ def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
         yield Finding(Severity.ALARM, FindingCode.NO_WORKER, waits, name, since, queue.ready)
     elif queue.ready and (found := _of_wait(queue, now)):
         yield found
-    attempts = queue.completed_5m + queue.failed_5m
-    if queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * attempts):
-        text = f"{round(100 * queue.failed_5m / attempts)} % of attempts"
-        failed = round(queue.failed_5m * 300)
-        yield Finding(Severity.ALARM, FindingCode.FAILING, text, name, jobs=failed)
+    if is_failing(queue):
+        yield _of_failures(queue)
     if queue.dead:
         yield Finding(
             Severity.NOTE, FindingCode.DEAD, f"{queue.dead:,} dead", name, jobs=queue.dead
         )
+
+
+def is_failing(queue: QueueFacts) -> bool:
+    """Whether so many of its attempts fail that somebody should know."""
+    attempts = queue.completed_5m + queue.failed_5m
+    return queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * attempts)
+
+
+def _of_failures(queue: QueueFacts) -> Finding:
+    attempts = queue.completed_5m + queue.failed_5m
+    since, mark = queue.failing
+    text = f"{round(100 * queue.failed_5m / attempts)} % of attempts"
+    if mark:
+        text += f", since mark {mark}"
+    jobs = round(queue.failed_5m * 300)
+    return Finding(Severity.ALARM, FindingCode.FAILING, text, queue.queue, since, jobs)
 
 
 def due_at(queue: QueueFacts, now: int) -> int | None:

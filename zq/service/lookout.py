@@ -22,12 +22,14 @@ from zq.service.diagnosis import (
     findings_of_queue,
     findings_of_server,
     grouped,
+    is_failing,
     order_of,
 )
+from zq.service.lookback import Lookback
+from zq.service.noted import Noted
 from zq.service.overview import Crew, Overview, WatchedQueue
 from zq.service.queues import Queues
 from zq.service.status import StatusBoard, StatusLook
-from zq.service.stuck import StuckWork
 from zq.service.trends import Trends
 
 AT_A_TIME = 100
@@ -38,6 +40,9 @@ RATES_MS = 5_000
 
 ROUND = 60
 """After this many looks each queue was looked at anew, changed or not."""
+
+MOST_LOOKED_BACK = 20
+"""Of so many queues that fail, one look finds out since when."""
 
 _NOBODY = Crew()
 
@@ -134,7 +139,8 @@ class Lookout:
         status: StatusBoard,
         trends: Trends,
         changes: QueueChanges,
-        stuck: StuckWork,
+        noted: Noted,
+        lookback: Lookback,
     ) -> None:
         self._clock = clock
         self._queues = queues
@@ -142,7 +148,8 @@ class Lookout:
         self._status = status
         self._trends = trends
         self._changes = changes
-        self._stuck = stuck
+        self._noted = noted
+        self._lookback = lookback
         self.forget()
 
     def forget(self) -> None:
@@ -177,12 +184,15 @@ class Lookout:
         self._settings, self._crews, self._looked_at = settings, crews, now
         status = self._status.look()
         await self._read(anew, status.since)
-        stuck = await self._stuck.look()
-        noted = [*findings_of_server(_server_facts(status)), *stuck.findings]
+        looked_up = await self._noted.look()
+        noted = [
+            *findings_of_server(_server_facts(status)),
+            *(f for f in looked_up.findings if not self._is_paused(f.queue)),
+        ]
         wrong = self._board.wrong(noted)
         return Overview(
             *(now, self._board.watched(noted), workers, status, *wrong, +self._board.totals),
-            *(self._trends.flows(), stuck.keys),
+            *(self._trends.flows(), looked_up.stuck),
         )
 
     async def _read(self, names: set[str] | None, began: int) -> None:
@@ -191,17 +201,25 @@ class Lookout:
         found = await self._queues.statistics(EVERYWHERE, among, self._settings)
         flows = self._trends.flows()
         unknown = None if REST in flows else TrendFlow()
-        now = self._clock.now_ms()
+        now, looked_back = self._clock.now_ms(), 0
         for index, each in enumerate(found, 1):
             name, crew = each.queue, self._crews.of(each.queue)
             if not crew.workers:
                 crew = Crew(alone_since=max(self._admin.left_at(name), began))
             flow = flows.get(name, unknown)
-            self._board.put(name, WatchedQueue(each, self._settings.get(name), crew, flow), now)
+            queue = WatchedQueue(each, self._settings.get(name), crew, flow)
+            if is_failing(queue.facts) and looked_back < MOST_LOOKED_BACK:
+                looked_back += 1
+                queue = queue._replace(failing=await self._lookback.failing(name, queue.waiting))
+            self._board.put(name, queue, now)
             if not index % AT_A_TIME:
                 await asyncio.sleep(0)
         for name in (names or set()).difference(each.queue for each in found):
             self._board.put(name, None, now)
+
+    def _is_paused(self, queue: str | None) -> bool:
+        settings = None if queue is None else self._settings.get(queue)
+        return settings is not None and bool(settings.paused)
 
     def _active(self) -> set[str]:
         """The queues whose rates fall while nothing happens."""

@@ -34,6 +34,7 @@ class Tiles(NamedTuple):
     failed: float | None
     """The share of the ended attempts that failed; None without any."""
     dead: int
+    dead_per_minute: float
 
 
 def tiles_of(overview: Overview) -> Tiles:
@@ -54,6 +55,7 @@ def tiles_of(overview: Overview) -> Tiles:
         flow.ends,
         _failed_share(overview),
         totals.get(Status.DEAD, 0),
+        60 * sum(each.died for each in flows),
     )
 
 

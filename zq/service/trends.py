@@ -17,6 +17,7 @@ from zq.model.trends import (
     Trend,
     TrendAt,
     TrendFlow,
+    quantile,
     summed,
 )
 from zq.store.api import Store
@@ -90,6 +91,10 @@ class Trends:
     def times(self) -> dict[str, Trend]:
         """Trends since the start, by queue, whose times count. `*` stands for all other queues."""
         return self._meter.times.look()
+
+    def wait_ms(self, queue: str, share: float) -> float | None:
+        """How long this share of the deliveries of the last minutes waited at most, if any."""
+        return quantile(self._meter.recent(queue).wait, share)
 
     def flow(self, queue: str | None = None) -> TrendFlow:
         """The flow of a queue, or of all together."""

@@ -92,22 +92,30 @@ class TrendMeter:
         ]
         return first, [*found, TrendAt(self.step.at, _of(self.step.trends, queue))]
 
+    def recent(self, queue: str) -> Trend:
+        """What has happened in a queue, or in all of them, in the last minutes."""
+        return summed([_of(minute, queue) for minute in self._recent()[0]])
+
     def flow(self, queue: str) -> TrendFlow:
         """What came there in the last minutes, and what was done with."""
-        minutes, seconds = self._recent()
-        trend = summed([_of(minute, queue) for minute in minutes])
-        return TrendFlow(trend.enqueued / seconds, trend.left / seconds)
+        trend, seconds = self.recent(queue), self._recent()[1]
+        return TrendFlow(trend.enqueued / seconds, trend.left / seconds, trend.died / seconds)
 
     def flows(self) -> dict[str, TrendFlow]:
         """The flow of each queue that had any."""
         minutes, seconds = self._recent()
         came: dict[str, int] = {}
         left: dict[str, int] = {}
+        died: dict[str, int] = {}
         for minute in minutes:
             for queue, trend in minute.items():
                 came[queue] = came.get(queue, 0) + trend.enqueued
                 left[queue] = left.get(queue, 0) + trend.left
-        return {queue: TrendFlow(n / seconds, left[queue] / seconds) for queue, n in came.items()}
+                died[queue] = died.get(queue, 0) + trend.died
+        return {
+            queue: TrendFlow(n / seconds, left[queue] / seconds, died[queue] / seconds)
+            for queue, n in came.items()
+        }
 
     def _recent(self) -> tuple[list[Minute], float]:
         """The last minutes, and how many seconds these are."""

@@ -23,7 +23,8 @@ def plain(document: dict[str, Any]) -> dict[str, Any]:
 
 def tiles_document(tiles: Tiles) -> Document:
     """The figures over the page."""
-    rates = {name: round(getattr(tiles, name), 2) for name in ("growth", "arrived", "done")}
+    names = ("growth", "arrived", "done", "dead_per_minute")
+    rates = {name: round(getattr(tiles, name), 2) for name in names}
     more = {
         "drained_ms": None if tiles.drained_ms is None else round(tiles.drained_ms),
         "oldest": None if tiles.oldest is None else tiles.oldest._asdict(),
@@ -52,8 +53,13 @@ def finding_document(kind: FindingGroup) -> Document:
     )
 
 
-def row(queue: WatchedQueue) -> Document:
-    """One queue in a table. There are many, so that what says nothing is left out too."""
+def row(
+    queue: WatchedQueue, wait_p95_ms: float | None = None, line: Sequence[int] | None = None
+) -> Document:
+    """One queue in a table. There are many, so that what says nothing is left out too.
+
+    `line` has its waiting jobs every five minutes of the last hour.
+    """
     figures, flow, settings = queue.figures, queue.flow, queue.settings
     ended = figures.completions.five_minutes + figures.failures.five_minutes
     is_paused = settings is not None and settings.paused
@@ -69,6 +75,8 @@ def row(queue: WatchedQueue) -> Document:
             "workers": queue.crew.workers,
             "slots": queue.crew.slots or None,
             "since": figures.oldest_ready_at,
+            "wait_p95_ms": None if wait_p95_ms is None else round(wait_p95_ms),
+            "line": line if line is not None and any(line[:-1]) else None,
             "state": queue.state,
             "state_text": None if queue.worst is None else queue.worst.text,
             "paused": True if is_paused else None,

@@ -10,6 +10,7 @@ from zq import __version__
 from zq.http.dashboard.documents import (
     finding_document,
     held_document,
+    plain,
     row,
     tiles_document,
     worker_document,
@@ -21,7 +22,7 @@ from zq.http.dashboard.tree import Branch, branches
 from zq.http.ops.status import status_document
 from zq.model.errors import ScopeMissing
 from zq.model.filters import Filter
-from zq.model.lifecycle import NAMES
+from zq.model.lifecycle import NAMES, Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service import Services
 from zq.service.admin import OpenStream
@@ -107,9 +108,9 @@ class Views:
     async def _overview(self, view: View, overview: Overview) -> Document:
         worst = foremost(overview.queues, "worst", WORST)
         return {
-            "tiles": tiles_document(tiles_of(overview)),
+            "tiles": tiles_document(tiles_of(overview)) | await self._before(view, overview),
             "findings": [finding_document(kind) for kind in overview.kinds],
-            "queues": {queue.figures.queue: row(queue) for queue in worst},
+            "queues": await self._rows(worst),
             "order": [queue.figures.queue for queue in worst],
             "known_queues": len(overview.queues),
             **await self._failures(view, overview),
@@ -122,12 +123,13 @@ class Views:
         if view.tree:
             found, together = await branches(found, view.under, self._services.turns)
         shown = foremost(found, view.sort, view.first + view.limit)[view.first :]
+        rows = await self._rows([each for each in shown if each.figures.queue not in together])
         return {
-            "queues": {
-                queue.figures.queue: _branch(branch)
-                if (branch := together.get(queue.figures.queue))
-                else row(queue)
-                for queue in shown
+            "queues": rows
+            | {
+                name: _branch(branch)
+                for each in shown
+                if (branch := together.get(name := each.figures.queue)) is not None
             },
             "order": [queue.figures.queue for queue in shown],
             "matching": len(found),
@@ -140,7 +142,7 @@ class Views:
         settings = await self._services.queues.settings(view.queue, view.reach)
         why = await self._services.waits.why_of(view.queue, view.reach)
         return {
-            "queue": row(found[0]) if found else {},
+            "queue": (await self._rows(found)).get(view.queue, {}),
             "settings": msgspec.to_builtins(settings),
             "workers": [self._stream(worker, overview) for worker in workers],
             "inherited": msgspec.to_builtins(self._services.queues.inherited),
@@ -169,6 +171,27 @@ class Views:
                 | {"id": text(failure.key), "message": await self._masked(failure.message)}
                 for failure in reversed(failures)
             ],
+        }
+
+    async def _before(self, view: View, overview: Overview) -> Document:
+        """What the figures over the page were. It is known of all queues together."""
+        causes = (await self._services.failures.causes(view.reach)).total
+        if view.reach is not EVERYWHERE:
+            return {"causes": causes}
+        lookback = self._services.lookback
+        lines = await lookback.waiting({None: overview.totals.get(Status.READY, 0)})
+        failed = await lookback.failed_before()
+        return plain({"causes": causes, "line": lines[None], "failed_before": failed})
+
+    async def _rows(self, queues: Sequence[WatchedQueue]) -> Document:
+        """Queues by name."""
+        wait_ms = self._services.trends.wait_ms
+        lines = await self._services.lookback.waiting(
+            {queue.figures.queue: queue.waiting for queue in queues}
+        )
+        return {
+            (name := queue.figures.queue): row(queue, wait_ms(name, 0.95), lines.get(name))
+            for queue in queues
         }
 
     async def _masked(self, said: str) -> str:
