@@ -14,6 +14,24 @@ class NothingToUndo(Conflict):
     code = "nothing_to_undo"
 
 
+class PreviewNeeded(Conflict):
+    """A change that has to be looked ahead to was not."""
+
+    code = "preview_needed"
+
+
+class PreviewStale(Conflict):
+    """What was looked ahead to is not what the change would do now."""
+
+    code = "preview_stale"
+
+
+class NotConfirmed(Conflict):
+    """A deletion of many jobs lacks the word that confirms it."""
+
+    code = "not_confirmed"
+
+
 class TooManySweeps(LimitReached):
     code = "too_many_sweeps"
 

@@ -48,6 +48,13 @@ class SweepPreview(NamedTuple):
     """How many jobs match and would stay as they are, if that is known."""
 
 
+class Confirmation(NamedTuple):
+    """How many jobs somebody has agreed to change, and the word that was typed for it, if any."""
+
+    jobs: int
+    typed: str | None = None
+
+
 class SweepMark(msgspec.Struct, frozen=True):
     """The place of a slice in its sweep: the part of all ids that it passes, from 0 to 1.
 

@@ -19,6 +19,7 @@ from zq.model.filters import Filter
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.reach import Reach
+from zq.model.sweeps import NOBODY, SweepAuthor
 from zq.service.sweeps import Sweeps
 from zq.store.api import Store
 
@@ -79,7 +80,9 @@ class Budgets:
         text_id = self._ids.text(key)
         return await self._inbox.ask(BindJob(key, text_id, binding, reach))
 
-    async def bind_all(self, filter: Filter, binding: Binding) -> Rebound:
+    async def bind_all(
+        self, filter: Filter, binding: Binding, author: SweepAuthor = NOBODY
+    ) -> Rebound:
         """Change what the matching jobs draw. Raises `Unprocessable` or `TooManySweeps`."""
         filter.reach.require_budgets(_made(binding))
         for request in binding.requests:
@@ -96,7 +99,7 @@ class Budgets:
                     f"budget '{request.key}' cannot pay a cost of {request.cost}: it never has more"
                     f" than {policy.capacity}"
                 )
-        sweep = await self._sweeps.bind(filter, binding)
+        sweep = await self._sweeps.bind(filter, binding, author)
         return Rebound(sweep.changed, sweep.blocked)
 
 

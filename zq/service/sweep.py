@@ -17,8 +17,11 @@ from zq.model.filters import (
 )
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.patching import Patch
-from zq.model.sweeps import SweepMark, SweepOutline
+from zq.model.sweeps import SweepMark, SweepOutline, SweepPreview
 from zq.store.api import as_json
+
+MOST_UNTYPED = 100
+"""So many jobs may be deleted without a word that confirms it."""
 
 
 class SweepChange(NamedTuple):
@@ -105,6 +108,17 @@ AFFECTED: dict[str, Callable[[Filter, bool], Filter]] = {
     "patch": lambda filter, _force: changeable(filter),
 }
 """The changes that can be previewed, and which of the matching jobs each of them changes."""
+
+
+def word_for(verb: str, seen: SweepPreview) -> str | None:
+    """The word that confirms a deletion of many jobs: the queue, or `delete` if there are several.
+
+    None if there are so few that no word is needed, or if the change is another one.
+    """
+    if verb != "delete" or (seen.exact and seen.jobs <= MOST_UNTYPED):
+        return None
+    queues = {queue for queue, _ in seen.places}
+    return queues.pop() if len(queues) == 1 else "delete"
 
 
 def _among(filter: Filter, *statuses: Status) -> Filter:

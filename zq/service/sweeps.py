@@ -44,8 +44,14 @@ from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.reach import Reach
-from zq.model.sweep_errors import SweepNotFound, TooManySweeps
-from zq.model.sweeps import NOBODY, SweepAuthor, SweepMark, SweepOutline, SweepPreview
+from zq.model.sweep_errors import (
+    NotConfirmed,
+    PreviewNeeded,
+    PreviewStale,
+    SweepNotFound,
+    TooManySweeps,
+)
+from zq.model.sweeps import NOBODY, Confirmation, SweepAuthor, SweepMark, SweepOutline, SweepPreview
 from zq.service.queues import QueueCounts
 from zq.service.sweep import (
     Sweep,
@@ -54,6 +60,7 @@ from zq.service.sweep import (
     changeable,
     revivable,
     unfinished,
+    word_for,
 )
 from zq.store.api import Store, as_json
 
@@ -63,7 +70,9 @@ MOST_LOOKS = 11
 """A preview reads so many slices: it counts 10,000 jobs, and sees whether there are more."""
 
 MOST_LOOKED = 256
-"""How many previews are remembered, for the sweeps that they announce."""
+SEEN_FOR_S = 600
+"""How many previews are remembered for the sweeps that they announce, and for how long they count
+as a confirmation."""
 
 SliceOf = Callable[[list[int], Filter, SweepMark], Command[Any]]
 
@@ -90,8 +99,8 @@ class Sweeps:
         self._most = most
         self._numbers = itertools.count(store.last_sweep + 1)
         self._under_way: dict[int, Sweep] = {}
-        self._looked: dict[Filter, int] = {}
-        """What previews have counted, by the filters that were bound to them."""
+        self._looked: dict[Filter, tuple[SweepPreview, float]] = {}
+        """What previews have seen and when, by the filters that were bound to them."""
 
     async def patch(self, filter: Filter, patch: Patch, author: SweepAuthor = NOBODY) -> int:
         """Patch the matching jobs that are unfinished. Return how many were changed.
@@ -113,14 +122,14 @@ class Sweeps:
             return await self._inbox.ask(Clear())
         return await self._run(SweepChange("delete", filter), DeleteSlice, author)
 
-    async def cancel(self, filter: Filter, force: bool, author: SweepAuthor = NOBODY) -> int:
-        """Cancel the matching jobs that can be cancelled. Return how many."""
+    async def cancel(self, filter: Filter, force: bool, author: SweepAuthor = NOBODY) -> Sweep:
+        """Cancel the matching jobs that can be cancelled. Return the finished sweep."""
         wanted = cancellable(filter, force)
 
         def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[int]:
             return CancelSlice(keys, plain, force, mark)
 
-        return await self._run(SweepChange("cancel", wanted, force), slice_of, author)
+        return await self._complete(SweepChange("cancel", wanted, force), slice_of, author)
 
     async def cancel_one(
         self, key: int, force: bool, reach: Reach, author: SweepAuthor = NOBODY
@@ -148,14 +157,14 @@ class Sweeps:
         """Take back the jobs that the sweep `filter.swept` has cancelled. Return what did so."""
         return await self._complete(SweepChange("undo", filter), UndoSlice, author)
 
-    async def bind(self, filter: Filter, binding: Binding) -> Sweep:
+    async def bind(self, filter: Filter, binding: Binding, author: SweepAuthor = NOBODY) -> Sweep:
         """Change what the matching unfinished jobs draw from budgets. Return the finished sweep."""
         wanted = unfinished(filter)
 
         def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[Bound]:
             return BindSlice(keys, plain, binding, mark)
 
-        return await self._complete(SweepChange("bind", wanted, binding), slice_of, NOBODY)
+        return await self._complete(SweepChange("bind", wanted, binding), slice_of, author)
 
     async def preview(self, filter: Filter, asked: Filter | None = None) -> SweepPreview:
         """How many jobs match now, and where they are. Raises the errors of `JqFilter`.
@@ -169,8 +178,36 @@ class Sweeps:
         if asked is not None and asked != filter and seen.exact:
             whole = await self._tally(asked, seen.upto)
             unaffected = max(whole.jobs - seen.jobs, 0) if whole.exact else None
-        self._remember(msgspec.structs.replace(filter, upto=seen.upto), seen.jobs)
+        self._remember(msgspec.structs.replace(filter, upto=seen.upto), seen)
         return seen._replace(unaffected=unaffected)
+
+    async def confirm(self, verb: str, filter: Filter, confirmation: Confirmation) -> None:
+        """Check that a change would do no more than what a preview of it has told.
+
+        `filter` is that of `AFFECTED`. Raises `PreviewNeeded`, `PreviewStale` or `NotConfirmed`.
+        """
+        seen, at = self._looked.get(filter, (None, 0.0))
+        if seen is None or self._clock.monotonic() - at > SEEN_FOR_S:
+            raise PreviewNeeded(
+                "no preview of this change is known, or it is older than"
+                f" {SEEN_FOR_S // 60} minutes: look again, by GET /sweeps/preview with the same"
+                " filter and verb, and send its `upto` and `count`"
+            )
+        if seen.jobs != confirmation.jobs:
+            raise PreviewStale(
+                f"the preview has counted {seen.jobs:,} jobs, and not {confirmation.jobs:,}:"
+                " look again"
+            )
+        word = word_for(verb, seen)
+        if word not in (None, confirmation.typed):
+            raise NotConfirmed(
+                f"to delete {seen.jobs:,} jobs, `typed` must be {word!r}: type that to confirm"
+            )
+        now = (await self._tally(filter, seen.upto)).jobs
+        if now > seen.jobs:
+            raise PreviewStale(
+                f"{now:,} jobs match now, and the preview has counted {seen.jobs:,}: look again"
+            )
 
     async def _tally(self, filter: Filter, upto: int | None) -> SweepPreview:
         """Count the jobs that match up to a key, by their places."""
@@ -218,8 +255,9 @@ class Sweeps:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _remember(self, bound: Filter, found: int) -> None:
-        self._looked[bound] = found
+    def _remember(self, bound: Filter, seen: SweepPreview) -> None:
+        self._looked.pop(bound, None)
+        self._looked[bound] = seen, self._clock.monotonic()
         if len(self._looked) > MOST_LOOKED:
             del self._looked[next(iter(self._looked))]
 
@@ -273,8 +311,8 @@ class Sweeps:
         # A sweep that only waits for its equal shares that one's place.
         if after is None and self._places_taken() >= self._most:
             raise TooManySweeps(self._most)
-        counted = self._looked.get(change.filter)
-        now = self._clock.now_ms()
+        seen, _ = self._looked.get(change.filter, (None, 0.0))
+        now, counted = self._clock.now_ms(), None if seen is None else seen.jobs
         outline = SweepOutline(change.verb, change.filter, now, author, counted)
         sweep = Sweep(next(self._numbers), change, limit, outline, after)
         self._under_way[sweep.id] = sweep

@@ -45,7 +45,7 @@ class EmbeddedSweeps:
 
         async def verb(services: Services) -> int:
             filter, author = filter_of(query, services.ids), SweepAuthor(reason=reason)
-            return await services.sweeps.cancel(filter, force, author)
+            return (await services.sweeps.cancel(filter, force, author)).changed
 
         return await self._do(verb)
 

@@ -1,22 +1,52 @@
-"""Who asks for a change by filter, and why."""
+"""Which jobs a change by filter is about, who asks for it, and why."""
 
 from collections.abc import Mapping
 
 from aiohttp import web
 
-from zq.http.guard import actor_of
-from zq.http.zizq.query import FILTERS, QUERY, parameters
+from zq.http.guard import actor_of, reach_of
+from zq.http.zizq.query import FILTERS, QUERY, is_careful, job_filter, parameters, whole_number
 from zq.model.errors import InvalidRequest
-from zq.model.sweeps import MOST_REASON, SweepAuthor
+from zq.model.filters import Filter
+from zq.model.job import MAX_TIME
+from zq.model.sweep_errors import PreviewNeeded
+from zq.model.sweeps import MOST_REASON, Confirmation, SweepAuthor
+from zq.service import Services
+from zq.service.sweep import AFFECTED
 
-CHANGING = (*FILTERS, "reason")
+CHANGING = (*FILTERS, "reason", "count", "typed")
 """The parameters of a change by filter."""
 
 
-def choice(request: web.BaseRequest) -> tuple[dict[str, str], SweepAuthor]:
-    """The filter of a change in its query, and its author. Raises `InvalidRequest`."""
-    values = parameters(request, CHANGING)
-    return values, author_of(request, values)
+class Choices:
+    """Reads the choice of jobs in a query, and holds it against its preview."""
+
+    def __init__(self, services: Services) -> None:
+        self._sweeps = services.sweeps
+        self._ids = services.ids
+
+    async def of(
+        self, request: web.BaseRequest, verb: str, *, force: bool = False
+    ) -> tuple[Filter, SweepAuthor]:
+        """The filter of a change, and its author.
+
+        The operators' page has to send the `upto` and the `count` of a preview, and others may. The
+        change is then refused if it would do more than what the preview has told. Raises
+        `InvalidRequest`, or the errors of `Sweeps.confirm`.
+        """
+        values = parameters(request, CHANGING)
+        author = author_of(request, values)
+        filter = job_filter(values, self._ids, reach_of(request))
+        if "count" in values and "upto" in values:
+            count = whole_number("count", values["count"], MAX_TIME)
+            confirmation = Confirmation(count, values.get("typed"))
+            await self._sweeps.confirm(verb, AFFECTED[verb](filter, force), confirmation)
+        elif is_careful(request) or "count" in values:
+            raise PreviewNeeded(
+                "this change was not looked ahead to: ask GET /sweeps/preview with the same filter"
+                " and verb, and send its `upto` and `count`"
+            )
+        return filter, author
 
 
 def author_of(request: web.BaseRequest, values: Mapping[str, str]) -> SweepAuthor:

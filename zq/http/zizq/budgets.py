@@ -5,8 +5,9 @@ from aiohttp import web
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
+from zq.http.zizq.author import Choices
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
-from zq.http.zizq.query import FILTERS, job_filter, parameters, refuse_filter_in_body
+from zq.http.zizq.query import parameters, refuse_filter_in_body
 from zq.model.budget_commands import Binding
 from zq.model.budgets import BudgetRequest
 from zq.model.keys import KeyScope
@@ -36,6 +37,7 @@ class BudgetsApi:
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._budgets, self._ids = services.budgets, services.ids
+        self._choices = Choices(services)
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:
@@ -188,8 +190,9 @@ class BudgetsApi:
     async def _bind_all(
         self, request: web.BaseRequest, accepted: BodyCodec, binding: Binding
     ) -> Answer:
-        filter = job_filter(parameters(request, FILTERS), self._ids, reach_of(request))
-        changed, blocked = await self._budgets.bind_all(filter, binding)
+        # It changes those of the matching jobs that a patch would change.
+        filter, author = await self._choices.of(request, "patch")
+        changed, blocked = await self._budgets.bind_all(filter, binding, author)
         named = [self._ids.text(key) for key in blocked]
         return answer({"changed": changed, "blocked": named}, accepted)
 

@@ -9,7 +9,7 @@ from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
-from zq.http.zizq.author import choice
+from zq.http.zizq.author import Choices
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.outcomes import outcome_answer, wait_time
 from zq.http.zizq.packing import Packer
@@ -59,6 +59,7 @@ class JobsApi:
     ) -> None:
         self._jobs, self._listing, self._sweeps = services.jobs, services.listing, services.sweeps
         self._queues, self._ids = services.queues, services.ids
+        self._choices = Choices(services)
         self._endpoints = endpoints
         self._answers = answers
         self._packer = packer
@@ -200,8 +201,7 @@ class JobsApi:
         """Change the matching jobs. Errors in the body are reported before errors in the query."""
         refuse_filter_in_body(body, sent, ("queue", "priority", "ready_at"))
         patch = decode_patch(body, sent)
-        values, author = choice(request)
-        filter = job_filter(values, self._ids, reach_of(request))
+        filter, author = await self._choices.of(request, "patch")
         return answer({"patched": await self._sweeps.patch(filter, patch, author)}, accepted)
 
     async def delete(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
@@ -211,8 +211,7 @@ class JobsApi:
 
     async def delete_all(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Delete the matching jobs. Without a filter, delete all."""
-        values, author = choice(request)
-        filter = job_filter(values, self._ids, reach_of(request))
+        filter, author = await self._choices.of(request, "delete")
         return answer({"deleted": await self._sweeps.delete(filter, author)}, accepted)
 
     def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[EnqueuedDocument]:

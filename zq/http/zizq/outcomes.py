@@ -7,13 +7,12 @@ from aiohttp import web
 from zq.http.door import PATH, Route, status_in
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
-from zq.http.zizq.author import choice
+from zq.http.zizq.author import Choices
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.packing import Packer
 from zq.http.zizq.problems import CODE_HEADER, STATUSES
 from zq.http.zizq.query import (
     is_careful,
-    job_filter,
     parameters,
     refuse_filter_in_body,
     whole_number,
@@ -39,6 +38,7 @@ class OutcomesApi:
 
     def __init__(self, services: Services, endpoints: BodyEndpoints, packer: Packer) -> None:
         self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
+        self._choices = Choices(services)
         self._endpoints = endpoints
         self._packer = packer
 
@@ -99,12 +99,18 @@ class OutcomesApi:
     async def cancel_all(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
-        """Cancel the matching jobs. Without a filter, cancel all that can be cancelled."""
+        """Cancel the matching jobs. Without a filter, cancel all that can be cancelled.
+
+        The operators' page gets `undo`, the id of the sweep, too.
+        """
         refuse_filter_in_body(body, sent)
         force = decode_force(body, sent)
-        values, author = choice(request)
-        filter = job_filter(values, self._ids, reach_of(request))
-        return answer({"cancelled": await self._sweeps.cancel(filter, force, author)}, accepted)
+        filter, author = await self._choices.of(request, "cancel", force=force)
+        sweep = await self._sweeps.cancel(filter, force, author)
+        done: dict[str, object] = {"cancelled": sweep.changed}
+        if is_careful(request) and sweep.changed:
+            done["undo"] = str(sweep.id)
+        return answer(done, accepted)
 
     async def retain(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec

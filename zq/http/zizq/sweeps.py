@@ -7,7 +7,7 @@ from aiohttp import web
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
-from zq.http.zizq.author import author_of, choice
+from zq.http.zizq.author import Choices, author_of
 from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.query import (
     FILTERS,
@@ -50,6 +50,7 @@ class SweepsApi:
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
         self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
         self._ended = services.ended_sweeps
+        self._choices = Choices(services)
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:
@@ -105,8 +106,7 @@ class SweepsApi:
     async def _requeue(self, request: web.BaseRequest, body: bytes, sent: BodyCodec) -> int:
         refuse_filter_in_body(body, sent)
         limit = decode_limit(body, sent)
-        values, author = choice(request)
-        filter = job_filter(values, self._ids, reach_of(request))
+        filter, author = await self._choices.of(request, "requeue")
         return await self._sweeps.redrive(filter, limit, author)
 
     async def preview(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:

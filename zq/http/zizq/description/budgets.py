@@ -1,7 +1,7 @@
 """The parameters and answers of the routes about budgets."""
 
-from zq.http.zizq.description.operation import MANY_SWEEPS, Operation
-from zq.http.zizq.description.parameters import CHOICE
+from zq.http.zizq.description.operation import SWEEPING, Operation
+from zq.http.zizq.description.parameters import BOUND, CHOICE
 from zq.http.zizq.description.shapes import BudgetsDocument, Rebindings
 from zq.wire import budgets
 from zq.wire.budgets import BudgetDocument
@@ -14,7 +14,7 @@ _BINDING = {
     409: "The job draws from the budget already.",
     422: "The job no longer waits, or a budget is missing or could never pay the cost.",
 }
-_SWEEP_BINDING = {422: "A budget is missing or could never pay the cost."} | MANY_SWEEPS
+_SWEEP_BINDING = {422: "A budget is missing or could never pay the cost."} | SWEEPING
 
 BUDGETS: dict[tuple[str, str], Operation] = {
     ("GET", "/budgets"): Operation({200: BudgetsDocument}),
@@ -52,18 +52,18 @@ BUDGETS: dict[tuple[str, str], Operation] = {
             {200: Rebindings},
             budgets.BindingBody,
             optional_body=True,
-            parameters=CHOICE,
+            parameters=(*CHOICE, *BOUND),
             refusals=_SWEEP_BINDING,
         )
         for method in ("POST", "PUT")
     },
     ("PATCH", "/jobs/budgets/{key}"): Operation(
-        {200: Rebindings}, budgets.CostBody, parameters=CHOICE, refusals=_SWEEP_BINDING
+        {200: Rebindings}, budgets.CostBody, parameters=(*CHOICE, *BOUND), refusals=_SWEEP_BINDING
     ),
     ("DELETE", "/jobs/budgets/{key}"): Operation(
-        {200: Rebindings}, parameters=CHOICE, refusals=MANY_SWEEPS
+        {200: Rebindings}, parameters=(*CHOICE, *BOUND), refusals=SWEEPING
     ),
     ("DELETE", "/jobs/budgets"): Operation(
-        {200: Rebindings}, parameters=CHOICE, refusals=MANY_SWEEPS
+        {200: Rebindings}, parameters=(*CHOICE, *BOUND), refusals=SWEEPING
     ),
 }

@@ -24,4 +24,5 @@ class Operation(NamedTuple):
 
 
 MANY_SWEEPS = {429: "Too many changes by filter run: try again after `Retry-After` seconds."}
+SWEEPING = MANY_SWEEPS | {409: "It would change more than the preview has told: look again."}
 UNBUILT = {422: "A feature that this version does not have."}

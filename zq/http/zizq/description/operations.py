@@ -4,9 +4,10 @@ from typing import Any
 
 from zq.http.zizq.description.budgets import BUDGETS
 from zq.http.zizq.description.crons import CRONS
-from zq.http.zizq.description.operation import MANY_SWEEPS, UNBUILT, Operation
+from zq.http.zizq.description.operation import MANY_SWEEPS, SWEEPING, UNBUILT, Operation
 from zq.http.zizq.description.parameters import (
     ACTIONS,
+    BOUND,
     CHOICE,
     FIELD,
     FILTERS,
@@ -174,14 +175,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("PATCH", "/jobs"): Operation(
         {200: Patched},
         bodies.PatchBody,
-        parameters=(*CHOICE, REASON),
-        refusals=_REFUSED | MANY_SWEEPS,
+        parameters=(*CHOICE, *BOUND),
+        refusals=_REFUSED | SWEEPING,
     ),
     ("PATCH", "/jobs/{id}"): Operation(
         {200: JobDocument}, bodies.PatchBody, refusals=_NO_JOB | _REFUSED
     ),
     ("DELETE", "/jobs"): Operation(
-        {200: Deleted}, parameters=(*CHOICE, REASON), refusals=UNBUILT | MANY_SWEEPS
+        {200: Deleted}, parameters=(*CHOICE, *BOUND), refusals=UNBUILT | SWEEPING
     ),
     ("DELETE", "/jobs/{id}"): Operation({204: None}, refusals=_NO_JOB),
     ("POST", "/jobs/success"): Operation({204: None}, bodies.SuccessesBody, refusals=_LEFT_ALONE),
@@ -255,8 +256,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Requeued},
         settings.RequeueBody,
         optional_body=True,
-        parameters=(*CHOICE, REASON),
-        refusals=_REFUSED | MANY_SWEEPS,
+        parameters=(*CHOICE, *BOUND),
+        refusals=_REFUSED | SWEEPING,
     ),
     ("POST", "/jobs/{id}/retry"): Operation(
         {200: JobDocument}, parameters=(HOME,), refusals=_NO_JOB | _ENDED
@@ -265,8 +266,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Redriven},
         settings.RequeueBody,
         optional_body=True,
-        parameters=(*CHOICE, REASON),
-        refusals=_REFUSED | MANY_SWEEPS,
+        parameters=(*CHOICE, *BOUND),
+        refusals=_REFUSED | SWEEPING,
     ),
     ("GET", "/sweeps/preview"): Operation(
         {200: SweepPreviewDocument},
@@ -327,8 +328,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         {200: Cancelled},
         bodies.CancelBody,
         optional_body=True,
-        parameters=(*CHOICE, REASON),
-        refusals=_REFUSED | MANY_SWEEPS,
+        parameters=(*CHOICE, *BOUND),
+        refusals=_REFUSED | SWEEPING,
     ),
     ("POST", "/jobs/{id}/cancel"): Operation(
         {200: JobDocument}, bodies.CancelBody, optional_body=True, refusals=_NO_JOB | _ENDED

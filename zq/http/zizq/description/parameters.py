@@ -126,4 +126,16 @@ REASON = Parameter(
     {"type": "string", "maxLength": MOST_REASON},
     "Why, for the list of sweeps and the audit.",
 )
+BOUND = (
+    REASON,
+    Parameter(
+        "count",
+        WHOLE,
+        "How many jobs a preview has counted, with its `upto`: the change is refused if it would"
+        " change more. The operators' page has to send it.",
+    ),
+    Parameter("typed", TEXT, "With `count`: the queue, or `delete`, to delete over 100 jobs."),
+)
+"""What goes with the filter of a change."""
+
 HOME = Parameter("home", {"type": "boolean"}, "Whether it goes to the queue of its first death.")
