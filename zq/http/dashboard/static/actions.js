@@ -112,7 +112,7 @@ export function confirm(plan, after) {
       if (plan.save) save(plan.save, await (await ask(`api/${plan.path}`, { method: plan.method })).blob());
       else {
         for (const each of plan.each ?? [""]) {
-          answers.push(await send(plan.method, plan.path.replace("$queue", encodeURIComponent(each)), plan.body));
+          answers.push(await send(plan.method, plan.path.replace("$queue", encodeURIComponent(each)) + (typed ? `&typed=${encodeURIComponent(typed.value)}` : ""), plan.body));
         }
       }
       box.close();
@@ -331,6 +331,9 @@ function lossTable(now, field, lost) {
 }
 const MOST_LINES = 7;
 
+/** The filter of a change, bound to what was counted: the server refuses to change more. @param {Record<string, string>} filter @param {Seen} now */
+const bound = (filter, now) => query({ ...filter, upto: now.upto, count: now.count });
+
 /** What a change by filter is about: how many of what, up to which job. @param {Record<string, string>} filter @param {Seen} now @param {boolean} [lost] */
 function about(filter, now, lost = false) {
   const queues = countsBy(now, "queue").length;
@@ -358,18 +361,18 @@ const PLANS = {
   requeue: (filter, now) => ({
     title: `Retry ${jobs(now)}${ofQueues(filter, now)}?`, button: `Retry ${jobs(now)}`, method: "POST", body: {},
     say: `Retries ${jobs(now)}${ofQueues(filter, now)}${countsBy(now, "status").length > 1 ? `: ${statuses(now)}` : ""}. Each is ready at once, in the queue where it died, and may be tried as often as a new one.`,
-    parts: about(filter, now), ...because(commandOf("requeue", filter, now), `jobs/requeue${query({ ...filter, upto: now.upto })}`),
+    parts: about(filter, now), ...because(commandOf("requeue", filter, now), `jobs/requeue${bound(filter, now)}`),
     done: ({ requeued }) => `${number(requeued)} ${requeued === 1 ? "job is" : "jobs are"} ready again.`,
   }),
   cancel: (filter, now) => ({
     title: `Cancel ${jobs(now)}${ofQueues(filter, now)}?`, button: `Cancel ${jobs(now)}`, keep: "Let them run", method: "POST", body: {},
     say: `Cancels ${jobs(now)}${ofQueues(filter, now)}${now.by ? `: ${statuses(now)}` : ""}. They do not run, and are kept for as long as their retention says. It can be undone, here and in Activity.`,
-    parts: about(filter, now), ...because(commandOf("cancel", filter, now), `jobs/cancel${query({ ...filter, upto: now.upto })}`),
+    parts: about(filter, now), ...because(commandOf("cancel", filter, now), `jobs/cancel${bound(filter, now)}`),
     done: ({ cancelled }) => `${number(cancelled)} ${cancelled === 1 ? "job" : "jobs"}${ofQueues(filter, now)} ${cancelled === 1 ? "is" : "are"} cancelled.`,
     undo: undoSweep, undoable: ([answer]) => Boolean(answer.undo),
   }),
   patch: (filter, now) => ({
-    title: `Move ${jobs(now)}${ofQueues(filter, now)}`, button: `Move ${jobs(now)}`, method: "PATCH", body: {}, path: `jobs${query({ ...filter, upto: now.upto })}`,
+    title: `Move ${jobs(now)}${ofQueues(filter, now)}`, button: `Move ${jobs(now)}`, method: "PATCH", body: {}, path: `jobs${bound(filter, now)}`,
     say: `Moves ${jobs(now)}${ofQueues(filter, now)}. What stays empty stays as it is.`, parts: about(filter, now), fields: PLACE, queue: ({ queue }) => queue,
     filled: (values) => ({ body: placeOf(values), ...filter.id && { zq: `zq change ${filter.id.replaceAll(",", " ")}${placeWords(values)}` } }),
     done: (answer) => `${number(answer.changed ?? answer.patched ?? now.count)} jobs are moved.`,
@@ -383,7 +386,7 @@ const PLANS = {
         /** @type {any} */ (document.querySelector("dialog[open]"))?.close();
         sweep("cancel", { ...filter, status: waitingOf(filter), upto: now.upto }, after);
       }) : null],
-      ...because(commandOf("delete", filter, now), `jobs${query({ ...filter, upto: now.upto })}`),
+      ...because(commandOf("delete", filter, now), `jobs${bound(filter, now)}`),
       typed: now.count > MOST_UNTYPED || !now.exact ? typedFor(filter, now) : undefined,
       done: ({ deleted }) => `${number(deleted)} ${deleted === 1 ? "job is" : "jobs are"} deleted.`,
     };
