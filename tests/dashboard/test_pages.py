@@ -7,28 +7,26 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, Request, expect
 
-from zq.model.settings import QueueSettings
-
 from .place import HOSTILE, Place
 
 PAGES = {
     "overview": "overview",
     "queues": "queues",
     "queue jobs": "queue?name=mail",
-    "queue rates": "queue?name=mail&tab=Rates",
-    "queue workers": "queue?name=mail&tab=Workers",
-    "queue config": "queue?name=mail&tab=Config",
-    "queue schema": "queue?name=mail&tab=Schema",
-    "queue groups": "queue?name=mail&tab=Groups",
-    "queue enqueue": "queue?name=mail&tab=Enqueue",
+    "queue types": "queue?name=mail&tab=types",
+    "queue workers": "queue?name=mail&tab=workers",
+    "queue settings": "queue?name=mail&tab=settings",
+    "queue schema": "queue?name=mail&tab=schema",
+    "queue groups": "queue?name=mail&tab=groups",
+    "queue enqueue": "queue?name=mail&tab=enqueue",
     "jobs": "jobs?f=status%3Adead",
     "failures": "failures",
     "schedules": "schedules",
     "workers": "workers",
-    "budgets": "budgets",
+    "types": "queues?tab=types",
+    "budgets": "queues?tab=budgets",
     "health": "health",
-    "sweeps": "sweeps",
-    "audit": "audit",
+    "activity": "activity",
 }
 
 
@@ -132,23 +130,6 @@ def test_a_status_badge_has_a_word_a_shape_and_its_colour(
     expect(badge).to_contain_text(word)
     assert colour in (badge.get_attribute("class") or "").split()
     assert (badge.locator("[aria-hidden]").text_content() or "").strip()
-
-
-def test_the_config_view_shows_every_setting_of_a_queue(
-    place: Place, ids: dict[str, str], page: Page
-) -> None:
-    go(page, place, "queue?name=mail&tab=Config")
-    expect(page.get_by_role("heading", name="Config")).to_be_visible()
-    shown = {
-        str(each.get_attribute("data-setting")): each.text_content()
-        for each in page.locator("[data-setting]").all()
-    }
-    assert set(shown) == set(QueueSettings.__struct_fields__)
-    assert (shown["max_depth"], shown["dead_letter"], shown["rate"]) == (
-        "500",
-        "mail-dead",
-        "\N{EN DASH}",
-    )
 
 
 # What is on a page

@@ -18,7 +18,7 @@ from .test_pages import go
 
 def command(page: Page) -> list[str]:
     """The words of the command that the dialog shows, but for those that name the server."""
-    shown = page.get_by_role("dialog").locator("code").first.inner_text()
+    shown = page.get_by_role("dialog").locator("code").first.text_content() or ""
     zq, *words, flag, url = shlex.split(shown)
     assert (zq, flag) == ("zq", "--url")
     assert httpx.get(f"{url}/queues", trust_env=False).status_code == 200

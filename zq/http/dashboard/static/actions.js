@@ -437,33 +437,3 @@ export function filterButtons(counts, filter, after, { all = false, small = fals
     waiting ? filterButton("patch", label("Move", waiting, "waiting"), { ...filter, status: waitingOf(filter) }, after, { class: size }) : null,
     total ? filterButton("delete", label("Delete", total, ""), filter, after, { class: `${size}destroy` }) : null].filter(Boolean);
 }
-
-// Until the pages of queues have their own.
-
-/** @param {string} title @param {...any} parts */
-export function plainDialog(title, ...parts) {
-  const box = el("dialog", { "aria-labelledby": "dialog-title", onclose: () => box.remove() }, el("h2", { id: "dialog-title" }, title), parts);
-  document.body.append(box);
-  box.showModal();
-  return box;
-}
-
-/** @param {string} queue @param {boolean} paused @param {() => void} [after] */
-export const pauseButton = (queue, paused, after) => pauseMany([queue], paused, after);
-
-/** The change of one queue, or of several by a loop. @param {string[]} queues @param {boolean} paused @param {() => void} [after] */
-export function pauseMany(queues, paused, after) {
-  const verb = paused ? "Resume" : "Pause";
-  const several = queues.length > 1;
-  const command = `zq ${verb.toLowerCase()} ${several ? '"$queue"' : quoted(queues[0])}`;
-  return actionButton("manage", `${verb}…`, () => confirm({
-    title: several ? `${verb} ${number(queues.length)} queues` : `${verb} ${queues[0]}`, each: queues,
-    say: `${several ? `${queues.join(", ")}. Their` : "Its"} jobs are ${paused ? "delivered again." : "not delivered. Jobs in flight go on."}`,
-    fields: paused ? [] : [{ name: "reason", label: "Reason", kind: "text" }, { name: "for", label: "Pause for", kind: "duration", placeholder: "until it is resumed" }],
-    filled: ({ reason, for: ms }) => (paused ? {} : { zq: command + (ms ? ` --for ${Math.round(ms / 1000)}s` : "") + (reason ? ` --reason ${quoted(reason)}` : ""),
-      body: { paused: true, pause_reason: reason, paused_until: ms ? Date.now() + ms : null } }),
-    button: verb, zq: command, method: "PATCH",
-    path: `queues/${several ? "$queue" : encodeURIComponent(queues[0])}/settings`, body: { paused: paused ? null : true },
-    done: () => `${several ? `${number(queues.length)} queues are` : "The queue is"} ${paused ? "delivered again" : "paused"}.`,
-  }, after));
-}

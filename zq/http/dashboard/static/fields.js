@@ -36,6 +36,12 @@ export function spanned(ms) {
   return parts.join(" ") || "0 s";
 }
 
+/** A span of time as the command line reads it: in one unit. @param {number} ms */
+export function oneUnit(ms) {
+  const [unit, size] = [["h", 36e5], ["m", 6e4], ["s", 1e3]].find(([, each]) => ms % Number(each) === 0) ?? ["ms", 1];
+  return `${ms / Number(size)}${unit}`;
+}
+
 /** Says of a text that is a time why it is no number. @param {string} text @param {string} example */
 const noNumber = (text, example) => {
   let time = "";
@@ -67,6 +73,12 @@ export function positive(text) {
   return Number(text);
 }
 
+/** @param {string} text */
+export function fromZero(text) {
+  if (!/^\s*\d+(\.\d+)?\s*$/.test(text)) throw noNumber(text, "A number, such as 2 or 0.5");
+  return Number(text);
+}
+
 /** Texts apart from commas. @param {string} text */
 export const listed = (text) => text.split(",").map((each) => each.trim()).filter(Boolean);
 
@@ -77,6 +89,7 @@ const KINDS = {
   whole: { read: whole, write: String, mode: "numeric" },
   some: { read: atLeastOne, write: String, mode: "numeric" },
   positive: { read: positive, write: String, mode: "decimal" },
+  part: { read: fromZero, write: String, mode: "decimal" },
   text: { read: (text) => text.trim(), write: String, mode: "text" },
   list: { read: listed, write: (value) => value.join(", "), mode: "text" },
   choice: { read: JSON.parse, write: String, mode: "text" },

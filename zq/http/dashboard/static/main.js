@@ -15,9 +15,9 @@ import { banner, button, empty, queuePlace } from "./parts.js";
  * @type {Record<string, [string | null, string, string, string?]>} */
 const PAGES = {
   overview: ["Overview", "o", "overview"], queues: ["Queues", "q", "queues"], queue: [null, "", "queue", "name"],
-  jobs: ["Jobs", "j", "jobs"], job: [null, "", "job"], failures: ["Failures", "f", "server"],
-  schedules: ["Schedules", "s", "schedules"], workers: ["Workers", "w", "server"], activity: ["Activity", "a", "audit"],
-  health: [null, "h", "server"], budgets: [null, "", "server"], sweeps: [null, "", "sweeps"], audit: [null, "", "audit"],
+  jobs: ["Jobs", "j", "jobs"], job: [null, "", "job"], failures: ["Failures", "f", "failures"],
+  schedules: ["Schedules", "s", "schedules"], workers: ["Workers", "w", "workers"], activity: ["Activity", "a", "activity"],
+  health: [null, "h", "server"],
 };
 const byId = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 const main = /** @type {HTMLElement} */ (byId("main"));

@@ -33,7 +33,7 @@ const deadJobs = (/** @type {string} */ queue) => `jobs${query({ f: `status:dead
 
 const actions = () => import("./actions.js");
 const pause = (/** @type {string} */ queue, paused = false, label = `${paused ? "Resume" : "Pause"} ${queue}`) =>
-  lateButton("manage", paused ? "Resume…" : "Pause…", actions, ({ pauseButton }) => pauseButton(queue, paused)?.click(), { class: "small", "aria-label": label });
+  lateButton("manage", paused ? "Resume…" : "Pause…", () => import("./pausing.js"), (made) => made[paused ? "resume" : "pause"]([queue]), { class: "small", "aria-label": label });
 /** @param {Record<string, string>} filter @param {string} label */
 const retry = (filter, label) => lateButton("manage", "Retry…", actions, ({ sweep }) => sweep("requeue", filter, () => {}),
   { class: "small keep", "aria-label": label, "data-verb": "retry" });

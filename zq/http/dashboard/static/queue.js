@@ -1,198 +1,289 @@
-// A queue: its jobs, workers, settings, schema and groups, and a form that enqueues.
+// A queue: its figures, why its jobs wait, what was, and its parts: jobs, types, workers, settings, schema, groups, a form.
 
-import { actionButton, confirm, plainDialog as dialog, pauseButton, quoted } from "./actions.js";
+import { actionButton, confirm, filterButton, may, nearTo, quoted } from "./actions.js";
+import { Asked } from "./asked.js";
 import { History } from "./chart.js";
-import { badge, el, facts, jobLink, link, number, rate, show, span, table, time, told } from "./dom.js";
+import { ago, copy, el, long, number, plain, rate, show, time, told } from "./dom.js";
+import { lineOf } from "./filter.js";
 import { jobsPanel } from "./jobs.js";
 import { Refusal, ask, get, query } from "./net.js";
-import { once, workerTable } from "./server.js";
+import { banner, button, dialog, empty, iconButton, menu, meter, name, pill, shortId, spark, table, tabs, tile, toast } from "./parts.js";
+import { pauseButton } from "./pausing.js";
+import { SettingsForm, commandOf } from "./queue_settings.js";
+import { STATES, percent } from "./overview.js";
+import { MANY_FAIL, TypesTable } from "./types.js";
+import { workerTable } from "./workers.js";
 
-/** Every setting of a queue: its unit and its meaning. */
-const SETTINGS = {
-  paused: "jobs are not delivered", max_depth: "most unfinished jobs", rate: "deliveries a second",
-  concurrency: "jobs in flight at once", retry_limit: "retries of a job", stall_limit: "stalls of a job",
-  backoff: "time between two attempts", retention: "how long finished jobs are kept",
-  ttl_ms: "ms that a job may wait for a worker", dead_letter: "queue that dying jobs move to",
-  dead_letter_after: "failures before that", lease_ms: "ms of a lease",
-  leases_survive: "leases outlive the stream", registered: "known to the APIs that ask for registration",
-  fan_out: "queues that new jobs go to", pause_reason: "why it is paused", paused_by: "who has paused it",
-  paused_until: "when the pause ends",
-};
 const GROUPS = 50;
 /** The server counts no further. */
 const MOST_BEHIND = 1000;
-const TABS = ["Jobs", "Rates", "Workers", "Config", "Schema", "Groups", "Enqueue"];
+
+/** How its state looks, and its word. @param {any} row */
+const stateOf = (row) => STATES[row.state || (row.paused ? "paused" : "")] ?? ["ok", "ok"];
+
+/** @typedef {{queue: string, go: (place: string) => void, place: (tab: string) => string}} Of */
+/** A tab: its element, and what is done with each frame. @typedef {{place: Element, draw?: (doc: any, at: number) => void}} Part */
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
 export function queue(main, values, go) {
-  const name = values.get("name") ?? "";
-  const tab = values.get("tab") ?? "Jobs";
-  const head = el("div");
-  const body = el("section", { "aria-labelledby": "tab-title" });
-  main.append(el("h1", {}, "Queue ", el("span", { class: "name" }, name)), head,
-    el("nav", { "aria-label": "Parts of the queue", class: "tabs" }, el("ul", {}, TABS.map((each) => el("li", {},
-      el("a", { href: `#/queue${query({ name, tab: each })}`, "aria-current": each === tab && "page" }, each))))),
-    el("h2", { id: "tab-title" }, tab), body);
-  const panel = tab === "Jobs"
-    ? jobsPanel(body, { queue: name }, () => go(`queue${query({ name, tab, at: Date.now() })}`)) : null;
-  const history = tab === "Rates" ? new History(name) : null;
-  if (history) body.append(history.place);
-  if (tab === "Enqueue") body.append(enqueueForm(name));
-  if (tab === "Groups") groupsPanel(body, name);
-  if (tab === "Schema") schemaPanel(body, name);
-  let pausedShown = /** @type {boolean | null} */ (null);
-  const buttons = el("div");
-  return { view: { topic: "queue", queue: name }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
-    panel?.check();
-    history?.learn();
-    const row = doc.queue;
-    const paused = doc.settings.paused === true;
-    if (!head.contains(buttons)) head.append(el("div"), buttons);
-    show(/** @type {Element} */ (head.firstElementChild), facts([
-      ["waiting", number(row.counts?.ready)], ["oldest", row.since ? span(at - row.since) : "–"],
-      ["running", number(row.counts?.in_flight)], ["dead", row.counts?.dead ? link(`jobs${query({ f: `status:dead queue:${/\s/.test(name) ? `"${name}"` : name}` })}`,
-        number(row.counts.dead)) : "0"],
-      ["out/s", rate(row.delivered)], ["done/s", rate(row.done)], ["failed/s", rate(row.failed)],
-      ["workers", number(doc.workers.length)], ["state", paused ? el("span", {}, badge("paused"), " ", told((row.pause ?? "").replace(/^paused ?/, ""))) : "delivered"]]));
-    if (pausedShown !== paused) {
-      buttons.replaceChildren();
-      buttons.append(pauseButton(name, paused) ?? "");
-      pausedShown = paused;
-    }
-    if (tab === "Workers") show(body, workerTable(doc.workers));
-    if (tab === "Config") {
-      show(body, table(`Settings of ${name}`, ["setting", "value", "meaning"],
-        Object.entries(SETTINGS).map(([key, text]) => ({ key, cells: [key, el("span", { "data-setting": key },
-          key === "paused_until" ? time(doc.settings[key]) : setting(doc.settings[key])), text] }))),
-      el("p", {}, "A dash leaves a setting to the server. Settings work at once, without a restart."));
-      if (!main.querySelector("[data-edit]")) {
-        const edit = actionButton("manage", "Change settings…", () => editSettings(name, doc.settings));
-        if (edit) {
-          edit.setAttribute("data-edit", "");
-          main.append(edit);
-        }
-      }
-    }
+  const of = values.get("name") ?? "";
+  const tab = Object.hasOwn(PARTS, values.get("tab") ?? "") ? values.get("tab") ?? "" : "jobs";
+  const place = (/** @type {string} */ to) => `queue${query({ name: of, tab: to })}`;
+  const head = el("div", { class: "bar" });
+  const unknown = el("div");
+  const now = el("div");
+  const why = el("div");
+  const history = new History(of);
+  const nav = el("div");
+  const part = PARTS[tab]({ queue: of, go, place });
+  main.append(head, unknown, now, why, history.place, el("section", { class: "card", "aria-label": "Parts of the queue" }, nav, part.place));
+  if (tab === "settings" && values.get("field")) setTimeout(() => /** @type {any} */ (part).focus?.(values.get("field")));
+  let asked = false;
+  return { view: { topic: "queue", queue: of }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
+    const row = { ...doc.queue, ...doc.settings.paused && { paused: true } };
+    show(head, headOf(of, row, doc, place));
+    show(now, el("section", { class: "tiles", "aria-label": "Now" }, tiles(of, row, doc, at)));
+    show(why, whyOf(of, doc.why, row, at));
+    history.learn();
+    show(nav, tabs("Parts of the queue", NAMES.map(([to, word]) => [to, word, countOf(to, row, doc)]), tab, place));
+    part.draw?.(doc, at);
+    if (!asked && !row.counts) tellUnknown(of, unknown);
+    asked = true;
   } };
 }
 
-/** @param {any} value */
-const setting = (value) => (value === undefined || value === null ? "–"
-  : typeof value === "object" ? JSON.stringify(value) : String(value));
+/** A name that no queue has. @param {string} of @param {Element} place */
+async function tellUnknown(of, place) {
+  const { known, near } = await nearTo(of);
+  show(place, !known && banner(`There is no queue “${plain(of)}” yet.`, [near.length
+    ? ["Did you mean ", near.map((each, at) => [at ? ", " : "", el("a", { href: `#/queue${query({ name: each })}` }, plain(each))]).flat(), "? "].flat() : [],
+  "What is set here holds for the jobs that come under this name."].flat()));
+}
 
-/** Ask for JSON, and then whether to go on with it.
- * @param {string} title @param {string} hint @param {any} value @param {(sent: any) => any} request
- * @param {() => void} [after] */
-function edit(title, hint, value, request, after) {
-  const box = dialog(title, el("p", {}, hint),
-    el("form", { onsubmit: (/** @type {any} */ event) => {
-      event.preventDefault();
-      const text = event.target.json.value;
+/** @param {string} to @param {any} row @param {any} doc */
+function countOf(to, row, doc) {
+  const counts = Object.values(row.counts ?? {});
+  if (to === "jobs") return counts.length ? number(counts.reduce((sum, n) => sum + n, 0)) : undefined;
+  return to === "workers" && doc.workers.length ? number(doc.workers.length) : undefined;
+}
+
+/** @param {string} of @param {any} row @param {any} doc @param {(tab: string) => string} place */
+const headOf = (of, row, doc, place) => [
+  el("div", { class: "crumb" }, el("a", { href: "#/queues" }, "Queues"), el("span", { class: "muted", "aria-hidden": "true" }, "/"),
+    el("h1", { class: "cut", title: plain(of) }, plain(of)), iconButton("copy", "Copy the name", () => copy(of).then(() => toast("The name is copied.")))),
+  row.counts || row.paused ? el("span", { title: row.state_text ? plain(row.state_text) : null }, pill(...stateOf(row))) : null, row.pause && el("span", { class: "muted" }, told(row.pause.replace(/^paused ?/, ""))),
+  el("span", { class: "push acts" }, pauseButton(of, Boolean(row.paused)), may("enqueue") && el("a", { class: "btn", href: `#/${place("enqueue")}` }, "Enqueue…"),
+    menu(`More for ${of}`, [
+      may("manage") && ["Cancel what waits…", () => filterButton("cancel", "", { queue: of, status: "ready" }, () => undefined)?.click()],
+      may("manage") && ["Delete its dead jobs…", () => filterButton("delete", "", { queue: of, status: "dead" }, () => undefined)?.click()],
+      may("manage") && Object.keys(doc.settings).length > 0 && ["Delete its settings…", () => clearSettings(of, doc.settings)],
+      ["Copy as command", () => copy(`zq queues ${quoted(of)}`).then(() => toast("The command is copied."))]]))];
+
+/** @param {string} of @param {any} settings */
+const clearSettings = (of, settings) => confirm({ title: `Delete the settings of ${of}`, button: "Delete the settings", method: "DELETE",
+  say: `${Object.keys(settings).join(", ")}: the server's values hold instead, at once.`, path: `queues/${encodeURIComponent(of)}/settings`,
+  zq: commandOf(of, Object.fromEntries(Object.keys(settings).map((key) => [key, null]))), done: () => `The settings of ${of} are deleted.` });
+
+/** When nothing waits any more. @param {any} row @param {number} waiting */
+function drained(row, waiting) {
+  if (!waiting) return { value: "now", note: "nothing waits" };
+  const ms = row.drained_ms ?? (row.growth < 0 ? (waiting / -row.growth) * 1000 : undefined);
+  if (ms !== undefined) return { value: long(ms), note: "at this rate" };
+  return row.growth === undefined ? { note: "" } : { value: "never", note: "at this rate", warn: true };
+}
+
+/** @param {string} of @param {any} row @param {any} doc @param {number} at */
+function tiles(of, row, doc, at) {
+  const counts = row.counts ?? {};
+  const [waiting, runs, dead] = [counts.ready ?? 0, counts.in_flight ?? 0, counts.dead ?? 0];
+  const done = row.done ?? row.completed;
+  const limit = doc.settings.rate;
+  const slots = row.slots ?? doc.workers.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + each.concurrency, 0);
+  const free = doc.why?.slots_free;
+  const jobs = (/** @type {string} */ status) => `jobs${query({ f: lineOf({ status, queue: of }) })}`;
+  const grows = row.growth > 0.05;
+  return [
+    tile({ label: "Waiting", value: number(waiting), place: jobs("ready"), warn: grows && waiting > 0,
+      picture: row.line?.length > 1 ? spark(row.line, `Waiting over the last hour, now ${number(waiting)}`) : null,
+      note: grows ? `+${rate(row.growth)}/s` : counts.scheduled ? `${number(counts.scheduled)} scheduled` : "" }),
+    tile({ label: "Drained", ...drained(row, waiting) }),
+    tile({ label: "Oldest", value: row.since ? long(at - row.since) : undefined, place: row.since ? jobs("ready") : undefined,
+      note: row.since ? time(row.since) : "no job waits" }),
+    limit ? tile({ label: "Rate", value: rate(done), unit: `of ${rate(limit)} /s`, warn: done >= limit * 0.95, picture: meter(done ?? 0, limit, `${rate(done)} of ${rate(limit)} a second`),
+      note: done >= limit * 0.95 ? "the limit holds it" : row.arrived === undefined ? "" : `${rate(row.arrived)}/s come` })
+      : tile({ label: "Done", value: rate(done), unit: "/s", note: row.arrived === undefined ? "" : `${rate(row.arrived)}/s come` }),
+    tile({ label: "Running", value: number(runs), unit: doc.settings.concurrency ? `of ${number(doc.settings.concurrency)} at most` : slots ? `of ${number(slots)} slots` : "",
+      place: `queue${query({ name: of, tab: "workers" })}`, picture: slots ? meter(runs, doc.settings.concurrency ?? slots) : null,
+      bad: !doc.workers.length && waiting > 0, note: `${number(doc.workers.length)} ${doc.workers.length === 1 ? "worker" : "workers"}${free === undefined ? "" : `, ${number(free)} slots free`}` }),
+    tile({ label: "Failed", value: row.failed_share === undefined ? rate(row.failed) : percent(row.failed_share).replace(" %", ""),
+      unit: row.failed_share === undefined ? "/s" : "%", bad: row.failed_share >= MANY_FAIL, place: dead ? jobs("dead") : undefined, note: `${number(dead)} dead` }),
+  ];
+}
+
+/** What would help, by the code of what holds the jobs: a word, and a place. @type {Record<string, (of: string) => [string, string]>} */
+const REMEDIES = {
+  rate: (of) => ["Set rate…", `queue${query({ name: of, tab: "settings", field: "rate" })}`],
+  concurrency: (of) => ["Set limit…", `queue${query({ name: of, tab: "settings", field: "concurrency" })}`],
+  budget: () => ["Budgets", `queues${query({ tab: "budgets" })}`],
+  group: (of) => ["Groups", `queue${query({ name: of, tab: "groups" })}`],
+  no_worker: (of) => ["Workers", `queue${query({ name: of, tab: "workers" })}`],
+  workers_busy: (of) => ["Workers", `queue${query({ name: of, tab: "workers" })}`],
+};
+
+/** Why its jobs wait: what the server says of the queue, the strongest reason first.
+ * @param {string} of @param {any} why @param {any} row @param {number} at */
+function whyOf(of, why, row, at) {
+  if (!why?.ahead && !row.paused) return null;
+  const [look] = stateOf(row);
+  return el("section", { class: "card", "aria-label": "Why its jobs wait" }, el("ul", { class: "findings" },
+    (why?.lines ?? []).map((/** @type {any} */ { text, remedy }, /** @type {number} */ n) => el("li", { class: n || look === "ok" ? "quiet" : look, "data-code": remedy },
+      el("span", { class: "kind" }, n ? "And" : "Why"), el("span", { class: "cut", title: plain(text) }, told(plain(text))),
+      n || !row.since ? el("time") : ago(row.since, at), el("span", { class: "acts" }, remedyOf(remedy, of, row))))));
+}
+
+/** @param {string | undefined} remedy @param {string} of @param {any} row */
+function remedyOf(remedy, of, row) {
+  if (remedy === "paused") return row.paused ? pauseButton(of, true, undefined, { class: "small", "aria-label": `Resume ${of}` }) : null;
+  if (!remedy || !Object.hasOwn(REMEDIES, remedy)) return null;
+  const [word, place] = REMEDIES[remedy](of);
+  return el("a", { class: "btn small", href: `#/${place}` }, word);
+}
+
+// The parts
+
+const NAMES = /** @type {[string, string][]} */ ([["jobs", "Jobs"], ["types", "Types"], ["workers", "Workers"], ["settings", "Settings"],
+  ["schema", "Schema"], ["groups", "Groups"], ["enqueue", "Enqueue"]]);
+
+/** @type {Record<string, (of: Of) => Part>} */
+const PARTS = { jobs: jobsPart, types: typesPart, workers: workersPart, settings: settingsPart, schema: schemaPart, groups: groupsPart, enqueue: enqueuePart };
+
+/** @param {Of} of @returns {Part} */
+function jobsPart({ queue: of }) {
+  const body = el("div");
+  const panel = jobsPanel(body, { queue: of });
+  return { place: body, draw: (_doc, at) => panel.check(at) };
+}
+
+/** @param {Of} of @returns {Part} */
+function typesPart({ queue: of }) {
+  const types = new TypesTable(of);
+  return { place: types.place, draw: () => types.draw() };
+}
+
+/** @param {Of} of @returns {Part} */
+function workersPart({ queue: of }) {
+  const body = el("div");
+  return { place: body, draw: (doc, at) => show(body, workerTable(doc.workers, at, of)) };
+}
+
+/** @param {Of} of @returns {Part & {focus: (field: string) => void}} */
+function settingsPart({ queue: of }) {
+  const form = new SettingsForm(of);
+  let wanted = "";
+  return { place: form.place, focus: (field) => {
+    wanted = field;
+    if (form.known) form.focus(field);
+  }, draw: (doc) => {
+    const first = !form.known;
+    form.follow({ row: doc.queue, settings: doc.settings, inherited: doc.inherited ?? {} });
+    if (first && wanted) form.focus(wanted);
+  } };
+}
+
+/** @param {Of} of @returns {Part} */
+function schemaPart({ queue: of }) {
+  const path = `queues/${encodeURIComponent(of)}/schema`;
+  const asked = new Asked(async () => {
+    let found = null;
+    try {
+      found = await get(path);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 404) throw error;
+    }
+    const drop = () => confirm({ title: `Remove the schema of ${of}`, say: "New jobs are no longer checked.",
+      button: "Remove", zq: `zq schema ${quoted(of)} --remove`, method: "DELETE", path, done: () => "The schema is removed." }, () => asked.again());
+    const buttons = may("manage") && el("span", { class: "push acts" }, button(found ? "Change schema…" : "Set a schema…", () => editSchema(of, path, found, () => asked.again()), { "data-scope": "manage" }),
+      found && button("Remove schema…", drop, { class: "destroy", "data-scope": "manage" }));
+    return found
+      ? el("div", { class: "body sheet" }, el("p", { class: "bar" }, "New jobs have to match version ", el("b", {}, number(found.version)), ", since ", time(found.updated_at), ". ", buttons),
+        el("pre", { class: "code", tabindex: "0" }, JSON.stringify(found.schema, null, 2)))
+      : el("div", { class: "body sheet" }, el("p", { class: "bar" }, "New jobs are not checked: the queue has no schema.", buttons));
+  }, 30_000);
+  return { place: asked.place, draw: () => asked.draw() };
+}
+
+/** @param {string} of @param {string} path @param {any} found @param {() => void} after */
+function editSchema(of, path, found, after) {
+  const text = el("textarea", { rows: 12, id: "schema-json", class: "mono", spellcheck: "false" }, JSON.stringify(found?.schema ?? { type: "record", name: "Payload", fields: [] }, null, 1));
+  const box = dialog({ title: `Schema of ${of}`, say: "A schema of Avro. New jobs have to match it; those that are stored stay.",
+    parts: [el("div", { class: "part stack" }, el("div", { class: "field" }, el("label", { for: "schema-json" }, "JSON"), text))],
+    buttons: [el("button", { class: "btn solid" }, "Go on…")], act: () => {
+      let schema;
       try {
-        const sent = JSON.parse(text);
-        box.close();
-        confirm({ title, say: text, button: "Change", ...request(sent) }, after);
+        schema = JSON.parse(text.value);
       } catch (error) {
-        event.target.querySelector("output").textContent = String(error);
+        box.refuse(`This is no JSON: ${/** @type {Error} */ (error).message}`);
+        return;
       }
-    } }, el("label", {}, "JSON ", el("textarea", { name: "json", rows: 6 }, JSON.stringify(value, null, 1))),
-    el("output", {}), el("p", { class: "buttons" },
-      el("button", { type: "button", onclick: () => box.close() }, "Close"), el("button", {}, "Go on…"))));
+      box.close();
+      confirm({ title: `Change the schema of ${of}`, say: "New jobs that do not match are refused.", button: "Change", method: "PUT", path, body: { schema },
+        zq: `printf '%s' ${quoted(JSON.stringify(schema))} | zq schema ${quoted(of)} --set -`, done: () => `New jobs of ${of} have to match this schema.` }, after);
+    } });
 }
 
-/** As the command reads it: JSON, or a text that is none. @param {unknown} value */
-function written(value) {
-  if (typeof value !== "string") return JSON.stringify(value);
-  try {
-    JSON.parse(value);
-  } catch {
-    return value;
-  }
-  return JSON.stringify(value);
-}
-
-/** @param {string} name @param {any} settings */
-const editSettings = (name, settings) => edit(`Change settings of ${name}`,
-  "A JSON object: null leaves a setting open.", settings, (body) => ({ method: "PATCH", body,
-    zq: `zq settings ${quoted(name)}${Object.entries(body).map(([key, value]) => ` ${quoted(`${key}=${written(value)}`)}`).join("")}`,
-    path: `queues/${encodeURIComponent(name)}/settings`, done: () => "The settings are changed." }));
-
-/** @param {Element} body @param {string} name */
-const schemaPanel = (body, name) => once(body, async () => {
-  const path = `queues/${encodeURIComponent(name)}/schema`;
-  const again = () => schemaPanel(body, name);
-  let found = null;
-  try {
-    found = await get(path);
-  } catch (error) {
-    if (!(error instanceof Refusal) || error.status !== 404) throw error;
-  }
-  const change = () => edit(`Schema of ${name}`, "A schema of Avro. New jobs have to match it.",
-    found?.schema ?? { type: "record", name: "Payload", fields: [] }, (schema) => ({ method: "PUT", path,
-      zq: `printf '%s' ${quoted(JSON.stringify(schema))} | zq schema ${quoted(name)} --set -`, body: { schema }, done: () => "New jobs have to match this schema." }), again);
-  const drop = () => confirm({ title: `Remove the schema of ${name}`, say: "New jobs are no longer checked.",
-    button: "Remove", zq: `zq schema ${quoted(name)} --remove`, method: "DELETE", path, done: () => "The schema is removed." }, again);
-  return [found
-    ? el("div", {}, facts([["version", number(found.version)], ["since", time(found.updated_at)]]),
-      el("pre", { tabindex: "0" }, JSON.stringify(found.schema, null, 2)))
-    : el("p", {}, "New jobs are not checked: the queue has no schema."),
-  el("p", { class: "buttons" }, actionButton("manage", "Change schema…", change), " ",
-    found && actionButton("manage", "Remove schema…", drop))];
-});
-
-/** @param {string} name */
-function enqueueForm(name) {
-  const said = el("output", { role: "status" });
-  const button = actionButton("enqueue", "Enqueue", () => undefined);
-  if (!button) return el("p", {}, "Your key may not enqueue jobs.");
-  button.setAttribute("type", "submit");
-  return el("form", { onsubmit: async (/** @type {any} */ event) => {
+/** @param {Of} of @returns {Part} */
+function enqueuePart({ queue: of }) {
+  if (!may("enqueue")) return { place: empty("Your key may not enqueue jobs", "It needs the scope enqueue.") };
+  const said = el("output", { class: "help", role: "status" });
+  const send = actionButton("enqueue", "Enqueue", () => undefined, { type: "submit", class: "solid" });
+  return { place: el("form", { class: "stack", onsubmit: async (/** @type {any} */ event) => {
     event.preventDefault();
     const form = event.target;
-    const text = `{"queue":${JSON.stringify(name)},"type":${JSON.stringify(form.type.value)},"payload":${form.payload.value}}`;
+    said.className = "help";
     try {
-      JSON.parse(text);
-      const reply = await ask("api/jobs", { method: "POST", body: text,
-        headers: { "Content-Type": "application/json" } });
+      JSON.parse(form.payload.value);
+      const text = `{"queue":${JSON.stringify(of)},"type":${JSON.stringify(form.type.value)},"payload":${form.payload.value}}`;
+      const reply = await ask("api/jobs", { method: "POST", body: text, headers: { "Content-Type": "application/json" } });
       const job = await reply.json();
-      said.replaceChildren("Stored as ", link(`job?id=${encodeURIComponent(job.id)}`, job.id));
+      said.replaceChildren("Stored as ", ...shortId(job.id));
       form.payload.value = "";
     } catch (error) {
-      said.textContent = error instanceof Error ? error.message : String(error);
+      said.className = "error";
+      said.textContent = error instanceof SyntaxError ? `The payload is no JSON: ${error.message}` : /** @type {Error} */ (error).message;
     }
-  } }, el("label", {}, "Type ", el("input", { name: "type", required: true })),
-  el("label", {}, "Payload (JSON) ", el("textarea", { name: "payload", rows: 6, required: true })),
-  el("p", { class: "buttons" }, button), said);
+  } }, el("div", { class: "body fields one" }, el("div", { class: "field" }, el("label", { for: "new-type" }, "Type"), el("input", { id: "new-type", name: "type", required: true, autocomplete: "off" })),
+    el("div", { class: "field" }, el("label", { for: "new-payload" }, "Payload (JSON)"), el("textarea", { id: "new-payload", name: "payload", rows: 6, required: true, class: "mono", spellcheck: "false" }))),
+  el("div", { class: "foot" }, said, el("span", { class: "push" }, send))) };
 }
 
-/** @param {Element} body @param {string} name */
-function groupsPanel(body, name) {
-  const list = el("div");
+/** @param {Of} of @returns {Part} */
+function groupsPart({ queue: of }) {
   const jobs = el("div");
+  let after = "";
+  let grouped = /** @type {{check: (now: number) => void} | null} */ (null);
+  const turn = (/** @type {string} */ next) => {
+    after = next;
+    asked.again();
+  };
   const showJobs = (/** @type {string} */ group) => {
     jobs.replaceChildren();
-    jobsPanel(jobs, { queue: name, group }, () => undefined);
+    grouped = jobsPanel(jobs, { queue: of, group });
   };
-  const load = (/** @type {string} */ after) => once(list, async () => {
-    const groups = (await get(`queues/${encodeURIComponent(name)}/groups${query({ after, limit: GROUPS })}`)).groups;
-    return [table("Groups with unfinished jobs, by name",
-      ["group", "job that has to end first", "type", "status", "failures", "since", "behind it", "jobs"],
-      groups.map((/** @type {any} */ each) => groupRow(each, showJobs)), "No group has unfinished jobs."),
-    el("p", { class: "buttons" },
-      after && el("button", { type: "button", onclick: () => load("") }, "First groups"), " ",
-      groups.length === GROUPS && el("button", { type: "button", onclick: () => load(groups.at(-1).group) }, "Next groups"))];
+  const asked = new Asked(async () => {
+    const now = Date.now();
+    const { groups } = await get(`queues/${encodeURIComponent(of)}/groups${query({ after, limit: GROUPS })}`);
+    return [table({ caption: `Groups of ${of} with unfinished jobs, by name`,
+      columns: [{ head: "group" }, { head: "has to end first", is: "w9" }, { head: "type", is: "w12 c3" }, { head: "status", is: "w8 st" },
+        { head: "tries", is: "num w5 c4" }, { head: "since", is: "num w5 c2" }, { head: "behind it", is: "num w7" }, { spoken: "actions", is: "do wact" }],
+      rows: groups.map((/** @type {any} */ each) => ({ key: each.group, cells: [name(each.group), shortId(each.open.id), name(each.open.type), pill(each.open.status),
+        number(each.open.attempts), ago(each.open.dequeued_at ?? each.open.ready_at, now), each.behind < MOST_BEHIND ? number(each.behind) : `${number(each.behind)} or more`,
+        button("Jobs", () => showJobs(each.group), { class: "small keep", "aria-label": `Jobs of the group ${each.group}` })] })),
+      nothing: empty("No group has unfinished jobs", "Jobs of one group run one after another.") }),
+    el("div", { class: "foot" }, asked.age, el("span", { class: "push acts" }, after && button("First groups", () => turn("")),
+      groups.length === GROUPS && button("Next groups", () => turn(groups.at(-1).group))))];
   });
-  body.append(el("p", {}, "Jobs of one group run one after another."), list, el("form", { class: "line",
-    onsubmit: (/** @type {any} */ event) => {
-      event.preventDefault();
-      showJobs(event.target.group.value);
-    } }, el("label", {}, "Group ", el("input", { name: "group", required: true })), el("button", {}, "Show its jobs")),
-  jobs);
-  load("");
+  return { place: el("div", {}, asked.place, jobs), draw: (_doc, at) => {
+    asked.draw();
+    grouped?.check(at);
+  } };
 }
-
-/** @param {any} each @param {(group: string) => void} showJobs */
-const groupRow = ({ group, open, behind }, showJobs) => ({ key: group, cells: [el("span", { class: "name" }, group),
-  jobLink(open.id), open.type, badge(open.status), number(open.attempts), time(open.dequeued_at ?? open.ready_at),
-  behind < MOST_BEHIND ? number(behind) : `${number(behind)} or more`,
-  el("button", { type: "button", onclick: () => showJobs(group) }, "Show its jobs")] });

@@ -1,179 +1,140 @@
-// Overview and Queues.
+// Queues: all of them in an order or as a tree, the types of all jobs, and the budgets.
 
-import { filterButton, may, pauseButton, pauseMany } from "./actions.js";
-import { badge, el, link, number, queueLink, rate, show, span, table, told } from "./dom.js";
-import { query } from "./net.js";
+import { may } from "./actions.js";
+import { Asked } from "./asked.js";
+import { ago, el, number, plain, show } from "./dom.js";
+import { spanned } from "./fields.js";
+import { lineOf } from "./filter.js";
+import { get, query } from "./net.js";
+import { empty, meter, name, pill, queueName, segment, selection, table, tabs } from "./parts.js";
+import { pauseMany } from "./pausing.js";
+import { COLUMNS, queueActs, queueCells } from "./overview.js";
+import { TypesTable } from "./types.js";
 
-/** Charts come after the first numbers. */
-const chart = () => import("./chart.js");
-
-const SEVERITY = ["", "note", "warning", "alarm"];
-const SIGNS = ["", "·", "!", "!!"];
-const HEADS = ["queue", "waiting", "oldest", "running", "dead", "out/s", "done/s", "failed/s", "workers", "state"];
-
-/** What the page of all queues adds to a row. @typedef {{lines: import("./chart.js").Sparklines | null, select: (() => void) | null,
- *   open: (prefix: string) => string}} Extras */
-
-/** @param {string} name @param {any} row @param {number} now @param {Extras} [extras] */
-function queueRow(name, row, now, extras) {
-  const counts = row.counts ?? {};
-  const orphan = counts.ready && !row.workers && !row.delivered && !row.paused;
-  return { key: name, cells: [
-    [!row.branch && extras?.select ? el("input", { type: "checkbox", value: name, "data-stay": `select ${name} ${row.paused ?? ""}`,
-      "data-paused": row.paused, "aria-label": `Select ${name}`, onchange: extras.select }) : null,
-    row.branch ? link(/** @type {Extras} */ (extras).open(name), `${name}*`) : queueLink(name)], number(counts.ready), row.since ? span(now - row.since) : "–",
-    number(counts.in_flight), number(counts.dead), rate(row.delivered), rate(row.done),
-    rate(row.failed), number(row.workers),
-    row.branch ? branchState(row) : row.paused ? el("span", { class: "says" }, badge("paused"), " ", told(row.pause.replace(/^paused ?/, ""))) : orphan ? badge("dead", "no worker") : badge("completed", "ok"),
-    ...extras ? [row.branch ? "" : extras.lines?.of(name) ?? "–"] : [],
-  ] };
-}
-
-/** @param {any} row */
-const branchState = (row) => el("span", { class: "says" }, row.orphans ? [badge("dead", `no worker for ${number(row.orphans)}`), " "] : null,
-  row.paused_queues ? [badge("paused", `${number(row.paused_queues)} paused`), " "] : null, `${number(row.branch)} queues`);
-
-/** @param {any} doc @param {number} now @param {string} caption @param {Extras} [extras] */
-const queueTable = (doc, now, caption, extras) => table(caption, extras ? [...HEADS, "last hour"] : HEADS,
-  (doc.order ?? []).filter((/** @type {string} */ name) => doc.queues[name])
-    .map((/** @type {string} */ name) => queueRow(name, doc.queues[name], now, extras)),
-  "No queue has jobs.");
-
-/** @param {any} finding @param {number} now */
-function findingLine(finding, now) {
-  const { severity, code, text, queue, since } = finding;
-  return el("li", { "data-key": `${code} ${queue ?? ""}`, class: SEVERITY[severity], "data-code": code },
-    el("span", { class: "sign" }, el("span", { "aria-hidden": "true" }, `${SIGNS[severity]} `), SEVERITY[severity]),
-    " ", queue ? [queueLink(queue), ": "] : null, told(text), since ? `, oldest ${span(now - since)}` : "",
-    queue ? el("span", { class: "does" }, doesOf(code, queue)) : link("health", " Health"));
-}
-
-/** What to do about a finding: places to look at, and buttons that ask first. @param {string} code @param {string} queue */
-function doesOf(code, queue) {
-  if (code === "dead" || code === "failing") {
-    return [link(`jobs${query({ f: `status:dead queue:${quotedWord(queue)}` })}`, "Dead jobs"), " ", link("failures", "Causes"),
-      kept(`requeue ${queue}`, code === "dead" ? filterButton("requeue", "Requeue…", { status: "dead", queue }, () => {}) : null)];
-  }
-  if (code === "stuck") return link("workers", "Stuck work");
-  return [link(`job${query({ next: queue })}`, "Why"), " ", link(`queue${query({ name: queue, tab: "Workers" })}`, "Workers"),
-    kept(`${code} ${queue}`, pauseButton(queue, code === "paused"))];
-}
-
-/** A word of the filter line. @param {string} text */
-const quotedWord = (text) => (/\s/.test(text) ? `"${text}"` : text);
-
-/** A button that keeps its focus while numbers change around it. @param {string} name @param {Element | null} button */
-function kept(name, button) {
-  button?.setAttribute("data-stay", name);
-  return button;
-}
-
-const FIRST_FINDINGS = 7;
-
-/** The worst findings, and the others on request. @param {any} doc @param {number} at */
-function findingList(doc, at) {
-  const lines = doc.findings.map((/** @type {any} */ f) => findingLine(f, at));
-  const rest = doc.pulse.findings - FIRST_FINDINGS;
-  return [el("ol", { class: "findings" }, lines.slice(0, FIRST_FINDINGS)), rest > 0 && el("details", {},
-    el("summary", {}, `and ${number(rest)} more`), el("ol", { class: "findings" }, lines.slice(FIRST_FINDINGS)),
-    doc.pulse.findings > doc.findings.length && el("p", {}, `The first ${doc.findings.length} are shown. `,
-      link("queues", "All queues, the worst first")))];
-}
-
-/** @param {Element} main */
-export function overview(main) {
-  const history = el("div");
-  /** @type {import("./chart.js").History | null} */
-  let course = null;
-  let asked = false;
-  const learn = async () => {
-    if (!course) {
-      course = new (await chart()).History();
-      history.append(course.place);
-    }
-    course.learn();
-  };
-  const body = el("div");
-  const worst = el("div");
-  const running = el("div");
-  main.append(el("h1", {}, "Overview"), body, running, history, worst);
-  return { view: { topic: "overview" }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
-    const totals = doc.pulse.totals;
-    show(body, el("h2", {}, "What is wrong"),
-      doc.findings.length
-        ? findingList(doc, at) : el("p", { class: "fine" }, "Nothing is wrong."),
-      el("h2", {}, "Jobs"),
-      el("ul", { class: "totals" }, Object.entries(totals).map(([status, n]) => el("li", { "data-key": status },
-        badge(status), " ", link(`jobs${query({ f: `status:${status}` })}`, number(Number(n)))))));
-    show(running, doc.sweeps?.length > 0 && [el("h2", {}, "Running sweeps"), el("ul", { class: "totals" },
-      doc.sweeps.map((/** @type {any} */ sweep) => el("li", { "data-key": sweep.id }, link("sweeps",
-        `${sweep.id} ${sweep.verb}`), ` ${number(sweep.changed)}`, sweep.counted ? ` of ${number(sweep.counted)}` : "",
-      `, ${Math.floor(sweep.progress * 100)} %`)))]);
-    if (course || !asked) setTimeout(learn);
-    asked = true;
-    show(worst, el("h2", {}, `Queues, the worst ${Math.min(20, doc.known_queues)} of ${number(doc.known_queues)}`),
-      queueTable(doc, at, "The worst queues"));
-  } };
-}
+const PAGE = 50;
+const NAMES = /** @type {[string, string][]} */ ([["queues", "Queues"], ["types", "By type"], ["budgets", "Budgets"]]);
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
 export function queues(main, values, go) {
+  const tab = values.get("tab") ?? "queues";
+  const bar = el("div", { class: "bar" }, el("h1", {}, "Queues"));
+  const body = el("section", { class: "card", "aria-label": "Queues" },
+    tabs("Parts of the queues", NAMES, tab, (to) => `queues${query({ tab: to === "queues" ? "" : to })}`));
+  main.append(bar, body);
+  if (tab === "types") {
+    const types = new TypesTable();
+    body.append(types.place);
+    return { view: { topic: "pulse" }, draw: () => types.draw() };
+  }
+  if (tab === "budgets") {
+    const asked = new Asked(budgetTable);
+    body.append(asked.place, el("div", { class: "foot" }, asked.age));
+    return { view: { topic: "pulse" }, draw: () => asked.draw() };
+  }
+  return allQueues(body, bar, values, go);
+}
+
+/** @param {Element} card @param {Element} bar @param {URLSearchParams} values @param {(place: string) => void} go */
+function allQueues(card, bar, values, go) {
   const q = values.get("q") ?? "";
   const sort = values.get("sort") ?? "worst";
   const from = Number(values.get("from") ?? 0);
   const tree = values.get("tree") ?? "";
   const under = tree && (values.get("under") ?? "");
   const body = el("div");
+  const ticked = new Set();
+  const place = (/** @type {Record<string, any>} */ change) => `queues${query({ q, sort: sort === "worst" ? "" : sort, tree, under, ...change })}`;
+  let [redraw, select] = [() => {}, () => {}];
+  bar.append(el("form", { class: "filter", role: "search", onsubmit: (/** @type {any} */ event) => {
+    event.preventDefault();
+    go(place({ q: event.target.q.value, from: "" }));
+  } }, el("input", { id: "filter", name: "q", value: q, "aria-label": "Name contains", placeholder: "a part of the name", autocomplete: "off", spellcheck: "false" })),
+  segment("As a list or as a tree", ["", "1"], tree, (next) => go(place({ tree: next, under: "", from: "" })), { "": "List", 1: "Tree" }));
   const picked = el("div");
-  const place = (/** @type {Record<string, any>} */ change) => `queues${query({ q, sort, tree, under, ...change })}`;
-  const turn = (/** @type {Record<string, any>} */ change) => go(place(change));
-  const select = () => {
-    const boxes = [...body.querySelectorAll("input:checked")];
-    const names = (/** @type {boolean} */ paused) => boxes.filter((box) => box.hasAttribute("data-paused") === paused)
-      .map((box) => /** @type {any} */ (box).value);
-    picked.replaceChildren(...boxes.length ? [el("p", { class: "buttons" }, `${number(boxes.length)} selected`,
-      [false, true].map((paused) => names(paused).length > 0 && pauseMany(names(paused), paused, () => {
-        for (const box of boxes) /** @type {any} */ (box).checked = false;
-        select();
-      })))] : []);
-  };
-  main.append(el("h1", {}, "Queues"), el("form", { class: "line", role: "search",
-    onsubmit: (/** @type {any} */ event) => {
-      event.preventDefault();
-      turn({ q: event.target.q.value, sort: event.target.sort.value, tree: event.target.tree.checked ? 1 : "" });
-    } },
-  el("label", {}, "Name contains ", el("input", { name: "q", value: q })),
-  el("label", {}, "Order ", el("select", { name: "sort" }, ["worst", "waiting", "failing", "name"].map(
-    (each) => el("option", { selected: each === sort }, each)))),
-  el("label", {}, el("input", { type: "checkbox", name: "tree", checked: Boolean(tree) }), "As a tree"),
-  el("button", {}, "Show")), tree ? steps(under, (prefix) => place({ under: prefix })) : "", picked, body);
-  chart().then(({ Sparklines }) => {
-    extras.lines = new Sparklines();
-    learn();
-  });
-  let redraw = () => {};
-  const learn = async () => {
-    if (!body.isConnected) removeEventListener("scroll", learn);
-    else if (await extras.lines?.learn(body)) redraw();
-  };
-  addEventListener("scroll", learn, { passive: true });
-  /** @type {Extras} */
-  const extras = { lines: null, select: may("manage") ? select : null, open: (/** @type {string} */ prefix) => place({ under: prefix }) };
-  const page = { view: { topic: "queues", q, sort, from, limit: 50, ...tree && { tree, under } },
+  card.append(tree ? steps(under, (prefix) => place({ under: prefix })) : "", body, picked);
+  /** @type {Ticks | null} */
+  const ticks = may("manage") ? { ticked, tick: (queue, on) => {
+    if (on) ticked.add(queue);
+    else ticked.delete(queue);
+    redraw();
+    select();
+  } } : null;
+  return { view: { topic: "queues", q, sort, from, limit: PAGE, ...tree && { tree, under } },
     draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
-      show(body, el("p", {}, `${number(doc.matching)} ${tree ? "rows" : "queues"}`),
-        queueTable(doc, at, "Queues", extras), el("p", { class: "buttons" },
-          from > 0 && link(place({ from: Math.max(from - 50, 0) }), "Previous"), " ",
-          from + 50 < doc.matching && link(place({ from: from + 50 }), "Next")));
-      redraw = () => page.draw(doc, at);
-      learn();
+      redraw = () => show(body, queueTable({ doc, now: at, sorted: sort === "name" ? "name" : `-${sort}`,
+        sort: (by) => go(place({ sort: by.replace("-", ""), from: "" })), ticks, under: (prefix) => place({ under: prefix }),
+        nothing: q ? empty(`No queue has “${q}” in its name`, el("a", { href: "#/queues" }, "All queues")) : empty("No queue has jobs") }),
+      el("div", { class: "foot", "data-key": "foot" }, el("span", {}, `${number(doc.matching)} ${tree ? "rows" : doc.matching === 1 ? "queue" : "queues"}`), el("span", { class: "push acts" },
+        from > 0 && el("a", { class: "btn small", href: `#/${place({ from: Math.max(from - PAGE, 0) || "" })}` }, "Previous"),
+        from + PAGE < doc.matching && el("a", { class: "btn small", href: `#/${place({ from: from + PAGE })}` }, "Next"))));
+      redraw();
+      select = () => showSelection(picked, doc, ticked, body);
+      select();
     } };
-  return page;
+}
+
+/** What is ticked, and what to do when that changes. @typedef {{ticked: Set<string>, tick: (queue: string, on: boolean) => void}} Ticks */
+
+/** `under` makes the address of a branch, where the queues are a tree.
+ * @param {{doc: any, now: number, sorted: string, sort: (by: string) => void, ticks: Ticks | null, under: (prefix: string) => string, nothing: any}} of */
+function queueTable({ doc, now, sorted, sort, ticks, under, nothing }) {
+  const row = (/** @type {string} */ each) => {
+    const { branch, ...figures } = doc.queues[each];
+    const [state, ...rest] = queueCells(each, doc.queues[each], now);
+    return { key: each, selected: ticks ? ticks.ticked.has(each) : undefined, cells: [...ticks ? [branch ? null : tickBox(each, ticks)] : [],
+      branch ? name(each, under(each), `${each}*`) : queueName(each), branch ? branchState(branch, figures) : state, ...rest, branch ? null : queueActs(each, figures)] };
+  };
+  return table({ caption: "Queues", columns: [...ticks ? [{ spoken: "select", is: "tick" }] : [], ...COLUMNS],
+    rows: (doc.order ?? []).filter((/** @type {string} */ each) => doc.queues[each]).map(row), sorted, sort, nothing });
+}
+
+/** @param {string} queue @param {Ticks} ticks */
+const tickBox = (queue, { ticked, tick }) => el("input", { type: "checkbox", class: "box", checked: ticked.has(queue), "data-stay": `tick ${queue}`,
+  "aria-label": `Select ${plain(queue)}`, onchange: (/** @type {any} */ event) => tick(queue, event.target.checked) });
+
+/** @param {number} queues @param {any} row */
+const branchState = (queues, row) => (row.orphans ? pill("alarm", `no worker for ${number(row.orphans)}`)
+  : row.paused_queues ? pill("paused", `${number(row.paused_queues)} paused`) : el("span", { class: "muted" }, `${number(queues)} queues`));
+
+/** The verbs for what is ticked: pause for those that are delivered, resume for the others. They stay while the ticks do.
+ * @param {Element} place @param {any} doc @param {Set<string>} ticked @param {Element} body */
+function showSelection(place, doc, ticked, body) {
+  const [paused, delivered] = [[], []].map(() => /** @type {string[]} */ ([]));
+  for (const each of ticked) (doc.queues[each]?.paused ? paused : delivered).push(each);
+  const key = JSON.stringify([paused, delivered]);
+  if (place.getAttribute("data-shown") === key) return;
+  place.setAttribute("data-shown", key);
+  const clear = () => {
+    ticked.clear();
+    for (const box of body.querySelectorAll("td.tick input")) /** @type {HTMLInputElement} */ (box).checked = false;
+    showSelection(place, doc, ticked, body);
+  };
+  place.replaceChildren(...ticked.size ? [selection(`${number(ticked.size)} selected`, [delivered.length ? pauseMany(delivered, false, clear) : null,
+    paused.length ? pauseMany(paused, true, clear) : null], clear)] : []);
 }
 
 /** The way down to a branch of the tree. @param {string} under @param {(prefix: string) => string} to */
 function steps(under, to) {
   const parts = under.match(/[^.:/]*[.:/]/g) ?? [];
-  return el("nav", { "aria-label": "Branch" }, el("ul", {}, el("li", {}, link(to(""), "All")),
-    parts.map((part, at) => el("li", {}, link(to(parts.slice(0, at + 1).join("")), part)))));
+  return el("nav", { "aria-label": "Branch", class: "foot" }, el("a", { href: `#/${to("")}` }, "All"),
+    parts.map((part, at) => [el("span", { class: "muted", "aria-hidden": "true" }, "/"), el("a", { href: `#/${to(parts.slice(0, at + 1).join(""))}` }, part)]).flat());
 }
+
+// Budgets
+
+async function budgetTable() {
+  const { budgets } = await get("budgets");
+  const now = Date.now();
+  return table({ caption: "Budgets", columns: [{ head: "budget" }, { head: "free", is: "num w9" }, { spoken: "share", is: "w6 c2" },
+    { head: "tokens come back", is: "w16 c1" }, { head: "waiting", is: "num w6", title: "ready jobs that draw from it" },
+    { head: "unfinished", is: "num w6 c3" }, { head: "changed", is: "num w5 c4" }],
+  rows: budgets.map((/** @type {any} */ each) => ({ key: each.key, cells: [name(each.key, `jobs${query({ f: lineOf({ "budgets.key": each.key }) })}`),
+    [each.available <= 0 && each.waiting ? el("b", { class: "warn" }, number(each.available)) : number(each.available), el("span", { class: "muted" }, ` of ${number(each.allocation)}`)],
+    meter(each.allocation - each.available, each.allocation, `${number(each.allocation - each.available)} of ${number(each.allocation)} drawn`),
+    comesBack(each), number(each.waiting), number(each.unfinished), ago(each.updated_at, now)] })),
+  nothing: empty("There is no budget", "A job that draws from one waits until it has enough tokens: while other jobs run, or at a rate.") });
+}
+
+/** @param {any} budget */
+const comesBack = ({ allocation, strategy: { duration_ms: ms, burst } }) => el("span", { class: "cut" }, ms === undefined
+  ? "when the job ends" : `${number(allocation)} in ${spanned(ms)}${burst ? `, at most ${number(burst)} at once` : ""}`);

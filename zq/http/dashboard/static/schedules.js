@@ -1,9 +1,10 @@
-// Schedules: the scheduled jobs of the next day as bars, and the entries of cron.
+// Schedules: the scheduled jobs of the next day as bars, the entries of cron, and what comes next.
 
-import { actionButton, confirm, quoted } from "./actions.js";
-import { badge, el, jobLink, link, number, queueLink, span, table, time } from "./dom.js";
+import { actionButton, confirm, may, quoted } from "./actions.js";
+import { Asked } from "./asked.js";
+import { ago, brief, clock, el, local, number, time } from "./dom.js";
 import { get, query } from "./net.js";
-import { once } from "./server.js";
+import { button, card, empty, menu, meter, name, pill, queueName, shortId, table } from "./parts.js";
 
 const HOURS = 24;
 const HOUR_MS = 3_600_000;
@@ -12,29 +13,35 @@ const PAGE = 50;
 
 /** @param {Element} main */
 export function schedules(main) {
-  const day = el("div");
-  const soon = el("div");
-  const crons = el("div");
-  main.append(el("h1", {}, "Schedules"), el("h2", {}, "The next 24 hours"), day, el("h2", {}, "Cron"), crons,
-    el("h2", {}, "Scheduled jobs"), soon,
-    el("p", {}, link(`jobs${query({ f: "status:scheduled" })}`, "Find, move or cancel scheduled jobs")));
-  once(day, nextDay);
-  const entries = () => once(crons, () => cronTable(entries));
-  entries();
-  const turn = (/** @type {string} */ after) => once(soon, async () => nextJobs(await get(`scheduled${query({ after, limit: PAGE })}`), after, turn));
-  turn("");
-  return { view: { topic: "pulse" }, draw: () => undefined };
+  let after = "";
+  const turn = (/** @type {string} */ next) => {
+    after = next;
+    soon.again();
+  };
+  const day = new Asked(nextDay, 60_000);
+  const crons = new Asked(() => cronTable(() => crons.again()));
+  const soon = new Asked(async () => nextJobs(await get(`scheduled${query({ after, limit: PAGE })}`), after, turn));
+  main.append(el("div", { class: "bar" }, el("h1", {}, "Schedules"),
+    el("a", { class: "btn push", href: `#/jobs${query({ f: "status:scheduled" })}` }, "Find, move or cancel scheduled jobs")),
+  card("Cron", crons.age, crons.place), card("The next 24 hours", ["jobs that become ready, by the hour, ", day.age], day.place),
+  card("Scheduled jobs", ["the next one first, ", soon.age], soon.place));
+  return { view: { topic: "pulse" }, draw: () => [day, crons, soon].forEach((each) => each.draw()) };
 }
+
+/** How long until then, or that it is over. @param {number} at @param {number} now */
+const until = (at, now) => el("time", { datetime: new Date(at).toISOString(), "data-age": "" }, at > now ? brief(at - now) : "now");
 
 /** A page of the jobs that come next.
  * @param {any} found @param {string} after @param {(after: string) => void} turn */
 function nextJobs(found, after, turn) {
   const now = Date.now();
-  return [table("Scheduled jobs, the next one first", ["id", "ready at", "in", "queue", "type", "priority", "attempts"],
-    found.jobs.map((/** @type {any} */ job) => ({ key: job.id, cells: [jobLink(job.id), time(job.ready_at),
-      span(job.ready_at - now), queueLink(job.queue), job.type, job.priority, number(job.attempts)] })), "No job is scheduled."),
-  el("p", { class: "buttons" }, el("button", { type: "button", onclick: () => turn("") }, after ? "Next ones" : "Refresh"), " ",
-    found.next && el("button", { type: "button", onclick: () => turn(found.next) }, "Later ones"))];
+  return [table({ caption: "Scheduled jobs, the next one first",
+    columns: [{ head: "job", is: "w9" }, { head: "in", is: "num w5" }, { head: "ready at", is: "w16 c2" }, { head: "queue" }, { head: "type", is: "c1" },
+      { head: "priority", is: "num w6 c4" }, { head: "tries", is: "num w5 c3" }],
+    rows: found.jobs.map((/** @type {any} */ job) => ({ key: job.id, cells: [shortId(job.id), until(job.ready_at, now), time(job.ready_at),
+      queueName(job.queue), name(job.type), number(job.priority), number(job.attempts)] })), nothing: empty("No job is scheduled") }),
+  (after || found.next) && el("div", { class: "foot" }, el("span", { class: "push acts" },
+    after && button("Next ones", () => turn("")), found.next && button("Later ones", () => turn(found.next))))];
 }
 
 /** Jobs by the hour in which they become ready: a table whose bars say the same as its numbers. */
@@ -47,43 +54,57 @@ async function nextDay() {
     hours.push({ from, count });
   }
   const most = Math.max(...hours.map(({ count }) => count), 1);
-  const rows = hours.filter(({ count }) => count).map(({ from, count }) => ({ key: String(from), cells: [time(from),
-    number(count), el("meter", { max: most, value: count, "aria-label": `${number(count)} of ${number(most)}` })] }));
-  return table("Jobs that become ready, by the hour that begins", ["from", "jobs", "share of the most"], rows,
-    "No job becomes ready within 24 hours.");
+  return table({ caption: "Jobs that become ready, by the hour that begins",
+    columns: [{ head: "from", is: "w9" }, { head: "in", is: "num w5 c1" }, { head: "jobs", is: "num w6" }, { spoken: "share of the most" }],
+    rows: hours.filter(({ count }) => count).map(({ from, count }) => ({ key: String(from), cells: [el("time", { datetime: new Date(from).toISOString(), "data-age": "" }, clock(from).slice(0, 5)),
+      brief(from - now), number(count), meter(count, most, `${number(count)} of ${number(most)}`)] })),
+    nothing: empty("No job becomes ready within 24 hours") });
 }
 
 /** @param {() => void} again */
 async function cronTable(again) {
   const names = (await get("crons")).crons.slice(0, MOST_GROUPS);
-  const groups = await Promise.all(names.map((/** @type {string} */ name) => get(`crons/${encodeURIComponent(name)}`)));
-  const rows = groups.flatMap((group) => group.entries.map((/** @type {any} */ entry) => {
-    const own = entry.timezone ?? group.timezone ?? "UTC";
-    const paused = group.paused || entry.paused;
-    return { key: `${group.name} ${entry.name}`, cells: [`${group.name} / ${entry.name}`, el("code", {}, entry.expression),
-      own, time(entry.next_enqueue_at, own), time(entry.next_enqueue_at), time(entry.last_enqueue_at),
-      queueLink(entry.job.queue), entry.job.type, entry.fault ? badge("dead", "set aside") : badge(paused ? "paused" : "scheduled"),
-      el("span", { class: "buttons" }, turnButton(group, entry, again), runButton(entry))] };
-  }));
-  return table("Cron entries", ["entry", "expression", "zone", "next there", "next here", "last", "queue", "type", "state", "do"],
-    rows, "There is no cron entry.");
+  const groups = await Promise.all(names.map((/** @type {string} */ each) => get(`crons/${encodeURIComponent(each)}`)));
+  const now = Date.now();
+  const acts = may("manage") || may("enqueue");
+  return table({ caption: "Cron entries",
+    columns: [{ head: "entry" }, { head: "state", is: "w8 st" }, { head: "expression", is: "w9" }, { head: "next in", is: "num w6" },
+      { head: "next there", is: "w16 c3", title: "in the zone of the entry" }, { head: "last", is: "num w5 c2" },
+      { head: "queue", is: "w12 c1" }, { head: "type", is: "w12 c4" }, ...acts ? [{ spoken: "actions", is: "do wdo" }] : []],
+    rows: groups.flatMap((group) => group.entries.map((/** @type {any} */ entry) => {
+      const own = entry.timezone ?? group.timezone ?? "UTC";
+      return { key: `${group.name} ${entry.name}`, cells: [name(`${group.name} / ${entry.name}`), entryState(group, entry),
+        el("code", { title: own }, entry.expression), entry.next_enqueue_at ? until(entry.next_enqueue_at, now) : "–",
+        entry.next_enqueue_at ? el("span", { class: "cut", title: own }, local(entry.next_enqueue_at, own)) : "–", ago(entry.last_enqueue_at, now),
+        queueName(entry.job.queue), name(entry.job.type), ...acts ? [[turnButton(group, entry, again), " ", ...menu(`More for ${group.name} / ${entry.name}`, [["Its queue", `queue${query({ name: entry.job.queue })}`],
+          may("manage") && [entry.paused ? "Resume…" : "Pause…", () => turnEntry(group, entry, again)], may("enqueue") && canRun(entry) && ["Run now…", () => runEntry(entry)]])]] : []] };
+    })), nothing: empty("There is no cron entry", "Programs and ", el("code", {}, "zq cron"), " define them.") });
 }
 
+/** @param {any} group @param {any} entry */
+function entryState(group, entry) {
+  if (entry.fault) return el("span", { title: entry.fault }, pill("alarm", "set aside"));
+  return group.paused || entry.paused ? pill("paused") : pill("scheduled");
+}
+
+/** What helps a row now: it is paused or resumed. @param {any} group @param {any} entry @param {() => void} again */
+const turnButton = (group, entry, again) => actionButton("manage", entry.paused ? "Resume…" : "Pause…", () => turnEntry(group, entry, again),
+  { class: "small", "aria-label": `${entry.paused ? "Resume" : "Pause"} ${group.name} / ${entry.name}` });
+
 /** @param {any} group @param {any} entry @param {() => void} again */
-function turnButton(group, entry, again) {
+function turnEntry(group, entry, again) {
   const verb = entry.paused ? "Resume" : "Pause";
-  return actionButton("manage", `${verb}…`, () => confirm({
-    title: `${verb} ${group.name} / ${entry.name}`, button: verb, method: "PATCH",
+  confirm({ title: `${verb} ${group.name} / ${entry.name}`, button: verb, method: "PATCH",
     say: entry.paused ? "It enqueues its jobs again." : "It enqueues no jobs until it is resumed.",
     zq: `zq cron ${verb.toLowerCase()} ${quoted(group.name)} ${quoted(entry.name)}`,
     path: `crons/${encodeURIComponent(group.name)}/entries/${encodeURIComponent(entry.name)}`,
-    body: { paused: !entry.paused }, done: () => `The entry is ${entry.paused ? "resumed" : "paused"}.`,
-  }, again));
+    body: { paused: !entry.paused }, done: () => `${group.name} / ${entry.name} is ${entry.paused ? "resumed" : "paused"}.` }, again);
 }
 
 /** A number that a script rounds would be another one in the job. @param {any} entry */
-const runButton = (entry) => !/\d{16}/.test(JSON.stringify(entry.job)) && actionButton("enqueue", "Run now…", () => confirm({
-  title: `Run ${entry.name} now`, say: "One job is enqueued, besides those of its times.", button: "Run now",
+const canRun = (entry) => !/\d{16}/.test(JSON.stringify(entry.job));
+
+/** @param {any} entry */
+const runEntry = (entry) => confirm({ title: `Run ${entry.name} now`, say: "One job is enqueued, besides those of its times.", button: "Run now",
   zq: entry.job.unique_in ? undefined : `printf '%s' ${quoted(JSON.stringify(entry.job))} | zq push --file -`,
-  method: "POST", path: "jobs", body: entry.job, done: (job) => `The job ${job.id} is stored.`,
-}));
+  method: "POST", path: "jobs", body: entry.job, done: (job) => `The job ${job.id} is stored.` });

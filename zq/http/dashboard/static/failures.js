@@ -1,0 +1,190 @@
+// Failures by their causes: by count, by queue or by time. Chart and card follow the row that is chosen.
+
+import { filterButton } from "./actions.js";
+import { Asked } from "./asked.js";
+import { Chart } from "./chart.js";
+import { ago, brief, clock, el, number, plain, rate, show, time } from "./dom.js";
+import { lineOf } from "./filter.js";
+import { get, query } from "./net.js";
+import { card, empty, menu, name, queueName, segment, spark, table } from "./parts.js";
+
+const RANGES = ["15m", "1h", "24h", "7d"];
+const WORDS = /** @type {Record<string, string>} */ ({ "15m": "15 m", "1h": "60 m", "24h": "24 h", "7d": "7 d" });
+const LONG = /** @type {Record<string, string>} */ ({ "15m": "15 minutes", "1h": "60 minutes", "24h": "24 hours", "7d": "7 days" });
+const ORDERS = /** @type {Record<string, string>} */ ({ count: "the most frequent first", queue: "by queue", time: "the latest first" });
+const SPAN_MS = /** @type {Record<string, number>} */ ({ "15m": 9e5, "1h": 36e5, "24h": 864e5, "7d": 6048e5 });
+
+/** What a cause is called: its type, or else the beginning of its message. @param {any} cause */
+const called = (cause) => cause.error_type || plain(cause.message).slice(0, 40) || cause.id;
+
+/** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
+export function failures(main, values, go) {
+  const now = { range: values.get("range") ?? "1h", order: values.get("order") ?? "count", queue: values.get("queue") ?? "", q: values.get("q") ?? "",
+    dead: values.get("dead") ?? "", fresh: values.get("fresh") ?? "", cause: values.get("cause") ?? "" };
+  if (!RANGES.includes(now.range)) now.range = "1h";
+  const place = (/** @type {Record<string, any>} */ change) => `failures${query({ ...now, range: now.range === "1h" ? "" : now.range, order: now.order === "count" ? "" : now.order, ...change })}`;
+  const chart = new Chart({ title: "Failed attempts a minute", figure: rate, series: [{ word: "all causes", look: "in", of: (point) => point.all },
+    { word: "this cause", look: "failed", of: (point) => point.cause }] });
+  const chosen = new Chosen(() => asked.again());
+  const [heading, list] = [el("header"), el("div")];
+  let found = /** @type {any} */ (null);
+  const redraw = () => {
+    if (!found) return;
+    const causes = matching(found.causes, now);
+    const one = causes.find((/** @type {any} */ each) => each.id === now.cause) ?? causes[0];
+    chosen.show(one, found.at);
+    drawChart(chart, found, one, now.range);
+    show(heading, headerOf(found, causes, now));
+    show(list, causeTable(causes, one, found.at, now, place, go, () => asked.again()));
+  };
+  const asked = new Asked(async () => {
+    const answer = await get(`failures${query({ range: now.range, queue: now.queue, order: now.order })}`);
+    found = { causes: answer.groups ?? answer.causes ?? [], marks: answer.marks ?? [], at: answer.at ?? Date.now(), range: now.range };
+    redraw();
+    return list;
+  });
+  const bar = el("div", { class: "bar" });
+  const heads = () => show(bar, el("h1", { title: "A cause is a type of error and its message without numbers, ids and texts" }, "Failures"),
+    segment("Range", RANGES, now.range, (range) => go(place({ range: range === "1h" ? "" : range })), WORDS), filterForm(now, (change) => go(place(change))));
+  heads();
+  main.append(bar, el("div", { class: "two wide-left" }, chart.place, chosen.place), el("section", { class: "card", "aria-label": "Causes" }, heading, asked.place));
+  return { view: { topic: "pulse" }, draw: () => asked.draw(),
+    turn: (/** @type {URLSearchParams} */ next) => {
+      const before = place({ cause: "", q: "", dead: "", fresh: "" });
+      for (const key of Object.keys(now)) /** @type {any} */ (now)[key] = next.get(key) ?? { range: "1h", order: "count" }[key] ?? "";
+      heads();
+      if (before === place({ cause: "", q: "", dead: "", fresh: "" })) redraw();
+      else asked.again();
+      return true;
+    } };
+}
+
+/** @param {any} now @param {(change: Record<string, string>) => void} turn */
+function filterForm(now, turn) {
+  const box = (/** @type {string} */ key, /** @type {string} */ text) => el("label", { class: "bar" }, el("input", { type: "checkbox", class: "box", checked: Boolean(now[key]),
+    "data-stay": `${key} ${now[key]}`, onchange: (/** @type {any} */ event) => turn({ [key]: event.target.checked ? "1" : "" }) }), text);
+  return [el("form", { class: "filter", role: "search", "data-key": "filter", "data-stay": `filter ${now.queue} ${now.q}`, onsubmit: (/** @type {any} */ event) => {
+    event.preventDefault();
+    const words = event.target.q.value.trim().split(/\s+/).filter(Boolean);
+    const queue = words.find((/** @type {string} */ each) => each.startsWith("queue:"))?.slice(6) ?? "";
+    turn({ queue, q: words.filter((/** @type {string} */ each) => !each.startsWith("queue:")).join(" ") });
+  } }, el("input", { id: "filter", name: "q", value: [now.queue && `queue:${now.queue}`, now.q].filter(Boolean).join(" "), "aria-label": "Filter causes",
+    placeholder: "queue:sms or a word of the message", spellcheck: "false", autocomplete: "off" })),
+  box("dead", "only with dead jobs"), box("fresh", "only new ones")];
+}
+
+/** Those whose words match, without case. @param {any[]} causes @param {any} now */
+function matching(causes, now) {
+  const words = now.q.toLowerCase().split(/\s+/).filter(Boolean);
+  return causes.filter((each) => (!now.dead || each.dead) && (!now.fresh || each.is_new)
+    && words.every((/** @type {string} */ word) => [each.error_type, each.message, ...each.queues ?? [], ...each.types ?? []].join(" ").toLowerCase()
+      .includes(word.replace(/^type:/, ""))));
+}
+
+/** @param {any} found @param {any[]} causes @param {any} now */
+function headerOf(found, causes, now) {
+  const sum = (/** @type {any[]} */ of, /** @type {string} */ field) => of.reduce((n, each) => n + (each[field] ?? 0), 0);
+  const dead = sum(causes, "dead");
+  return [el("span", {}, el("b", {}, number(sum(causes, "count"))), el("span", { class: "muted" },
+    ` failed attempts of ${number(causes.length)} ${causes.length === 1 ? "cause" : "causes"} in ${LONG[now.range]}, ${ORDERS[now.order] ?? ""}`)),
+  el("span", { class: "push muted" }, dead ? `${number(dead)} dead jobs have these causes, ` : "", `asked at ${clock(Date.now())}`)];
+}
+
+/** @param {any[]} causes @param {any} one @param {number} at @param {any} now @param {(change: any) => string} place @param {(to: string) => void} go @param {() => void} after */
+const causeTable = (causes, one, at, now, place, go, after) => table({ caption: `Causes of failures in ${LONG[now.range]}`,
+  columns: [{ head: "cause" }, { head: "queue", is: "w12 c3", sort: "queue" }, { head: `last ${WORDS[now.range]}`, is: "w9 c2" },
+    { head: "count", is: "num w6", sort: "count" }, { head: "before", is: "num w7 c3", title: `beside the ${LONG[now.range]} before` }, { head: "first", is: "num w6 c4" },
+    { head: "last", is: "num w5 c2", sort: "time" }, { head: "dead now", is: "num w6" }, { spoken: "actions", is: "do wdo2" }],
+  rows: causes.map((each) => ({ key: each.id, here: each === one, cells: [
+    el("a", { class: "cut plain", href: `#/${place({ cause: each.id })}`, title: plain([each.error_type, each.message].filter(Boolean).join(": ")), "aria-current": each === one ? "true" : null },
+      each.error_type && el("b", {}, plain(each.error_type), " "), plain(each.message || each.id)),
+    queuesOf(each), spark(each.bars ?? [], `${number(each.count)} in ${LONG[now.range]}`, { bars: true, hot: Boolean(each.is_new || each.times >= 2) }),
+    el("b", {}, number(each.count)), beside(each), ago(each.since, at), ago(each.latest, at),
+    each.dead ? number(each.dead) : el("span", { class: "muted" }, "0"), doOf(each, place, go, after)] })),
+  sorted: now.order === "queue" ? "queue" : `-${now.order}`, sort: (by) => go(place({ order: by.replace("-", "") === "count" ? "" : by.replace("-", "") })),
+  nothing: empty(`No attempt has failed in ${LONG[now.range]}`, now.q || now.queue || now.dead || now.fresh ? el("a", { href: "#/failures" }, "All causes") : "") });
+
+/** @param {any} cause */
+const queuesOf = ({ queues = [] }) => (queues.length === 1 ? queueName(queues[0]) : name(queues.join(", ")));
+
+/** This range against the one before it. @param {any} cause */
+const beside = (cause) => (cause.is_new ? el("span", { class: "bad" }, "new") : cause.times === undefined ? "–"
+  : el("span", { class: cause.times >= 2 ? "bad" : "" }, `${cause.times >= 2 ? "↑ " : ""}×${cause.times < 10 ? Number(cause.times.toFixed(1)) : Math.round(cause.times)}`));
+
+/** @param {any} cause @param {(change: any) => string} place @param {(to: string) => void} go @param {() => void} after */
+function doOf(cause, place, go, after) {
+  const act = (/** @type {"requeue" | "cancel" | "delete"} */ verb, /** @type {string} */ status) => () => filterButton(verb, "", { status, error: cause.id }, after)?.click();
+  return [retryButton(cause, after, "small"), " ", ...menu(`More for ${cause.id}`, [["Its jobs", `jobs${query({ f: lineOf({ error: cause.id }) })}`],
+    cause.sample && ["A sample", `job${query({ id: cause.sample })}`], cause.dead && ["Retry the dead ones…", act("requeue", "dead")],
+    ["Cancel those that wait…", act("cancel", "scheduled")], cause.dead && ["Delete the dead ones…", act("delete", "dead")]])];
+}
+
+/** @param {any} cause @param {() => void} after @param {string} look */
+function retryButton(cause, after, look) {
+  const made = filterButton("requeue", cause.dead ? `Retry ${number(cause.dead)}…` : "Retry…", { status: "dead", error: cause.id }, after);
+  if (!made) return null;
+  made.className = `btn ${look}`;
+  made.disabled = !cause.dead;
+  made.title = cause.dead ? "" : "None of its jobs is dead";
+  made.setAttribute("aria-label", look.includes("solid") ? `Retry the ${number(cause.dead)} dead jobs of the cause that is open` : `Retry the dead jobs of ${cause.id}`);
+  return made;
+}
+
+/** @param {Chart} chart @param {any} found @param {any} one @param {string} range */
+function drawChart(chart, found, one, range) {
+  const many = Math.max(...found.causes.map((/** @type {any} */ each) => each.bars?.length ?? 0), 0);
+  const step = SPAN_MS[range] / (many || 1);
+  const minutes = step / 60_000;
+  const begin = found.at - SPAN_MS[range];
+  const all = Array.from({ length: many }, (_, at) => found.causes.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + (each.bars?.[at] ?? 0), 0));
+  chart.draw({ step_ms: step, open_ms: step, marks: found.marks, points: all.map((n, at) => ({ at: begin + at * step, all: n / minutes, cause: (one?.bars?.[at] ?? 0) / minutes })) });
+}
+
+/** The cause that is chosen, with the error of one of its jobs. */
+class Chosen {
+  /** @param {() => void} after */
+  constructor(after) {
+    this.after = after;
+    this.place = el("section", { class: "card", "aria-label": "The cause that is chosen" });
+    this.text = el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": "Sample of the cause", hidden: true, "data-own": "" });
+    this.sample = "";
+  }
+
+  /** @param {any} cause @param {number} now */
+  show(cause, now) {
+    if (!cause) {
+      show(this.place, empty("No cause is chosen"));
+      return;
+    }
+    this.learn(cause.sample);
+    show(this.place, el("header", {}, el("h2", { class: "cut", title: plain(called(cause)) }, plain(called(cause))), cause.is_new && el("span", { class: "bad" }, "new"),
+      el("span", { class: "push acts" }, retryButton(cause, this.after, "solid small"), el("a", { class: "btn small", href: `#/jobs${query({ f: lineOf({ error: cause.id }) })}` }, "Its jobs"),
+        cause.sample && el("a", { class: "btn small", href: `#/job${query({ id: cause.sample })}` }, "A sample"))),
+    el("div", { class: "body stackv" }, el("p", {}, began(cause)), this.text,
+      el("dl", { class: "facts" }, [["queues", cause.queues?.length === 1 ? queueName(cause.queues[0]) : name((cause.queues ?? []).join(", ") || "–")],
+        ["types", name((cause.types ?? []).join(", ") || "–")], ["dead", number(cause.dead)], ["last", cause.latest ? `${brief(now - cause.latest)} ago` : "–"]]
+        .flatMap(([key, value]) => [el("dt", {}, key), el("dd", {}, value)]))));
+  }
+
+  /** The error of a job that has failed so. @param {string | undefined} id */
+  async learn(id) {
+    if (!id || id === this.sample) return;
+    this.sample = id;
+    try {
+      const { errors } = await get(`jobs/${encodeURIComponent(id)}/errors${query({ order: "desc", limit: 1 })}`);
+      if (id !== this.sample || !errors.length) return;
+      const [{ error_type: kind, message, backtrace }] = errors;
+      this.text.textContent = plain([kind, message].filter(Boolean).join(": ")).slice(0, 2000) + (backtrace ? `\n${backtrace}` : "");
+      this.text.hidden = false;
+    } catch {
+      this.text.hidden = true;
+    }
+  }
+}
+
+/** When it began, and after which mark. @param {any} cause */
+function began(cause) {
+  if (!cause.since) return plain(cause.message);
+  const mark = cause.mark;
+  return mark ? ["Began ", el("b", {}, `${brief(cause.since - mark.at)} after mark ${plain(mark.text)}`), ", at ", time(cause.since), "."] : ["First seen at ", time(cause.since), "."];
+}
