@@ -152,16 +152,19 @@ function release() {
 /** The verbs of a row that do not fit: `menu("More for mail", [["Enqueue…", act], ["Settings", "queue?name=mail&tab=settings"]])`.
  * A text instead of a function is a place. What changes something has its scope as the third. The label must be the only such one on the page.
  * @param {string} label @param {([string, string | ((event: any) => void), string?] | null | false)[]} items */
-export function menu(label, items) {
-  const id = `menu ${label}`.replace(/\W+/g, "-");
-  const close = () => /** @type {any} */ (document.getElementById(id))?.hidePopover();
-  return [el("button", { type: "button", class: "btn icon small keep", "aria-label": label, title: "More", popovertarget: id }, icon("more")),
-    el("ul", { id, class: "menu", popover: "auto" }, items.map((item) => item && el("li", {}, typeof item[1] === "string"
-      ? el("a", { href: `#/${item[1]}`, onclick: close }, item[0])
+export const menu = (label, items) => [iconButton("more", label, (event) => openMenu(event.currentTarget, items), { class: "small keep", title: "More", "aria-haspopup": "true" })];
+
+/** A menu is made when it is opened: most are not. @param {HTMLElement} source @param {Parameters<typeof menu>[1]} items */
+function openMenu(source, items) {
+  const list = el("ul", { class: "menu", popover: "auto", ontoggle: (/** @type {any} */ event) => event.newState === "closed" && list.remove() },
+    items.map((item) => item && el("li", {}, typeof item[1] === "string" ? el("a", { href: `#/${item[1]}`, onclick: () => list.hidePopover() }, item[0])
       : el("button", { type: "button", "data-scope": item[2], onclick: (/** @type {any} */ event) => {
-        close();
+        list.hidePopover();
         /** @type {any} */ (item[1])(event);
-      } }, item[0]))))];
+      } }, item[0]))));
+  document.body.append(list);
+  list.showPopover({ source });
+  list.querySelector("a, button")?.focus();
 }
 
 /** What is ticked, at the foot of its list: `selection("3 selected", [verbs], clear, button("Select all 1,727 that match", all))`.
