@@ -143,7 +143,7 @@ async def test_an_action_is_told_in_words(client: Client) -> None:
     who = "somebody at 127.0.0.1"
     assert told == [
         ("put", f"{who} asked for PUT /v0/topics/log"),
-        ("settings", f"{who} changed the settings of mail, which is paused (moving)"),
+        ("pause", f"{who} paused mail (moving)"),
         ("delete", f"{who} deleted the job {jobs[0]}"),
         ("cancel", f"{who} cancelled 3 jobs of mail (type:letter): wrong list"),
     ]
@@ -169,3 +169,32 @@ async def test_actions_are_chosen_by_who_what_where_and_when(client: Client) -> 
     for name in ("who", "verb", "queue", "since", "until"):
         reply = await client.send("GET", f"/audit?{name}=")
         assert (reply.status, f"`{name}` is empty" in reply.error) == (400, True)
+
+
+async def test_a_change_of_settings_tells_what_it_takes_to_undo_it(client: Client) -> None:
+    begin = {"concurrency": 8, "retention": {"dead_ms": 1_000}, "rate": 5}
+    await client.patch("/queues/mail/settings", begin)
+    change = {"concurrency": 2, "retention": {"completed_ms": 7}, "max_depth": 9, "rate": 5}
+    await client.patch("/queues/mail/settings", change)
+    latest, first = await actions(client)
+    assert first["before"] == {"concurrency": None, "retention": None, "rate": None}
+    assert latest["before"] == {
+        "concurrency": 8,
+        "retention": {"completed_ms": None, "dead_ms": 1_000},
+        "max_depth": None,
+    }
+    assert sorted(
+        latest["words"].partition(" changed ")[2].removesuffix(" of mail").split(", ")
+    ) == [
+        *("concurrency", "max_depth", "retention"),
+    ]
+    undone = await client.patch("/queues/mail/settings", latest["before"])
+    assert undone.doc == begin
+    await client.patch("/queues/mail/settings", {"paused": True, "pause_reason": "moving"})
+    (pause,) = await actions(client, verb="pause")
+    assert (await client.patch("/queues/mail/settings", pause["before"])).doc == begin
+    (resume,) = await actions(client, verb="resume")
+    assert resume["words"].endswith(" resumed mail")
+    await client.delete("/queues/mail/settings")
+    (cleared,) = await actions(client, limit=1)
+    assert (await client.patch("/queues/mail/settings", cleared["before"])).doc == begin

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -28,6 +29,10 @@ GONE = 499
 """The client had gone before its answer: what it wanted is done as a whole, in part or not."""
 
 _READS = ("GET", "HEAD")
+
+
+BEFORE = web.RequestKey("before", dict[str, Any])
+"""What a request has changed, as it was, if its handler says so."""
 
 
 class Auditor:
@@ -83,6 +88,7 @@ class Auditor:
             peer_of(request.transport),
             actor_of(request),
             request.rel_url.raw_query_string[:MOST_QUERY],
+            before=request.get(BEFORE, {}),
         )
         if request.method in _READS:
             # What was hidden from the page is no matter of the audit either.

@@ -1,6 +1,7 @@
 """The audit: a record of each thing that an operator has done over HTTP."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,8 @@ class OperatorAction(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was done, by whom. `at` is in milliseconds since the epoch.
 
     `actor` is the name of the user or the key, if there is one, and `address` that of the peer.
-    `answer` is the document that was answered, if it is small.
+    `answer` is the document that was answered, if it is small. `before` has the settings that a
+    change of a queue's settings has changed, as they were.
     """
 
     at: int
@@ -30,6 +32,7 @@ class OperatorAction(msgspec.Struct, frozen=True, omit_defaults=True):
     actor: str | None = None
     query: str = ""
     answer: msgspec.Raw = msgspec.Raw()
+    before: dict[str, Any] = {}
 
 
 class RecordedAction(msgspec.Struct, frozen=True):

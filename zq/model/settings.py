@@ -4,7 +4,7 @@ A queue is a name, so it may have settings before its first job and after its la
 settings come before those of its queue, and these before the server's policy.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -146,6 +146,17 @@ def merged(settings: QueueSettings, patch: SettingsPatch) -> QueueSettings:
     }
     changes["retention"] = merged_retention(settings.retention, patch.retention)
     return checked(msgspec.structs.replace(settings, **changes))
+
+
+def changed_between(before: QueueSettings, after: QueueSettings) -> dict[str, Any]:
+    """The settings that differ, as they were; None where there was none. As a patch it undoes."""
+    was: dict[str, Any] = msgspec.to_builtins(before)
+    now: dict[str, Any] = msgspec.to_builtins(after)
+    changed = {name: was.get(name) for name in was | now if was.get(name) != now.get(name)}
+    if (retention := changed.get("retention")) is not None:
+        # A patch changes it field by field.
+        changed["retention"] = {name: retention.get(name) for name in Retention.__struct_fields__}
+    return changed
 
 
 def policy_for(settings: QueueSettings, policy: Policy) -> Policy:

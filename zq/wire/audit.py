@@ -15,6 +15,7 @@ class ActionDocument(msgspec.Struct, kw_only=True):
     """One action. `at` is in milliseconds. `actor` names the user or the key.
 
     A `status` of 499 says that the client had gone before its answer. `words` say what was done.
+    `before` has the settings that were changed, as they were: null where there was none.
     """
 
     seq: int
@@ -26,6 +27,7 @@ class ActionDocument(msgspec.Struct, kw_only=True):
     query: str | UnsetType = UNSET
     status: int
     answer: Any = UNSET
+    before: dict[str, Any] | UnsetType = UNSET
     verb: str = ""
     words: str = ""
 
@@ -51,6 +53,7 @@ def action_document(recorded: "RecordedAction") -> ActionDocument:
         query=action.query or UNSET,
         status=action.status,
         answer=msgspec.json.decode(action.answer) if bytes(action.answer) else UNSET,
+        before=action.before or UNSET,
         verb=deed.verb,
         words=deed.words,
     )

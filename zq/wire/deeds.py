@@ -44,8 +44,8 @@ _RULES = (
     ("GET", "/jobs/{id}/errors", "reveal", "looked at what is hidden in the errors of {the job}"),
     ("POST", "/sweeps/{id}/undo", "undo", "took back {undone jobs} of the cancellation {id}"),
     ("DELETE", "/sweeps/{id}", "stop", "stopped the sweep {id}"),
-    ("PATCH", f"{_QUEUE}/settings", "settings", "changed the settings of {queue}{pause}"),
-    ("PUT", f"{_QUEUE}/settings", "settings", "replaced the settings of {queue}{pause}"),
+    ("PATCH", f"{_QUEUE}/settings", "settings", "{changed settings}"),
+    ("PUT", f"{_QUEUE}/settings", "settings", "{changed settings}"),
     ("DELETE", f"{_QUEUE}/settings", "settings", "took away the settings of {queue}"),
     ("PUT", f"{_QUEUE}/schema", "schema", "set the schema of {queue}"),
     ("DELETE", f"{_QUEUE}/schema", "schema", "took away the schema of {queue}"),
@@ -79,7 +79,9 @@ def deed_of(action: "OperatorAction") -> Deed:
     answer = msgspec.json.decode(action.answer) if bytes(action.answer) else {}
     path = _PAGE.sub("", action.path)
     verb, words, parts = _rule(action.method, path)
-    said = _Said(parts, query, answer if isinstance(answer, dict) else {})
+    said = _Said(parts, query, answer if isinstance(answer, dict) else {}, action.before)
+    if verb == "settings" and "paused" in said.before:
+        verb = "resume" if said.before["paused"] else "pause"
     words = f"{who} {_PLACE.sub(lambda place: said.at(place[1]), words)}"
     if action.status == GONE:
         words += ", as a whole, in part or not: the answer reached nobody"
@@ -111,6 +113,7 @@ class _Said(NamedTuple):
     path: Mapping[str, str]
     query: Mapping[str, str]
     answer: Mapping[str, Any]
+    before: Mapping[str, Any]
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -124,10 +127,8 @@ class _Said(NamedTuple):
             return self._jobs(self.answer.get(place.removesuffix(" jobs")))
         if place == "the job":
             return f"the job {self.path.get('id', self.answer.get('id', ''))}{self._of()}"
-        if place == "pause":
-            reason = self.answer.get("pause_reason")
-            because = f" ({reason})" if reason else ""
-            return f", which is paused{because}" if self.answer.get("paused") else ""
+        if place == "changed settings":
+            return self._settings()
         return self.path[place]
 
     def _jobs(self, n: Any) -> str:
@@ -135,6 +136,16 @@ class _Said(NamedTuple):
         choice = [f"{name}:{text}" for name, text in self.query.items() if name not in _NO_CHOICE]
         more = f" ({' '.join(choice)})" if choice else ""
         return f"{many}{self._of()}{more}"
+
+    def _settings(self) -> str:
+        queue = self.path["queue"]
+        if self.before.get("paused"):
+            return f"resumed {queue}"
+        if "paused" in self.before:
+            reason = self.answer.get("pause_reason")
+            return f"paused {queue}{f' ({reason})' if reason else ''}"
+        changed = ", ".join(self.before)
+        return f"changed {changed} of {queue}" if changed else f"left the settings of {queue} alone"
 
     def _of(self) -> str:
         return f" of {', '.join(self.queues)}" if self.queues else ""

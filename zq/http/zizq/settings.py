@@ -5,6 +5,7 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
+from zq.http.audit import BEFORE
 from zq.http.door import PATH, Route
 from zq.http.guard import KEY, reach_of
 from zq.http.transport.answer import Answer
@@ -12,7 +13,7 @@ from zq.http.zizq.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.zizq.query import parameters
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch, changed_between
 from zq.service import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.settings import decode_settings, decode_settings_patch
@@ -56,22 +57,33 @@ class SettingsApi:
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Replace all settings: 200, or 409 if dead-letter queues would form a circle."""
-        queue, settings = _queue(request), _by(decode_settings(body, sent), request)
-        result = await self._queues.set(queue, settings, reach_of(request))
-        return answer(result, accepted)
+        settings = _by(decode_settings(body, sent), request)
+        return answer(await self._set(request, settings), accepted)
 
     async def change(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
         """Change the given fields; null clears one: 200 with all settings, or 409 as above."""
-        queue, patch = _queue(request), _by(decode_settings_patch(body, sent), request)
-        result = await self._queues.set(queue, patch, reach_of(request))
-        return answer(result, accepted)
+        patch = _by(decode_settings_patch(body, sent), request)
+        return answer(await self._set(request, patch), accepted)
 
     async def clear(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
         """Delete a queue's settings: 204, also if there were none."""
-        await self._queues.clear_settings(_queue(request), reach_of(request))
+        queue, reach = _queue(request), reach_of(request)
+        before = await self._queues.settings(queue, reach)
+        await self._queues.clear_settings(queue, reach)
+        request[BEFORE] = changed_between(before, NO_SETTINGS)
         return Answer(204)
+
+    async def _set(
+        self, request: web.BaseRequest, change: QueueSettings | SettingsPatch
+    ) -> QueueSettings:
+        """Change the settings. The audit learns how they were just before."""
+        queue, reach = _queue(request), reach_of(request)
+        before = await self._queues.settings(queue, reach)
+        after = await self._queues.set(queue, change, reach)
+        request[BEFORE] = changed_between(before, after)
+        return after
 
 
 def _by(settings: S, request: web.BaseRequest) -> S:
