@@ -19,6 +19,7 @@ from zq.cli.cron import cron
 from zq.cli.damage import damage
 from zq.cli.dead import dead
 from zq.cli.delete import delete
+from zq.cli.failures import failures
 from zq.cli.health import health
 from zq.cli.history import history
 from zq.cli.jobs import jobs
@@ -50,6 +51,7 @@ MEANT = {
     "push": ("add", "enqueue", "send", "submit", "create"),
     "jobs": ("ls", "list", "ps"),
     "status": ("show", "get", "info", "inspect", "why"),
+    "failures": ("errors", "causes", "error-groups"),
     "delete": ("rm", "remove", "purge", "drop"),
     "cancel": ("abort", "kill"),
     "change": ("move", "edit", "set-priority"),
@@ -140,7 +142,7 @@ Examples:
   zq serve                             serve ./zq-root on 127.0.0.1:7890
   zq worker shop.jobs:app              run the jobs of an app in Python
   zq push mail hello                   store a job; zq wait ID waits for its result
-  zq health                            is anything wrong? then zq queues, zq dead, zq top
+  zq health                            is anything wrong? then zq queues, zq failures, zq dead
   zq requeue --queue mail              make dead jobs ready again
   zq backup zq.tar.gz                  copy all that a running server stores; see zq restore
 
@@ -168,7 +170,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (serve, worker, relay),
-    "Look": (health, queues, dead, jobs, status, workers, top),
+    "Look": (health, queues, failures, dead, jobs, status, workers, top),
     "Jobs": (push, wait, requeue, cancel, change, delete),
     "Queues": (pause, resume, settings, schema, budgets, cron),
     "Look back": (sweeps, audit, mark, history, pipeline),

@@ -1,5 +1,6 @@
 """What operators do to one job, to workers and to schemas, and the marks in the charts."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -7,7 +8,11 @@ import msgspec
 from zq.client.values import StoredJob
 from zq.model.patching import Patch
 from zq.model.trends import TimeMark
+from zq.wire.failures import CauseDocument, FailuresDocument
 from zq.wire.schemas import AvroSchema, QueueSchemaDocument
+
+FailureCause = CauseDocument
+"""One cause of failures, as `GET /failures` shows it."""
 
 
 class OpenWorker(msgspec.Struct, frozen=True):
@@ -49,6 +54,12 @@ class Operations(Protocol):
 
     async def drop(self, worker: str) -> list[OpenWorker]:
         """Close the streams of a worker. Return what they were."""
+
+    async def failures(self, queues: Sequence[str], range: str, order: str) -> FailuresDocument:
+        """The causes of failures in these queues, or in any. Raises `BackendError`.
+
+        `range` and `order` are those of `GET /failures`.
+        """
 
     async def mark(self, text: str) -> TimeMark:
         """Give this moment a name."""

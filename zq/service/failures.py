@@ -78,6 +78,17 @@ class CausesLook(NamedTuple):
     failed_before: int
     """How many failures came in as long a time before the range, by these causes."""
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """What there is to say of all of it, by the names that clients know."""
+        return {
+            "since": self.since,
+            "open_ms": self.open_ms,
+            "known": self.total,
+            "failed": self.failed,
+            "failed_before": self.failed_before,
+        }
+
 
 class Failures:
     """Groups of failures. A bounded reach sees only what happened in its queues."""

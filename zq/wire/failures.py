@@ -1,9 +1,11 @@
 """Groups of failures as the documents that clients read."""
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from zq.model.failures import FailureGroup
+from zq.model.failures import BARS, RULE, FailureGroup, FailureRange
 from zq.model.ids import IdCodec
 from zq.model.trends import TimeMark
 
@@ -56,6 +58,16 @@ class FailuresDocument(msgspec.Struct, kw_only=True):
     failed: int
     failed_before: int
     causes: list[CauseDocument]
+
+
+def failures_document(
+    range: FailureRange, groups: Sequence[FailureGroup], ids: IdCodec, **figures: int
+) -> FailuresDocument:
+    """The document of these groups. `figures` are its other fields."""
+    causes = [cause_document(group, ids) for group in groups]
+    return FailuresDocument(
+        rule=RULE, range=range, step_ms=BARS[range].width, causes=causes, **figures
+    )
 
 
 def cause_document(group: FailureGroup, ids: IdCodec) -> CauseDocument:

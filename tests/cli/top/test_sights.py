@@ -201,7 +201,7 @@ async def test_every_tab_says_when_the_server_is_lost_and_how_old_it_is(tmp_path
         async with watched(tmp_path / "data") as server:
             await server.fill(3)
             shown = await stack.enter_async_context(display(server, tab=""))
-            await shown.until(lambda: len(lines(shown)) == 4)
+            await shown.until(lambda: len(lines(shown)) == 4 and "dead 0" in shown.head)
         for key in "123456":
             await shown.press(key)
             await shown.until(lambda: "! not connected" in shown.head.splitlines()[0])

@@ -81,8 +81,10 @@ class LiveTable(Widget, can_focus=True):
         self.source = Freshness()
         sorting = {"sort": self.order} if self.order else {}
         show = partial(self._show, self.sight)
-        watching = self._client.watch(self.sight.view | sorting, show, self.source)
-        self.run_worker(watching, exclusive=True, group="watch")
+        view = self.sight.view | sorting
+        # As a call to be made: another tab may take its place before it has begun.
+        watching = partial(self._client.watch, view, show, self.source)
+        self.run_worker(watching, exclusive=True, group="watch")  # type: ignore[arg-type]
         self.refresh()
 
     def _show(self, sight: LiveTab, document: Document, now: int) -> None:
@@ -189,7 +191,8 @@ class LiveTable(Widget, can_focus=True):
             self._say(f"{name}: {error.message}")
             return
         many = f"{'' if seen['exact'] else 'at least '}{seen['count']:,}"
-        path = f"jobs/requeue?{urlencode(filter | {'upto': seen['upto']})}"
+        bound = {"upto": seen["upto"], "count": seen["count"]}
+        path = f"jobs/requeue?{urlencode(filter | bound)}"
         self._confirm(f"Requeue {many} dead jobs of {name}", "POST", path, {})
 
     async def _say_why(self, queue: str) -> None:

@@ -57,9 +57,9 @@ def queue_rows(document: Document) -> Iterator[SightRow]:
 
 
 def cause_rows(document: Document) -> Iterator[SightRow]:
-    """A row for each cause of failures, the latest first."""
-    for group in document["groups"]:
-        yield SightRow(group["signature"], group, cause=group["signature"])
+    """A row for each cause of failures in the last hour, the most frequent first."""
+    for cause in document["causes"]:
+        yield SightRow(cause["id"], cause, cause=cause["id"])
 
 
 def worker_rows(document: Document) -> Iterator[SightRow]:
@@ -150,21 +150,28 @@ def _message(row: Document, _now: int) -> str:
 
 
 def _causes_queues(row: Document, _now: int) -> str:
-    first, *rest = [each["queue"] for each in row["queues"]]
+    first, *rest = row["queues"]
     return f"{one_line(first)} +{len(rest)}" if rest else first
 
 
-def _this_hour(row: Document, _now: int) -> Cell:
-    lately = row["this_hour"]
-    return Cell(amount(lately), Tone.BAD if lately else Tone.QUIET)
+def _change(row: Document, _now: int) -> Cell:
+    if row["is_new"]:
+        return Cell("new", Tone.BAD)
+    times = row.get("times", 0)
+    return Cell(f"x{times:.1f}" if times else "", Tone.WARN if times >= 2 else Tone.PLAIN)
+
+
+def _cause_dead(row: Document, _now: int) -> Cell:
+    text = f"{amount(row['dead'])}{'+' if row.get('more_dead') else ''}"
+    return Cell(text, Tone.BAD if row["dead"] else Tone.QUIET)
 
 
 CAUSE_COLUMNS = (
-    Column("THIS HOUR", 9, _this_hour),
-    Column("BEFORE", 7, lambda row, _: amount(row["hour_before"])),
-    Column("ALL", 7, lambda row, _: amount(row["count"])),
-    Column("LATEST", 7, _since("last_seen")),
-    Column("QUEUES", 14, _causes_queues, right=False),
+    Column("IN 1 H", 7, lambda row, _: amount(row["count"])),
+    Column("CHANGE", 6, _change),
+    Column("DEAD", 7, _cause_dead),
+    Column("LATEST", 7, _since("latest")),
+    Column("QUEUES", 16, _causes_queues, right=False, most=NAME_MOST),
     Column("CAUSE", 20, _message, right=False),
 )
 
@@ -183,7 +190,7 @@ SIGHTS = {
         CAUSE_COLUMNS,
         cause_rows,
         "R requeue the dead of this cause · ? help · q quit",
-        "no attempt has failed",
+        "no attempt has failed in the last hour",
     ),
     "workers": LiveTab(
         "Workers",

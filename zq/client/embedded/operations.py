@@ -7,6 +7,7 @@ from zq.client.embedded.one_job import named
 from zq.client.formats import JSON
 from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
+from zq.model.failures import FailureRange
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.names import check_name
@@ -15,8 +16,10 @@ from zq.model.reach import EVERYWHERE
 from zq.model.trends import TimeMark
 from zq.service import Services
 from zq.service.admin import OpenStream
+from zq.service.failures import FailureOrder
 from zq.wire import codecs as wire
 from zq.wire.bodies import decode_patch
+from zq.wire.failures import FailuresDocument, failures_document
 from zq.wire.ids import key_of
 from zq.wire.schemas import AvroSchema, QueueSchemaDocument, decode_schema, schema_document
 
@@ -57,6 +60,16 @@ class EmbeddedOperations:
 
         async def verb(services: Services) -> list[OpenWorker]:
             return _open(services.admin.drop(worker, EVERYWHERE), services.ids)
+
+        return await self._do(verb)
+
+    async def failures(self, queues: Sequence[str], range: str, order: str) -> FailuresDocument:
+        """The causes of failures in these queues, or in any."""
+        length = FailureRange(range)
+
+        async def verb(services: Services) -> FailuresDocument:
+            found = await services.failures.look(EVERYWHERE, queues, length, FailureOrder(order))
+            return failures_document(length, found.first, services.ids, **found.figures)
 
         return await self._do(verb)
 

@@ -1,6 +1,7 @@
 """What operators do, over HTTP."""
 
-from urllib.parse import quote
+from collections.abc import Sequence
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -9,6 +10,7 @@ from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
 from zq.model.patching import Patch
 from zq.model.trends import TimeMark
+from zq.wire.failures import FailuresDocument
 from zq.wire.schemas import AvroSchema, QueueSchemaDocument
 
 
@@ -39,6 +41,15 @@ class HttpOperations:
         """Close the streams of a worker. Return what they were."""
         reply = await self._call("DELETE", f"/workers/{quote(worker, safe='')}")
         return self._read(reply, _Workers).workers
+
+    async def failures(self, queues: Sequence[str], range: str, order: str) -> FailuresDocument:
+        """The causes of failures in these queues, or in any."""
+        asked = {"range": range, "order": order}
+        if queues:
+            asked["queue"] = ",".join(queues)
+        return self._read(
+            await self._call("GET", f"/failures?{urlencode(asked)}"), FailuresDocument
+        )
 
     async def mark(self, text: str) -> TimeMark:
         """Give this moment a name."""

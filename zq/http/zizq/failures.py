@@ -7,12 +7,12 @@ from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.http.zizq.endpoints import answer, endpoint
 from zq.http.zizq.query import choice, names, parameters
-from zq.model.failures import BARS, RULE, FailureRange
+from zq.model.failures import FailureRange
 from zq.model.keys import KeyScope
 from zq.service import Services
 from zq.service.failures import FailureOrder
 from zq.wire.codecs import BodyCodec
-from zq.wire.failures import FailuresDocument, cause_document
+from zq.wire.failures import failures_document
 
 
 class FailuresApi:
@@ -40,15 +40,5 @@ class FailuresApi:
         order = choice(values, "order", FailureOrder, FailureOrder.COUNT)
         queues = names(values.get("queue"))
         look = await self._failures.look(reach_of(request), queues, range, order)
-        document = FailuresDocument(
-            rule=RULE,
-            range=range,
-            since=look.since,
-            step_ms=BARS[range].width,
-            open_ms=look.open_ms,
-            known=look.total,
-            failed=look.failed,
-            failed_before=look.failed_before,
-            causes=[cause_document(group, self._ids) for group in look.first],
-        )
+        document = failures_document(range, look.first, self._ids, **look.figures)
         return answer(document, accepted)
