@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, Request, expect
 
-from .place import HOSTILE, Place
+from .place import Place
 
 PAGES = {
     "overview": "overview",
@@ -143,70 +143,6 @@ def test_the_overview_says_what_is_wrong_the_worst_first(
     # Jobs may wait for a worker for a minute before somebody has to know.
     assert [code for code in codes if code != "no_worker"] == ["paused", "dead"]
     expect(page.locator(".findings li[data-code=paused]")).to_contain_text("held 1 waiting")
-
-
-def test_a_payload_is_shown_and_copied_as_it_is_stored(
-    place: Place, ids: dict[str, str], page: Page
-) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    go(page, place, f"job?id={ids['hostile']}")
-    expect(page.locator("pre.payload").first).to_have_text(HOSTILE, use_inner_text=False)
-    assert page.locator("pre.payload").first.text_content() == HOSTILE
-    page.get_by_role("button", name="Copy payload").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == HOSTILE
-    assert page.evaluate("window.hurt") is None
-    assert page.locator("main img").count() == 0
-
-
-def test_a_payload_that_is_cut_off_within_a_text_is_one_word(place: Place, page: Page) -> None:
-    """Otherwise the page would try each quote within the text as a beginning."""
-    job = {"queue": "long", "type": "t", "payload": '"' * 100_000}
-    made = httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).json()
-    go(page, place, f"job?id={made['id']}")
-    shown = page.locator("pre.payload").first
-    expect(shown.locator("span.text")).to_have_count(1)
-    page.get_by_role("button", name="Show all").first.click()
-    expect(shown).to_have_text('"' + '\\"' * 100_000 + '"')
-    httpx.delete(f"{place.primary}/jobs/{made['id']}", trust_env=False)
-
-
-@pytest.mark.parametrize(
-    ("line", "parameters"),
-    [
-        ("", {}),
-        ("status:dead queue:mail", {"status": "dead", "queue": "mail"}),
-        ('type:"two words" attempts:2..', {"type": "two words", "attempts": "2.."}),
-        ("budget:api error:1-9f", {"budgets.key": "api", "error": "1-9f"}),
-        ("age:>1h", {"ready_at": "..6400000"}),
-        ("age:<10m", {"ready_at": "9400000.."}),
-        (
-            'status:ready payload:.user == 7 and .to == "a b"',
-            {"status": "ready", "filter": '.user == 7 and .to == "a b"'},
-        ),
-        ("01KX4Q7M0G6ZB3T9V5Y2W8H1CD", {"id": "01KX4Q7M0G6ZB3T9V5Y2W8H1CD"}),
-        ("SendEmail", {"type": "SendEmail"}),
-        ("colour:red", "colour is unknown"),
-        ("age:old", "age is written as"),
-    ],
-    ids=str,
-)
-def test_a_filter_line_means(
-    place: Place, page: Page, line: str, parameters: dict[str, str] | str
-) -> None:
-    page.goto(place.ui)
-    source = page.locator("script[src*=main]").evaluate("s => s.src.replace('main', 'filter')")
-    found = page.evaluate(
-        """async ([source, line]) => {
-            const { parseFilter } = await import(source);
-            try { return parseFilter(line, 10000000); } catch (error) { return error.message; }
-        }""",
-        [source, line],
-    )
-    if isinstance(parameters, str):
-        assert parameters in found
-    else:
-        assert found == parameters
 
 
 def test_charts_are_read_by_keyboard_both_at_once_and_have_tables(

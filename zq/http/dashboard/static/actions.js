@@ -12,9 +12,9 @@ export { may, rights };
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {import("./fields.js").FieldPlan} FieldPlan */
 /** What a dialog asks for, and does. `fields` are read into `filled`, which says what they change. `queue` names the queue that must exist.
- * `each` are queues, with a request for each. `undo` is called by the toast's button.
+ * `each` are queues, with a request for each. `bound` is what binds the page's own request to what it has shown. `undo` is called by the toast's button.
  * @typedef {{title: string, say: Child | Child[], parts?: Child[], button: string, keep?: string, destroys?: boolean, typed?: string,
- *   zq?: string, method: string, path: string, body?: unknown, fields?: FieldPlan[], asks?: [string, string][], each?: string[], save?: string,
+ *   zq?: string, method: string, path: string, bound?: string, body?: unknown, fields?: FieldPlan[], asks?: [string, string][], each?: string[], save?: string,
  *   filled?: (values: any) => {zq?: string, path?: string, body?: unknown}, queue?: (values: any) => string | null,
  *   done: (answer: any) => string, undo?: (answers: any[]) => Promise<any>, undoable?: (answers: any[]) => boolean}} Plan */
 
@@ -34,22 +34,19 @@ export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text
 const onServer = (line) => (rights.url ? `${line} --url ${quoted(rights.url)}` : line);
 
 /** The request as a line of curl: it names this server, and has a place for the key where one is needed.
- * @param {string} method @param {string} path @param {unknown} [body] */
-export function curlOf(method, path, body) {
-  const url = path.includes("$queue") ? `"${address(path)}"` : quoted(address(path));
+ * @param {string} method @param {string} path @param {unknown} [body] @param {string} [base] Where the API is, if not below the page. */
+export function curlOf(method, path, body, base = new URL("api", document.baseURI).href) {
+  const url = path.includes("$queue") ? `"${base}/${path}"` : quoted(`${base}/${path}`);
   return [`curl${method === "GET" ? "" : ` -X ${method}`} ${url}`, rights.name && '-H "Authorization: Bearer $ZQ_TOKEN"',
     body !== undefined && `-H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`].filter(Boolean).join(" ");
 }
-
-/** @param {string} path */
-const address = (path) => new URL(`api/${path}`, document.baseURI).href;
 
 /** The line for each of several queues. @param {Plan} plan @param {string} line @param {(queue: string) => string} write */
 const looped = (plan, line, write) => ((plan.each?.length ?? 0) > 1 ? `for queue in ${plan.each?.map(write).join(" ")}; do ${line}; done` : line);
 
 /** The command that a plan stands for, and the request. @param {Plan} plan @returns {[string, string][]} */
 const linesOf = (plan) => [...plan.zq ? [/** @type {[string, string]} */ (["zq", looped(plan, onServer(plan.zq), quoted)])] : [],
-  ["curl", looped(plan, curlOf(plan.method, plan.path, plan.body), encodeURIComponent)]];
+  ["curl", looped(plan, curlOf(plan.method, plan.path, plan.body, (plan.bound && rights.url) || undefined), encodeURIComponent)]];
 
 /** @param {[string, string]} line */
 const commandLine = ([tool, text]) => el("div", { class: "stands" }, el("pre", { class: "code", role: "group", tabindex: "0", "aria-label": tool }, el("code", {}, text)),
@@ -112,7 +109,7 @@ export function confirm(plan, after) {
       if (plan.save) save(plan.save, await (await ask(`api/${plan.path}`, { method: plan.method })).blob());
       else {
         for (const each of plan.each ?? [""]) {
-          answers.push(await send(plan.method, plan.path.replace("$queue", encodeURIComponent(each)) + (typed ? `&typed=${encodeURIComponent(typed.value)}` : ""), plan.body));
+          answers.push(await send(plan.method, `${plan.path.replace("$queue", encodeURIComponent(each))}${plan.bound ?? ""}${typed ? `&typed=${encodeURIComponent(typed.value)}` : ""}`, plan.body));
         }
       }
       box.close();
@@ -331,8 +328,8 @@ function lossTable(now, field, lost) {
 }
 const MOST_LINES = 7;
 
-/** The filter of a change, bound to what was counted: the server refuses to change more. @param {Record<string, string>} filter @param {Seen} now */
-const bound = (filter, now) => query({ ...filter, upto: now.upto, count: now.count });
+/** What binds a change to the look ahead: more jobs than were shown are not changed. @param {Seen} now */
+const boundTo = (now) => `&count=${now.count}`;
 
 /** What a change by filter is about: how many of what, up to which job. @param {Record<string, string>} filter @param {Seen} now @param {boolean} [lost] */
 function about(filter, now, lost = false) {
@@ -361,21 +358,21 @@ const PLANS = {
   requeue: (filter, now) => ({
     title: `Retry ${jobs(now)}${ofQueues(filter, now)}?`, button: `Retry ${jobs(now)}`, method: "POST", body: {},
     say: `Retries ${jobs(now)}${ofQueues(filter, now)}${countsBy(now, "status").length > 1 ? `: ${statuses(now)}` : ""}. Each is ready at once, in the queue where it died, and may be tried as often as a new one.`,
-    parts: about(filter, now), ...because(commandOf("requeue", filter, now), `jobs/requeue${bound(filter, now)}`),
+    parts: about(filter, now), bound: boundTo(now), ...because(commandOf("requeue", filter, now), `jobs/requeue${query({ ...filter, upto: now.upto })}`),
     done: ({ requeued }) => `${number(requeued)} ${requeued === 1 ? "job is" : "jobs are"} ready again.`,
   }),
   cancel: (filter, now) => ({
     title: `Cancel ${jobs(now)}${ofQueues(filter, now)}?`, button: `Cancel ${jobs(now)}`, keep: "Let them run", method: "POST", body: {},
     say: `Cancels ${jobs(now)}${ofQueues(filter, now)}${now.by ? `: ${statuses(now)}` : ""}. They do not run, and are kept for as long as their retention says. It can be undone, here and in Activity.`,
-    parts: about(filter, now), ...because(commandOf("cancel", filter, now), `jobs/cancel${bound(filter, now)}`),
+    parts: about(filter, now), bound: boundTo(now), ...because(commandOf("cancel", filter, now), `jobs/cancel${query({ ...filter, upto: now.upto })}`),
     done: ({ cancelled }) => `${number(cancelled)} ${cancelled === 1 ? "job" : "jobs"}${ofQueues(filter, now)} ${cancelled === 1 ? "is" : "are"} cancelled.`,
     undo: undoSweep, undoable: ([answer]) => Boolean(answer.undo),
   }),
   patch: (filter, now) => ({
-    title: `Move ${jobs(now)}${ofQueues(filter, now)}`, button: `Move ${jobs(now)}`, method: "PATCH", body: {}, path: `jobs${bound(filter, now)}`,
-    say: `Moves ${jobs(now)}${ofQueues(filter, now)}. What stays empty stays as it is.`, parts: about(filter, now), fields: PLACE, queue: ({ queue }) => queue,
+    title: `Move ${jobs(now)}${ofQueues(filter, now)}`, button: `Move ${jobs(now)}`, method: "PATCH", body: {}, path: `jobs${query({ ...filter, upto: now.upto })}`,
+    say: `Moves ${jobs(now)}${ofQueues(filter, now)}. What stays empty stays as it is.`, parts: about(filter, now), bound: boundTo(now), fields: PLACE, queue: ({ queue }) => queue,
     filled: (values) => ({ body: placeOf(values), ...filter.id && { zq: `zq change ${filter.id.replaceAll(",", " ")}${placeWords(values)}` } }),
-    done: (answer) => `${number(answer.changed ?? answer.patched ?? now.count)} jobs are moved.`,
+    done: ({ patched }) => `${number(patched)} ${patched === 1 ? "job is" : "jobs are"} moved.`,
   }),
   delete: (filter, now, after) => {
     const waiting = countsBy(now, "status").filter(([status]) => ["ready", "scheduled"].includes(status)).reduce((sum, [, n]) => sum + n, 0);
@@ -386,8 +383,8 @@ const PLANS = {
         /** @type {any} */ (document.querySelector("dialog[open]"))?.close();
         sweep("cancel", { ...filter, status: waitingOf(filter), upto: now.upto }, after);
       }) : null],
-      ...because(commandOf("delete", filter, now), `jobs${bound(filter, now)}`),
-      typed: now.count > MOST_UNTYPED || !now.exact ? typedFor(filter, now) : undefined,
+      bound: boundTo(now), ...because(commandOf("delete", filter, now), `jobs${query({ ...filter, upto: now.upto })}`),
+      typed: now.count > MOST_UNTYPED || !now.exact ? typedFor(now) : undefined,
       done: ({ deleted }) => `${number(deleted)} ${deleted === 1 ? "job is" : "jobs are"} deleted.`,
     };
   },
@@ -396,19 +393,18 @@ const PLANS = {
 /** The statuses of a filter in which jobs wait. @param {Record<string, string>} filter */
 const waitingOf = (filter) => (filter.status ?? "ready,scheduled").split(",").filter((status) => ["ready", "scheduled"].includes(status)).join(",");
 
-/** What is typed before many jobs are deleted: the queue, if it is one. @param {Record<string, string>} filter @param {Seen} now */
-function typedFor(filter, now) {
-  const queues = now.by ? countsBy(now, "queue").map(([queue]) => queue) : filter.queue?.split(",") ?? [];
-  return queues.length === 1 ? queues[0] : "delete";
+/** What is typed before many jobs are deleted: the queue, if they are of one. @param {Seen} now */
+function typedFor(now) {
+  const [[queue] = ["delete"], another] = countsBy(now, "queue");
+  return another ? "delete" : queue;
 }
 
 /** Look ahead, ask, and change what was seen and nothing else.
  * @param {"requeue" | "cancel" | "delete" | "patch"} verb @param {Record<string, string>} filter @param {() => void} after */
 export async function sweep(verb, filter, after) {
   try {
-    const seen = await lookAhead(verb, filter);
-    const { upto = seen.upto, ...rest } = filter;
-    const now = { ...seen, upto };
+    const now = await lookAhead(verb, filter);
+    const { upto: _upto, ...rest } = filter;
     if (now.exact && !now.count) toast("No job matches any more that this would change.");
     else confirm(PLANS[verb](rest, now, after), after);
   } catch (error) {

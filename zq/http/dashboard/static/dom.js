@@ -234,7 +234,7 @@ export const zone = {
   turn() {
     if (localStorage.getItem("zone")) localStorage.removeItem("zone");
     else localStorage.setItem("zone", "UTC");
-    for (const each of document.querySelectorAll("time:not([data-age])")) each.textContent = local(Date.parse(each.dateTime));
+    for (const each of /** @type {NodeListOf<HTMLTimeElement>} */ (document.querySelectorAll("time:not([data-age])"))) each.textContent = local(Date.parse(each.dateTime));
   },
 };
 

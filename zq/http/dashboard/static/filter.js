@@ -206,8 +206,11 @@ export function lineOf(filter) {
 /** @param {string} ms */
 const stamp = (ms) => `${new Date(Number(ms)).toISOString().slice(0, 19)}Z`;
 
-/** How the line may go on at its end: the whole line, and how many jobs there are of it.
- * @param {string} line @returns {Promise<{line: string, n?: number}[]>} */
+/** A value to go on with: `value` is written, if it is not the text itself; `n` counts jobs.
+ * @typedef {{text: string, value?: string, n?: number}} Suggestion */
+
+/** How the line may go on at its end: the whole line, and what it means.
+ * @param {string} line @returns {Promise<{line: string, label?: string}[]>} */
 export async function suggestions(line) {
   const [, head, name, start] = /** @type {RegExpExecArray} */ (/^(.*?)(?:([a-z_]+(?:\.[^\s":]*)?):)?("?[^\s"]*)$/is.exec(line));
   const typed = start.replace(/^"/, "");
@@ -217,8 +220,8 @@ export async function suggestions(line) {
       .filter((each) => each.startsWith(typed.toLowerCase())).map((each) => ({ line: head + each }));
   }
   const [, before, last] = /** @type {RegExpExecArray} */ (/^(.*,)?([^,]*)$/s.exec(typed));
-  const values = FIXED[name]?.filter((each) => each.startsWith(last)).map((text) => /** @type {{text: string, n?: number}} */ ({ text })) ?? await stored(name, last, head);
-  return values.map(({ text, n }) => ({ line: `${head}${name}:${written((before ?? "") + text)}`, n }));
+  const values = FIXED[name]?.filter((each) => each.startsWith(last)).map((text) => /** @type Suggestion} */ ({ text })) ?? await stored(name, last, head);
+  return values.map(({ text, value, n }) => ({ line: `${head}${name}:${written((before ?? "") + (value ?? text))}`, label: label(value && text, n) }));
 }
 
 const FIXED = /** @type {Record<string, string[] | undefined>} */ ({ age: [">1h", ">1d", "<10m"], since: ["yesterday", "today", "1h", "2h"],
@@ -226,10 +229,10 @@ const FIXED = /** @type {Record<string, string[] | undefined>} */ ({ age: [">1h"
 
 /** @param {string} head @param {string} typed */
 const payloadKeys = async (head, typed) => (await stored("payload", typed.slice("payload.".length), head))
-  .map(({ text, n }) => ({ line: `${head}payload.${text}:`, n }));
+  .map(({ text }) => ({ line: `${head}payload.${/^[^\s":.]+$/.test(text) ? text : `"${text}"`}:` }));
 
 /** What the server knows to go on with. @param {string} field @param {string} q @param {string} head What stands before.
- * @returns {Promise<{text: string, n?: number}[]>} */
+ * @returns {Promise<Suggestion[]>} */
 async function stored(field, q, head) {
   let queue = "";
   try {
@@ -244,5 +247,5 @@ async function stored(field, q, head) {
   }
 }
 
-/** How many, as an option of the list says it. @param {number | undefined} n */
-export const jobsOf = (n) => (n === undefined ? undefined : `${number(n)} jobs`);
+/** What stands beside an option of the list. @param {string | undefined} text @param {number | undefined} n */
+const label = (text, n) => [text, n !== undefined && `${number(n)} ${text ? "failures" : "jobs"}`].filter(Boolean).join(", ") || undefined;

@@ -11,13 +11,13 @@ import { hiddenIn, printed, rawField } from "./raw.js";
  * @typedef {{text: string, job: any, reasons: any[], errors: any[], alike?: number}} Known */
 
 const FIRST = 64 * 1024;
-const AGAIN_MS = 2000;
+const AGAIN_MS = 1500;
 
 /** How long ago, or in how long. @param {number} at @param {number} now */
 export const when = (at, now) => el("time", { datetime: new Date(at).toISOString(), "data-age": "" },
   at > now + 500 ? `in ${brief(at - now)}` : now - at < 1000 ? "just now" : `${brief(now - at)} ago`);
 
-/** A job that is shown: beside its list, or on a page of its own. It is asked for again with the frames of the page. */
+/** A job that is shown: beside its list, or on a page of its own. It is asked for again every few seconds. */
 export class JobView {
   /** @param {string} id @param {{close?: () => void, step?: (by: number) => void, changed?: () => void}} around Without `close` it is a page. */
   constructor(id, around = {}) {
@@ -36,9 +36,9 @@ export class JobView {
     this.load();
   }
 
-  /** A frame has come: ages go on, and what is old is asked for again. @param {number} now By the server's clock. */
-  tick(now) {
-    this.now = now;
+  /** Ages go on, and what is old is asked for again. @param {number} at By the server's clock. */
+  tick(at) {
+    this.now = at;
     if (this.asks || !this.place.isConnected) return;
     if (performance.now() - this.asked >= AGAIN_MS && !this.gone) this.load();
     else this.draw();
@@ -242,5 +242,5 @@ export function job(main, values) {
   }
   const view = new JobView(id);
   main.append(view.place);
-  return { view: { topic: "pulse" }, draw: (/** @type {any} */ _doc, /** @type {number} */ now) => view.tick(now) };
+  return { view: { topic: "pulse" }, draw: (/** @type {any} */ _doc, /** @type {number} */ at) => view.tick(at) };
 }

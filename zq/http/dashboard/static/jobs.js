@@ -2,7 +2,7 @@
 
 import { countsBy, exactly, filterButtons, lookAhead, many, may, rowActions } from "./actions.js";
 import { ago, brief, el, link, local, number, plain, show } from "./dom.js";
-import { Misread, STATUSES, jobsOf, lineOf, parseFilter, suggestions, valueOf, withTerm } from "./filter.js";
+import { Misread, STATUSES, lineOf, parseFilter, suggestions, valueOf, withTerm } from "./filter.js";
 import { JobView } from "./job.js";
 import { getText, get, query } from "./net.js";
 import { banner, button, chip, dialog, empty, name, pill, queueName, selection, short, shortId, skeleton, table } from "./parts.js";
@@ -14,8 +14,9 @@ import { members, rawField } from "./raw.js";
 const PAGE = 50;
 const MOST_NEW = 100;
 const SEARCH_MS = 1000;
-const AGAIN_MS = 2000;
+const AGAIN_MS = 1500;
 const COUNT_MS = 5000;
+const LOOK_MS = 30_000;
 const PAYLOAD_LETTERS = 160;
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
@@ -37,9 +38,8 @@ const age = (job, now) => (job.status === "scheduled" && job.ready_at > now
 export class JobList {
   /** @param {Element} place
    * @param {{filter: Record<string, string>, at: (values: Record<string, string | undefined>) => string, from?: string, order?: string, sort?: string, page?: number,
-   *   turn: (values: Record<string, any>) => void, now?: number}} of `at` is the address of the list with other values; `turn` goes there. */
-  constructor(place, { filter, at, turn, from = "", order = "desc", sort = "", page = 1, now = Date.now() }) {
-    Object.assign(this, { place, filter, at, turn });
+   *   turn: (values: Record<string, any>) => void}} of `at` is the address of the list with other values; `turn` goes there. */
+  constructor(place, { filter, at, turn, from = "", order = "desc", sort = "", page = 1 }) {
     this.place = place;
     this.filter = filter;
     this.at = at;
@@ -48,7 +48,8 @@ export class JobList {
     this.order = order;
     this.sort = sort;
     this.page = page;
-    this.now = now;
+    this.totals = /** @type {Record<string, number>} */ ({});
+    this.now = Date.now();
     this.open = "";
     this.rows = /** @type {Row[]} */ ([]);
     this.next = "";
@@ -59,6 +60,7 @@ export class JobList {
     this.busy = false;
     this.asked = -Infinity;
     this.counted = -Infinity;
+    this.looked = -Infinity;
     this.seen = /** @type {import("./actions.js").Seen | null} */ (null);
     this.ticked = /** @type {Map<string, string>} */ (new Map());
     this.all = /** @type {import("./actions.js").Seen | null} */ (null);
@@ -78,7 +80,7 @@ export class JobList {
   async load(from = this.from, before = []) {
     this.busy = true;
     try {
-      const text = await getText(`jobs${query({ ...this.filter, order: this.order, limit: PAGE - before.length, from,
+      const text = await getText(`jobs${query({ ...this.filter, order: this.order, limit: PAGE - before.length, from, last_error: true,
         search_ms: this.filter.filter || this.filter.search ? SEARCH_MS : "" })}`);
       const { rows, pages, searched_to } = read(text);
       this.rows = [...before, ...rows];
@@ -97,12 +99,17 @@ export class JobList {
     this.draw();
   }
 
-  /** How many match, and how many of each status and queue. */
+  /** How many match, and how many of each status and queue. The server remembers few looks ahead: it is asked for one when it helps. */
   async count() {
+    const old = performance.now() - this.looked;
     this.counted = performance.now();
     if (!Object.keys(this.filter).length) return;
     try {
-      this.seen = await lookAhead("delete", this.filter);
+      const isSame = this.seen && old < LOOK_MS && (await get(`jobs/count${query(this.filter)}`)).count === this.seen.count;
+      if (!isSame) {
+        this.looked = this.counted;
+        this.seen = await lookAhead("delete", this.filter);
+      }
       this.countedAt = this.now;
     } catch {
       // The list says what is wrong.
@@ -114,13 +121,14 @@ export class JobList {
   again() {
     this.ticked.clear();
     this.all = null;
+    this.looked = -Infinity;
     this.load();
     this.count();
   }
 
-  /** A frame has come. @param {number} now By the server's clock. @param {Record<string, number>} [totals] Of the whole server. */
-  tick(now, totals) {
-    this.now = now;
+  /** A frame has come. @param {number} at By the server's clock. @param {Record<string, number>} [totals] Of the whole server. */
+  tick(at, totals = {}) {
+    this.now = at;
     this.totals = totals;
     if (!this.place.isConnected || !this.loaded) return;
     const old = performance.now();
@@ -140,7 +148,7 @@ export class JobList {
         this.fresh = jobs.length ? `+${jobs.length < MOST_NEW ? jobs.length : `${MOST_NEW} or more`} new` : "";
       }
       if (ids.length) {
-        const { rows } = read(await getText(`jobs${query({ id: ids.join(","), limit: ids.length })}`));
+        const { rows } = read(await getText(`jobs${query({ id: ids.join(","), limit: ids.length, last_error: true })}`));
         const now = new Map(rows.map((row) => [row.job.id, row]));
         this.rows = this.rows.map((row) => now.get(row.job.id) ?? (rows.length ? { ...row, gone: true } : row));
         for (const { job } of this.rows) if (this.ticked.has(job.id)) this.ticked.set(job.id, job.status);
@@ -201,14 +209,17 @@ export class JobList {
   }
 
   head() {
-    const sum = Object.values(this.totals ?? {}).reduce((all, n) => all + n, 0);
+    const sum = Object.values(this.totals).reduce((all, n) => all + n, 0);
     const hasAny = Object.keys(this.filter).length > 0;
-    const counted = hasAny ? this.seen && many(this.seen) : this.totals && number(sum);
+    const counted = hasAny ? this.seen && many(this.seen) : number(sum);
     const old = this.now - (this.countedAt ?? this.now);
     return el("header", {}, el("span", {}, el("b", {}, counted ?? "–"), el("span", { class: "muted" }, ` ${counted === "1" ? "job matches" : hasAny ? "jobs match" : "jobs"}${
       hasAny && this.seen ? `, counted ${old < 1500 ? "just now" : `${brief(old)} ago`}` : ""}`)),
     el("span", { class: "push acts" }, this.fresh ? button(this.fresh, () => (this.page > 1 ? this.turn({ from: "", page: "" }) : this.again()), { class: "small", "data-own": "" }) : null,
-      hasAny && !this.isCheap ? button("Count again", () => this.count(), { class: "small ghost" }) : null,
+      hasAny && !this.isCheap ? button("Count again", () => {
+        this.looked = -Infinity;
+        this.count();
+      }, { class: "small ghost" }) : null,
       this.all ? null : el("span", { class: "acts wide-only" }, hasAny ? filterButtons(this.counts(), this.filter, () => this.again(), { all: true, small: true, partly: isPart(this.seen) }) : null)));
   }
 
@@ -314,7 +325,7 @@ export function jobsPanel(place, filter, again = () => undefined) {
       again();
     } });
   let list = begin();
-  return { check: (/** @type {number} */ now = Date.now()) => list.tick(now) };
+  return { check: (/** @type {number} */ at = Date.now()) => list.tick(at) };
 }
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
@@ -372,12 +383,12 @@ export function jobs(main, values, go) {
       open();
       return true;
     },
-    draw: (/** @type {any} */ doc, /** @type {number} */ now) => {
+    draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
       const { totals } = doc.pulse;
       show(chips, STATUSES.map((status) => chip([pill(status), " ", el("b", {}, number(totals[status]))], pressed(line, status),
         () => go(`jobs${query({ f: turned(line, status) })}`), filter ? {} : { disabled: true, title: "Mend the filter line first" })));
-      list?.tick(now, totals);
-      view?.tick(now);
+      list?.tick(at, totals);
+      view?.tick(at);
     },
   };
 }
@@ -404,7 +415,7 @@ function filterField(line, find, wrong) {
   const suggest = async (/** @type {string} */ typed) => {
     asked = typed;
     const found = await suggestions(typed);
-    if (asked === typed) words.replaceChildren(...found.map((each) => el("option", { value: each.line, label: jobsOf(each.n) })));
+    if (asked === typed) words.replaceChildren(...found.map((each) => el("option", { value: each.line, label: each.label })));
   };
   const box = el("input", { type: "text", id: "filter", name: "f", value: line, list: "words", "aria-label": "Filter", "aria-describedby": "wrong", "data-verb": "filter",
     placeholder: "status:dead queue:mail age:>1h payload.user:7, or words of types, errors and payloads", autocomplete: "off", spellcheck: "false",

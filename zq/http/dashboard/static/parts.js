@@ -187,7 +187,7 @@ export const tabs = (label, parts, current, place) => el("nav", { class: "tabs",
 
 /** Nothing, why, and the one step on: `empty("No job matches", "There is no queue “mial”. Did you mean ", link(…), "?")`.
  * @param {string} title @param {...(Child | Child[])} more */
-export const empty = (title, ...more) => el("div", { class: "empty" }, el("b", {}, title), more);
+export const empty = (title, ...more) => el("div", { class: "empty" }, el("b", {}, title), ...more);
 
 /** What comes, in its shape. @param {number} [rows] @param {number} [columns] */
 export const skeleton = (rows = 3, columns = 4) => el("div", { class: "wide skeletons" }, el("table", {}, el("tbody", {}, Array.from({ length: rows }, () =>
