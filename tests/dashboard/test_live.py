@@ -128,6 +128,7 @@ async def test_jobs_that_wait_long_are_told_with_when_they_are_drained(
         return [
             (each["code"], re.sub(r"\d+ min", "N min", queue["text"]))
             for each in findings
+            if "queues" in each
             for queue in each["queues"]
         ]
 

@@ -45,7 +45,7 @@ class Operator:
 
     async def codes(self) -> list[str]:
         """The kinds of what is wrong."""
-        return [kind["code"] for kind in (await self.look("overview"))["findings"]]
+        return [kind["code"] for kind in of_queues(await self.look("overview"))]
 
     async def until_taken(self, id: str) -> None:
         """Wait for the delivery of a job."""
@@ -67,6 +67,11 @@ async def operator(site: Site) -> AsyncIterator[Operator]:
         yield Operator(site, http)
 
 
+def of_queues(document: Doc) -> list[Doc]:
+    """What is wrong with queues. A loaded machine may have a slow disk besides."""
+    return [kind for kind in document["findings"] if "queues" in kind]
+
+
 def states(document: Doc) -> list[tuple[str, str]]:
     """The queues in their order, with their states."""
     return [(name, document["queues"][name].get("state", "")) for name in document["order"]]
@@ -78,11 +83,11 @@ async def test_no_worker_is_said_after_a_minute_and_of_one_kind_three_queues_are
     for n in range(1, 5):
         await operator.push(f"q{n}", n)
     found = await operator.look("overview")
-    assert found["findings"] == []
+    assert of_queues(found) == []
     assert states(found) == [("q4", ""), ("q3", ""), ("q2", ""), ("q1", "")]
     operator.site.clock.advance(MINUTE_MS)
     found = await operator.look("overview")
-    (alone,) = found["findings"]
+    (alone,) = of_queues(found)
     assert (alone["code"], alone["severity"], alone["jobs"], alone["more"]) == (
         "no_worker",
         3,
@@ -93,8 +98,9 @@ async def test_no_worker_is_said_after_a_minute_and_of_one_kind_three_queues_are
         *(("q4", "4 waiting"), ("q3", "3 waiting"), ("q2", "2 waiting"))
     ]
     assert {state for _, state in states(found)} == {"no_worker"}
-    assert (found["pulse"]["findings"], found["pulse"]["worst"]) == (1, 3)
-    assert found["pulse"]["queues"] == 4
+    pulse = found["pulse"]
+    assert (pulse["findings"], pulse["worst"]) == (len(found["findings"]), 3)
+    assert pulse["queues"] == 4
 
 
 async def test_a_queue_whose_worker_has_just_left_has_a_minute_to_get_another(
@@ -215,7 +221,7 @@ async def test_a_worker_that_holds_a_stuck_job_says_so(operator: Operator) -> No
         operator.site.clock.advance(90 * MINUTE_MS)
         found = await operator.look("overview")
         assert [w["stuck"] for w in (await operator.look("workers"))["workers"]] == [1]
-    assert [(kind["code"], kind["jobs"]) for kind in found["findings"]] == [("stuck", 1)]
+    assert [(kind["code"], kind["jobs"]) for kind in of_queues(found)] == [("stuck", 1)]
     assert states(found) == [("q", "stuck")]
 
 
@@ -276,9 +282,9 @@ async def test_jobs_that_their_budget_cannot_pay_are_told_of_after_a_minute(
         assert await operator.codes() == []
         operator.site.clock.advance(MINUTE_MS)
         found = await operator.look("overview")
-        (budget,) = found["findings"]
-        assert (budget["code"], budget["jobs"]) == ("budget", 3)
-        assert budget["queues"][0]["text"] == (
+        (short,) = of_queues(found)
+        assert (short["code"], short["jobs"]) == ("budget", 3)
+        assert short["queues"][0]["text"] == (
             '3 wait: budget "crm" has 0 of 2 tokens free, and a job takes 2: a job has to end first'
         )
         assert states(found) == [("sync", "budget")]

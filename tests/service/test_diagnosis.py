@@ -18,7 +18,7 @@ from zq.service.diagnosis import (
     findings_of_queue,
     findings_of_server,
     grouped,
-    order_of,
+    place_of,
 )
 
 NOW = 10_000_000
@@ -32,7 +32,7 @@ GROWS |= {"ready_since": NOW - GROWING_MS}
 
 def diagnosis(*queues: QueueFacts, server: ServerFacts = FINE) -> list[Finding]:
     of_queues = [finding for queue in queues for finding in findings_of_queue(queue, NOW)]
-    return sorted([*of_queues, *findings_of_server(server)], key=order_of)
+    return sorted([*of_queues, *findings_of_server(server)], key=place_of)
 
 
 def found(*queues: QueueFacts, server: ServerFacts = FINE) -> list[tuple[str, str | None]]:

@@ -177,11 +177,6 @@ _LIMITS = {
 _RANK = {code: place for place, code in enumerate(FindingCode)}
 
 
-def order_of(finding: Finding) -> tuple[int, str]:
-    """A key by which findings are sorted, the worst first."""
-    return place_of(finding), finding.queue or ""
-
-
 def place_of(finding: Finding) -> int:
     """Its place: a smaller number is worse. It goes by severity, kind, and number of jobs."""
     kind = (Severity.ALARM - finding.severity) * len(_RANK) + _RANK[finding.code]

@@ -1,13 +1,14 @@
 """Looks at everything that operators watch. A look costs as much as has changed since the last."""
 
 import asyncio
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from zq.engine.news.changes import QueueChanges
+from zq.engine.news.figures import NO_FLOW
 from zq.model.clock import Clock
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
@@ -23,7 +24,7 @@ from zq.service.diagnosis import (
     findings_of_server,
     grouped,
     is_failing,
-    order_of,
+    place_of,
 )
 from zq.service.lookback import Lookback
 from zq.service.noted import Noted
@@ -70,6 +71,10 @@ class _Crews:
         return found
 
 
+_Placed = tuple[int, str, Finding]
+"""A finding of a queue, with its place and the name, by which findings are sorted."""
+
+
 class _Wrong(NamedTuple):
     """All that is wrong at a moment, the worst first: one by one, and by kinds."""
 
@@ -84,10 +89,10 @@ class _Board:
         self.queues: dict[str, WatchedQueue] = {}
         """Those that were read longest ago come first."""
         self.totals: Counter[Status] = Counter()
-        self._findings: dict[str, list[Finding]] = {}
-        self._sorted: list[Finding] | None = None
+        self._placed: dict[str, list[_Placed]] = {}
+        self._sorted: list[_Placed] = []
         self._noted: Sequence[Finding] = ()
-        self._wrong = _Wrong((), ())
+        self._wrong: _Wrong | None = None
 
     def put(self, name: str, queue: WatchedQueue | None, now: int) -> None:
         """Judge what is now known of a queue; None means that there is no such queue any more."""
@@ -99,19 +104,24 @@ class _Board:
             findings += findings_of_queue(facts, now)
             self.queues[name] = queue.with_findings(findings)._replace(due=due_at(facts, now))
             self.totals.update(queue.figures.counts)
-        if findings != self._findings.get(name, []):
-            self._findings[name] = findings
-            self._sorted = None
+        placed = [(place_of(each), name, each) for each in findings]
+        if placed == (former := self._placed.get(name, [])):
+            return
+        # Thousands of others keep their places.
+        for each in former:
+            del self._sorted[bisect_left(self._sorted, each)]
+        for each in placed:
+            insort(self._sorted, each)
+        self._placed[name] = placed
+        self._wrong = None
 
     def wrong(self, noted: Sequence[Finding]) -> _Wrong:
         """What is wrong, with what was noted elsewhere."""
-        if self._sorted is None or noted != self._noted:
-            if self._sorted is None:
-                every = (each for found in self._findings.values() for each in found)
-                self._sorted = sorted(every, key=order_of)
-            found = list(self._sorted)
+        if self._wrong is None or noted != self._noted:
+            every = list(self._sorted)
             for each in noted:
-                insort(found, each, key=order_of)
+                insort(every, (place_of(each), each.queue or "", each))
+            found = [each for _, _, each in every]
             self._noted, self._wrong = noted, _Wrong(found, grouped(found))
         return self._wrong
 
@@ -208,7 +218,8 @@ class Lookout:
                 crew = Crew(alone_since=max(self._admin.left_at(name), began))
             flow = flows.get(name, unknown)
             queue = WatchedQueue(each, self._settings.get(name), crew, flow)
-            if is_failing(queue.facts) and looked_back < MOST_LOOKED_BACK:
+            fails = each.failures is not NO_FLOW and is_failing(queue.facts)
+            if fails and looked_back < MOST_LOOKED_BACK:
                 looked_back += 1
                 queue = queue._replace(failing=await self._lookback.failing(name, queue.waiting))
             self._board.put(name, queue, now)

@@ -1,10 +1,13 @@
 """The few figures that say how a server is: what waits, runs, fails and is dead."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from zq.engine.news.figures import NO_FLOW
+from zq.model.job import MAX_TIME
 from zq.model.lifecycle import Status
 from zq.model.trends import TrendFlow
-from zq.service.overview import Overview
+from zq.service.overview import Overview, WatchedQueue
 
 
 class OldestJob(NamedTuple):
@@ -41,38 +44,41 @@ def tiles_of(overview: Overview) -> Tiles:
     """The figures of all that an overview shows."""
     flows, totals, workers = overview.flows.values(), overview.totals, overview.workers
     flow = TrendFlow(sum(each.arrivals for each in flows), sum(each.ends for each in flows))
-    waiting = totals.get(Status.READY, 0)
+    waiting, sums = totals.get(Status.READY, 0), _Sums(overview.queues)
     return Tiles(
         waiting,
         flow.arrivals - flow.ends,
         flow.drained_ms(waiting),
-        _oldest(overview),
+        sums.oldest,
         sum(worker.busy for worker in workers),
         sum(worker.concurrency for worker in workers),
         len(workers),
         sum(worker.silent for worker in workers),
         flow.arrivals,
         flow.ends,
-        _failed_share(overview),
+        sums.failed,
         totals.get(Status.DEAD, 0),
         60 * sum(each.died for each in flows),
     )
 
 
-def _oldest(overview: Overview) -> OldestJob | None:
-    waiting = (
-        (since, queue.figures.queue)
-        for queue in overview.queues
-        if (since := queue.figures.oldest_ready_at) is not None
-    )
-    found = min(waiting, default=None)
-    return None if found is None else OldestJob(found[1], found[0])
+class _Sums:
+    """The oldest job of many queues, and how many of their attempts a second failed.
 
+    One loop finds both, since there may be thousands of queues.
+    """
 
-def _failed_share(overview: Overview) -> float | None:
-    completed = failed = 0.0
-    for queue in overview.queues:
-        completed += queue.figures.completions.five_minutes
-        failed += queue.figures.failures.five_minutes
-    attempts = completed + failed
-    return failed / attempts if attempts else None
+    def __init__(self, queues: Iterable[WatchedQueue]) -> None:
+        oldest, name = MAX_TIME, ""
+        completed = failed = 0.0
+        for queue in queues:
+            figures = queue.figures
+            since = figures.oldest_ready_at
+            if since is not None and since < oldest:
+                oldest, name = since, figures.queue
+            if figures.completions is not NO_FLOW or figures.failures is not NO_FLOW:
+                completed += figures.completions.five_minutes
+                failed += figures.failures.five_minutes
+        attempts = completed + failed
+        self.oldest = OldestJob(name, oldest) if name else None
+        self.failed = failed / attempts if attempts else None
