@@ -36,6 +36,7 @@ from zq.service.ended_sweeps import EndedSweeps
 from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Admission, Jobs
+from zq.service.judge import QueueJudge
 from zq.service.listing import Listing
 from zq.service.lookback import Lookback
 from zq.service.lookout import Lookout
@@ -182,6 +183,7 @@ class Instance:
         marks = Marks(store, clock, engine.inbox)
         noted, lookback = Noted(store, clock, stuck), Lookback(clock, trends, marks)
         admin = Admin(store, clock, ids, engine, admission, _durability(settings), schemas)
+        judge = QueueJudge(clock, admin, trends, lookback)
         status = StatusBoard(store, clock, engine, admission, _limits(settings), _flags(settings))
         failures = Failures(store, clock, marks, engine.turns)
         return Services(
@@ -217,8 +219,9 @@ class Instance:
             marks,
             stuck,
             noted,
+            judge,
             lookback,
-            Lookout(clock, queues, admin, status, trends, engine.changes, noted, lookback),
+            Lookout(clock, queues, admin, status, trends, engine.changes, noted, judge),
             Maintenance(store, engine, settings.disk_reserve),
             Suggestions(store, clock, queues, failures, admin, engine.turns),
             engine.turns,

@@ -1,6 +1,7 @@
 """Statistics of queues: jobs, ages, and traffic."""
 
 from .client import Client, Doc, new_job
+from .test_settings import put
 
 NONE = {
     "scheduled": 0,
@@ -155,3 +156,22 @@ async def test_a_queue_is_counted_by_what_is_asked_of_many(client: Client) -> No
     everything = (await client.get("/stats")).doc["queues"]
     assert [each["queue"] for each in everything] == [job["queue"] for job in jobs]
     assert {each["oldest_ready_age_ms"] for each in everything} == {70}
+
+
+async def test_a_queue_has_its_state_its_workers_and_whether_it_is_paused(client: Client) -> None:
+    async def state(queue: str) -> Doc:
+        names = ("state", "state_text", "workers", "paused")
+        found = await stats(client, queue)
+        return {name: found[name] for name in names if name in found}
+
+    await client.enqueue_many(3, queue="alone")
+    await client.enqueue(queue="held")
+    await put(client, "held", paused=True, pause_reason="wrong list")
+    assert await state("alone") == {"workers": 0}
+    client.site.clock.advance(60_000)
+    assert await state("alone") == {"state": "no_worker", "state_text": "3 waiting", "workers": 0}
+    held = {"state": "paused", "state_text": "(wrong list), 1 waiting", "paused": True}
+    assert await state("held") == held | {"workers": 0}
+    assert await state("nowhere") == {"workers": 0}
+    await client.take(queue="alone", prefetch=9)
+    assert (await state("alone"))["workers"] == 1

@@ -17,7 +17,7 @@ from zq.model.job import NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.service import Services, lookout, queues
+from zq.service import Services, judge, lookout, queues
 from zq.service.diagnosis import OLD_MS, Finding, FindingCode
 from zq.service.lookout import RATES_MS, Lookout
 from zq.service.overview import Overview, WatchedQueue
@@ -64,7 +64,7 @@ async def test_ticks_get_their_turn_while_many_queues_are_looked_at(services: Se
 
     assert len(found.queues) == 1000
     assert found.totals == {Status.READY: 1000}
-    assert look.count == 1000 // lookout.AT_A_TIME + 1000 // queues.AT_A_TIME
+    assert look.count == 1000 // judge.AT_A_TIME + 1000 // queues.AT_A_TIME
 
 
 async def test_a_look_reads_only_the_queues_that_have_changed(services: Services) -> None:
@@ -138,7 +138,7 @@ class Rival:
             found = seen(await services.lookout.look(), rates=rates)
             fresh = Lookout(
                 *(services.clock, services.queues, services.admin, services.status),
-                *(services.trends, QueueChanges(), services.noted, services.lookback),
+                *(services.trends, QueueChanges(), services.noted, services.judge),
             )
             afresh = seen(await fresh.look(), rates=rates)
             await services.admin.ping()

@@ -30,6 +30,7 @@ admin     the server: its health, its workers, clearing it
 status    the state of the server, from what it counts anyway
 trends    what happened over the last minutes, hours or days
 lookback  the last hour of a queue, for its row
+judge     what is wrong with queues, from their figures
 noted     what is wrong and takes reads to find
 lookout   one look at everything that operators watch
 maintenance  the stored data: backup, and giving free space back
@@ -55,6 +56,7 @@ from zq.service.ended_sweeps import EndedSweeps
 from zq.service.failures import Failures
 from zq.service.history import History
 from zq.service.jobs import Jobs
+from zq.service.judge import QueueJudge
 from zq.service.listing import Listing
 from zq.service.lookback import Lookback
 from zq.service.lookout import Lookout
@@ -110,6 +112,7 @@ class Services(NamedTuple):
     marks: Marks
     stuck: StuckWork
     noted: Noted
+    judge: QueueJudge
     lookback: Lookback
     lookout: Lookout
     maintenance: Maintenance

@@ -1,74 +1,37 @@
 """Looks at everything that operators watch. A look costs as much as has changed since the last."""
 
-import asyncio
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from zq.engine.news.changes import QueueChanges
-from zq.engine.news.figures import NO_FLOW
 from zq.model.clock import Clock
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
-from zq.model.trends import REST, TrendFlow
-from zq.service.admin import Admin, OpenStream
+from zq.service.admin import Admin
 from zq.service.diagnosis import (
     Finding,
     FindingGroup,
     ServerFacts,
-    due_at,
-    findings_of_queue,
     findings_of_server,
     grouped,
-    is_failing,
     place_of,
 )
-from zq.service.lookback import Lookback
+from zq.service.judge import Crews, JudgedQueue, QueueJudge
 from zq.service.noted import Noted
-from zq.service.overview import Crew, Overview, WatchedQueue
+from zq.service.overview import Overview, WatchedQueue
 from zq.service.queues import Queues
 from zq.service.status import StatusBoard, StatusLook
 from zq.service.trends import Trends
-
-AT_A_TIME = 100
-"""How many queues are judged before other tasks get a turn."""
 
 RATES_MS = 5_000
 """After this time, queues with traffic are looked at anew: their rates fall also without a tick."""
 
 ROUND = 60
 """After this many looks each queue was looked at anew, changed or not."""
-
-MOST_LOOKED_BACK = 20
-"""Of so many queues that fail, one look finds out since when."""
-
-_NOBODY = Crew()
-
-
-class _Crews:
-    """The streams that take from each queue by name, and from all queues of a reach."""
-
-    def __init__(self, workers: Iterable[OpenStream] = ()) -> None:
-        self.by_queue: dict[str, Crew] = {}
-        self.ranging: dict[Reach, Crew] = {}
-        for worker in workers:
-            one = Crew(1, worker.concurrency)
-            for queue in worker.queues:
-                self.by_queue[queue] = self.by_queue.get(queue, _NOBODY).with_others(one)
-            if not worker.queues:
-                others = self.ranging.get(worker.reach, _NOBODY)
-                self.ranging[worker.reach] = others.with_others(one)
-
-    def of(self, queue: str) -> Crew:
-        """Those that take from a queue."""
-        found = self.by_queue.get(queue, _NOBODY)
-        for reach, others in self.ranging.items():
-            if reach.covers(queue):
-                found = found.with_others(others)
-        return found
 
 
 _Placed = tuple[int, str, Finding]
@@ -94,16 +57,14 @@ class _Board:
         self._noted: Sequence[Finding] = ()
         self._wrong: _Wrong | None = None
 
-    def put(self, name: str, queue: WatchedQueue | None, now: int) -> None:
-        """Judge what is now known of a queue; None means that there is no such queue any more."""
-        findings = list[Finding]()
+    def put(self, name: str, judged: JudgedQueue | None) -> None:
+        """Replace what is known of a queue; None means that there is no such queue any more."""
         if (before := self.queues.pop(name, None)) is not None:
             self.totals.subtract(before.figures.counts)
-        if queue is not None:
-            facts = queue.facts
-            findings += findings_of_queue(facts, now)
-            self.queues[name] = queue.with_findings(findings)._replace(due=due_at(facts, now))
-            self.totals.update(queue.figures.counts)
+        if judged is not None:
+            self.queues[name] = judged.queue
+            self.totals.update(judged.queue.figures.counts)
+        findings = () if judged is None else judged.findings
         placed = [(place_of(each), name, each) for each in findings]
         if placed == (former := self._placed.get(name, [])):
             return
@@ -125,14 +86,6 @@ class _Board:
             self._noted, self._wrong = noted, _Wrong(found, grouped(found))
         return self._wrong
 
-    def watched(self, noted: Sequence[Finding]) -> list[WatchedQueue]:
-        """All queues, with what was noted elsewhere."""
-        found = dict(self.queues)
-        for each in noted:
-            if each.queue in found:
-                found[each.queue] = found[each.queue].with_findings([each])
-        return list(found.values())
-
 
 class Lookout:
     """Takes looks, one at a time.
@@ -150,7 +103,7 @@ class Lookout:
         trends: Trends,
         changes: QueueChanges,
         noted: Noted,
-        lookback: Lookback,
+        judge: QueueJudge,
     ) -> None:
         self._clock = clock
         self._queues = queues
@@ -159,14 +112,14 @@ class Lookout:
         self._trends = trends
         self._changes = changes
         self._noted = noted
-        self._lookback = lookback
+        self._judge = judge
         self.forget()
 
     def forget(self) -> None:
         """Remember nothing: until the next look, ticks have nothing to note."""
         self._changes.forget()
         self._board = _Board()
-        self._crews = _Crews()
+        self._crews = Crews()
         self._settings: Mapping[str, QueueSettings] = {}
         self._looked_at = self._rated_at = 0
         self._flowing: set[str] = set()
@@ -186,58 +139,49 @@ class Lookout:
     async def _look(self) -> Overview:
         settings = await self._queues.all_settings(EVERYWHERE)
         workers = self._admin.workers(EVERYWHERE)
-        crews = _Crews(workers)
+        crews = Crews(workers)
         now, changes = self._clock.now_ms(), self._changes.take()
         anew = None if changes is None else self._outdated(changes, settings, crews, now)
         if anew is None:
             self._board, self._rated_at, self._flowing = _Board(), now, self._active()
         self._settings, self._crews, self._looked_at = settings, crews, now
-        status = self._status.look()
-        await self._read(anew, status.since)
-        looked_up = await self._noted.look()
-        noted = [
-            *findings_of_server(_server_facts(status)),
-            *(f for f in looked_up.findings if not self._is_paused(f.queue)),
-        ]
-        wrong = self._board.wrong(noted)
+        await self._read(anew)
+        status, noted = self._status.look(), await self._noted.look(settings)
+        others = [*findings_of_server(_server_facts(status)), *noted.findings]
+        wrong, board = self._board.wrong(others), self._board
+        queues = _with_noted(board.queues, noted.findings)
         return Overview(
-            *(now, self._board.watched(noted), workers, status, *wrong, +self._board.totals),
-            *(self._trends.flows(), looked_up.stuck),
+            *(now, queues, workers, status, *wrong, +board.totals, self._trends.flows()),
+            noted.stuck,
         )
 
-    async def _read(self, names: set[str] | None, began: int) -> None:
+    async def queues(self, reach: Reach, named: str | None = None) -> list[WatchedQueue]:
+        """The queues within reach as they are now, or the one that is `named`, without a look."""
+        settings = await self._queues.all_settings(EVERYWHERE)
+        if named is None:
+            found = await self._queues.statistics(reach, None, settings)
+        else:
+            found = [await self._queues.statistics_of(named, reach)]
+        crews = Crews(self._admin.workers(EVERYWHERE))
+        judged = await self._judge.judge(found, settings, crews)
+        known = {queue.figures.queue: queue for queue, _ in judged}
+        return _with_noted(known, (await self._noted.look(settings)).findings)
+
+    async def _read(self, names: set[str] | None) -> None:
         """Read and judge the queues of these names; None means all."""
         among = None if names is None else sorted(names)
         found = await self._queues.statistics(EVERYWHERE, among, self._settings)
-        flows = self._trends.flows()
-        unknown = None if REST in flows else TrendFlow()
-        now, looked_back = self._clock.now_ms(), 0
-        for index, each in enumerate(found, 1):
-            name, crew = each.queue, self._crews.of(each.queue)
-            if not crew.workers:
-                crew = Crew(alone_since=max(self._admin.left_at(name), began))
-            flow = flows.get(name, unknown)
-            queue = WatchedQueue(each, self._settings.get(name), crew, flow)
-            fails = each.failures is not NO_FLOW and is_failing(queue.facts)
-            if fails and looked_back < MOST_LOOKED_BACK:
-                looked_back += 1
-                queue = queue._replace(failing=await self._lookback.failing(name, queue.waiting))
-            self._board.put(name, queue, now)
-            if not index % AT_A_TIME:
-                await asyncio.sleep(0)
+        for judged in await self._judge.judge(found, self._settings, self._crews):
+            self._board.put(judged.queue.figures.queue, judged)
         for name in (names or set()).difference(each.queue for each in found):
-            self._board.put(name, None, now)
-
-    def _is_paused(self, queue: str | None) -> bool:
-        settings = None if queue is None else self._settings.get(queue)
-        return settings is not None and bool(settings.paused)
+            self._board.put(name, None)
 
     def _active(self) -> set[str]:
         """The queues whose rates fall while nothing happens."""
         return self._queues.active() | self._trends.flows().keys()
 
     def _outdated(
-        self, changes: set[str], settings: Mapping[str, QueueSettings], crews: _Crews, now: int
+        self, changes: set[str], settings: Mapping[str, QueueSettings], crews: Crews, now: int
     ) -> set[str] | None:
         """The queues of which something else is to be said than at the last look; None: all."""
         left = self._admin.left_since(self._looked_at)
@@ -254,6 +198,15 @@ class Lookout:
             name for name, queue in known.items() if queue.due is not None and queue.due <= now
         )
         return names.union(islice(known, len(known) // ROUND + 1))
+
+
+def _with_noted(queues: Mapping[str, WatchedQueue], noted: Sequence[Finding]) -> list[WatchedQueue]:
+    """The queues, with what else was found wrong with them."""
+    found = dict(queues)
+    for each in noted:
+        if each.queue in found:
+            found[each.queue] = found[each.queue].with_findings([each])
+    return list(found.values())
 
 
 def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:

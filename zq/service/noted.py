@@ -1,10 +1,11 @@
 """What is wrong and takes reads to find: stuck work, and jobs that their budgets cannot pay."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from zq.model.clock import Clock
 from zq.model.queue_waits import BudgetLine
+from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.trends import MINUTE_MS
 from zq.model.waits import budget_text
 from zq.service.diagnosis import Finding, FindingCode, Severity
@@ -35,14 +36,19 @@ class Noted:
         self._looked = float("-inf")
         self._unpaid: Sequence[Finding] = ()
 
-    async def look(self) -> NotedLook:
-        """What is known of all queues."""
+    async def look(self, settings: Mapping[str, QueueSettings]) -> NotedLook:
+        """What is known of all queues with these settings. Those that are paused need no tokens."""
         stuck = await self._stuck.look()
         now = self._clock.now_ms()
         if now - self._looked >= EVERY_MS:
             self._looked = now
             self._unpaid = list(_findings(await self._reads.unpaid_lines(MOST_LINES, now), now))
-        return NotedLook(stuck.keys, [*stuck.findings, *self._unpaid])
+        unpaid = [
+            finding
+            for finding in self._unpaid
+            if not settings.get(finding.queue or "", NO_SETTINGS).paused
+        ]
+        return NotedLook(stuck.keys, [*stuck.findings, *unpaid])
 
 
 def _findings(lines: Sequence[BudgetLine], now: int) -> Iterator[Finding]:

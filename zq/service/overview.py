@@ -11,7 +11,6 @@ from zq.model.trends import TrendFlow
 from zq.service.admin import OpenStream
 from zq.service.diagnosis import (
     STATES,
-    Beginning,
     Finding,
     FindingCode,
     FindingGroup,
@@ -46,7 +45,6 @@ class WatchedQueue(NamedTuple):
     settings: QueueSettings | None
     crew: Crew = Crew()
     flow: TrendFlow | None = None
-    failing: Beginning = Beginning()
     worst: Finding | None = None
     place: int = LAST
     """Its place in the order of what is wrong: a smaller number is worse."""
@@ -83,7 +81,6 @@ class WatchedQueue(NamedTuple):
             figures.counts.get(Status.IN_FLIGHT, 0),
             self.settings or NO_SETTINGS,
             self.flow,
-            self.failing,
         )
 
     def with_findings(self, findings: Iterable[Finding]) -> "WatchedQueue":

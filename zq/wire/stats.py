@@ -16,7 +16,11 @@ QUIET = FlowDocument(0, 0.0, 0.0)
 
 
 class QueueStatsDocument(msgspec.Struct, gc=False):
-    """One queue. `oldest_ready_age_ms` is missing if no job is ready."""
+    """One queue. `oldest_ready_age_ms` is missing if no job is ready.
+
+    `workers` counts the open streams that take from it. `state` and `state_text` say what is wrong
+    with it, as the operators' page does. They are missing if nothing is.
+    """
 
     queue: str
     counts: dict[str, int]
@@ -25,6 +29,10 @@ class QueueStatsDocument(msgspec.Struct, gc=False):
     completions: FlowDocument = QUIET
     failures: FlowDocument = QUIET
     oldest_ready_age_ms: int | UnsetType = UNSET
+    workers: int = 0
+    state: str | UnsetType = UNSET
+    state_text: str | UnsetType = UNSET
+    paused: bool | UnsetType = UNSET
 
 
 class StatsDocument(msgspec.Struct):

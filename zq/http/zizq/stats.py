@@ -14,7 +14,7 @@ from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
 from zq.service import Services
-from zq.service.queues import QueueStatistics
+from zq.service.overview import WatchedQueue
 from zq.wire.codecs import BodyCodec
 from zq.wire.stats import QUIET, FlowDocument, QueueStatsDocument
 
@@ -23,7 +23,7 @@ class StatsApi:
     """`stats` of all queues and of one."""
 
     def __init__(self, services: Services, packer: Packer) -> None:
-        self._queues = services.queues
+        self._lookout = services.lookout
         self._packer = packer
 
     def routes(self) -> list[Route]:
@@ -37,32 +37,39 @@ class StatsApi:
         """Every queue that has jobs, or had traffic in the last five minutes.
 
         For each queue: jobs by status, the age of the longest waiting ready job, and deliveries,
-        completions and failures since the start, with their rates over one and five minutes.
+        completions and failures since the start, with their rates over one and five minutes;
+        how many `workers` have a stream open for it, whether it is `paused`, and its `state` (such
+        as `no_worker`, `failing` or `growing`), if something is wrong with it.
         """
         parameters(request, ())
-        found = await self._queues.statistics(reach_of(request))
+        found = await self._lookout.queues(reach_of(request))
         return await self._packer.listed("queues", found, _document, accepted)
 
     async def one(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """One queue, as in `GET /stats`. A queue that does not exist is an empty one."""
         parameters(request, ())
         queue = check_name("queue", request[PATH]["queue"])
-        found = await self._queues.statistics_of(queue, reach_of(request))
+        (found,) = await self._lookout.queues(reach_of(request), queue)
         return answer(_document(found), accepted)
 
 
 _NONE = dict.fromkeys(NAMES.values(), 0)
 
 
-def _document(queue: QueueStatistics) -> QueueStatsDocument:
-    age = queue.oldest_ready_age_ms
+def _document(queue: WatchedQueue) -> QueueStatsDocument:
+    figures, state = queue.figures, queue.state
+    age, settings = figures.oldest_ready_age_ms, queue.settings
     return QueueStatsDocument(
-        queue.queue,
-        _NONE | {NAMES[status]: n for status, n in queue.counts.items()},
-        _flow(queue.deliveries),
-        _flow(queue.completions),
-        _flow(queue.failures),
+        figures.queue,
+        _NONE | {NAMES[status]: n for status, n in figures.counts.items()},
+        _flow(figures.deliveries),
+        _flow(figures.completions),
+        _flow(figures.failures),
         UNSET if age is None else age,
+        queue.crew.workers,
+        UNSET if state is None else state,
+        UNSET if state is None or queue.worst is None else queue.worst.text,
+        True if settings is not None and settings.paused else UNSET,
     )
 
 
