@@ -1,5 +1,6 @@
 """Buttons and server agree: what a key may not do, no page offers, and the server refuses."""
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,12 +14,13 @@ from .place import Place, key_file, seed, serving
 from .test_pages import PAGES
 
 SAFE = ("GET", "HEAD")
+PATIENCE_MS = 15_000
 ACTED_ON = ("ready", "in_flight", "dead", "completed")
 """Statuses whose jobs have buttons of their own."""
 
 
 PRESS_OTHERS = """document.querySelectorAll("main button:not([data-scope])").forEach(
-    each => each.click())"""
+    each => each.closest("[popover]") || each.click())"""
 CLOSE = 'document.querySelectorAll("dialog").forEach(each => each.close())'
 
 
@@ -71,37 +73,51 @@ def sign_in(page: Page, place: Place, name: str) -> None:
 
 def visit(page: Page, to: str) -> None:
     page.evaluate("to => { location.hash = `#/${to}`; }", to)
-    expect(page.locator("main h1")).to_have_count(1)
-    expect(page.locator("[aria-busy]")).to_have_count(0)
+    expect(page.locator("main h1")).to_have_count(1, timeout=PATIENCE_MS)
+    expect(page.locator("[aria-busy]")).to_have_count(0, timeout=PATIENCE_MS)
+    prepare(page)
+
+
+def prepare(page: Page) -> None:
+    """Tick the first row, and change a setting: that brings buttons of their own."""
     for box in page.locator("main tbody input[type=checkbox]").all()[:1]:
         box.check()
+    for field in page.locator("[data-setting=rate] input:enabled").all():
+        field.fill("1")
 
 
 def offered(page: Page) -> list[tuple[str, str]]:
-    """Labels and scopes of the buttons that change something and can be pressed."""
+    """Labels and scopes of the buttons that change something and can be pressed, each once."""
     found: list[list[str]] = page.evaluate(
-        """[...document.querySelectorAll("main [data-scope]")].filter(each => !each.disabled)
+        """[...document.querySelectorAll("main [data-scope]")]
+        .filter(each => !each.disabled && each.checkVisibility())
         .map(each => [each.textContent, each.getAttribute("data-scope")])"""
     )
-    return [(label, scope) for label, scope in found]
+    return sorted({(label, scope) for label, scope in found})
 
 
-def press(page: Page, at: int) -> None:
-    """Press one of the buttons, and go through its dialogs."""
-    button = page.locator("main [data-scope]").nth(at)
-    form = button.locator("xpath=ancestor::form")
+def press(page: Page, label: str) -> None:
+    """Press the first button of this label. One that ends in an ellipsis asks first."""
+    button = page.locator("main [data-scope]:visible").filter(
+        has_text=re.compile(f"^{re.escape(label)}$")
+    )
+    form = button.first.locator("xpath=ancestor::form")
     for field in form.locator("[required]").all():
         field.fill("1")
-    button.click()
-    for number in range(0 if form.count() else 2):
-        expect(page.get_by_role("dialog")).to_have_count(1)
-        for field in page.locator("dialog input").all():
-            field.fill("1")
-        stands = page.locator("dialog .stands span").all_text_contents()
-        assert stands in ([], ["zq", "curl"]), "a dialog lacks the command that it stands for"
-        page.locator("dialog form button").last.click()
-        if stands or number:
-            return
+    button.first.click()
+    dialog = page.get_by_role("dialog")
+    while label.endswith("…"):
+        go = dialog.locator("footer button").last
+        expect(go).to_be_visible()
+        for field in dialog.locator("#typed").all():
+            field.fill(dialog.locator("label[for=typed] b").inner_text())
+        for field in dialog.locator("input[name=queue]").all():
+            field.fill("mail")
+        label = go.inner_text()
+        if not label.endswith("…"):
+            tools = dialog.locator(".stands pre").evaluate_all("all => all.map(e => e.ariaLabel)")
+            assert tools in (["curl"], ["zq", "curl"]), "a dialog lacks what it stands for"
+        go.click()
 
 
 @pytest.fixture(scope="module")
@@ -129,11 +145,15 @@ def changes(browser: Browser, place: Place, places: list[str]) -> list[Change]:
         visit(page, to)
         asked.clear()
         page.evaluate(PRESS_OTHERS)
+        page.evaluate(CLOSE)
         visit(page, to)
         assert not asked, (to, "a button without a scope changes something")
-        for at, (label, scope) in enumerate(offered(page)):
+        for label, scope in offered(page):
+            # What was pressed before may have changed what is ticked.
+            page.evaluate("location.hash = '#/health'")
+            visit(page, to)
             with page.expect_request(lambda request: request.method not in SAFE) as info:
-                press(page, at)
+                press(page, label)
             request = info.value
             found.append(Change(to, label, scope, request.method, request.url, request.post_data))
             page.evaluate(CLOSE)

@@ -62,8 +62,8 @@ export const held = {
 export function show(place, ...children) {
   const next = document.createElement("div");
   fill(next, ...children);
-  // Another part of the page must not push the row away.
-  if (held.row && !place.contains(held.row) && next.childElementCount !== place.childElementCount) return;
+  // Another part of the page must not push the row away, but one that has shown nothing yet has to begin.
+  if (held.row && place.childElementCount && !place.contains(held.row) && next.childElementCount !== place.childElementCount) return;
   settle(place, next);
 }
 

@@ -269,6 +269,7 @@ function groupsPart({ queue: of }) {
     jobs.replaceChildren();
     grouped = jobsPanel(jobs, { queue: of, group });
   };
+  /** @type {Asked} */
   const asked = new Asked(async () => {
     const now = Date.now();
     const { groups } = await get(`queues/${encodeURIComponent(of)}/groups${query({ after, limit: GROUPS })}`);
