@@ -1,6 +1,7 @@
 """What the server says of itself to a page: figures, findings by kinds, queues and workers."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,9 @@ import aiohttp
 import pytest
 from conformance.site import Site
 
+from zq.http.dashboard.views import View, Views
+from zq.model.errors import QueueOutOfReach
+from zq.model.reach import Reach
 from zq.model.trends import MINUTE_MS
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
@@ -310,3 +314,40 @@ async def test_a_row_has_how_many_jobs_waited_over_the_hour_and_for_how_long(
     async with operator.worker(queue="q") as stream:
         await stream.readline()
         assert (await operator.look("overview"))["queues"]["q"]["wait_p95_ms"] > MINUTE_MS
+
+
+async def test_a_bounded_reach_sees_its_queues_figures_workers_and_findings_alone(
+    operator: Operator,
+) -> None:
+    services, reach = operator.site.server.services, Reach(("mail.",))
+    views = Views(services, None)
+
+    async def seen(topic: str, **more: Any) -> Doc:
+        found = await views.document(View(topic, reach, **more), await services.lookout.look())
+        answer: Doc = json.loads(json.dumps(found))
+        return answer
+
+    await operator.push("mail.a", 2)
+    await operator.push("secret", 7)
+    mail = operator.worker(queue="mail.b,mail.c", worker="ours")
+    both = operator.worker(queue="mail.b,secret2", worker="theirs")
+    async with mail as stream, both as other:
+        await operator.push("mail.c")
+        await operator.push("secret2", 2)
+        await stream.readline()
+        await other.readline()
+        operator.site.clock.advance(2 * MINUTE_MS)
+        overview = await seen("overview")
+        assert overview["order"] == ["mail.a", "mail.c"]
+        assert [each["queue"] for kind in of_queues(overview) for each in kind["queues"]] == [
+            "mail.a"
+        ]
+        tiles = overview["tiles"]
+        assert (tiles["waiting"], tiles["busy"], tiles["workers"]) == (2, 1, 1)
+        assert tiles["arrived"] < 4 / 100
+        assert not {"line", "failed_before"} & tiles.keys()
+        assert [worker["id"] for worker in (await seen("workers"))["workers"]] == ["ours"]
+        assert (await seen("worker", worker="theirs"))["streams"] == []
+        assert "secret" not in json.dumps(overview)
+        with pytest.raises(QueueOutOfReach):
+            await seen("queue", queue="secret")
