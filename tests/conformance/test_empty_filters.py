@@ -1,4 +1,4 @@
-"""A filter that is given and empty: refused, but for Zizq's filters in a read, which ignore it."""
+"""A filter that is given and empty: refused, but for Zizq's filters in its own reads."""
 
 from typing import Any
 
@@ -108,6 +108,19 @@ async def test_a_filter_that_zizq_lacks_may_not_be_empty_in_reads_either(
         assert allowed or name in reply.error or name == "filter"
         strict = await client.send("GET", with_query(path, {name: text}), None, {"zq-strict": "1"})
         assert strict.status == 400, (name, text)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("/sweeps/preview?queue=", "/stats/history?queue=", "/events?queue=", "/events?types=,"),
+        *("/suggest?field=type&queue=", "/jobs/by-key?key=k&queue=", "/failures?queue="),
+    ],
+)
+async def test_no_read_of_zqs_own_is_wider_than_its_words(client: Client, target: str) -> None:
+    reply = await client.send("GET", target)
+    name = "types" if "types" in target else "queue"
+    assert (reply.status, f"`{name}` is empty" in reply.error) == (400, True), target
 
 
 async def test_a_repeated_filter_is_refused_with_the_way_to_name_several(client: Client) -> None:

@@ -8,6 +8,10 @@ from zq.cli.sweeping import Choice, agreed, choosing, one_by_one, spinning
 from zq.cli.terminal import counted, one_line, say
 
 
+def _way_back(sweep: str | None) -> str:
+    return f"; zq sweeps undo {one_line(sweep)} takes it back" if sweep else ""
+
+
 @click.command(
     short_help="Cancel jobs, by their ids or by what they have in common.",
     epilog="""\b
@@ -17,9 +21,10 @@ Examples:
   zq cancel --queue mail --type letter           all that wait; it counts them and asks first
   zq cancel --queue mail --yes --reason "wrong list"
 
-A cancellation of many jobs leaves alone the jobs that come after it was asked for, and can be taken
-back: see zq sweeps undo. Exit codes: 0 if the jobs are cancelled, 1 if one runs, has finished or is
-unknown, or if nothing was to be changed after all, 2 for wrong usage, 3 if no server answers.
+A cancellation of many jobs leaves alone the jobs that come after it was asked for. Any
+cancellation can be taken back: see zq sweeps undo. Exit codes: 0 if the jobs are cancelled, 1 if
+one runs, has finished or is unknown, or if nothing was to be changed after all, 2 for wrong usage,
+3 if no server answers.
 """,
 )
 @click.option(
@@ -34,8 +39,8 @@ def cancel(remote: Remote, choice: Choice, force: bool) -> None:
         one_by_one(
             remote,
             choice.ids,
-            lambda id: remote.backend.cancel(id, force=force),
-            lambda job: f"{one_line(job.id)} is {job.status}",
+            lambda id: remote.backend.cancel(id, force=force, undo=True),
+            lambda job: f"{one_line(job.id)} is {job.status}{_way_back(job.undo)}",
             "cancelled",
             job_document,
         )

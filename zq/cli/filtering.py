@@ -15,28 +15,50 @@ if TYPE_CHECKING:
 
 STATUSES = Names(tuple(BY_NAME))
 
+
+def once(*names: str, **more: Any) -> Callable[[Any], Any]:
+    """An option that may be given once: of two, one would be passed over without a word."""
+    default = more.pop("default", None)
+
+    def only(ctx: click.Context, parameter: click.Parameter, given: tuple[Any, ...]) -> Any:
+        if len(given) > 1:
+            raise click.BadParameter(
+                "it is given more than once: several names go into one list, with commas",
+                ctx,
+                parameter,
+            )
+        return given[0] if given else default
+
+    return click.option(*names, multiple=True, callback=only, **more)
+
+
 _OPTIONS = (
-    click.option("--queue", type=NAMES, default=(), help="Jobs of these queues (use commas)."),
-    click.option("--status", type=STATUSES, default=(), help="Jobs with these statuses."),
-    click.option("--type", "type_", type=NAMES, default=(), help="Jobs of these types."),
-    click.option("--group", type=NAMES, default=(), help="Jobs of these groups."),
-    click.option("--priority", type=RANGE, help="Jobs with such a priority: 5, ..9 or 10..20."),
-    click.option("--attempts", type=RANGE, help="Jobs that have failed so often: 1.. or 3."),
-    click.option(
+    once("--queue", type=NAMES, default=(), help="Jobs of these queues (use commas)."),
+    once("--status", type=STATUSES, default=(), help="Jobs with these statuses."),
+    once("--type", "type_", type=NAMES, default=(), help="Jobs of these types."),
+    once("--group", type=NAMES, default=(), help="Jobs of these groups."),
+    once("--priority", type=RANGE, help="Jobs with such a priority: 5, ..9 or 10..20."),
+    once("--attempts", type=RANGE, help="Jobs that have failed so often: 1.. or 3."),
+    once(
         "--ready-before",
         type=Moment(),
         metavar="WHEN",
         help="Jobs that were ready by then: so long ago, as in 1h, or at this date and time.",
     ),
-    click.option(
+    once(
         "--ready-after",
         type=Moment(),
         metavar="WHEN",
         help="Jobs that became ready since then, or come later.",
     ),
-    click.option("--filter", "program", metavar="JQ", help="Jobs whose payload makes this true."),
-    click.option("--budget", type=NAMES, default=(), help="Jobs that draw from these."),
-    click.option(
+    once(
+        "--search",
+        metavar="WORDS",
+        help="Jobs whose type, latest error or payload has all these words.",
+    ),
+    once("--filter", "program", metavar="JQ", help="Jobs whose payload makes this true."),
+    once("--budget", type=NAMES, default=(), help="Jobs that draw from these."),
+    once(
         "--error",
         type=NAMES,
         default=(),
@@ -57,6 +79,7 @@ class FilterWords(NamedTuple):
     attempts: ValueRange | None
     ready_before: int | None
     ready_after: int | None
+    search: str | None
     program: str | None
     budget: tuple[str, ...]
     error: tuple[str, ...]
@@ -65,7 +88,10 @@ class FilterWords(NamedTuple):
         """The filter, also of these ids if there are any."""
         from zq.client.values import JobQuery
 
-        is_of_a_time = self.ready_before is not None or self.ready_after is not None
+        after, before = self.ready_after, self.ready_before
+        if after is not None and before is not None and after > before:
+            raise click.UsageError("--ready-after is later than --ready-before: no job is between")
+        is_of_a_time = after is not None or before is not None
         return JobQuery(
             self.status,
             self.queue,
@@ -77,7 +103,8 @@ class FilterWords(NamedTuple):
             groups=self.group,
             priority=self.priority,
             attempts=self.attempts,
-            ready_at=ValueRange(self.ready_after, self.ready_before) if is_of_a_time else None,
+            ready_at=ValueRange(after, before) if is_of_a_time else None,
+            search=self.search,
         )
 
 

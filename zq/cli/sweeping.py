@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from msgspec.structs import replace
 
-from zq.cli.filtering import FilterWords, filtering, gathering
+from zq.cli.filtering import FilterWords, filtering, gathering, once
 from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import print_json
 from zq.cli.remote import Refused, Remote, hint, is_absent
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 REASON = click.option("--reason", help="Why, for the list of sweeps and the audit.")
-UPTO = click.option(
+UPTO = once(
     "--upto",
     type=NAME,
     metavar="ID",
@@ -31,9 +31,7 @@ UPTO = click.option(
 )
 
 _CHOICE = (
-    click.option(
-        "--id", "one_of", type=NAMES, default=(), help="Jobs with these ids, as one change."
-    ),
+    once("--id", "one_of", type=NAMES, default=(), help="Jobs with these ids, as one change."),
     UPTO,
     REASON,
     YES,

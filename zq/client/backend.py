@@ -136,8 +136,11 @@ class Backend(Protocol):
     async def errors(self, id: str) -> list[JobError]:
         """The last 50 failures of a job, the oldest first. Raises `JobNotFound`."""
 
-    async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
-        """Cancel a job. Raises `JobNotFound`, or `JobState` if it runs or is finished."""
+    async def cancel(self, id: str, *, force: bool = False, undo: bool = False) -> StoredJob:
+        """Cancel a job. Raises `JobNotFound`, or `JobState` if it runs or is finished.
+
+        With `undo`, the job has the id of a sweep that takes it back, if it is retained.
+        """
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
         """Cancel the job that owns a unique key. Raises the errors of `cancel`."""

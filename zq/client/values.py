@@ -84,6 +84,8 @@ class StoredJob(msgspec.Struct, gc=False):
     budgets: list[DrawDocument] | None = None
     meta: Mapping[str, Any] | None = None
     result: Any = UNSET
+    undo: str | None = None
+    """The id of the sweep that takes back its cancellation, if that was asked for."""
     duplicate: bool = False
     folded: bool = False
     replaced: bool = False
@@ -251,6 +253,8 @@ class JobQuery(msgspec.Struct, frozen=True):
     priority: ValueRange | None = None
     attempts: ValueRange | None = None
     ready_at: ValueRange | None = None
+    search: str | None = None
+    """Words that all occur in the type, the message of the latest failure or the payload."""
 
 
 EVERYTHING = JobQuery()

@@ -176,11 +176,21 @@ class EmbeddedBackend:
 
         return await self._do(verb)
 
-    async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
+    async def cancel(self, id: str, *, force: bool = False, undo: bool = False) -> StoredJob:
         """Cancel a job."""
-        return await named(
-            self._do, id, lambda services, key: services.jobs.cancel(key, force, EVERYWHERE)
-        )
+        if not undo:
+            return await named(
+                self._do, id, lambda services, key: services.jobs.cancel(key, force, EVERYWHERE)
+            )
+
+        async def verb(services: Services) -> StoredJob:
+            key = key_of(id, services.ids)
+            job, sweep = await services.sweeps.cancel_one(key, force, EVERYWHERE)
+            document = job_document(job, services.ids, with_payload=False)
+            document.undo = None if sweep is None else str(sweep)
+            return stored_job(document)
+
+        return await self._do(verb)
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
         """Cancel the job that owns a unique key."""

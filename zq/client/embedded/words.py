@@ -24,6 +24,7 @@ from zq.model.job import ErrorRecord, NewJob
 from zq.model.leasing import stall_words
 from zq.model.lifecycle import BY_NAME, NAMES, Status
 from zq.model.outcome import Ending
+from zq.model.words import checked_words
 from zq.service.jobs import Accepted
 from zq.service.queues import QueueStatistics
 from zq.wire.documents import JobDocument, KnownDocument, enqueued_documents
@@ -123,6 +124,7 @@ def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
         attempts=query.attempts,
         ready_at=query.ready_at,
         upto=None if query.upto is None else key_of(query.upto, ids),
+        words=checked_words(query.search),
     )
 
 

@@ -174,9 +174,11 @@ class HttpBackend:
         reply = await self._call("GET", f"{job_path(id)}/errors?order=desc&limit=50")
         return self._read(reply, _Errors).errors[::-1]
 
-    async def cancel(self, id: str, *, force: bool = False) -> StoredJob:
+    async def cancel(self, id: str, *, force: bool = False, undo: bool = False) -> StoredJob:
         """Cancel a job."""
-        reply = await self._call("POST", f"{job_path(id)}/cancel", {"force": force})
+        reply = await self._call(
+            "POST", f"{job_path(id)}/cancel", {"force": force} | ({"undo": True} if undo else {})
+        )
         return self._read(reply, StoredJob)
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:

@@ -66,6 +66,8 @@ def filtered(path: str, query: JobQuery, **more: str) -> str:
         parameters["upto"] = query.upto
     if query.filter is not None:
         parameters["filter"] = query.filter
+    if query.search is not None:
+        parameters["search"] = query.search
     return with_query(path, parameters)
 
 

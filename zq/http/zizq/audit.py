@@ -47,7 +47,7 @@ class AuditApi:
         `before` goes on. NDJSON has one action a line.
         """
         codec = lines_or_codec(request)
-        given = parameters(request, ("before", "limit", *CHOOSING), never_empty=CHOOSING)
+        given = parameters(request, ("before", "limit", *CHOOSING))
         before = whole_number("before", given["before"], MAX_TIME) if "before" in given else None
         limit = DEFAULT_LIMIT
         if "limit" in given:

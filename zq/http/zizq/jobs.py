@@ -16,6 +16,7 @@ from zq.http.zizq.packing import Packer
 from zq.http.zizq.query import (
     FILTERS,
     PAGING,
+    ZIZQS,
     PageShown,
     canonical,
     job_filter,
@@ -138,7 +139,7 @@ class JobsApi:
         has failed has a `last_error`: the first 200 characters of the latest failure's `message`,
         its `error_type` and its `signature`.
         """
-        values = parameters(request, (*PAGING, *FILTERS, "search_ms", "last_error"))
+        values = parameters(request, (*PAGING, *FILTERS, "search_ms", "last_error"), ZIZQS)
         patience, wanted = _patience(values), paging(values)
         filter = job_filter(values, self._ids, reach_of(request))
         after = place_of(wanted.cursor, wanted.descending, self._ids)
@@ -164,7 +165,8 @@ class JobsApi:
         about the jobs up to `searched_to`, and the request with that as `from` counts the others.
         """
         searches = not request.rel_url.query.keys().isdisjoint(("search", "filter"))
-        values = parameters(request, (*FILTERS, *(("from", "search_ms") if searches else ())))
+        known = (*FILTERS, *(("from", "search_ms") if searches else ()))
+        values = parameters(request, known, ZIZQS)
         filter = job_filter(values, self._ids, reach_of(request))
         if filter.is_plain:
             return answer({"count": await self._listing.count(filter)}, accepted)

@@ -18,7 +18,7 @@ from zq.model.ids import IdCodec
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, MAX_UINT64
 from zq.model.lifecycle import BY_NAME, Status
 from zq.model.reach import Reach
-from zq.model.words import LONGEST_WORD, MOST_WORDS, words_of
+from zq.model.words import checked_words, words_of
 from zq.wire.codecs import BodyCodec
 from zq.wire.strict import near_name
 
@@ -33,6 +33,9 @@ ZIZQS = (
     *("priority", "ready_at", "attempts", "filter", "budgets.key"),
 )
 """The filters that Zizq has. Its clients may send an empty one in a read, which filters nothing."""
+
+CHOOSING = frozenset((*FILTERS, "who", "verb", "since", "until", "job", "types"))
+"""All parameters that choose among jobs, actions or events."""
 
 LISTS = ("status", "queue", "type", "group", "id", "budgets.key", "error")
 """Filters whose values are lists with commas."""
@@ -83,14 +86,13 @@ def is_careful(request: web.BaseRequest) -> bool:
 
 
 def parameters(
-    request: web.BaseRequest, allowed: Collection[str], never_empty: Collection[str] = ()
+    request: web.BaseRequest, allowed: Collection[str], may_be_empty: Collection[str] = ()
 ) -> dict[str, str]:
     """The query's parameters. An empty value counts as missing. Raises `InvalidRequest`.
 
-    In a request that changes jobs, an empty filter is an error: if it counted as missing, the
-    request could delete everything. In one that reads it is one too, except for filters of Zizq's,
-    whose clients send empty ones. The operators' page and strict clients have no exception. The
-    parameters in `never_empty` choose too.
+    An empty filter is an error: if it counted as missing, a change could delete everything, and a
+    list show more than was asked for. Some reads are Zizq's, whose clients send empty filters:
+    these `may_be_empty`, but not for the operators' page and strict clients.
     """
     found: dict[str, str] = {}
     if request.method not in _READS:
@@ -105,20 +107,16 @@ def parameters(
                 if name in LISTS
                 else f"duplicate field `{name}`: give it once"
             )
-        if name in never_empty and not value:
-            raise _invalid(f"`{name}` is empty: say which is meant, or leave it out")
-        if name in FILTERS and _filters_nothing(name, value) and _must_filter(name, request):
+        if (
+            name in CHOOSING
+            and _filters_nothing(name, value)
+            and (name not in may_be_empty or is_careful(request) or is_strict(request))
+        ):
             raise _invalid(
-                f"`{name}` is empty: say which jobs are meant, or leave it out, which means any"
+                f"`{name}` is empty: say which are meant, or leave it out, which means any"
             )
         found[name] = value
     return {name: value for name, value in found.items() if value or name in _TEXTS}
-
-
-def _must_filter(name: str, request: web.BaseRequest) -> bool:
-    """True if an empty value of a filter is refused."""
-    is_zizqs = request.method in _READS and name in ZIZQS
-    return not is_zizqs or is_careful(request) or is_strict(request)
 
 
 def _refuse_lost_query(request: web.BaseRequest) -> None:
@@ -202,7 +200,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         ready_at=_range(values, "ready_at"),
         attempts=_range(values, "attempts"),
         program=values.get("filter"),
-        words=_words(values.get("search")),
+        words=checked_words(values.get("search")),
         budgets=_sorted_names(values, "budgets.key"),
         errors=_sorted_names(values, "error"),
         reach=reach,
@@ -283,19 +281,6 @@ def _keys(texts: Iterable[str], ids: IdCodec) -> tuple[int, ...] | None:
         elif not (is_ulid(text) or _ZIZQ_ID.fullmatch(text)):
             raise InvalidRequest(f'invalid job ID: "{text[:64]}"')
     return tuple(keys)
-
-
-def _words(text: str | None) -> tuple[str, ...]:
-    """The words of a search. Raises `InvalidRequest`."""
-    if text is None:
-        return ()
-    words = words_of(text)
-    if len(words) > MOST_WORDS or max(map(len, words)) > LONGEST_WORD:
-        raise _invalid(
-            f"`search` takes up to {MOST_WORDS} words of up to {LONGEST_WORD} characters each:"
-            " leave some out"
-        )
-    return words
 
 
 def _upper_key(text: str | None, ids: IdCodec) -> int | None:

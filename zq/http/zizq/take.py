@@ -80,7 +80,7 @@ class TakeApi:
         """Send jobs until the client goes away or the server stops, then return the held jobs."""
         framing = stream_framing(request)
         try:
-            values = parameters(request, PARAMETERS)
+            values = parameters(request, PARAMETERS, ("queue",))
             queues = names(values.get("queue"))
             subscription = _subscription(request, values)
         except InvalidRequest as error:

@@ -271,7 +271,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("GET", "/sweeps/preview"): Operation(
         {200: SweepPreviewDocument},
-        parameters=(*FILTERS, VERB, FORCE),
+        parameters=(*CHOICE, VERB, FORCE),
         refusals=_REFUSED,
     ),
     ("GET", "/audit"): Operation(
