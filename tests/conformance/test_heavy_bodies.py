@@ -8,7 +8,7 @@ import pytest
 
 from zq.engine.turns import Turns
 from zq.service.jobs import Jobs
-from zq.wire.bulk import BYTES_A_JOB, SLICE
+from zq.wire.bulk import JOB_BYTES
 from zq.wire.weight import LIGHT_BYTES, LIGHT_VALUES
 
 from .client import Client
@@ -68,19 +68,19 @@ async def test_the_loop_reads_what_is_light(client: Client) -> None:
 async def test_a_bulk_of_many_jobs_is_checked_in_slices(client: Client) -> None:
     turns: Turns = client.site.server.engine.turns
     before = turns.waited
-    made = await client.enqueue_many(3 * SLICE)
+    made = await client.enqueue_many(3_000)
     assert turns.waited - before == 2
-    assert len(made) == 3 * SLICE
-    assert await client.count() == 3 * SLICE
+    assert len(made) == 3_000
+    assert await client.count() == 3_000
 
 
 async def test_slices_of_a_bulk_are_smaller_if_its_payloads_are_large(client: Client) -> None:
     turns: Turns = client.site.server.engine.turns
     before = turns.waited
-    jobs = [{"queue": "q", "type": "t", "payload": "x" * 256 * BYTES_A_JOB}] * 16
+    jobs = [{"queue": "q", "type": "t", "payload": "x" * 256 * JOB_BYTES}] * 16
     reply = await client.post("/jobs/bulk", {"jobs": jobs})
     assert reply.status == 201
-    # 16 jobs of 256 each, and four of them make a slice: behind a first one that is empty.
+    # Five of the jobs make a slice, behind a first one that is empty.
     assert turns.waited - before == 4
     assert await client.count() == 16
 
@@ -107,12 +107,12 @@ async def test_what_is_made_of_a_heavy_body_counts_as_held_too(
 
 
 async def test_a_bulk_whose_last_slice_is_wrong_stores_nothing(client: Client) -> None:
-    jobs: list[dict[str, Any]] = [{"queue": "q", "type": "t", "payload": 1}] * (2 * SLICE)
+    jobs: list[dict[str, Any]] = [{"queue": "q", "type": "t", "payload": 1}] * 2_000
     reply = await client.post("/jobs/bulk", {"jobs": [*jobs, {"queue": "", "type": "t"}]})
     assert reply.status == 400
     reply = await client.post("/jobs/bulk", {"jobs": [*jobs, {**jobs[0], "queue": "a,b"}]})
     assert reply.status == 400
-    assert f"jobs[{2 * SLICE}]" in reply.doc["error"]
+    assert "jobs[2000]" in reply.doc["error"]
     assert await client.count() == 0
 
 

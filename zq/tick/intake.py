@@ -55,6 +55,9 @@ _FULL = (
 _Head = tuple[int, str, str, int, int, int]
 """Key, queue, type, priority, status, ready_at."""
 
+# Plain ints: looking up and converting members of an enum costs more than the rest of a row.
+_READY, _SCHEDULED = int(Status.READY), int(Status.SCHEDULED)
+
 _OPTIONS = attrgetter("options")
 _NONE: Set[str] = frozenset()
 
@@ -124,7 +127,7 @@ class _Intake:
         self._contents: dict[int, Extras | None] = {}
         """The new extras of jobs whose content a duplicate has replaced, by key."""
         self._beside: list[tuple[int, NewJob | FoldedPayload]] = []
-        self._stored: defaultdict[tuple[str, Status], int] = defaultdict(int)
+        self._stored: defaultdict[tuple[str, int], int] = defaultdict(int)
         """How many new jobs each queue gets in each status."""
         self._unusual = False
         """Whether a job has come that may have a group, a unique key or a name."""
@@ -160,9 +163,8 @@ class _Intake:
             if not index % SLICE_JOBS:
                 yield None
             ready_at = now if job.ready_at is None else job.ready_at
-            status = Status.READY if ready_at <= now else Status.SCHEDULED
-            # A plain int: converting an enum for SQLite costs more than the rest of a row.
-            head = (key, job.queue, job.type, job.priority, int(status), ready_at)
+            status = _READY if ready_at <= now else _SCHEDULED
+            head = (key, job.queue, job.type, job.priority, status, ready_at)
             if (
                 job.unique_key is not None
                 or job.group is not None
@@ -179,7 +181,9 @@ class _Intake:
                 # Client libraries send such jobs: rows with few columns are half the work of full
                 # rows.
                 if job.options is None:
-                    plain.append((*head, *_payload(job, job.type, None)))
+                    inline = job.payload if job.payload_size <= INLINE_PAYLOAD else None
+                    check = job_checksum(job.type, inline, None)
+                    plain.append((*head, job.payload_size, inline, check))
                 elif job.options.budgets is None:
                     tuned = (*head, *_payload(job, job.type, None), as_json(job.options))
                     self._tuned.append(tuned)
@@ -279,9 +283,10 @@ class _Intake:
     def store(self) -> Sliced[None]:
         """Write the decided jobs."""
         work = self._work
-        if self._stored:
-            work.effects.arrived.append(self._stored)
-        for (queue, status), n in self._stored.items():
+        stored = {(queue, Status(status)): n for (queue, status), n in self._stored.items()}
+        if stored:
+            work.effects.arrived.append(stored)
+        for (queue, status), n in stored.items():
             work.effects.tally.stored += n
             work.counts[queue, status] += n
             if status is Status.READY:

@@ -234,7 +234,9 @@ def _close_batches(
 
     A batch does not open again, whatever happens to its host.
     """
-    hosts = [job.key for job in jobs if _is_batched(job)]
+    # Every claim comes here, and nearly no job has anything that may be a batch.
+    some = [job for job in jobs if (job.extras if isinstance(job, JobRecord) else job.batched)]
+    hosts = [job.key for job in some if _is_batched(job)]
     if hosts and after is not None:
         ready = {job.key for job in after if job.status is Status.READY}
         hosts = [key for key in hosts if key not in ready]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from operator import attrgetter
 
 import msgspec
 
@@ -24,9 +25,11 @@ from zq.tick.late import resume, settled
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
 
+ALL_SETTLED = Settled(frozenset())
 NOTHING_SAID = Completion()
 NOTHING_SET: Mapping[str, QueueSettings] = {}
 _NONE = frozenset[int]()
+_OPTIONS = attrgetter("options")
 
 _ERROR_COLUMNS = (
     "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker,"
@@ -48,10 +51,33 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     stale = _stale(work, said, commands) if said else _NONE
     if stale:
         held = [job for job in held if job.key not in stale]
+    gone, kept, purges = _ends(work, held, said)
+    completions, beside = _results(work, purges, said) if said else ([], [])
+    apply(work, Move.SUCCEED, kept, gone=gone, purges=purges, completions=completions)
+    if beside:
+        work.tx.insert_large("results", "job_id, body, checksum", beside)
+    if resumed:
+        settled(work, resumed)
+    if len(held) == len(keys):
+        return [ALL_SETTLED] * len(commands)
+    work.effects.tally.not_in_flight += len(keys) - len(held)
+    done = {job.key for job in held} | stale
+    return [
+        Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
+        for command in commands
+    ]
+
+
+def _ends(
+    work: UnitOfWork, held: list[Brief], said: Mapping[int, Completion]
+) -> tuple[list[Brief], list[Brief], dict[int, int]]:
+    """The completed jobs that are deleted, those that are kept, and until when, by key."""
     usual = kept_until(Status.COMPLETED, None, work.steady, work.rulebook.server)
     special = NOTHING_SET if work.rulebook.is_empty else work.rulebook.settings
+    if usual is None and not (said or special or any(map(_OPTIONS, held))):
+        return held, [], {}
     gone: list[Brief] = []
-    kept: dict[int, Brief] = {}
+    kept: list[Brief] = []
     purges: dict[int, int] = {}
     for job in held:
         purge_at = usual
@@ -61,21 +87,9 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
         if purge_at is None:
             gone.append(job)
         else:
-            kept[job.key] = job
+            kept.append(job)
             purges[job.key] = purge_at
-    completions, beside = _results(work, purges, said) if said else ([], [])
-    jobs = list(kept.values())
-    apply(work, Move.SUCCEED, jobs, gone=gone, purges=purges, completions=completions)
-    if beside:
-        work.tx.insert_large("results", "job_id, body, checksum", beside)
-    if resumed:
-        settled(work, resumed)
-    work.effects.tally.not_in_flight += len(keys) - len(held)
-    done = {job.key for job in held} | stale
-    return [
-        Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
-        for command in commands
-    ]
+    return gone, kept, purges
 
 
 def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:

@@ -139,15 +139,57 @@ _patch = msgspec.json.Decoder(_Patch)
 
 def decode_job(body: bytes, codec: BodyCodec, limits: Limits) -> NewJob:
     """The body of a single enqueue."""
-    return _new_job(decode(body, codec, _job), codec, limits.payload, set())
+    return new_job(decode(body, codec, _job), codec, limits.payload, set())
 
 
-def new_job(job: _Job, codec: BodyCodec, limits: Limits, names: set[str] | None = None) -> NewJob:
-    """A job inside another body. It is checked like a job that is enqueued.
+def new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> NewJob:
+    """Check a job, which may be part of another body.
 
     `names` are the valid names that the body had so far.
     """
-    return _new_job(job, codec, limits.payload, set() if names is None else names)
+    if job.type not in names:
+        names.add(check_name("type", job.type))
+    if job.queue not in names:
+        names.add(check_name("queue", job.queue))
+    is_unique = job.unique_key is not None or job.unique_while is not None
+    scope = _scope(job.unique_key, job.unique_while) if is_unique else None
+    if job.unique_key is not None:
+        check_key(job.unique_key)
+    if job.group is not None:
+        check_group(job.group)
+    if job.dedupe is not None:
+        check_dedupe(job.dedupe.id)
+    if job.batch is not None:
+        if job.unique_key is not None:
+            raise InvalidRequest("unique_key and batch cannot be combined")
+        check_rule(job.batch)
+    options, created = _options(job), None
+    if job.budgets:
+        options, created = with_draws(options, job.budgets)
+    payload, size = _text(job.payload, "payload", codec)
+    if size > max_payload:
+        raise PayloadTooLarge(
+            f"the payload has {size} bytes, but at most {max_payload} are allowed: store large data"
+            " elsewhere and send its address, or raise --max-payload"
+        )
+    return NewJob(
+        job.queue,
+        job.type,
+        payload,
+        size,
+        DEFAULT_PRIORITY if job.priority is None else job.priority,
+        None if job.ready_at is None else min(job.ready_at, MAX_TIME),
+        options,
+        job.unique_key,
+        scope,
+        RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
+        job.group,
+        job.dedupe,
+        ttl_ms=job.ttl_ms,
+        extras=_extras(job, codec),
+        create_budgets=created,
+        unique_in=KeySpace.ALL if job.unique_in is None else _space(job.unique_key, job.unique_in),
+    )
 
 
 def decode_success(body: bytes, codec: BodyCodec) -> Completion:
@@ -248,53 +290,6 @@ def check_items(count: int, limits: Limits, noun: str) -> None:
             f"{count} {noun} in one request, but at most {limits.items} are allowed: send several"
             " requests, or raise --max-bulk-items"
         )
-
-
-def _new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> NewJob:
-    """Check a job. `names` are the valid names that the request had so far."""
-    if job.type not in names:
-        names.add(check_name("type", job.type))
-    if job.queue not in names:
-        names.add(check_name("queue", job.queue))
-    is_unique = job.unique_key is not None or job.unique_while is not None
-    scope = _scope(job.unique_key, job.unique_while) if is_unique else None
-    if job.unique_key is not None:
-        check_key(job.unique_key)
-    if job.group is not None:
-        check_group(job.group)
-    if job.dedupe is not None:
-        check_dedupe(job.dedupe.id)
-    if job.batch is not None:
-        if job.unique_key is not None:
-            raise InvalidRequest("unique_key and batch cannot be combined")
-        check_rule(job.batch)
-    options, created = _options(job), None
-    if job.budgets:
-        options, created = with_draws(options, job.budgets)
-    payload, size = _text(job.payload, "payload", codec)
-    if size > max_payload:
-        raise PayloadTooLarge(
-            f"the payload has {size} bytes, but at most {max_payload} are allowed: store large data"
-            " elsewhere and send its address, or raise --max-payload"
-        )
-    return NewJob(
-        job.queue,
-        job.type,
-        payload,
-        size,
-        DEFAULT_PRIORITY if job.priority is None else job.priority,
-        None if job.ready_at is None else min(job.ready_at, MAX_TIME),
-        options,
-        job.unique_key,
-        scope,
-        RETURN if job.on_conflict is None else _on_conflict(job.unique_key, job.on_conflict),
-        job.group,
-        job.dedupe,
-        ttl_ms=job.ttl_ms,
-        extras=_extras(job, codec),
-        create_budgets=created,
-        unique_in=KeySpace.ALL if job.unique_in is None else _space(job.unique_key, job.unique_in),
-    )
 
 
 def _extras(job: _Job, codec: BodyCodec) -> Extras | None:

@@ -92,7 +92,7 @@ def _drafted(sent: _Entry, codec: BodyCodec, limits: Limits) -> EntryDraft:
     zone = _zone(sent.timezone)
     if sent.job.ready_at is not None:
         raise InvalidRequest("ready_at is not supported for cron entries")
-    job = new_job(sent.job, codec, limits)
+    job = new_job(sent.job, codec, limits.payload, set())
     return EntryDraft(sent.name, expression, zone, sent.paused, job)
 
 

@@ -143,7 +143,10 @@ class ReadingSide(web.RequestHandler):
                 if self._parsed >= len(self._backlog):
                     self._backlog, self._parsed = b"", 0
                 self._parse(data)
-                cost += PIECE_COST + data.count(b"\n") // LINES_PER_COST
+                cost += PIECE_COST
+                # Most bodies are one line, which `find` sees four times as fast as `count`.
+                if data.find(b"\n") >= 0:
+                    cost += data.count(b"\n") // LINES_PER_COST
         return cost
 
     def has_more(self) -> bool:
