@@ -54,6 +54,7 @@ from zq.service.suggestions import Suggestions
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
 from zq.service.trends import Trends
+from zq.service.type_trends import TypeTrends
 from zq.service.users import Users
 from zq.service.waits import Waits
 from zq.service.watches import Watches
@@ -178,9 +179,9 @@ class Instance:
         inherited = _inherited(_policy(settings))
         queues = Queues(store, clock, engine.inbox, counts, engine.flows, inherited)
         trends = Trends(store, clock, engine.trends)
+        type_trends = TypeTrends(store, clock, engine.trends, engine.turns)
         marks = Marks(store, clock, engine.inbox)
-        stuck = StuckWork(store, clock, trends)
-        marks = Marks(store, clock, engine.inbox)
+        stuck = StuckWork(store, clock, trends, type_trends)
         noted, lookback = Noted(store, clock, stuck), Lookback(clock, trends, marks)
         admin = Admin(store, clock, ids, engine, admission, _durability(settings), schemas)
         judge = QueueJudge(clock, admin, trends, lookback)
@@ -216,6 +217,7 @@ class Instance:
             admin,
             status,
             trends,
+            type_trends,
             marks,
             stuck,
             noted,

@@ -63,6 +63,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/jobs/{id}/progress"): {"data": 1},
     ("GET", "/stats"): None,
     ("GET", "/stats/history"): None,
+    ("GET", "/stats/types"): None,
     ("POST", "/marks"): {"text": "1.8.2"},
     ("GET", "/scheduled"): None,
     ("GET", "/stuck"): None,

@@ -96,6 +96,7 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("GET", "/queues"): (200, {"queues": []}),
     ("GET", "/stats"): (200, {"queues": []}),
     ("GET", "/stats/history"): (403, "scope_missing"),
+    ("GET", "/stats/types"): (200, {"range": "1h", "known": 0, "types": []}),
     ("GET", "/queues/{queue}/stats"): (403, "queue_out_of_reach"),
     ("GET", "/queues/{queue}/why"): (403, "queue_out_of_reach"),
     ("GET", "/jobs/{id}"): (404, "job_not_found"),

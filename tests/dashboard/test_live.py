@@ -14,6 +14,7 @@ from conformance.site import Site
 from zq.http.dashboard.frames import ViewFrame, changed
 from zq.http.dashboard.hub import KEPT_S, MOST_READERS, MOST_VIEWS, LiveHub
 from zq.http.dashboard.views import View, Views
+from zq.model.errors import ReadersBusy
 from zq.model.reach import EVERYWHERE
 from zq.model.trends import MINUTE_MS
 from zq.store.sqlite import lookups
@@ -244,4 +245,31 @@ async def test_silence_is_broken_by_a_comment(site: Site, http: aiohttp.ClientSe
             site.clock.advance(2_100)
             while (line := await answer.content.readline()) == b"\n":
                 pass
-        assert line == b": still here\n"
+        assert line == b": 0 ms old\n"
+
+
+async def test_a_page_is_told_how_old_its_numbers_are_while_looks_fail(
+    site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def comment(answer: aiohttp.ClientResponse) -> bytes:
+        async with asyncio.timeout(10):
+            while not (line := await answer.content.readline()).startswith(b": "):
+                pass
+        return line
+
+    async def refused() -> None:
+        raise ReadersBusy("all readers are busy")
+
+    async with live(site, http, topic="pulse") as answer:
+        await frame(answer)
+        with monkeypatch.context() as patch:
+            patch.setattr(site.server.services.lookout, "look", refused)
+            await push(site, http, "mail")
+            site.clock.advance(2_100)
+            assert await comment(answer) == b": 2100 ms old\n"
+            site.clock.advance(2_100)
+            assert await comment(answer) == b": 4200 ms old\n"
+        site.clock.advance(1_000)
+        assert (await frame(answer))["patch"]["pulse"]["totals"] == {"ready": 1}
+        site.clock.advance(2_100)
+        assert await comment(answer) == b": 0 ms old\n"

@@ -29,6 +29,7 @@ tallies   what became of the jobs of each queue, counted once a door wants that
 admin     the server: its health, its workers, clearing it
 status    the state of the server, from what it counts anyway
 trends    what happened over the last minutes, hours or days
+type_trends  how jobs of each type ended, and how long they ran
 lookback  the last hour of a queue, for its row
 judge     what is wrong with queues, from their figures
 noted     what is wrong and takes reads to find
@@ -74,6 +75,7 @@ from zq.service.suggestions import Suggestions
 from zq.service.sweeps import Sweeps
 from zq.service.topics import Topics
 from zq.service.trends import Trends
+from zq.service.type_trends import TypeTrends
 from zq.service.users import Users
 from zq.service.waits import Waits
 from zq.service.watches import Watches
@@ -109,6 +111,7 @@ class Services(NamedTuple):
     admin: Admin
     status: StatusBoard
     trends: Trends
+    type_trends: TypeTrends
     marks: Marks
     stuck: StuckWork
     noted: Noted

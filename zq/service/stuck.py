@@ -1,4 +1,7 @@
-"""Work that seems stuck: jobs in flight for much longer than the runs of their queue take."""
+"""Work that seems stuck: jobs in flight for much longer than those of their type usually are.
+
+Of a type that has seldom run, the runs of its queue are what is usual.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -9,6 +12,7 @@ from zq.model.reach import EVERYWHERE, Reach
 from zq.model.trends import HOUR_MS, MINUTE_MS, quantile
 from zq.service.diagnosis import Finding, FindingCode, Severity
 from zq.service.trends import TrendRange, Trends
+from zq.service.type_trends import TypeTrends
 from zq.store.api import Store
 
 LEAST_MS = MINUTE_MS
@@ -18,7 +22,7 @@ UNKNOWN_MS = HOUR_MS
 """The longest usual run of a queue in which nothing has ended within a day."""
 
 FACTOR = 2
-"""Beyond this many times the p99 of the runs of its queue, a run is not usual any more."""
+"""Beyond this many times the p99 of the runs of its type, a run is not usual any more."""
 
 MOST_LOOKED_AT = 500
 MOST_QUEUES = 20
@@ -26,7 +30,7 @@ EVERY_MS = 30_000
 
 
 class StuckJob(NamedTuple):
-    """A job in flight, and the time that 99 % of the runs of its queue took, if that is known."""
+    """A job in flight, and the time that 99 % of the runs of its type took, if that is known."""
 
     job: JobRecord
     p99_ms: float | None
@@ -42,10 +46,11 @@ class StuckLook(NamedTuple):
 class StuckWork:
     """Finds them. It reads a bounded number of rows, and no tick waits for that."""
 
-    def __init__(self, store: Store, clock: Clock, trends: Trends) -> None:
+    def __init__(self, store: Store, clock: Clock, trends: Trends, type_trends: TypeTrends) -> None:
         self._reads = store.reads
         self._clock = clock
         self._trends = trends
+        self._type_trends = type_trends
         self._looked = float("-inf")
         self._known = StuckLook()
 
@@ -54,6 +59,7 @@ class StuckWork:
         now = self._clock.now_ms()
         jobs = await self._reads.running_long(reach, now - LEAST_MS, MOST_LOOKED_AT)
         usual: dict[str, float | None] = {}
+        by_type: dict[str, dict[str, float]] = {}
         found = list[StuckJob]()
         for job in jobs:
             if job.queue not in usual:
@@ -61,7 +67,8 @@ class StuckWork:
                     continue
                 runs = (await self._trends.series(job.queue, TrendRange.DAY, EVERYWHERE)).sum.run
                 usual[job.queue] = quantile(runs, 0.99)
-            p99 = usual[job.queue]
+                by_type[job.queue] = await self._type_trends.usual_ms(job.queue)
+            p99 = by_type[job.queue].get(job.type, usual[job.queue])
             longest = UNKNOWN_MS if p99 is None else max(FACTOR * p99, LEAST_MS)
             if now - (job.dequeued_at or now) > longest:
                 found.append(StuckJob(job, p99))

@@ -210,6 +210,7 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
         work.tx.run("clear_error_groups")
         work.tx.run("clear_failure_counts")
         work.tx.run("clear_trends")
+        work.tx.run("clear_type_trends")
         work.tx.run("clear_schemas")
         work.tx.run("clear_sweeps")
         clear_topics(work)

@@ -34,6 +34,7 @@ from zq.model.job import JobRecord
 from zq.model.settling import Policy
 from zq.model.topic_commands import Append, LayAside
 from zq.model.trends import AddTrends
+from zq.model.type_trends import AddTypeTrends
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
 from zq.store.errors import StoreBusy, StoreDamaged, StoreFailed, StoreFull
 from zq.tick.audit import record_actions
@@ -54,7 +55,7 @@ from zq.tick.settle import fail, succeed
 from zq.tick.shown import show_results
 from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
 from zq.tick.topics import AnyTopicChange, change_topics
-from zq.tick.trends import add_trends
+from zq.tick.trends import add_trends, add_type_trends
 from zq.tick.users import AnyUserChange, change_users
 from zq.tick.work import UnitOfWork
 
@@ -91,6 +92,7 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     append: (Append, LayAside),
     number_jobs: get_args(AnyNumbering),
     add_trends: (AddTrends,),
+    add_type_trends: (AddTypeTrends,),
 }
 """The phases and their commands, in order."""
 

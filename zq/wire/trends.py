@@ -1,6 +1,6 @@
 """Trends as documents for clients."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -99,8 +99,13 @@ def wait_and_run(trend: Trend) -> tuple[TimesDocument, TimesDocument]:
 
 def percentiles(times: Mapping[int, int]) -> PercentilesDocument | UnsetType:
     """The percentiles of times, if there are any."""
-    found = [round(ms, 1) for ms in quantiles(times, (0.5, 0.95, 0.99))]
-    return PercentilesDocument(*found) if found else UNSET
+    found = quantiles(times, (0.5, 0.95, 0.99))
+    return percentiles_document(found) if found else UNSET
+
+
+def percentiles_document(found: Iterable[float]) -> PercentilesDocument:
+    """The document of three percentiles."""
+    return PercentilesDocument(*[round(ms, 1) for ms in found])
 
 
 def _times(times: Mapping[int, int]) -> TimesDocument:

@@ -240,6 +240,21 @@ FINDS: dict[str, set[str]] = {
         "SEARCH trends USING COVERING INDEX trends_by_time (length=? AND at<?)",
     },
     "clear_trends": set(),
+    "read_type_trends": {
+        "SEARCH t USING PRIMARY KEY (length=? AND at=? AND queue=? AND type=?)",
+    },
+    "count_type_trends": {"SEARCH type_trends USING PRIMARY KEY (length=? AND at=?)"},
+    "write_type_trends": set(),
+    "forget_type_trends": {
+        "SEARCH type_trends USING PRIMARY KEY (length=? AND at=?)",
+        "SEARCH type_trends USING PRIMARY KEY (length=? AND at<?)",
+    },
+    "clear_type_trends": set(),
+    "type_trends": {
+        *("SCAN c", "SCAN chosen", "SCAN t", "USE TEMP B-TREE FOR GROUP BY"),
+        "SEARCH type_trends USING PRIMARY KEY (length=? AND at>?)",
+        "SEARCH parts USING AUTOMATIC COVERING INDEX (queue=? AND type=? AND step=?) LEFT-JOIN",
+    },
     "clear_schemas": set(),
     "note_slice": set(),
     "forget_sweeps": {"SEARCH sweeps USING INTEGER PRIMARY KEY (rowid<?)"},

@@ -77,6 +77,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "error_groups": 1,
         "failure_counts": 1,
         "trends": 1,
+        "type_trends": 1,
         "sweeps": 1,
         "quarantine": 1,
         "budgets": 1,

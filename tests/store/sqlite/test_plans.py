@@ -119,8 +119,8 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     heads |= {"read_in_use", "return_in_use", "count_returned", "count_lines"}
     # A bounded number of jobs in flight is sorted by how long they run.
     heads |= {"running_long"}
-    # A bounded number of counts is added up by their groups.
-    heads |= {"failures_since"}
+    # A bounded number of counts is added up by their groups, or by their types.
+    heads |= {"failures_since", "type_trends"}
     # The records of one page are added up in their order.
     heads |= {"look for topic fitting"}
     # A bounded number of jobs that are due is sorted by how urgent they are.

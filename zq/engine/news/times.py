@@ -27,6 +27,7 @@ class QueueTimes:
     def look(self) -> dict[str, Trend]:
         """All so far. `REST` stands for all queues without a name."""
         found: dict[str, Trend] = {}
+        self._open.add_up()
         for queue in self._open.trends:
             self._of(queue)
         for queue, trend in (*self._sums.items(), *self._open.trends.items()):

@@ -25,6 +25,7 @@ from zq.model.trends import (
     room_for,
     summed,
 )
+from zq.model.type_trends import AddTypeTrends, TypeName, TypeTrend, room_for_type
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ RECENT = 5
 """How many of the last minutes stay in memory, the open one among them. So do their steps."""
 
 SLICE = 100
-"""How many queues are stored at a time."""
+"""How many queues, or types, are stored at a time."""
 
 Minute = dict[str, Trend]
 
@@ -53,6 +54,8 @@ class TrendMeter:
         self._began = clock.now_ms()
         self._minute: Minute = {}
         """The steps of the open minute that are over."""
+        self._types: dict[TypeName, TypeTrend] = {}
+        """The types in them."""
         self._closed: deque[tuple[int, Minute]] = deque(maxlen=RECENT)
         self._steps: deque[tuple[int, dict[str, bytes]]] = deque(
             maxlen=RECENT * MINUTE_MS // STEP_MS
@@ -77,13 +80,23 @@ class TrendMeter:
 
     def open(self, queue: str) -> Trend:
         """What has happened in a queue, or in all of them (`TOTAL`), in the open minute."""
+        self.step.add_up()
         return summed([_of(self._minute, queue), _of(self.step.trends, queue)])
+
+    def open_types(self) -> dict[TypeName, TypeTrend]:
+        """What has happened to types in the open minute."""
+        self.step.add_up()
+        found: dict[TypeName, TypeTrend] = {}
+        for name, trend in (*self._types.items(), *self.step.types.items()):
+            room_for_type(found, name).add(trend)
+        return found
 
     def steps(self, queue: str, since: int) -> tuple[int, list[TrendAt]]:
         """The steps of a queue, or of all of them, and from when on they are known.
 
         None is known that began before `since`, or before the server did.
         """
+        self.step.add_up()
         first = max(since, self._began - self._began % STEP_MS)
         found = [
             TrendAt(at, _trend.decode(step[queue]))
@@ -134,6 +147,7 @@ class TrendMeter:
 
     def _turn(self, now: int) -> None:
         """Add the open step to its minute, and open the one of now. Store a minute that is over."""
+        self.step.add_up()
         step, at, minute = self.step.trends, self.step.at, self.at
         if step:
             for queue, trend in step.items():
@@ -141,20 +155,26 @@ class TrendMeter:
             self.times.add(step)
             packed = {queue: _packed.encode(trend) for queue, trend in step.items()}
             self._steps.append((at, {**packed, TOTAL: _packed.encode(_of(step, TOTAL))}))
-        self.step.trends = {}
+        for name, counts in self.step.types.items():
+            room_for_type(self._types, name).add(counts)
+        self.step.trends, self.step.types = {}, {}
         if minute != now - now % MINUTE_MS:
             self._store()
         self.step.at = now - now % STEP_MS
 
     def _store(self) -> None:
         minute, self._minute = self._minute, {}
+        types, self._types = self._types, {}
         if not minute:
             return
         self._closed.append((self.at, minute))
         rows = iter({**minute, TOTAL: _of(minute, TOTAL)}.items())
+        rows_of_types = iter(types.items())
         try:
             while some := dict(islice(rows, SLICE)):
                 self._inbox.submit(AddTrends(self.at, some))
+            while some_types := dict(islice(rows_of_types, SLICE)):
+                self._inbox.submit(AddTypeTrends(self.at, some_types))
         except ZqError as error:
             log.warning(f"the figures of a minute could not be stored: {error}")
 

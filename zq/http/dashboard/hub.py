@@ -93,6 +93,7 @@ class LiveHub:
         self._took = (0.0, 0.0)
         """How long the last two looks took. The first of many looks is longer than the others."""
         self._ticks = -1
+        self._seen_at = clock.now_ms()
         self._awaited = False
         self._closed = False
 
@@ -108,6 +109,12 @@ class LiveHub:
         if not self._scenes and self._age() >= REST_S:
             self._arm()
             self._start()
+
+    def age_ms(self) -> int:
+        """How old the current frames are: 0 if there was no tick since they were looked at."""
+        if self._lookout.ticks() == self._ticks:
+            return 0
+        return max(self._clock.now_ms() - self._seen_at, 0)
 
     @contextmanager
     def reader(self, view: View, *, stays: bool = True) -> Iterator[ViewReader]:
@@ -214,7 +221,7 @@ class LiveHub:
         self._overview = None if self._awaited else overview
         for scene in list(self._scenes.values()):
             await scene.make(self._views, overview)
-        self._ticks = ticks
+        self._ticks, self._seen_at = ticks, overview.at
         self._looked = self._clock.monotonic()
         self._took = (self._took[1], self._looked - began)
         return overview

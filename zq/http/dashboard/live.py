@@ -24,8 +24,6 @@ HEARTBEAT_S = 2.0
 
 STALL_S = 30.0
 SAFE_METHODS = ("GET", "HEAD")
-HEARTBEAT = b": still here\n\n"
-
 PARAMETERS = ("topic", "q", "sort", "from", "limit", "queue", "tree", "under", "worker")
 
 NEVER_STORED = {**SAFE, "Cache-Control": "no-store"}
@@ -79,6 +77,8 @@ class LiveApi:
     async def live(self, request: web.BaseRequest) -> web.StreamResponse:
         """Stream one topic: a snapshot, then once a second what has changed.
 
+        In between, a comment says how old what was last seen is: `: 0 ms old` as long as there has
+        been no tick since the server has looked. A page that is told nothing new is as old as that.
         A reader that is slow skips frames, and gets a snapshot after that.
         """
         with self._hub.reader(self._view(request)) as reader:
@@ -91,7 +91,7 @@ class LiveApi:
             beats = self._heartbeats.begin(channel, reader.nudge, {"stream": "page"})
             try:
                 with watch_for_end(channel), self._guard.while_granted(request, reader.end):
-                    await _show(reader, response, channel, beats)
+                    await _show(reader, response, channel, beats, self._hub)
             finally:
                 beats.stop()
             return response
@@ -138,7 +138,11 @@ async def _first(reader: ViewReader) -> ViewFrame | None:
 
 
 async def _show(
-    reader: ViewReader, response: web.StreamResponse, channel: Channel, beats: Heartbeats
+    reader: ViewReader,
+    response: web.StreamResponse,
+    channel: Channel,
+    beats: Heartbeats,
+    hub: LiveHub,
 ) -> None:
     shown: ViewFrame | None = None
     while not reader.ended:
@@ -151,5 +155,5 @@ async def _show(
             await response.write(frame.change if is_next else frame.whole)
         elif beats.is_due:
             beats.written()
-            await response.write(HEARTBEAT)
+            await response.write(b": %d ms old\n\n" % hub.age_ms())
         await reader.wait()

@@ -29,6 +29,7 @@ from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.sweeps import StoredSweep
 from zq.model.trends import TrendAt
+from zq.model.type_trends import TypeTrendAt
 from zq.store.api import PAGE_BYTES, as_json
 from zq.store.sqlite.bodies import complete, is_on_bad_page, payloads, results
 from zq.store.sqlite.connection import is_corrupt
@@ -49,6 +50,7 @@ _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _settings = msgspec.json.Decoder(QueueSettings)
 _sweeps = msgspec.json.Decoder(list[StoredSweep])
 _trends = msgspec.json.Decoder(list[TrendAt])
+_type_trends = msgspec.json.Decoder(list[TypeTrendAt])
 _failures = msgspec.json.Decoder(list[FailureRow])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
@@ -282,6 +284,25 @@ def trends(connection: sqlite3.Connection, queue: str, length: int, since: int) 
     """The trends of a queue that begin at a time or later, in their order."""
     asked = {"queue": queue, "length": length, "since": since}
     return _trends.decode(_text(connection, load("trends.sql")["trends"], asked))
+
+
+def type_trends(
+    connection: sqlite3.Connection,
+    queue: str | None,
+    type: str | None,
+    length: int,
+    since: int,
+    step: int,
+) -> list[TypeTrendAt]:
+    """The trends of types that begin at a time or later, added up in steps."""
+    asked: dict[str, object] = {
+        "queue": queue,
+        "type": type,
+        "length": length,
+        "since": since,
+        "step": step,
+    }
+    return _type_trends.decode(_text(connection, load("trends.sql")["type_trends"], asked))
 
 
 def sweeps(connection: sqlite3.Connection, before: int, limit: int) -> list[StoredSweep]:

@@ -24,6 +24,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.sweeps import StoredSweep
 from zq.model.trends import TrendAt
+from zq.model.type_trends import TypeTrendAt
 from zq.model.waits import BudgetWait, OpenGroup, WaitingJob
 from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
@@ -200,6 +201,11 @@ class SqliteReads(Reads):
 
     async def trends(self, queue: str, length: int, since: int) -> list[TrendAt]:
         return await self._looks(lookups.trends, queue, length, since)
+
+    async def type_trends(
+        self, queue: str | None, type: str | None, length: int, since: int, step: int
+    ) -> list[TypeTrendAt]:
+        return await self._views(lookups.type_trends, queue, type, length, since, step)
 
     async def sweeps(self, before: int, limit: int) -> list[StoredSweep]:
         return await self._looks(lookups.sweeps, before, limit)

@@ -1,4 +1,4 @@
--- What happened in queues, minute by minute and hour by hour.
+-- What happened in queues and to types, minute by minute and in longer times.
 
 -- name: read_trends
 -- Those of some queues that begin at one time.
@@ -35,3 +35,46 @@ DELETE FROM trends
 SELECT json_group_array(json_array(at, json_array(
     enqueued, delivered, completed, failed, died, expired, json(wait), json(run))))
 FROM (SELECT * FROM trends WHERE length = :length AND queue = :queue AND at >= :since ORDER BY at)
+
+-- name: read_type_trends
+-- Those of some types that begin at one time. :names lists [queue, type].
+SELECT json_group_array(json_array(queue, t.type, json_array(done, failed, json(run))))
+FROM json_each(:names) CROSS JOIN type_trends AS t
+ON length = :length AND at = :at AND queue = value ->> 0 AND t.type = value ->> 1
+
+-- name: count_type_trends
+-- Of types that have a name.
+SELECT count(*) FROM type_trends WHERE length = :length AND at = :at AND queue <> '*'
+
+-- name: write_type_trends
+-- :rows lists [queue, type, the fields of a trend].
+INSERT INTO type_trends (length, at, queue, type, done, failed, run)
+SELECT :length, :at, value ->> 0, value ->> 1, value -> 2 ->> 0, value -> 2 ->> 1, value -> 2 -> 2
+FROM json_each(:rows) WHERE true
+ON CONFLICT (length, at, queue, type) DO UPDATE SET
+    done = excluded.done, failed = excluded.failed, run = excluded.run
+
+-- name: forget_type_trends
+-- Those of the oldest time before :before.
+DELETE FROM type_trends WHERE length = :length AND at = (
+    SELECT min(at) FROM type_trends WHERE length = :length AND at < :before)
+
+-- name: clear_type_trends
+DELETE FROM type_trends
+
+-- name: type_trends
+-- Added up by steps of so many milliseconds since then. :queue and :type of NULL mean all.
+WITH chosen AS MATERIALIZED (
+    SELECT queue, type, (at - :since) / :step AS step, done, failed, run FROM type_trends
+    WHERE length = :length AND at >= :since
+        AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type)),
+parts AS MATERIALIZED (
+    SELECT queue, type, step, json_group_object(part, n) AS run FROM (
+        SELECT queue, c.type, step, key AS part, sum(value) AS n
+        FROM chosen AS c CROSS JOIN json_each(c.run) GROUP BY queue, c.type, step, part)
+    GROUP BY queue, type, step)
+SELECT json_group_array(json_array(t.queue, t.type, t.step,
+    json_array(t.done, t.failed, json(coalesce(parts.run, json_object())))))
+FROM (SELECT queue, type, step, sum(done) AS done, sum(failed) AS failed
+    FROM chosen GROUP BY queue, type, step) AS t
+LEFT JOIN parts ON parts.queue = t.queue AND parts.type = t.type AND parts.step = t.step

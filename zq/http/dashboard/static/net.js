@@ -110,8 +110,9 @@ export class Live {
     this.heard = performance.now();
     /** When the stream was asked for. */
     this.opened = this.heard;
-    /** When the last document came. */
+    /** When the last document came, and until when it holds. */
     this.came = this.heard;
+    this.holds = this.heard;
     /** How far this clock is ahead of the server's, in ms, when the stream began. */
     this.ahead = 0;
     /** Whether something has come that is not shown yet. */
@@ -139,11 +140,11 @@ export class Live {
     this.restart();
   }
 
-  /** What came last, and the server's time for which it holds: as long as the server says that nothing has changed, ages go on. */
+  /** What came last, and the server's time for which it holds: as long as the server sees that nothing has changed, ages go on. */
   get now() {
     if (!this.last) return null;
     const [document, at] = this.last;
-    return /** @type {[any, number]} */ ([document, at + Math.max(this.heard - this.came, 0)]);
+    return /** @type {[any, number]} */ ([document, at + Math.max(this.holds - this.came, 0)]);
   }
 
   /** Show once more what came last. */
@@ -157,14 +158,14 @@ export class Live {
   /** @param {any} document @param {number} at */
   keep(document, at) {
     this.last = [document, at];
-    this.came = performance.now();
+    this.came = this.holds = performance.now();
   }
 
-  /** How old what is shown is, in ms: it holds for as long as the server says that nothing has changed. */
+  /** How old what is shown is, in ms: it holds for as long as the server sees that nothing has changed. */
   old() {
     if (!this.last) return undefined;
     const now = performance.now();
-    return now - (this.late || this.paused ? this.drawn : Math.max(this.drawn, this.heard));
+    return now - (this.late || this.paused ? Math.min(this.drawn, this.holds) : this.holds);
   }
 
   /** For how long somebody waits for a word of the server. */
@@ -277,6 +278,8 @@ export class Live {
       const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
       rest = events.pop() ?? "";
       for (const event of events) {
+        // How old the numbers are of which there is nothing new: the server may be too busy to look again.
+        if (event.startsWith(": ")) this.holds = this.heard - (parseInt(event.slice(2), 10) || 0);
         if (!event.startsWith("data: ")) continue;
         const frame = /** @type {Frame} */ (JSON.parse(event.slice(6)));
         document = frame.full ?? merged(document, frame.patch);

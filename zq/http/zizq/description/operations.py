@@ -59,6 +59,7 @@ from zq.model.strict import StrictRetention
 from zq.model.trends import TimeMark
 from zq.service.failures import FailureOrder
 from zq.service.trends import TrendRange
+from zq.service.type_trends import TypeRange, TypeSort
 from zq.wire import bodies, bulk, lease_bodies, settings
 from zq.wire.audit import ActionsDocument
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
@@ -79,6 +80,7 @@ from zq.wire.status import StatusDocument
 from zq.wire.suggestions import NearQueuesDocument, SuggestionsDocument
 from zq.wire.sweeps import SweepDocument, SweepPreviewDocument, SweepsDocument, UndoneDocument
 from zq.wire.trends import NewMark, TrendsDocument
+from zq.wire.type_trends import TypesDocument
 from zq.wire.waits import (
     OpenGroupsDocument,
     ScheduledJobsDocument,
@@ -353,6 +355,15 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         parameters=(
             Parameter("queue", TEXT, "Of this queue alone; otherwise of all together."),
             Parameter("range", {"type": "string", "enum": list(TrendRange)}, "How far back."),
+        ),
+    ),
+    ("GET", "/stats/types"): Operation(
+        {200: TypesDocument},
+        parameters=(
+            Parameter("queue", TEXT, "Of this queue alone; otherwise of all."),
+            Parameter("type", TEXT, "Of this type alone, with its `points`."),
+            Parameter("range", {"type": "string", "enum": list(TypeRange)}, "How far back."),
+            Parameter("sort", {"type": "string", "enum": list(TypeSort)}, "Which come first."),
         ),
     ),
     ("POST", "/marks"): Operation({201: TimeMark}, NewMark),
