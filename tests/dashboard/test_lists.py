@@ -292,8 +292,8 @@ def test_the_next_day_is_shown_by_the_hour(place: Place, ids: dict[str, str], pa
     go(page, place, "schedules")
     rows = page.locator("table", has_text="Jobs that become ready").locator("tbody tr")
     expect(rows).to_have_count(2)
-    assert [row.locator("td").first.text_content() for row in rows.all()] == ["2", "1"]
-    assert rows.first.locator("meter").get_attribute("value") == "2"
+    assert [row.locator("td").nth(1).text_content() for row in rows.all()] == ["2", "1"]
+    expect(rows.first.get_by_role("img", name="2 of 2")).to_be_attached()
 
 
 def test_an_entry_of_cron_is_paused_and_run_from_the_page(
@@ -301,12 +301,13 @@ def test_an_entry_of_cron_is_paused_and_run_from_the_page(
 ) -> None:
     go(page, place, "schedules")
     dialog = page.get_by_role("dialog")
-    page.get_by_role("button", name="Pause…").click()
+    page.get_by_role("button", name="Pause nightly / report").click()
     assert command(page) == ["cron", "pause", "nightly", "report"]
     dialog.get_by_role("button", name="Pause").click()
-    assert toast(page) == "The entry is paused."
-    expect(page.get_by_role("button", name="Resume…")).to_be_visible()
+    assert toast(page) == "nightly / report is paused."
+    expect(page.get_by_role("button", name="Resume nightly / report")).to_be_visible()
     assert api(place, "/crons/nightly/entries/report")["paused"] is True
+    page.locator("tr", has_text="report").get_by_role("button", name=re.compile("^More")).click()
     page.get_by_role("button", name="Run now…").click()
     line = dialog.locator("code").first.text_content() or ""
     assert line.endswith(f" | zq push --file - --url {place.primary}")

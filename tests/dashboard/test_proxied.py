@@ -74,12 +74,13 @@ def test_the_page_works_below_a_path(name: str, tmp_path: Path, page: Page) -> N
         assert (cookie["path"], cookie["sameSite"]) == ("/a/b/ui", "Strict")
         page.get_by_role("navigation", name="Pages").get_by_role("link", name="Queues").click()
         page.locator("main").get_by_role("link", name="died").first.click()
-        page.locator("main").get_by_role("link", name=ids["dead"]).click()
-        page.get_by_role("button", name="Requeue…").click()
+        page.locator(f"tr[data-key='{ids['dead']}'] th a").click()
+        page.get_by_role("button", name="Delete…", exact=True).click()
         dialog = page.get_by_role("dialog")
-        expect(dialog).to_contain_text(f"curl -X POST {url}/api/jobs/{ids['dead']}/requeue")
-        dialog.get_by_role("button", name="Requeue").click()
-        expect(dialog).to_contain_text("The job is ready.")
+        line = f'curl -X DELETE {url}/api/jobs/{ids["dead"]} -H "Authorization: Bearer $ZQ_TOKEN"'
+        expect(dialog.get_by_label("curl", exact=True)).to_have_text(line)
+        dialog.get_by_role("button", name="Delete 1 job").click()
+        expect(page.locator(".toast")).to_contain_text("is deleted.")
         page.goto("about:blank")
     urls = [request.url for request in asked if request.url.startswith("http")]
     assert all(each.startswith(url) for each in urls), urls

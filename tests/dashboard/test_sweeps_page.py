@@ -1,4 +1,4 @@
-"""The page Sweeps: what runs and how far it is, what has ended, and undoing a cancellation."""
+"""Activity: sweeps that run and have ended, and taking back a cancellation."""
 
 import contextlib
 import re
@@ -15,7 +15,7 @@ from conformance.streams import PATIENCE_S
 from playwright.sync_api import Browser, Page, expect
 
 from .place import Place, serving
-from .test_acting import api
+from .test_acting import api, toast
 from .test_pages import go
 
 
@@ -71,24 +71,21 @@ def test_a_sweep_that_runs_is_shown_with_its_progress_and_can_be_stopped(
     with busy(root):
         sent.start()
         wait_for_sweep(place)
-        go(page, place, "sweeps")
-        row = page.locator("main li", has_text="too many")
-        expect(row).to_contain_text("0 of 1,500, 0 %")
-        go(page, place, "overview")
-        expect(page.get_by_role("heading", name="Running sweeps")).to_be_visible()
-        expect(page.locator("main")).to_contain_text("0 of 1,500")
-        page.get_by_role("link", name=re.compile("^1 cancel")).click()
-        page.get_by_role("button", name="Stop…").click()
+        go(page, place, "activity")
+        row = page.get_by_role("table", name="Changes under way").locator("tbody tr")
+        expect(row).to_contain_text("0 of 1,500")
+        expect(row.get_by_role("img", name="0 %")).to_be_attached()
+        row.get_by_role("button", name="Stop sweep 1").click()
         dialog = page.get_by_role("dialog")
-        expect(dialog).to_contain_text("zq sweeps stop 1")
-        expect(dialog).to_contain_text(f"curl -X DELETE {place.ui}api/sweeps/1")
+        expect(dialog.get_by_label("zq", exact=True)).to_contain_text("zq sweeps stop 1")
+        line = f"curl -X DELETE {place.ui}api/sweeps/1"
+        expect(dialog.get_by_label("curl", exact=True)).to_contain_text(line)
         with page.expect_request(lambda request: request.method == "DELETE"):
             dialog.get_by_role("button", name="Stop it").click()
-    expect(dialog).to_contain_text("The sweep stops")
-    page.keyboard.press("Escape")
+    assert toast(page).startswith("The sweep stops")
     sent.join()
     assert answers[0]["cancelled"] <= 1_500
-    expect(page.get_by_text("No sweep runs.")).to_be_visible()
+    expect(page.get_by_role("table", name="Changes under way")).to_have_count(0)
 
 
 def test_a_cancellation_is_taken_back_by_the_page_and_no_other_one(
@@ -97,42 +94,69 @@ def test_a_cancellation_is_taken_back_by_the_page_and_no_other_one(
     by_hand, *others = fill(place, "wrong", 3)
     call(place, "POST", f"/jobs/{by_hand}/cancel", {})
     go(page, place, "jobs?f=status%3Aready%20queue%3Awrong")
-    page.get_by_role("button", name="Cancel all that match…").click()
+    page.get_by_role("button", name="Cancel all 2…").click()
     dialog = page.get_by_role("dialog")
     page.get_by_label("Reason").fill("wrong queue")
-    expect(dialog).to_contain_text("zq cancel --status ready --queue wrong --upto ")
-    expect(dialog).to_contain_text("reason=wrong%20queue")
+    shown = dialog.get_by_label("zq", exact=True)
+    expect(shown).to_contain_text("zq cancel --status ready --queue wrong --upto ")
+    expect(dialog.get_by_label("curl", exact=True)).to_contain_text("reason=wrong%20queue")
     dialog.get_by_role("button", name="Cancel 2 jobs").click()
-    expect(dialog).to_contain_text("2 jobs are cancelled.")
-    page.keyboard.press("Escape")
-    go(page, place, "sweeps")
-    row = page.locator("main tr", has_text="wrong queue")
+    assert toast(page) == "2 jobs of wrong are cancelled."
+    page.get_by_role("link", name="Activity").click()
+    ended = page.get_by_role("table", name="Sweeps that have changed jobs, the latest first")
+    row = ended.locator("tr", has_text="wrong queue")
     expect(row).to_contain_text("done")
-    row.get_by_role("button", name="Undo…").click()
+    sweep = row.get_attribute("data-key") or ""
+    row.get_by_role("button", name=f"Undo sweep {sweep}").click()
     expect(dialog).to_contain_text("2 of them are still there")
     page.get_by_label("Reason").fill("my mistake")
-    sweep = (row.get_attribute("data-key")) or ""
-    expect(dialog).to_contain_text(f"zq sweeps undo {sweep} --yes --reason 'my mistake'")
-    expect(dialog).to_contain_text(f"api/sweeps/{sweep}/undo?reason=my%20mistake")
+    expect(shown).to_contain_text(f"zq sweeps undo {sweep} --yes --reason 'my mistake'")
+    line = f"api/sweeps/{sweep}/undo?reason=my%20mistake"
+    expect(dialog.get_by_label("curl", exact=True)).to_contain_text(line)
     dialog.get_by_role("button", name="Take 2 jobs back").click()
-    expect(dialog).to_contain_text("2 jobs wait again.")
-    page.keyboard.press("Escape")
+    assert toast(page) == "2 jobs wait again."
     expect(row).to_contain_text("undone")
-    expect(page.locator("main tr", has_text="my mistake")).to_contain_text("undo")
+    expect(ended.locator("tr", has_text="my mistake")).to_contain_text("undo")
     assert {api(place, f"/jobs/{id}")["status"] for id in others} == {"ready"}
     assert api(place, f"/jobs/{by_hand}")["status"] == "cancelled"
+
+
+def test_a_cancellation_of_one_job_is_taken_back_by_its_toast_or_in_activity(
+    place: Place, page: Page
+) -> None:
+    first, second = fill(place, "mistaken", 2)
+    go(page, place, "jobs?f=queue%3Amistaken")
+    # By mouse: the row and its toast.
+    row = page.locator(f"tr[data-key='{first}']")
+    row.get_by_role("button", name=re.compile("^Cancel")).click()
+    expect(row.locator(".pill")).to_have_text("cancelled")
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    assert toast(page) == "1 job waits again."
+    assert api(place, f"/jobs/{first}")["status"] == "ready"
+    # By keyboard; later, the page Activity still has the way back.
+    page.locator(f"tr[data-key='{second}'] th a").focus()
+    page.keyboard.press("c")
+    expect(page.locator(".toast")).to_contain_text("is cancelled.")
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    page.get_by_role("button", name=re.compile("^Undo ")).first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Take 1 jobs back").click()
+    expect(page.locator(".toast").last).to_contain_text("1 jobs wait again.")
+    assert api(place, f"/jobs/{second}")["status"] == "ready"
 
 
 def test_an_undo_that_finds_nothing_says_so_in_the_dialog(place: Place, page: Page) -> None:
     (only,) = fill(place, "gone", 1)
     call(place, "POST", "/jobs/cancel?queue=gone", {})
     call_delete(place, only)
-    go(page, place, "sweeps")
-    page.locator("main tr", has_text="queue:gone").get_by_role("button", name="Undo…").click()
+    sweep = call(place, "GET", "/sweeps/ended?limit=1")["sweeps"][0]["id"]
+    go(page, place, "activity")
+    page.get_by_role("button", name=f"Undo sweep {sweep}", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Take 0 jobs back").click()
-    expect(dialog).to_contain_text("Refused: none of the 1 jobs")
-    expect(dialog).to_contain_text("enqueue them again")
+    expect(dialog.get_by_role("alert")).to_contain_text("Refused: none of the 1 jobs")
+    expect(dialog.get_by_role("alert")).to_contain_text("enqueue them again")
+    expect(page.locator(".toast")).to_have_count(0)
 
 
 def call_delete(place: Place, id: str) -> None:
@@ -152,8 +176,8 @@ def test_the_page_has_no_fault_of_access_while_a_sweep_runs(
     with busy(root):
         sent.start()
         wait_for_sweep(place)
-        go(page, place, "sweeps")
-        expect(page.locator("main progress")).to_have_count(1)
+        go(page, place, "activity")
+        expect(page.get_by_role("table", name="Changes under way")).to_be_visible()
         for width in (1440, 320):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, width

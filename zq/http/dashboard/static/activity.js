@@ -83,7 +83,7 @@ const said = ({ words, actor, method, path, query: asked, status }) => {
 /** The way back from an action, where there is one. @param {any} action @param {() => void} after */
 function wayBack(action, after) {
   const sweep = action.undo ?? action.sweep ?? action.answer?.undo;
-  if (sweep) return undoButton(String(sweep), action.seq, after);
+  if (sweep) return undoButton(String(sweep), `action ${action.seq}`, after);
   const [, path, queue] = /^\/(queues\/([^/]+)\/settings)$/.exec(action.path) ?? [];
   if (!action.before || !path) return null;
   const of = decodeURIComponent(queue);
@@ -128,7 +128,7 @@ async function endedTable(after) {
       { head: "changed", is: "num w6" }, { head: "result", is: "w12 c3" }, { head: "reason", is: "c2" }, ...may("manage") ? [{ spoken: "actions", is: "do wact" }] : []],
     rows: sweeps.map((/** @type {any} */ sweep) => ({ key: sweep.id, cells: [ago(sweep.started_at, now), name(sweep.actor ?? "–"), `${sweep.verb} ${sweep.id}`,
       about(sweep), number(sweep.changed), result(sweep), name(sweep.reason ?? "–"),
-      ...may("manage") ? [sweep.verb === "cancel" && sweep.undone < sweep.changed ? undoButton(sweep.id, sweep.id, after) : null] : []] })),
+      ...may("manage") ? [sweep.verb === "cancel" && sweep.undone < sweep.changed ? undoButton(sweep.id, `sweep ${sweep.id}`, after) : null] : []] })),
     nothing: empty("No sweep has changed jobs", "A sweep is a change of all jobs that match a filter: ", el("a", { href: "#/jobs" }, "begin one on Jobs"), ".") });
 }
 
@@ -138,7 +138,7 @@ function result(sweep) {
   return sweep.state === "done" ? pill("completed", "done") : pill("paused", `stopped at ${Math.floor(sweep.progress * 100)} %`);
 }
 
-/** @param {string} id @param {string | number} key What tells the button apart. @param {() => void} after */
+/** @param {string} id @param {string} key What tells the button apart. @param {() => void} after */
 const undoButton = (id, key, after) => actionButton("manage", "Undo…", async () => undo(await get(`sweeps/${id}`), after), small(`Undo ${key}`));
 
 const WHY = /** @type {Record<string, string>} */ ({ key_taken: "another job has their unique key",
