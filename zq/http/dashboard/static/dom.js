@@ -1,7 +1,6 @@
 // Elements, words and numbers. Text enters the page as text only.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
-/** @typedef {{key: string, cells: (Child | Child[])[]}} Row */
 
 /**
  * Make an element. A name that begins with "on" is a listener.
@@ -173,7 +172,7 @@ function decimal(n) {
 }
 
 /** @param {number | undefined} n */
-export const rate = (n) => (n ? decimal(n) : "0");
+export const rate = (n) => (n ? n < 100 ? decimal(n) : number(Math.round(n)) : "0");
 
 /** @param {number} ms */
 export function span(ms) {
@@ -266,51 +265,8 @@ export function time(ms, other) {
 export const told = (text) => text.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/)
   .map((part, at) => (at % 2 ? time(Date.parse(part)) : part));
 
-/** How each status looks: colour, and a shape for those who do not see colours.
- * @type {Record<string, string[]>} */
-const LOOKS = {
-  scheduled: ["grey", "◷"], ready: ["yellow", "○"], pending: ["yellow", "○"],
-  in_flight: ["blue", "▶"], running: ["blue", "▶"], dead: ["red", "✕"], expired: ["orange", "△"],
-  completed: ["grey", "✓"], cancelled: ["grey", "−"], paused: ["grey", "Ⅱ"],
-};
-
-/** A status as a word, a shape and a colour. @param {string} status @param {string} [word] */
-export function badge(status, word) {
-  const [colour, shape] = LOOKS[status] ?? ["grey", "·"];
-  return el("span", { class: `badge ${colour}`, "data-status": status },
-    el("span", { "aria-hidden": "true" }, `${shape} `), (word ?? status).replace("_", " "));
-}
-
-/**
- * A table with a caption. A row is a list of cells, the first of which names it.
- * @param {string} caption
- * @param {string[]} heads
- * @param {Row[]} rows
- * @param {string} [empty]
- */
-export function table(caption, heads, rows, empty = "Nothing here.") {
-  const line = (/** @type {Row} */ { key, cells }) => el("tr", { "data-key": key },
-    cells.map((cell, at) => el(at ? "td" : "th", at ? {} : { scope: "row" }, cell)));
-  return el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
-    el("table", {}, el("caption", {}, caption),
-      el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-      el("tbody", {}, rows.map(line))),
-    rows.length ? null : el("p", { class: "empty" }, empty));
-}
-
-/** Names and values. @param {[string, Child][]} pairs */
-export function facts(pairs) {
-  return el("dl", { class: "facts" }, pairs.map(([name, value]) =>
-    el("div", {}, el("dt", {}, name), el("dd", {}, value))));
-}
-
 /** A link within the page. @param {string} place @param {Child} text */
 export const link = (place, text) => el("a", { href: `#/${place}` }, text);
-
-export const queueLink = (/** @type {string} */ name) =>
-  link(`queue?name=${encodeURIComponent(name)}`, name);
-
-export const jobLink = (/** @type {string} */ id) => link(`job?id=${encodeURIComponent(id)}`, id);
 
 /** Copy a text, also over plain http, where browsers have no clipboard. @param {string} text */
 export async function copy(text) {
