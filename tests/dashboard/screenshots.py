@@ -7,6 +7,7 @@ themes. In `docs/images` are those of the documentation: the middle width, as JP
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import httpx
@@ -60,6 +61,7 @@ def main(folder: Path = PICTURES, *names: str) -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         with workers(place):
+            wait_until_it_is_bad(place)
             dead = httpx.get(
                 f"{place.primary}/jobs?queue=sms&status=dead&limit=1", trust_env=False
             ).json()["jobs"][0]["id"]
@@ -69,6 +71,15 @@ def main(folder: Path = PICTURES, *names: str) -> None:
                 for width in WIDTHS if folder != PICTURES else WIDTHS[1:2]:
                     take(browser, place, chosen, folder, width, theme)
         browser.close()
+
+
+def wait_until_it_is_bad(place: Place) -> None:
+    """That nobody takes the jobs of a queue is said after a minute."""
+    while True:
+        found = httpx.get(f"{place.ui}look?topic=overview", trust_env=False).json()["full"]
+        if any(finding["code"] == "no_worker" for finding in found["findings"]):
+            return
+        time.sleep(1)
 
 
 def take(

@@ -145,7 +145,7 @@ TASKS = ("::RunTask", "PerformMicrotaskCheckpoint")
 """The ends of the names that Chromium's traces give to tasks, and to what promises have run."""
 
 ACT = """async ([key, x, y, times, each]) => {
-    const cell = document.querySelector(`tr[data-key=${key}] td`);
+    const cell = document.querySelector(`tr[data-key=${key}] td.num`);
     const seen = { rows: [], touched: [] };
     let wake = () => {};
     new MutationObserver(changes => {
@@ -192,7 +192,7 @@ def test_no_row_moves_under_the_pointer_and_no_update_takes_long(
     go(page, crowded, "queues?q=held-&sort=waiting")
     # The first frame may be of a look that was taken before.
     for queue, waiting in (("held-a", "1"), ("held-b", "2")):
-        expect(page.locator(f"tr[data-key={queue}] td").first).to_have_text(waiting)
+        expect(page.locator(f"tr[data-key={queue}] td.num").first).to_have_text(waiting)
     assert names(page) == ["held-b", "held-a"]
     box = page.locator("tr[data-key=held-b]").bounding_box()
     assert box is not None
@@ -205,7 +205,7 @@ def test_no_row_moves_under_the_pointer_and_no_update_takes_long(
     assert set(seen["rows"]) == {"held-b"}
     assert max(seen["touched"]) <= NODES
     assert names(page) == ["held-b", "held-a"]
-    expect(page.locator("tr[data-key=held-a] td").first).to_have_text(str(1 + MOVES))
+    expect(page.locator("tr[data-key=held-a] td.num").first).to_have_text(str(1 + MOVES))
     page.mouse.move(x, 2)
     expect(page.locator("main tbody tr")).to_have_count(2 + MOVES // NEW_EACH)
     assert names(page)[0] == "held-a"

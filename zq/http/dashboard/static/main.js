@@ -132,7 +132,8 @@ function mark(wanted) {
 
 /** The number beside the word of a page: what it counts, and how bad that is. @param {any} now */
 const counted = (now) => /** @type {Record<string, [number | undefined, string, string]>} */ ({
-  queues: [now.queues, "queues", ""], workers: [now.workers, "streams", ""], failures: [now.causes, "causes in the last hour", "hot"] });
+  queues: [now.queues, now.queues === 1 ? "queue" : "queues", ""], workers: [now.workers, now.workers === 1 ? "stream" : "streams", ""],
+  failures: [now.causes, now.causes === 1 ? "cause in the last hour" : "causes in the last hour", "hot"] });
 
 /** @param {any} now What every topic carries. */
 function pulse(now) {

@@ -36,7 +36,7 @@ export function queue(main, values, go) {
   const history = new History(of);
   const nav = el("div");
   const part = PARTS[tab]({ queue: of, go, place });
-  main.append(head, unknown, now, why, history.place, el("section", { class: "card", "aria-label": "Parts of the queue" }, nav, part.place));
+  main.append(head, unknown, now, why, el("div", { class: "bar" }, el("span", { class: "push" }, history.ranges)), history.place, el("section", { class: "card", "aria-label": "Parts of the queue" }, nav, part.place));
   if (tab === "settings" && values.get("field")) setTimeout(() => /** @type {any} */ (part).focus?.(values.get("field")));
   let asked = false;
   return { view: { topic: "queue", queue: of }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
