@@ -26,7 +26,7 @@ from zq.spark.pipeline.progress import RunProgress
 from zq.spark.pipeline.tables import MINUTE_MS as MINUTE
 from zq.spark.report import plots
 from zq.spark.report.figures import ReportFigures, ReportRequest, gather
-from zq.spark.report.page import render
+from zq.spark.report.page import render, tokens
 from zq.spark.report.scale import ReportSpan
 
 
@@ -178,9 +178,10 @@ def test_it_is_drawn_in_light_and_dark(page: Path, tmp_path: Path, theme: str) -
         colours = {colour for _, colour in drawn.getcolors(2**24) or []}
         corner = drawn.getpixel((2, 2))
     page_colour, line = {
-        "light": ((0xF6, 0xF7, 0xF9), (0x25, 0x63, 0xC9)),
-        "dark": ((0x10, 0x14, 0x1B), (0x6E, 0xA3, 0xF5)),
+        "light": ((0xF5, 0xF6, 0xF8), (0x1F, 0x55, 0xC4)),
+        "dark": ((0x0F, 0x12, 0x16), (0x8D, 0xB6, 0xFF)),
     }[theme]
+    assert all(f"#{bytes(each).hex()}" in tokens() for each in (page_colour, line))
     assert corner == page_colour
     assert line in colours, "the line of the 95th percentile has its colour"
 
@@ -388,7 +389,7 @@ def test_an_hour_that_stands_alone_is_a_dot() -> None:
 
     text = drawn(of_one(row, ReportSpan(MONDAY, MONDAY + 24 * HOUR, HOUR)))
 
-    dots = re.findall(r"<use [^>]*style=\"fill: var\(--series-\d\)", text)
+    dots = re.findall(r"<use [^>]*style=\"fill: var\(--p\d\d\)", text)
     assert len(dots) == 3
     assert "Mon 05 Jan, 05:00 UTC\np50  7 ms" in text
 

@@ -1,9 +1,11 @@
 """The page: figures and plots in one HTML file that needs no other."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pyspark.sql import Row
@@ -40,6 +42,7 @@ def render(figures: ReportFigures, title: str) -> str:
     environment.globals |= {"count": count, "duration": duration}
     return environment.get_template("page.html.j2").render(
         title=title,
+        tokens=tokens(),
         subtitle=_subtitle(figures.span),
         tiles=_tiles(figures),
         figures=figures,
@@ -54,6 +57,16 @@ def render(figures: ReportFigures, title: str) -> str:
         full_share=max([BAD_RATE, *(row["failure_rate"] or 0 for row in rated)]),
         device_limit=MOST_DEVICES if len(figures.devices) == MOST_DEVICES else None,
     )
+
+
+def tokens() -> str:
+    """The colours, sizes and spaces of the operators' page: the first rule of its style sheet."""
+    sheet = resources.files("zq.http.dashboard") / "static" / "style.css"
+    found = re.search(
+        r"^:root \{.*?^\}", sheet.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert found is not None, "the style sheet of the page begins with its tokens"
+    return found[0]
 
 
 @dataclass(frozen=True)

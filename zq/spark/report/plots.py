@@ -43,15 +43,17 @@ ROUND = (
 # Matplotlib needs colours. Each of these stands for a variable of the page's style sheet.
 INK, MUTED, GRID = "#010101", "#010102", "#010103"
 SERIES = tuple(f"#0101{n:02x}" for n in range(0x10, 0x18))
-GOOD, WARN, BAD = "#010120", "#010121", "#010122"
+DONE, WARN, BAD = "#010120", "#010121", "#010122"
+PERCENTILE_COLOURS = {50: "#010128", 95: "#010129", 99: "#01012a"}
 HEAT = tuple(f"#0101{n:02x}" for n in range(0x30, 0x30 + HEAT_STEPS))
 VARIABLES = {
-    INK: "--ink",
+    INK: "--text",
     MUTED: "--muted",
-    GRID: "--grid",
-    GOOD: "--good",
-    WARN: "--warn",
-    BAD: "--bad",
+    GRID: "--line",
+    DONE: "--accent-fill",
+    WARN: "--warn-mark",
+    BAD: "--bad-fill",
+    **{colour: f"--p{p}" for p, colour in PERCENTILE_COLOURS.items()},
     **{colour: f"--series-{n}" for n, colour in enumerate(SERIES)},
     **{colour: f"--heat-{n}" for n, colour in enumerate(HEAT)},
 }
@@ -60,7 +62,7 @@ STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "zq",
     "font.family": "sans-serif",
-    "font.size": 10,
+    "font.size": 8.5,
     "text.color": INK,
     "axes.edgecolor": GRID,
     "axes.labelcolor": MUTED,
@@ -75,7 +77,7 @@ STYLE: Any = {
     "grid.color": GRID,
     "grid.linewidth": 0.8,
     "legend.frameon": False,
-    "legend.fontsize": 10,
+    "legend.fontsize": 8.5,
     "lines.linewidth": 1.8,
     "lines.solid_capstyle": "round",
     "xtick.color": GRID,
@@ -129,10 +131,10 @@ def style() -> Iterator[None]:
 def percentile_lines(figures: ReportFigures, measure: str) -> str:
     """50th, 95th and 99th percentile of waits or runs of all queues."""
     plot = Plot(2.9)
-    names = {p: f"{measure}_p{p}_ms" for p in (50, 95, 99)}
-    for colour, (p, name) in zip((2, 0, 5), names.items(), strict=True):
+    names = {p: f"{measure}_p{p}_ms" for p in PERCENTILE_COLOURS}
+    for p, name in names.items():
         values = {row["begin"]: _drawable(row[name]) for row in figures.buckets}
-        _line(plot, figures.span, values, SERIES[colour], f"p{p}")
+        _line(plot, figures.span, values, PERCENTILE_COLOURS[p], f"p{p}")
     drawn = [_drawable(row[name]) for row in figures.buckets for name in names.values()]
     _log_durations(plot, [value for value in drawn if value is not None])
 
@@ -194,7 +196,7 @@ def outcomes(figures: ReportFigures) -> str:
     """Attempts that finished in each bucket, by outcome."""
     plot = Plot(2.6)
     kinds = {
-        "completed": (GOOD, ("completed",)),
+        "completed": (DONE, ("completed",)),
         "failed, will be retried": (WARN, ("failed", "stalled")),
         "dead": (BAD, ("dead",)),
         "cancelled or expired": (MUTED, ("cancelled", "expired")),
@@ -234,7 +236,7 @@ def failures(figures: ReportFigures) -> str:
         lost = row["failed"] + row["dead"]
         rate = lost / (lost + row["completed"])
         text = f"{count(lost)}  ({percent(rate)})"
-        plot.axes.text(lost + most * 0.008, place, text, va="center", color=MUTED, fontsize=9)
+        plot.axes.text(lost + most * 0.008, place, text, va="center", color=MUTED, fontsize=8)
     plot.axes.set_yticks(places, names)
     plot.axes.tick_params(axis="y", labelcolor=INK)
     plot.axes.invert_yaxis()
