@@ -4,7 +4,7 @@ from .shell import Shell
 
 HEAD = (
     *("QUEUE", "READY", "SCHEDULED", "IN FLIGHT", "DEAD", "OLDEST READY"),
-    *("TAKEN/S", "DONE/S", "FAILED/S", "DONE", "STATE"),
+    *("TAKEN/S", "DONE/S", "FAILED/S", "WORKERS", "STATE"),
 )
 
 
@@ -18,18 +18,18 @@ async def test_each_queue_has_a_row(shell: Shell) -> None:
     assert tuple(head) == HEAD
     assert mail[:5] == ["mail", "2", "0", "0", "0"]
     assert mail[5].endswith("s")
-    assert (mail[-1], sums[:5]) == ("1", ["sums", "0", "0", "0", "1"])
-    assert len(sums) == len(HEAD) - 2  # nothing is ready, nothing paused
+    assert (mail[-1], sums[:5]) == ("0", ["sums", "0", "0", "0", "1"])
+    assert len(sums) == len(HEAD) - 2  # nothing is ready, nothing wrong
 
 
 async def test_queues_that_are_paused_say_so(shell: Shell) -> None:
     await shell.push(1)
     await shell.push(1, queue="sums")
-    await shell.zq("pause", "mail")
-    _, mail, sums = (await shell.zq("queues")).table
-    assert (mail[-1], sums[-1]) == ("paused", "0")
+    await shell.zq("pause", "sums", "--reason", "moved")
+    _, sums, mail = (await shell.zq("queues")).table
+    assert (mail[-1], sums[-1]) == ("0", "paused (moved), 1 waiting")
     told = (await shell.zq("queues", "--json")).documents
-    assert [(each["queue"], each["paused"]) for each in told] == [("mail", True), ("sums", False)]
+    assert [(each["queue"], each["paused"]) for each in told] == [("sums", True), ("mail", False)]
 
 
 async def test_scripts_get_the_statistics_of_the_queues_that_they_name(shell: Shell) -> None:
@@ -43,3 +43,20 @@ async def test_scripts_get_the_statistics_of_the_queues_that_they_name(shell: Sh
     assert (told["queue"], told["counts"]["ready"]) == ("mail", 2)
     assert told["deliveries"] == {"total": 0, "per_second_1m": 0.0, "per_second_5m": 0.0}
     assert told["oldest_ready_age_ms"] >= 0
+
+
+async def test_queues_come_in_the_order_that_is_asked_for(shell: Shell) -> None:
+    await shell.push(1)
+    await shell.push(1, 2, 3, queue="sums")
+    for _ in range(5):
+        await shell.push(1, queue="sms")
+        await shell.finish("sms", error="boom")
+    for sort, order in (
+        ("worst", ["sms", "sums", "mail"]),
+        ("waiting", ["sums", "mail", "sms"]),
+        ("dead", ["sms", "mail", "sums"]),
+        ("name", ["mail", "sms", "sums"]),
+    ):
+        told = (await shell.here("queues", "--sort", sort, "--json")).documents
+        assert [each["queue"] for each in told] == order
+    assert told[1]["state"] == "failing"

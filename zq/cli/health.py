@@ -75,7 +75,7 @@ def _figures(overview: dict[str, Any], now: int, status: dict[str, Any]) -> dict
         waiting += f", the oldest for {span(now - oldest['since'])} in {one_line(oldest['queue'])}"
     if tiles["growth"] > 0:
         waiting += f"; growing by {tiles['growth']:,.1f}/s"
-    elif "drained_ms" in tiles:
+    elif tiles.get("drained_ms"):
         waiting += f"; drained in {span(tiles['drained_ms'])}"
     flow = f"{tiles['arrived']:,.1f}/s in, {tiles['done']:,.1f}/s done"
     if "failed" in tiles:

@@ -271,7 +271,8 @@ class Flow(msgspec.Struct, frozen=True):
 class QueueStats(msgspec.Struct, frozen=True):
     """The jobs of a queue by status, the longest wait of a ready one, and the queue's traffic.
 
-    `oldest_ready_age_ms` is None if no job is ready.
+    `oldest_ready_age_ms` is None if no job is ready. `state` is empty, or says what is wrong:
+    `no_worker`, `failing`, `growing`, `stuck`, `budget`, `old` or `paused`; `state_text` says more.
     """
 
     queue: str
@@ -280,6 +281,11 @@ class QueueStats(msgspec.Struct, frozen=True):
     completions: Flow
     failures: Flow
     oldest_ready_age_ms: int | None = None
+    workers: int = 0
+    """How many streams of workers take from it."""
+    state: str = ""
+    state_text: str = ""
+    paused: bool = False
 
 
 class JobListing(msgspec.Struct, frozen=True):

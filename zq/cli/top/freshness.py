@@ -26,9 +26,9 @@ class Freshness:
         age = self.age_s
         return not self.trouble and age is not None and age < STALE_S
 
-    def hear(self) -> None:
-        """Note a word from the server."""
-        self.heard_at = time.monotonic()
+    def hear(self, age_ms: int = 0) -> None:
+        """Note a word from the server, which says how old what it has shown is."""
+        self.heard_at = time.monotonic() - age_ms / 1000
         self.trouble = ""
 
     def lose(self, reason: str) -> None:

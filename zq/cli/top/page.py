@@ -1,6 +1,7 @@
 """What the operators' page of the server offers to the display: its live views and its API."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +20,9 @@ SILENCE_S = 10.0
 """A server that is silent for so long is gone: it sends a comment every two seconds."""
 
 LONGEST_LINE = 8 << 20
+_AGE = re.compile(rb": (\d{1,12}) ms old")
+"""The comment in a live view that tells how old what it has shown is."""
+
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 
 Document = dict[str, Any]
@@ -89,8 +93,10 @@ class PageClient:
         document: Document = {}
         async with self._request("GET", "live", params=view) as answer:
             async for line in answer.content:
-                source.hear()
-                if line.startswith(b"data: "):
+                if aged := _AGE.match(line):
+                    source.hear(int(aged[1]))
+                elif line.startswith(b"data: "):
+                    source.hear()
                     frame = msgspec.json.decode(line[6:])
                     change = frame.get("patch", {})
                     document = frame["full"] if "full" in frame else merged(document, change)

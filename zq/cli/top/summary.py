@@ -91,7 +91,7 @@ def rates_line(overview: Document, wait_p95_ms: float | None) -> Text:
         line.append(f"p95 wait {span(round(wait_p95_ms))}  ")
     if tiles["growth"] >= 0.05:
         line.append(f"growing by {rate(tiles['growth'])}/s", STYLES[Tone.WARN])
-    elif "drained_ms" in tiles:
+    elif tiles.get("drained_ms"):
         line.append(f"drained in {span(tiles['drained_ms'])}")
     return line
 
@@ -106,10 +106,10 @@ def finding_line(overview: Document, server_began: float, width: int) -> Text:
     worst = findings[0]
     since = worst.get("since")
     now = server_began + time.monotonic() * 1000
-    oldest = "" if since is None else f", oldest {span(round(now - since))}"
+    lasts = "" if since is None else f", for {span(round(now - since))}"
     more = overview["pulse"]["findings"] - 1
     rest = f"  (+{more:,} more)" if more else ""
-    text = f"{SIGNS[worst['severity']]} {worst['text']}{oldest}"
+    text = f"{SIGNS[worst['severity']]} {worst['text']}{lasts}"
     # The number of the others stays in sight on a narrow terminal.
     line = Text(
         f" {fitted(text, max(width - len(rest) - 1, 0)).rstrip()}", STYLES[TONES[worst["severity"]]]

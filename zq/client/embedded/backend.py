@@ -267,7 +267,7 @@ class EmbeddedBackend:
         """The jobs and the traffic of every queue."""
 
         async def verb(services: Services) -> list[QueueStats]:
-            return list(map(stats_of, await services.queues.statistics(EVERYWHERE)))
+            return list(map(stats_of, await services.lookout.queues(EVERYWHERE)))
 
         return await self._do(verb)
 

@@ -26,7 +26,7 @@ from zq.model.lifecycle import BY_NAME, NAMES, Status
 from zq.model.outcome import Ending
 from zq.model.words import checked_words
 from zq.service.jobs import Accepted
-from zq.service.queues import QueueStatistics
+from zq.service.overview import WatchedQueue
 from zq.wire.documents import JobDocument, KnownDocument, enqueued_documents
 from zq.wire.ids import key_of
 
@@ -90,15 +90,20 @@ def error_of(record: ErrorRecord) -> JobError:
     )
 
 
-def stats_of(queue: QueueStatistics) -> QueueStats:
-    """The jobs and the traffic of a queue."""
+def stats_of(queue: WatchedQueue) -> QueueStats:
+    """The jobs and the traffic of a queue, and what is wrong with it."""
+    figures, state, settings = queue.figures, queue.state, queue.settings
     return QueueStats(
-        queue.queue,
-        {name: queue.counts.get(status, 0) for status, name in _STATES.items()},
-        _flow(queue.deliveries),
-        _flow(queue.completions),
-        _flow(queue.failures),
-        queue.oldest_ready_age_ms,
+        figures.queue,
+        {name: figures.counts.get(status, 0) for status, name in _STATES.items()},
+        _flow(figures.deliveries),
+        _flow(figures.completions),
+        _flow(figures.failures),
+        figures.oldest_ready_age_ms,
+        queue.crew.workers,
+        state or "",
+        "" if state is None or queue.worst is None else queue.worst.text,
+        settings is not None and settings.paused is True,
     )
 
 
