@@ -181,7 +181,7 @@ class Instance:
         trends = Trends(store, clock, engine.trends)
         type_trends = TypeTrends(store, clock, engine.trends, engine.turns)
         marks = Marks(store, clock, engine.inbox)
-        stuck = StuckWork(store, clock, trends, type_trends)
+        stuck = StuckWork(store, clock, trends, type_trends, engine.streams)
         noted, lookback = Noted(store, clock, stuck), Lookback(clock, trends, marks)
         admin = Admin(store, clock, ids, engine, admission, _durability(settings), schemas)
         judge = QueueJudge(clock, admin, trends, lookback)

@@ -12,7 +12,10 @@ async def stuck(client: Client) -> list[Doc]:
 
 
 async def test_a_job_is_stuck_once_it_runs_twice_as_long_as_its_queue_does(client: Client) -> None:
-    streams = {queue: await client.take(queue=queue) for queue in ("q", "new")}
+    streams = {
+        queue: await client.take(queue=queue, headers={"worker-id": f"of-{queue}"})
+        for queue in ("q", "new")
+    }
 
     async def take(queue: str) -> str:
         """Have the worker of this queue take a job, and keep it."""
@@ -29,6 +32,7 @@ async def test_a_job_is_stuck_once_it_runs_twice_as_long_as_its_queue_does(clien
     client.site.clock.advance(2 * MINUTE_MS)
     (one,) = await stuck(client)
     assert (one["id"], one["queue"], one["deliveries"], one["attempts"]) == (lost, "q", 1, 0)
+    assert one["worker"] == "of-q"
     assert MINUTE_MS / 2 <= one["p99_ms"] <= 2 * MINUTE_MS
     client.site.clock.advance(HOUR_MS)
     assert [each["id"] for each in await stuck(client)] == [lost, new]

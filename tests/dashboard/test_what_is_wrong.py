@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -218,14 +219,21 @@ async def test_a_worker_without_leases_is_never_silent(operator: Operator) -> No
 
 
 async def test_a_worker_that_holds_a_stuck_job_says_so(operator: Operator) -> None:
-    async with operator.worker(queue="q", prefetch=2) as stream:
+    async with operator.worker(queue="q", prefetch=2, worker="w") as stream:
+        (usual,) = await operator.push("q")
+        await stream.readline()
+        operator.site.clock.advance(3_000)
+        await operator.send("POST", f"/jobs/{usual}/success")
         await operator.push("q")
         await stream.readline()
         assert [w["stuck"] for w in (await operator.look("workers"))["workers"]] == [0]
         operator.site.clock.advance(90 * MINUTE_MS)
         found = await operator.look("overview")
         assert [w["stuck"] for w in (await operator.look("workers"))["workers"]] == [1]
-    assert [(kind["code"], kind["jobs"]) for kind in of_queues(found)] == [("stuck", 1)]
+    (stuck,) = of_queues(found)
+    assert (stuck["code"], stuck["jobs"]) == ("stuck", 1)
+    said = r"1 job runs up to [\d,]+ times as long as its p99 of [234] s, on w"
+    assert re.fullmatch(said, stuck["queues"][0]["text"])
     assert states(found) == [("q", "stuck")]
 
 

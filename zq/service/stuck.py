@@ -6,6 +6,7 @@ Of a type that has seldom run, the runs of its queue are what is usual.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from zq.engine.delivery.streams import Streams
 from zq.model.clock import Clock
 from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE, Reach
@@ -30,10 +31,18 @@ EVERY_MS = 30_000
 
 
 class StuckJob(NamedTuple):
-    """A job in flight, and the time that 99 % of the runs of its type took, if that is known."""
+    """A job in flight, the worker that has it, if that has a name, and how long runs usually take.
+
+    99 % of the runs of its type took at most `p99_ms`, if that is known.
+    """
 
     job: JobRecord
+    worker: str | None
     p99_ms: float | None
+
+    def times_over(self, now: int) -> float:
+        """How many times as long as its p99 it runs; 0 if that is not known."""
+        return (now - (self.job.dequeued_at or now)) / self.p99_ms if self.p99_ms else 0.0
 
 
 class StuckLook(NamedTuple):
@@ -46,11 +55,19 @@ class StuckLook(NamedTuple):
 class StuckWork:
     """Finds them. It reads a bounded number of rows, and no tick waits for that."""
 
-    def __init__(self, store: Store, clock: Clock, trends: Trends, type_trends: TypeTrends) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        trends: Trends,
+        type_trends: TypeTrends,
+        streams: Streams,
+    ) -> None:
         self._reads = store.reads
         self._clock = clock
         self._trends = trends
         self._type_trends = type_trends
+        self._streams = streams
         self._looked = float("-inf")
         self._known = StuckLook()
 
@@ -71,7 +88,8 @@ class StuckWork:
             p99 = by_type[job.queue].get(job.type, usual[job.queue])
             longest = UNKNOWN_MS if p99 is None else max(FACTOR * p99, LEAST_MS)
             if now - (job.dequeued_at or now) > longest:
-                found.append(StuckJob(job, p99))
+                worker = job.claimant or self._streams.name_of(job.holder)
+                found.append(StuckJob(job, worker, p99))
         return found[:limit]
 
     async def look(self) -> StuckLook:
@@ -81,15 +99,37 @@ class StuckWork:
             self._looked = now
             found = await self.find(EVERYWHERE, MOST_LOOKED_AT)
             keys = frozenset(stuck.job.key for stuck in found)
-            self._known = StuckLook(keys, list(_lines([stuck.job for stuck in found])))
+            self._known = StuckLook(keys, list(_lines(found, now)))
         return self._known
 
 
-def _lines(jobs: Sequence[JobRecord]) -> Iterator[Finding]:
-    by_queue: dict[str, list[JobRecord]] = {}
-    for job in jobs:
-        by_queue.setdefault(job.queue, []).append(job)
+def _lines(found: Sequence[StuckJob], now: int) -> Iterator[Finding]:
+    by_queue: dict[str, list[StuckJob]] = {}
+    for stuck in found:
+        by_queue.setdefault(stuck.job.queue, []).append(stuck)
     for queue, those in by_queue.items():
-        text = f"{len(those):,} in flight for much longer than its runs take"
-        since = min(job.dequeued_at or 0 for job in those)
-        yield Finding(Severity.WARNING, FindingCode.STUCK, text, queue, since, len(those))
+        since = min(stuck.job.dequeued_at or 0 for stuck in those)
+        yield Finding(
+            *(Severity.WARNING, FindingCode.STUCK, _text(those, now), queue, since, len(those))
+        )
+
+
+def _text(those: Sequence[StuckJob], now: int) -> str:
+    """What there is to say of the stuck jobs of a queue."""
+    text = f"{len(those):,} jobs run" if len(those) > 1 else "1 job runs"
+    worst = max(those, key=lambda stuck: stuck.times_over(now))
+    if worst.p99_ms:
+        times = worst.times_over(now)
+        text += f" up to {times:,.0f} times as long as its p99 of {_span(worst.p99_ms)}"
+    else:
+        text += " for more than an hour"
+    workers = sorted({stuck.worker for stuck in those if stuck.worker is not None})
+    if workers:
+        text += f", on {workers[0]}" + (f" and {len(workers) - 1} more" if workers[1:] else "")
+    return text
+
+
+def _span(ms: float) -> str:
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    return f"{ms / 1000:.0f} s" if ms < 2 * MINUTE_MS else f"{ms / MINUTE_MS:.0f} min"

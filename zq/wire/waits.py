@@ -61,7 +61,10 @@ class ScheduledJobsDocument(msgspec.Struct):
 
 
 class StuckJobDocument(msgspec.Struct, kw_only=True):
-    """A job that is in flight for long. `p99_ms`: 99 % of the runs of its queue took less."""
+    """A job that is in flight for long, and the `worker` that has it, if that has a name.
+
+    99 % of the runs of its type took at most `p99_ms`.
+    """
 
     id: str
     queue: str
@@ -69,6 +72,7 @@ class StuckJobDocument(msgspec.Struct, kw_only=True):
     attempts: int
     deliveries: int
     dequeued_at: int
+    worker: str | UnsetType = UNSET
     p99_ms: float | UnsetType = UNSET
 
 
@@ -78,7 +82,9 @@ class StuckJobsDocument(msgspec.Struct):
     jobs: list[StuckJobDocument]
 
 
-def stuck_document(job: JobRecord, p99_ms: float | None, ids: IdCodec) -> StuckJobDocument:
+def stuck_document(
+    job: JobRecord, worker: str | None, p99_ms: float | None, ids: IdCodec
+) -> StuckJobDocument:
     """The document of a job that seems stuck."""
     return StuckJobDocument(
         id=ids.text(job.key),
@@ -87,6 +93,7 @@ def stuck_document(job: JobRecord, p99_ms: float | None, ids: IdCodec) -> StuckJ
         attempts=job.attempts,
         deliveries=job.deliveries,
         dequeued_at=job.dequeued_at or 0,
+        worker=UNSET if worker is None else worker,
         p99_ms=UNSET if p99_ms is None else round(p99_ms, 1),
     )
 

@@ -112,17 +112,18 @@ class WaitsApi:
         return answer(OpenGroupsDocument(documents), accepted)
 
     async def stuck(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Jobs in flight for more than a minute, and for more than twice the p99 of their queue.
+        """Jobs in flight for more than a minute, and for more than twice the p99 of their type.
 
-        The p99 is of the runs of a day. Where none is known, an hour counts. Those that run for the
-        longest time come first: up to `limit` (50). Each has the `id`, `queue`, `type`, `attempts`,
-        `deliveries`, `dequeued_at` and, if it is known, `p99_ms`. `deliveries` grow faster than
-        `attempts` if its workers vanish.
+        The p99 is of the runs of a day, of the queue if the type has seldom run. Where none is
+        known, an hour counts. Those that run for the longest time come first: up to `limit` (50).
+        Each has the `id`, `queue`, `type`, `attempts`, `deliveries`, `dequeued_at` and, if they are
+        known, `worker` and `p99_ms`. `deliveries` grow faster than `attempts` if its workers
+        vanish.
         """
         given = parameters(request, ("limit",))
         limit = whole_number("limit", given.get("limit", "50"), MOST_STUCK, 1)
         found = await self._stuck.find(reach_of(request), limit)
-        documents = [stuck_document(each.job, each.p99_ms, self._ids) for each in found]
+        documents = [stuck_document(*each, self._ids) for each in found]
         return answer(StuckJobsDocument(documents), accepted)
 
 
