@@ -1,6 +1,5 @@
 """What an operator wants at night is a few clicks away: they are counted."""
 
-import json
 import re
 from typing import Any
 
@@ -23,6 +22,13 @@ class Clicks:
         """Click once."""
         target.click()
         self.count += 1
+
+
+def post(place: Place, path: str, body: Any) -> Any:
+    """What the server answers."""
+    reply = httpx.post(f"{place.primary}{path}", json=body, trust_env=False)
+    assert reply.is_success, reply.text
+    return reply.json() if reply.content else None
 
 
 def head(page: Page, name: str) -> Locator:
@@ -123,18 +129,24 @@ def test_why_a_queue_does_not_run_is_two_clicks_away(place: Place, page: Page) -
 
 
 def test_the_slowest_type_is_two_clicks_away(place: Place, page: Page) -> None:
-    answer = {"types": [{"type": "Slow", "queue": "q", "rate": 1.5, "done": 90, "failed": 10}]}
-    more = {"failed_share": 0.1, "run": {"p50": 120.0, "p95": 4000.0, "p99": 9000.0}}
-    answer["types"][0] |= more
-    page.route("**/stats/types*", lambda route: route.fulfill(body=json.dumps(answer)))
+    for type in ("Quick", "Slow"):
+        job = {"queue": "timed", "type": type, "payload": 1}
+        httpx.post(f"{place.primary}/jobs", json=job, trust_env=False)
+        claim = {"max": 1, "lease_ms": 60_000, "holder": "w-1"}
+        taken: Any = post(place, "/queues/timed/claim", claim)
+        job_id, lease = taken["jobs"][0]["id"], taken["jobs"][0]["lease"]
+        post(place, f"/jobs/{job_id}/success", {"lease": lease})
     go(page, place)
     clicks = Clicks()
     clicks.on(head(page, "Queues"))
     clicks.on(page.get_by_role("link", name="By type"))
-    row = page.locator("main tbody tr").first
-    expect(row).to_contain_text("Slow")
-    expect(row).to_contain_text("4 s")
+    table = page.get_by_role("table", name="Types of jobs, the slowest first")
+    rows = table.locator("tbody tr", has_text="timed")
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="Slow")).to_contain_text("ms")
     assert clicks.count <= 2
+    table.get_by_role("button", name="failed %").click()
+    expect(page.get_by_role("table", name="Types of jobs, the most failing first")).to_be_visible()
 
 
 def test_a_worker_is_a_page_with_its_jobs(place: Place, page: Page) -> None:
@@ -159,3 +171,24 @@ def test_an_address_without_a_name_offers_nothing(place: Place, page: Page) -> N
         go(page, place, to)
         expect(page.locator("main .empty")).to_be_visible()
         assert page.locator("main [data-scope]").count() == 0
+
+
+def test_a_cause_is_acted_on_from_its_row_and_the_card_follows_the_row(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    go(page, place, "failures")
+    rows = page.get_by_role("table", name="Causes of failures in 60 minutes").locator("tbody tr")
+    row = rows.filter(has_text="SmtpError")
+    row.get_by_role("link").first.click()
+    expect(page).to_have_url(re.compile("cause="))
+    card = page.get_by_role("region", name="The cause that is chosen")
+    expect(card).to_contain_text("SMTP 421 for 'ann'")
+    expect(row).to_have_class("here")
+    page.get_by_label("only with dead jobs").check()
+    expect(page).to_have_url(re.compile("dead=1"))
+    row.get_by_role("button", name="Retry the dead jobs").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("h2")).to_contain_text("3")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="24 h").click()
+    expect(page).to_have_url(re.compile("range=24h"))

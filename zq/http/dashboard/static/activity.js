@@ -2,7 +2,7 @@
 
 import { actionButton, confirm, may, quoted, save } from "./actions.js";
 import { Asked } from "./asked.js";
-import { ago, el, number, show } from "./dom.js";
+import { ago, el, number, plain, show } from "./dom.js";
 import { ask, get, query } from "./net.js";
 import { button, card, empty, meter, name, pill, queueName, table } from "./parts.js";
 import { commandOf } from "./queue_settings.js";
@@ -64,20 +64,21 @@ async function actionTable(filter, most, more, after) {
   const { actions } = await get(`audit${query({ ...named, since: since && now - SPANS[since], limit: most })}`);
   const given = Object.values(filter).some(Boolean);
   return [table({ caption: "What operators have done, the latest first",
-    columns: [{ head: "ago", is: "num w5" }, { head: "who", is: "w7" }, { head: "what" }, { head: "from", is: "w9 c3" }, { spoken: "actions", is: "do wact" }],
+    columns: [{ head: "ago", is: "num w5" }, { head: "who", is: "w9 c1" }, { head: "what" }, { head: "from", is: "w9 c3" }, { spoken: "actions", is: "do wact" }],
     rows: actions.map((/** @type {any} */ each) => ({ key: String(each.seq), cells: [ago(each.at, now),
-      name(each.actor ?? "–"), said(each), el("span", { class: "muted" }, each.address), wayBack(each, after)] })),
+      name(each.actor ?? each.address), said(each), el("span", { class: "muted" }, each.address), wayBack(each, after)] })),
     nothing: given ? empty("No such action", "Nobody has done that, or it was longer ago. ", el("a", { href: "#/activity" }, "All actions"))
       : empty("No operator has done anything", "Whatever is changed here, by command or by the API stands in this list.") }),
   actions.length === most && el("div", { class: "foot" }, el("span", {}, `The latest ${number(most)}`), el("span", { class: "push" }, button("Earlier actions", more)))];
 }
 
 /** An action in words, with the request as its title. @param {any} action */
-const said = ({ words, actor, method, path, query: asked, status }) => {
+const said = ({ words, actor, address, method, path, query: asked, status }) => {
   const request = `${method} ${path}${asked ? `?${asked}` : ""} → ${status}`;
-  const text = words ?? request;
+  const text = plain(words ?? request);
   // Who has done it stands beside it.
-  return el("span", { class: "cut", title: request }, actor && text.startsWith(`${actor} `) ? text.slice(actor.length + 1) : text);
+  const who = `${actor ? plain(actor) : `somebody at ${address}`} `;
+  return el("span", { class: "cut", title: request }, text.startsWith(who) ? text.slice(who.length) : text);
 };
 
 /** The way back from an action, where there is one. @param {any} action @param {() => void} after */

@@ -12,7 +12,6 @@ const RANGES = ["15m", "1h", "24h", "7d"];
 const WORDS = /** @type {Record<string, string>} */ ({ "15m": "15 m", "1h": "60 m", "24h": "24 h", "7d": "7 d" });
 const LONG = /** @type {Record<string, string>} */ ({ "15m": "15 minutes", "1h": "60 minutes", "24h": "24 hours", "7d": "7 days" });
 const ORDERS = /** @type {Record<string, string>} */ ({ count: "the most frequent first", queue: "by queue", time: "the latest first" });
-const SPAN_MS = /** @type {Record<string, number>} */ ({ "15m": 9e5, "1h": 36e5, "24h": 864e5, "7d": 6048e5 });
 
 /** What a cause is called: its type, or else the beginning of its message. @param {any} cause */
 const called = (cause) => cause.error_type || plain(cause.message).slice(0, 40) || cause.id;
@@ -33,13 +32,13 @@ export function failures(main, values, go) {
     const causes = matching(found.causes, now);
     const one = causes.find((/** @type {any} */ each) => each.id === now.cause) ?? causes[0];
     chosen.show(one, found.at);
-    drawChart(chart, found, one, now.range);
+    drawChart(chart, found, one);
     show(heading, headerOf(found, causes, now));
     show(list, causeTable(causes, one, found.at, now, place, go, () => asked.again()));
   };
   const asked = new Asked(async () => {
     const answer = await get(`failures${query({ range: now.range, queue: now.queue, order: now.order })}`);
-    found = { causes: answer.groups ?? answer.causes ?? [], marks: answer.marks ?? [], at: answer.at ?? Date.now(), range: now.range };
+    found = { ...answer, marks: marksOf(answer.causes), at: Date.now() };
     redraw();
     return list;
   });
@@ -107,9 +106,9 @@ const causeTable = (causes, one, at, now, place, go, after) => table({ caption: 
 /** @param {any} cause */
 const queuesOf = ({ queues = [] }) => (queues.length === 1 ? queueName(queues[0]) : name(queues.join(", ")));
 
-/** This range against the one before it. @param {any} cause */
-const beside = (cause) => (cause.is_new ? el("span", { class: "bad" }, "new") : cause.times === undefined ? "–"
-  : el("span", { class: cause.times >= 2 ? "bad" : "" }, `${cause.times >= 2 ? "↑ " : ""}×${cause.times < 10 ? Number(cause.times.toFixed(1)) : Math.round(cause.times)}`));
+/** How many there were in the range before, and that it is new or comes far more often. @param {any} cause */
+const beside = ({ before, is_new: isNew, times }) => [before === undefined ? "–" : number(before), isNew ? [" ", el("span", { class: "bad" }, "new")]
+  : times >= 2 ? [" ", el("span", { class: "bad" }, `↑ ×${times < 10 ? Number(times.toFixed(1)) : Math.round(times)}`)] : null].flat();
 
 /** @param {any} cause @param {(change: any) => string} place @param {(to: string) => void} go @param {() => void} after */
 function doOf(cause, place, go, after) {
@@ -130,14 +129,17 @@ function retryButton(cause, after, look) {
   return made;
 }
 
-/** @param {Chart} chart @param {any} found @param {any} one @param {string} range */
-function drawChart(chart, found, one, range) {
+/** The marks before which causes did not come. @param {any[]} causes */
+const marksOf = (causes) => [...new Map(causes.filter(({ mark }) => mark).map(({ mark }) => [mark.at, mark])).values()];
+
+/** The bars of all causes, and of the one that is chosen, a minute. @param {Chart} chart @param {any} found @param {any} one */
+function drawChart(chart, found, one) {
+  const { step_ms: step, open_ms: open = step, since } = found;
   const many = Math.max(...found.causes.map((/** @type {any} */ each) => each.bars?.length ?? 0), 0);
-  const step = SPAN_MS[range] / (many || 1);
-  const minutes = step / 60_000;
-  const begin = found.at - SPAN_MS[range];
-  const all = Array.from({ length: many }, (_, at) => found.causes.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + (each.bars?.[at] ?? 0), 0));
-  chart.draw({ step_ms: step, open_ms: step, marks: found.marks, points: all.map((n, at) => ({ at: begin + at * step, all: n / minutes, cause: (one?.bars?.[at] ?? 0) / minutes })) });
+  const minutes = (/** @type {number} */ at) => Math.max(at === many - 1 ? open : step, 1) / 60_000;
+  const sum = (/** @type {number} */ at) => found.causes.reduce((/** @type {number} */ n, /** @type {any} */ each) => n + (each.bars?.[at] ?? 0), 0);
+  chart.draw({ step_ms: step, open_ms: open, marks: found.marks, points: Array.from({ length: many }, (_, at) => ({ at: since + at * step,
+    all: sum(at) / minutes(at), cause: (one?.bars?.[at] ?? 0) / minutes(at) })) });
 }
 
 /** The cause that is chosen, with the error of one of its jobs. */

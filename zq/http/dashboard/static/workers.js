@@ -2,7 +2,7 @@
 
 import { actionButton, confirm, may, quoted } from "./actions.js";
 import { Asked } from "./asked.js";
-import { ago, brief, el, long, number, rate, show } from "./dom.js";
+import { ago, brief, el, long, number, plain, rate, show } from "./dom.js";
 import { get, query } from "./net.js";
 import { card, empty, menu, meter, name, pill, queueName, shortId, table, tile } from "./parts.js";
 
@@ -129,10 +129,10 @@ const leaseTable = async () => jobTable("Leases with a deadline, the next one fi
 
 /** @param {Element} main @param {string} id */
 function one(main, id) {
-  const head = el("div");
+  const [now, acts] = [el("span"), el("span", { class: "push" })];
   const body = el("div", { class: "stackv" });
   main.append(el("div", { class: "bar" }, el("div", { class: "crumb" }, el("a", { href: "#/workers" }, "Workers"),
-    el("span", { class: "muted", "aria-hidden": "true" }, "/"), el("h1", { class: "cut", title: id }, id || "No name")), head), body);
+    el("span", { class: "muted", "aria-hidden": "true" }, "/"), el("h1", { class: "cut", title: plain(id) }, plain(id) || "No name")), now, acts), body);
   if (!id) {
     show(body, empty("No worker is named in this address", el("a", { href: "#/workers" }, "All workers")));
     return { view: { topic: "pulse" }, draw: () => undefined };
@@ -140,7 +140,8 @@ function one(main, id) {
   return { view: { topic: "worker", worker: id }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
     const streams = doc.streams ?? doc.workers ?? [];
     const jobs = doc.jobs ?? [];
-    show(head, streams.length > 0 && [state(streams[0], at), el("span", { class: "push acts" }, dropButton(id, ""))]);
+    show(now, streams.length > 0 && state(streams[0], at));
+    show(acts, streams.length > 0 && dropButton(id, ""));
     if (!streams.length) {
       show(body, empty(`${id} has no open stream`, "It has gone, or was never here. Its jobs went back to their queues. ", el("a", { href: "#/workers" }, "All workers")));
       return;
