@@ -218,3 +218,17 @@ async def test_the_native_api_may_bind_a_change_and_need_not(client: Client) -> 
     assert (await client.delete("/jobs", **bound | {"count": 3})).doc == {"deleted": 3}
     await client.enqueue(queue="mail")
     assert (await client.delete("/jobs", queue="mail")).doc == {"deleted": 1}
+
+
+@pytest.mark.settings(no_admin=False, admin_port=0, ui_mask="password")
+async def test_suggestions_and_latest_errors_hide_what_the_mask_hides(
+    client: Client, page: PageRequests
+) -> None:
+    job = await client.in_flight(payload={"password": "hunter", "user": "mia"})
+    await client.fail(job["id"], message="login refused: password=hunter user=mia", kill=True)
+    (cause,) = (await page.send("GET", "/suggest", field="cause", q="login")).doc["values"]
+    (row,) = (await page.send("GET", "/jobs", last_error="true", search="refused")).doc["jobs"]
+    keys = (await page.send("GET", "/suggest", field="payload")).doc["values"]
+    assert "hunter" not in f"{cause} {row} {keys}"
+    assert "user=mia" in cause["text"] and "user=mia" in row["last_error"]["message"]
+    assert [each["text"] for each in keys] == ["password", "user"]

@@ -25,7 +25,7 @@ _HIDDEN = f'"{HIDDEN}"'
 STORED = frozenset({"payload", "result"})
 """Fields of documents with what clients have stored."""
 
-TOLD = frozenset({"message", "backtrace", "error", "error_message"})
+TOLD = frozenset({"message", "backtrace", "error", "error_message", "text"})
 """Fields with what programs have said."""
 
 MASKED = STORED | TOLD
