@@ -14,7 +14,7 @@ from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
 from zq.service import Services
-from zq.service.failures import LASTS_S, STEPS
+from zq.service.failures import LASTS_S, STEPS, Depth
 from zq.store.sqlite import lookups
 
 
@@ -27,7 +27,10 @@ async def fail(services: Services, messages: Sequence[str]) -> None:
         await claimer.take()
     failed = zip(keys, messages, strict=True)
     await asyncio.gather(
-        *(services.work.fail(key, Failure(message), EVERYWHERE) for key, message in failed)
+        *(
+            services.work.fail(key, Failure(message, kill=True), EVERYWHERE)
+            for key, message in failed
+        )
     )
 
 
@@ -63,3 +66,12 @@ async def test_others_are_served_while_many_causes_are_looked_at(services: Servi
     found = await services.failures.look(EVERYWHERE)
     assert found.total == len(words) == len(found.first)
     assert services.turns.waited - before == len(words) * STEPS // SLICE
+
+
+async def test_where_not_all_failures_are_looked_at_more_jobs_may_be_dead(
+    services: Services,
+) -> None:
+    await fail(services, ["same 1", "same 2", "same 3"])
+    for most, expected in ((4, (3, False)), (3, (3, True)), (2, (2, True))):
+        (group,) = (await services.failures.look(EVERYWHERE, depth=Depth(200, most))).first
+        assert (group.dead, group.more_dead) == expected

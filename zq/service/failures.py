@@ -43,17 +43,23 @@ _ORDERS: dict[FailureOrder, Callable[[FailureGroup], Any]] = {
 
 
 class Depth(NamedTuple):
-    """How many groups are told of, and how many of the latest failures of each are looked at."""
+    """How many groups are told of, and how many of their latest failures are looked at together."""
 
     groups: int
     failures: int
 
+    def each(self, groups: int) -> int:
+        """How many failures of each of so many groups are looked at."""
+        return min(self.failures // groups, MOST_DEAD)
 
-WHOLE = Depth(200, 5_000)
-BRIEF = Depth(20, 1_000)
+
+MOST_DEAD = 5_000
+
+WHOLE = Depth(200, 100_000)
+BRIEF = Depth(20, 20_000)
 """The overview asks again and again."""
 
-NAMES_ALONE = Depth(200, 1)
+NAMES_ALONE = Depth(200, 200)
 """For those who do not ask for dead jobs."""
 
 LASTS_S, LONGEST_S, SHARE = 2.0, 30.0, 0.01
@@ -136,7 +142,7 @@ class Failures:
         first = groups[: depth.groups]
         bounded = bool(queues) or reach is not EVERYWHERE
         within = sorted({row.queue for row in seen}) if bounded else None
-        await self._count_dead(first, within, depth.failures)
+        await self._count_dead(first, within, depth.each(max(len(first), 1)))
         await self._set_marks(first)
         return CausesLook(
             begin,
