@@ -65,6 +65,38 @@ def test_a_dead_job_is_found_and_retried_by_the_keyboard_alone(
     expect(panel.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
 
 
+def dying(place: Place, queue: str, message: str) -> None:
+    """Two jobs of a queue die of one cause."""
+    with httpx.Client(base_url=place.primary, trust_env=False) as http:
+        for _ in range(2):
+            http.post("/jobs", json={"queue": queue, "type": "t", "payload": 1})
+        taken = {"max": 2, "lease_ms": 3_600_000, "holder": "w-1"}
+        for job in http.post(f"/queues/{queue}/claim", json=taken).json()["jobs"]:
+            failure = {"message": message, "kill": True, "lease": job["lease"]}
+            assert http.post(f"/jobs/{job['id']}/failure", json=failure).is_success
+
+
+@pytest.mark.parametrize("how", ["mouse", "keyboard"])
+def test_the_jobs_of_one_cause_of_the_last_hour_are_retried_in_two_clicks(
+    place: Place, ids: dict[str, str], page: Page, how: str
+) -> None:
+    dying(place, f"outage-{how}", f"the {how} gateway is away")
+    go(page, place)
+    cause = page.get_by_role("region", name=re.compile("^Why jobs failed")).locator("tr")
+    row = cause.filter(has_text=f"the {how} gateway is away")
+    dialog = page.get_by_role("dialog")
+    if how == "mouse":
+        row.get_by_role("button", name="Retry").click()
+        dialog.get_by_role("button", name="Retry 2 jobs").click()
+    else:
+        row.get_by_role("link").first.focus()
+        page.keyboard.press("r")
+        expect(dialog).to_contain_text(f"Retries 2 jobs of outage-{how}.")
+        page.keyboard.press("Enter")
+    assert toast(page) == "2 jobs are ready again."
+    assert api(place, f"/jobs/count?queue=outage-{how}&status=ready") == {"count": 2}
+
+
 def test_why_a_job_did_not_run_takes_two_clicks_or_a_find(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:

@@ -14,7 +14,7 @@ export { may, rights };
 /** What a dialog asks for, and does. `fields` are read into `filled`, which says what they change. `queue` names the queue that must exist.
  * `each` are queues, with a request for each. `bound` is what binds the page's own request to what it has shown. `undo` is called by the toast's button.
  * @typedef {{title: string, say: Child | Child[], parts?: Child[], button: string, keep?: string, destroys?: boolean, typed?: string,
- *   zq?: string, method: string, path: string, bound?: string, body?: unknown, fields?: FieldPlan[], asks?: [string, string][], each?: string[], save?: string,
+ *   zq?: string, method: string, path: string, bound?: string, body?: unknown, fields?: FieldPlan[], each?: string[], save?: string,
  *   filled?: (values: any) => {zq?: string, path?: string, body?: unknown}, queue?: (values: any) => string | null,
  *   done: (answer: any) => string, undo?: (answers: any[]) => Promise<any>, undoable?: (answers: any[]) => boolean}} Plan */
 
@@ -60,13 +60,12 @@ export function confirm(plan, after) {
   const question = el("div");
   const go = button(plan.button, () => (plan.destroys ? act() : undefined),
     { type: plan.destroys ? "button" : "submit", class: plan.destroys ? "destroy solid" : "solid", "data-go": "" });
-  const fields = [...(plan.asks ?? []).map(([each, label]) => ({ name: each, label, kind: "text" })), ...plan.fields ?? []]
-    .map((each) => new Field(/** @type {FieldPlan} */ ({ stays: true, ...each }), () => heard()));
+  const fields = (plan.fields ?? []).map((each) => new Field({ stays: true, ...each }, () => heard()));
   const typed = plan.typed ? el("input", { id: "typed", autocomplete: "off", spellcheck: "false", oninput: () => heard() }) : null;
   /** The name that nobody knows, and with which the one who asks goes on. */
   let accepted = "";
 
-  const values = () => Object.fromEntries(fields.map((each) => [each.plan.name, each.value ?? (plan.asks ? "" : null)]));
+  const values = () => Object.fromEntries(fields.map((each) => [each.plan.name, each.value]));
   const isOff = () => fields.some((each) => each.wrong) || (typed && typed.value !== plan.typed);
   function heard() {
     go.disabled = Boolean(isOff());

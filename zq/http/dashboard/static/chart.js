@@ -343,6 +343,6 @@ export class History {
 /** A button that names a moment, for all charts. @param {() => void} after */
 export const markButton = (after) => lateButton("manage", "Mark this moment…", () => import("./actions.js"), ({ confirm, quoted }) => confirm({
   title: "Mark this moment", say: "Charts show the name, such as that of a release that was deployed.", button: "Mark it",
-  asks: [["text", "Name"]], filled: (/** @type {any} */ { text }) => ({ zq: `zq mark ${quoted(text)}`, body: { text } }),
+  fields: [{ name: "text", label: "Name", kind: "text", required: "A mark needs a name, such as that of the release." }], filled: (/** @type {any} */ { text }) => ({ zq: `zq mark ${quoted(text)}`, body: { text } }),
   method: "POST", path: "marks", body: { text: "" }, done: (/** @type {any} */ mark) => `${mark.text} is marked.`,
 }, after), { class: "ghost small" });
