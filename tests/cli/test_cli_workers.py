@@ -11,7 +11,7 @@ async def test_open_streams_are_listed(shell: Shell) -> None:
     stream = await shell.backend.take(TakeRequest(("mail", "sms"), 3, "w 1"))
     await stream.deliveries()
     (_, row) = (await shell.zq("workers", "list")).table
-    assert row[:5] == ["w 1", "mail,sms", "1", "3", "1"]
+    assert row[:7] == ["w 1", "mail,sms", "1", "1", "1", "3", "1"]
     assert row[-1] == "takes jobs"
     await shell.backend.drain("w 1")
     (document,) = (await shell.here("workers", "list", "--json")).documents

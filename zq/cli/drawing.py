@@ -16,6 +16,9 @@ GAP = 3
 NAME_ROOM = 24
 """Columns are left out before names and other texts are cut down to less than this."""
 
+LAST_ROOM = 20
+"""The same for the last column, which is often a long text."""
+
 SHORTEST = 12
 """No text is cut down to less than this."""
 
@@ -90,7 +93,7 @@ def fitting(cells: Cells, width: int) -> dict[int, int]:
         is_cut = not cells.numeric[at] and cells.columns[at] not in WHOLE
         return min(needed[at], max(room, len(cells.columns[at]))) if is_cut else needed[at]
 
-    shown = {at: least(at, SHORTEST if at == last else NAME_ROOM) for at in range(len(needed))}
+    shown = {at: least(at, LAST_ROOM if at == last else NAME_ROOM) for at in range(len(needed))}
 
     def spare() -> int:
         return width - sum(shown.values()) - GAP * (len(shown) - 1)

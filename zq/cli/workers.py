@@ -14,8 +14,11 @@ from zq.cli.words import NAME
 if TYPE_CHECKING:
     from zq.client.operations import OpenWorker
 
-COLUMNS = ("WORKER", "QUEUES", "HOLDS", "WINDOW", "DELIVERED", "OPENED", "ADDRESS", "STATE")
-LEAST = ("ADDRESS", "DELIVERED", "WINDOW", "OPENED")
+COLUMNS = (
+    *("WORKER", "QUEUES", "BUSY", "OF", "HOLDS", "WINDOW", "DELIVERED", "OPENED", "ADDRESS"),
+    "STATE",
+)
+LEAST = ("ADDRESS", "DELIVERED", "WINDOW", "HOLDS", "OPENED")
 """The columns that narrow terminals do without, the least important one first."""
 
 
@@ -37,9 +40,10 @@ Examples:
   zq workers list
   zq workers list --json
 
-Each open stream is a row, the oldest first. HOLDS is how many jobs it has, and WINDOW is how many
-it may have. With --json, each is a line as in GET /workers. Exit codes: 0, 1 if the server refuses,
-2 for wrong usage, 3 if no server answers.
+Each open stream is a row, the oldest first. BUSY is how many of its slots have a job, and OF how
+many slots there are. HOLDS is how many jobs it has, and WINDOW how many it may have. With --json,
+each is a line as in GET /workers. Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if
+no server answers.
 """,
 )
 @tabled
@@ -82,6 +86,7 @@ def _print(found: "Sequence[OpenWorker]") -> None:
 def _row(worker: "OpenWorker") -> tuple[object, ...]:
     state = "draining" if worker.draining else "takes jobs"
     return (
-        *(worker.id, ",".join(worker.queues) or "all", len(worker.held), worker.prefetch),
+        *(worker.id, ",".join(worker.queues) or "all", worker.busy, worker.concurrency),
+        *(len(worker.held), worker.prefetch),
         *(worker.delivered, ago(worker.since), worker.address, state),
     )
