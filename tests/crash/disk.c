@@ -3,7 +3,8 @@
  * Only files under DISK_DIR count. It is told by variables:
  *
  * DISK_FAIL="call number errno"   The number-th call of that kind (write, sync, truncate, open) fails.
- *                                 A failing write leaves half of its bytes.
+ *                                 A failing write leaves half of its bytes. With EDQUOT all calls
+ *                                 after it fail as well.
  * DISK_FAIL_ON                    The file whose existence lets the counting begin, if it is set.
  * DISK_SYNC_MS                    How long each sync takes longer than it would.
  * DISK_HOLD                       A file: while it exists, no flush begins that is asked of the kernel.
@@ -79,7 +80,9 @@ static bool fails(const char *kind, const char *name) {
         return false;
     if (on && access(on, F_OK))
         return false;
-    if (__atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) != number)
+    long turn = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
+    /* A quota that is used up stays so. */
+    if (error == EDQUOT ? turn < number : turn != number)
         return false;
     int report = REAL(open)(setting("DISK_REPORT"), O_WRONLY | O_CREAT | O_APPEND, 0644);
     dprintf(report, "%s %s\n", kind, name);

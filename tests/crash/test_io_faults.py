@@ -71,4 +71,21 @@ async def test_a_request_that_never_ends_does_not_keep_a_server_whose_disk_has_f
         reply = await client.post("/jobs", new_job())
         assert (reply.status, reply.headers["zq-error"]) == (503, "outcome_unknown")
         assert await server.exited() == DISK_FAILED
+        (told,) = [text for text in server.messages if "the disk has failed" in text]
+        assert f"{disk.root / 'zq.db'}: " in told
+        assert f"exit code {DISK_FAILED}" in told
         await half.close()
+
+
+async def test_a_used_up_quota_refuses_new_jobs_and_ends_nothing(disk: Disk) -> None:
+    environment = disk.environment(Fault(Call.WRITE, 1, errno.EDQUOT), triggered=True)
+    async with running(disk.root, env=environment) as server, server.client() as client:
+        kept = await client.enqueue()
+        disk.trigger.touch()
+        for _ in range(3):
+            reply = await client.post("/jobs", new_job())
+            assert (reply.status, reply.headers["zq-error"]) == (507, "storage_full")
+        disk.trigger.unlink()
+        more = await client.enqueue()
+        assert await client.exists(kept["id"])
+        assert await client.exists(more["id"])

@@ -1,7 +1,9 @@
 """Connections to the database: the writer, the readers, and the reasons for their settings."""
 
+import errno
 import logging
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +23,9 @@ T = TypeVar("T")
 
 PROGRESS_STEPS = 10_000
 """How many instructions of SQLite's machine run between two looks at the clock: far below 1 ms."""
+
+TRIED_BYTES = 64 * 1024
+"""So much is written to see whether a quota allows it: more than a commit of a few jobs."""
 
 # SQLite's primary result codes, the low byte of `sqlite_errorcode`
 # (https://www.sqlite.org/rescode.html).
@@ -151,8 +156,15 @@ async def open_reader(path: Path) -> HopConnection:
     return await _open(path, READER_PRAGMAS, READER_STATEMENTS)
 
 
-def is_full(error: sqlite3.Error) -> bool:
-    """Whether the disk is full. The transaction is lost, but the database is sound."""
+def is_full(error: sqlite3.Error, connection: sqlite3.Connection | None = None) -> bool:
+    """Whether the disk is full. The transaction is lost, but the database is sound.
+
+    With the `connection` of the error, a quota that is used up counts too. SQLite takes that for a
+    broken disk, and Python does not tell the system's error. So a file beside the database is
+    tried.
+    """
+    if connection and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_WRITE:
+        return _quota_is_used_up(connection)
     return _primary_code(error) == _FULL
 
 
@@ -199,28 +211,48 @@ def on_bad_page(what: str) -> str:
     )
 
 
-def store_error(error: OSError | sqlite3.Error | StoreError) -> StoreError:
-    """Translate an error of SQLite or of the disk into the store's own."""
+def store_error(
+    error: OSError | sqlite3.Error | StoreError, connection: sqlite3.Connection | None = None
+) -> StoreError:
+    """Translate an error of SQLite or of the disk into the store's own.
+
+    With the `connection` of the error, a quota that is used up is a full disk, and the error of a
+    broken one names the file.
+    """
     if isinstance(error, StoreError):
         return error
     if isinstance(error, sqlite3.Error) and (is_corrupt(error) or is_no_database(error)):
         return StoreDamaged(on_bad_page(str(error)))
-    if isinstance(error, OSError) or stops_the_server(error):
-        return StoreFailed(str(error))
-    if is_full(error):
+    if isinstance(error, sqlite3.Error) and is_full(error, connection):
         return StoreFull(str(error))
+    if isinstance(error, OSError) or stops_the_server(error):
+        return StoreFailed(f"{_file_of(connection)}: {error}" if connection else str(error))
     if is_busy(error):
         return StoreBusy("another program holds its lock, such as a sqlite3 shell or a backup tool")
     return StoreError(str(error))
 
 
 @contextmanager
-def store_errors() -> Iterator[None]:
-    """Raise the errors of SQLite and the disk as the store's own within the block."""
+def store_errors(connection: sqlite3.Connection) -> Iterator[None]:
+    """Raise the errors of a connection and of the disk as the store's own within the block."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        raise store_error(error) from error
+        raise store_error(error, connection) from error
+
+
+def _file_of(connection: sqlite3.Connection) -> Path:
+    return Path(connection.execute("PRAGMA database_list").fetchone()[2])
+
+
+def _quota_is_used_up(connection: sqlite3.Connection) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=_file_of(connection).parent) as file:
+            file.write(bytes(TRIED_BYTES))
+            file.flush()
+    except OSError as error:
+        return error.errno == errno.EDQUOT
+    return False
 
 
 def _primary_code(error: sqlite3.Error) -> int | None:

@@ -150,7 +150,7 @@ class SqliteStore(Store):
             result = await self._run(self._ticks(tick))
             await self._land(result, durable=result.durable)
         except (OSError, sqlite3.Error, StoreError) as error:
-            failure = store_error(error)
+            failure = store_error(error, self._writer.raw)
             if isinstance(failure, StoreDamaged):
                 damage.mark_damaged(self.directory)
             if isinstance(failure, StoreFailed):
@@ -223,7 +223,7 @@ class SqliteStore(Store):
         With `shrink`, its file becomes empty. If the disk is full, or another program copies the
         WAL, it stays as it is: a later checkpoint goes on.
         """
-        with store_errors():
+        with store_errors(self._writer.raw):
             await self._checkpoint(0 if shrink else self._max_wal)
 
     async def _checkpoint(self, most_bytes: int) -> None:
@@ -232,7 +232,7 @@ class SqliteStore(Store):
         except StoreBusy:
             pages, copied = self.wal_bytes() // PAGE_BYTES, 0
         except sqlite3.OperationalError as error:
-            if not is_full(error):
+            if not is_full(error, self._writer.raw):
                 raise
             log.warning("the disk is full: the write-ahead log cannot be copied yet")
             pages, copied = self.wal_bytes() // PAGE_BYTES, 0
@@ -257,12 +257,12 @@ class SqliteStore(Store):
             await self._writer.hop(upkeep.restart_log, self._writer.raw)
         except sqlite3.OperationalError as error:
             # Then the next tick writes that page.
-            if not (is_full(error) or is_busy(error)):
+            if not (is_full(error, self._writer.raw) or is_busy(error)):
                 raise
 
     async def tidy(self, *, spare: bool = True) -> bool:
         """Give a slice of free space back to the file system. True if more can be given back."""
-        with store_errors():
+        with store_errors(self._writer.raw):
             return await self._writer.hop(upkeep.tidy, self._writer.raw, spare=spare)
 
     async def backup(self, least_free: int) -> BinaryIO:
@@ -293,7 +293,7 @@ class SqliteStore(Store):
         """Checkpoint, close the connections, release the directory."""
         try:
             self.check_files()
-            with store_errors():
+            with store_errors(self._writer.raw):
                 await self._writer.hop(upkeep.note_clock, self._writer.raw, self.steady)
             await self.checkpoint()
         finally:

@@ -263,7 +263,7 @@ class SqliteTransaction(Transaction):
         return dict(found)
 
     def deadlines(self) -> Deadlines:
-        with store_errors():
+        with store_errors(self._connection):
             return read_deadlines(self._connection)
 
     def version(self) -> int:
@@ -274,7 +274,7 @@ class SqliteTransaction(Transaction):
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
         if source == "pages":
             raise StoreDamaged(on_bad_page(", ".join(map(str, keys))))
-        with store_errors():
+        with store_errors(self._connection):
             if source not in OF_JOBS:
                 self.misfits += set_aside(self._connection, source, keys, self._now)
                 return
@@ -287,7 +287,7 @@ class SqliteTransaction(Transaction):
         try:
             return self._execute(sql, parameters)
         except sqlite3.Error as error:
-            raise store_error(error) from error
+            raise store_error(error, self._connection) from error
 
     def _found_jobs(self, sql: str, parameters: Parameters) -> list[JobRecord]:
         return self._found(_decode_jobs, sql, parameters)
@@ -306,7 +306,7 @@ class SqliteTransaction(Transaction):
                 if len(self.removed) > known:
                     continue
                 if isinstance(error, sqlite3.Error):
-                    raise store_error(error) from error
+                    raise store_error(error, self._connection) from error
                 raise
 
 
