@@ -1,0 +1,46 @@
+"""Parts that the live stream does not carry: they are asked for again, and say of when they are."""
+
+import re
+
+import httpx
+from playwright.sync_api import Page, expect
+
+from .place import Place
+from .test_pages import go
+
+AGAIN_MS = 15_000
+"""A part is asked for every five seconds; a machine that is busy takes longer."""
+
+
+def budget(place: Place, allocation: int) -> None:
+    """One that jobs could draw from."""
+    policy = {"allocation": allocation, "strategy": {"type": "while_in_flight"}}
+    url = f"{place.primary}/budgets/crm"
+    assert httpx.put(url, json=policy, trust_env=False).is_success
+
+
+def test_a_budget_changes_on_the_page_while_somebody_looks(place: Place, page: Page) -> None:
+    budget(place, 2)
+    go(page, place, "queues?tab=budgets")
+    row = page.locator("main tr[data-key=crm]")
+    expect(row).to_contain_text("2 of 2")
+    expect(row).to_contain_text("when the job ends")
+    budget(place, 7)
+    expect(row).to_contain_text("7 of 7", timeout=AGAIN_MS)
+
+
+def test_a_part_that_fails_says_so_and_keeps_what_it_has_shown(place: Place, page: Page) -> None:
+    budget(place, 3)
+    go(page, place, "queues?tab=budgets")
+    row = page.locator("main tr[data-key=crm]")
+    expect(row).to_contain_text("3 of 3")
+    asked = page.locator("main .asked")
+    expect(asked).to_have_text(re.compile("^asked at [0-9:]+$"))
+    page.route("**/api/budgets", lambda route: route.abort())
+    failed = page.locator("main").get_by_role("alert")
+    expect(failed).to_contain_text("This part cannot be asked for.", timeout=AGAIN_MS)
+    expect(row).to_contain_text("3 of 3")
+    page.unroute("**/api/budgets")
+    failed.get_by_role("button", name="Try again").click()
+    expect(failed).to_have_count(0)
+    expect(row).to_contain_text("3 of 3")
