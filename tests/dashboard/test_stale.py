@@ -93,7 +93,7 @@ def test_a_page_without_events_says_so_asks_every_five_seconds_and_tries_another
     push(place, 1, "silent")
     page.clock.install()
     go(page, place._replace(admin=proxy.url), "queues?q=silent")
-    waiting = page.locator("tr[data-key=silent] td").first
+    waiting = page.locator("tr[data-key=silent] td.num").first
     expect(waiting).to_have_text("1")
     proxy.closed = True
     for count in (2, 3):
