@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import Page, Route, expect
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Route, expect
 
 from .place import Place
 from .test_acting import api, toast
@@ -279,6 +280,36 @@ def test_selected_jobs_are_retried_by_keys_and_no_other_one(
         "ready",
         "dead",
     ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_list_with_an_open_job_a_selection_and_a_dialog_has_no_fault_of_access(
+    place: Place, ids: dict[str, str], browser: Browser, theme: str
+) -> None:
+    jobs = [{"queue": f"seen-{theme}", "type": "t", "payload": n} for n in range(120)]
+    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
+    page = context.new_page()
+    for width in (1440, 1024, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto("about:blank")
+        go(page, place, f"jobs?f=queue%3Aseen-{theme}")
+        page.locator("main tbody th a").first.click()
+        expect(page.get_by_role("complementary")).to_be_visible()
+        # The keys of a tick work also where the panel lies over the list.
+        page.locator("main tbody input").nth(1).evaluate("box => box.click()")
+        expect(page.get_by_role("region", name="Selection")).to_be_attached()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for opened in (False, True):
+            if opened:
+                delete = page.get_by_role("button", name="Delete all 1", include_hidden=True)
+                delete.first.evaluate("button => button.click()")
+                expect(page.get_by_role("dialog")).to_be_visible()
+                page.locator("dialog summary").click()
+            found = Axe().run(page)
+            assert not found.violations_count, (width, opened, found.generate_report())
+        page.keyboard.press("Escape")
+    context.close()
 
 
 # Other pages with lists
