@@ -282,6 +282,33 @@ def test_selected_jobs_are_retried_by_keys_and_no_other_one(
     ]
 
 
+def test_a_value_of_a_payload_is_found_without_a_program(place: Place, page: Page) -> None:
+    for user, text in ((7, "red shoes"), ("7", "blue shoes"), (70, "red hat")):
+        payload = {"user": user, "note": text}
+        job = {"queue": "shop", "type": "order", "payload": payload}
+        assert httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).is_success
+    rows = page.locator("main tbody tr")
+    for line, found in (
+        ("queue:shop payload.user:7", ["blue shoes", "red shoes"]),
+        ("queue:shop shoes red", ["red shoes"]),
+        ('queue:shop "red hat"', ["red hat"]),
+    ):
+        go(page, place, f"jobs?f={quote(line)}")
+        expect(rows).to_have_count(len(found))
+        for row, text in zip(rows.all(), found, strict=True):
+            expect(row).to_contain_text(text)
+        expect(page.get_by_role("button", name=f"Cancel all {len(found)}…")).to_be_visible()
+    box = page.locator("#filter")
+    for typed, going_on in (
+        ("queue:sho", "queue:shop"),
+        ("queue:shop payload.us", "queue:shop payload.user:"),
+        ("status:de", "status:dead"),
+        ("type:ord", "type:order"),
+    ):
+        box.fill(typed)
+        expect(page.locator(f'#words option[value="{going_on}"]')).to_have_count(1)
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_list_with_an_open_job_a_selection_and_a_dialog_has_no_fault_of_access(
     place: Place, ids: dict[str, str], browser: Browser, theme: str
