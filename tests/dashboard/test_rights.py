@@ -139,6 +139,8 @@ def changes(browser: Browser, place: Place, places: list[str]) -> list[Change]:
     page = browser.new_page()
     page.set_default_timeout(15_000)
     sign_in(page, place, "all")
+    # The form to sign in has a heading and a button too.
+    expect(page.locator("#live")).to_have_text("live")
     page.on("request", heard)
     page.route("**/ui/api/**", stop)
     for to in places:
