@@ -111,7 +111,7 @@ def press(page: Page, label: str) -> None:
         expect(go).to_be_visible()
         for field in dialog.locator("#typed").all():
             field.fill(dialog.locator("label[for=typed] b").inner_text())
-        for field in dialog.locator("input[name=queue]").all():
+        for field in dialog.locator("input[name=queue], input[name=text]").all():
             field.fill("mail")
         label = go.inner_text()
         if not label.endswith("…"):
