@@ -23,8 +23,7 @@ export class JobView {
   constructor(id, around = {}) {
     this.id = id;
     this.around = around;
-    this.place = el("div", { class: "job" }, skeleton(4, 2));
-    this.place.setAttribute("aria-busy", "true");
+    this.place = el("div", { class: "job", "aria-busy": "true" });
     this.known = /** @type {Known | null} */ (null);
     this.revealed = /** @type {{text: string, errors: any[]} | null} */ (null);
     this.gone = "";
@@ -33,6 +32,8 @@ export class JobView {
     this.asked = 0;
     this.asks = false;
     this.now = Date.now();
+    // It can be closed before it is there.
+    this.draw();
     this.load();
   }
 
@@ -78,7 +79,8 @@ export class JobView {
 
   draw() {
     if (!this.known) {
-      show(this.place, this.framed([el("h1", {}, "Job ", el("span", { class: "id" }, short(this.id)))], [], [this.gone
+      const title = el(this.around.close ? "h2" : "h1", {}, "Job ", el("span", { class: "id" }, short(this.id)));
+      show(this.place, this.framed([title], [], [!this.gone && !this.late ? skeleton(4, 2) : this.gone
         ? empty("There is no such job", `No job has the id ${plain(this.id)}, or no longer: it may be deleted, or no longer kept.`)
         : banner("This job cannot be shown.", this.late, { failed: true, inner: true, button: button("Try again", () => this.load(), { class: "small" }) })]));
       return;
