@@ -11,8 +11,8 @@ from bench.walk import HOUSE, Walk, walk_table, walks
 
 MOST = {
     "POST /jobs": (36, 84),
-    "GET /jobs/take": (38, 112),
-    "POST /jobs/{id}/success": (43, 120),
+    "GET /jobs/take": (40, 122),
+    "POST /jobs/{id}/success": (43, 126),
 }
 """Files that a request may enter, and how often it may change file."""
 
