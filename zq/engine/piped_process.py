@@ -39,12 +39,18 @@ class PipedProcess:
 
     @property
     def has_ended(self) -> bool:
-        """True if it has ended by itself, or was killed."""
-        return self._process.returncode is not None
+        """True if it has ended by itself, or was killed. Its pipes may say so before its status."""
+        return self._process.returncode is not None or self._stdin.is_closing()
 
     async def write(self, pieces: Iterable[bytes | memoryview]) -> None:
-        """Send pieces of about `CHUNK` bytes, each once there is room for it."""
+        """Send pieces of about `CHUNK` bytes, each once there is room for it.
+
+        Raises `ConnectionError` if it has ended.
+        """
         for piece in pieces:
+            if self._stdin.is_closing():
+                # uvloop would raise a RuntimeError.
+                raise ConnectionResetError("the process has ended")
             self._stdin.write(piece)
             await self._stdin.drain()
 
