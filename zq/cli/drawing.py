@@ -17,7 +17,7 @@ NAME_ROOM = 24
 """Columns are left out before names and other texts are cut down to less than this."""
 
 LAST_ROOM = 20
-"""The same for the last column, which is often a long text."""
+"""Columns are left out before the last one, often a long text, is cut to less than this."""
 
 SHORTEST = 12
 """No text is cut down to less than this."""

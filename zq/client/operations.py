@@ -37,7 +37,7 @@ class OpenWorker(msgspec.Struct, frozen=True):
     seen_at: int
     """When it has settled or renewed something last, or was opened."""
     silent: bool
-    """Whether it has left out to renew the leases of its jobs."""
+    """True if it has left out to renew the leases of its jobs."""
 
 
 class Operations(Protocol):

@@ -147,7 +147,7 @@ class FailureGroup(msgspec.Struct, kw_only=True):
     sample: int
     """The key of the job that has failed last."""
     is_new: bool
-    """Whether it came for the first time within the range."""
+    """True if it came for the first time within the range."""
     times: float | None
     """How many times as often it comes as before the range; None if it did not come then."""
     mark: TimeMark | None = None

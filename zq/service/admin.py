@@ -89,7 +89,7 @@ class OpenStream(NamedTuple):
     seen_at: int
     """When it was opened, or its worker has settled or renewed something last (ms)."""
     silent: bool
-    """Whether its worker has left out to renew the leases of its jobs."""
+    """True if its worker has left out to renew the leases of its jobs."""
     failed: int
     """How many attempts it has reported as failed since it is open."""
     failures: Sequence[WorkerFailure]
@@ -101,7 +101,7 @@ class OpenStream(NamedTuple):
         return min(len(self.held), self.concurrency)
 
     def takes(self, queue: str) -> bool:
-        """Whether it takes from a queue."""
+        """True if it takes from a queue."""
         return queue in self.queues if self.queues else self.reach.covers(queue)
 
     def is_within(self, reach: Reach) -> bool:

@@ -32,7 +32,7 @@ class SightRow(NamedTuple):
 
     @property
     def is_paused(self) -> bool:
-        """Whether it is a queue that is paused."""
+        """True for a queue that is paused."""
         return bool(self.document.get("paused"))
 
 

@@ -52,7 +52,7 @@ class Signs:
             self._owes_since = now
 
     def is_silent(self, stream: Stream, now: int) -> bool:
-        """Whether it should have renewed the leases of its jobs, and has not."""
+        """True if it should have renewed the leases of its jobs, and has not."""
         lease_ms = stream.subscription.lease_ms
         if lease_ms is None or not stream.held:
             return False
