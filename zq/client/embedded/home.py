@@ -18,7 +18,7 @@ from zq.instance import Instance, database_of
 from zq.model.clock import Clock
 from zq.service import Services
 from zq.setting import ConfigError
-from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase
+from zq.store.errors import DatabaseTooNew, DirectoryInUse, FilesMoved, ForeignDatabase
 
 T = TypeVar("T")
 
@@ -97,9 +97,9 @@ class Home:
 
     def _running(self) -> "_Resident":
         with self._lock:
-            if self._resident is not None and self._resident.has_failed:
-                failed, self._resident = self._resident, None
-                self._end(failed)
+            if self._resident is not None and self._resident.has_lost_its_files:
+                lost, self._resident = self._resident, None
+                self._end(lost)
             if self._resident is None:
                 self._resident = _Resident(self._directory, self._clock, self._rng)
                 # At the interpreter's end, and before its temporary directory is removed: the
@@ -141,9 +141,16 @@ class _Resident:
             raise _why(directory, error) from error
 
     @property
-    def has_failed(self) -> bool:
-        """True if its store has failed: only another run can store anything."""
-        return self.pid == os.getpid() and self.core.engine.failure.done()
+    def has_lost_its_files(self) -> bool:
+        """True if its files were moved or replaced: another run opens what is there now.
+
+        After a failed flush there is no other run in this process. What the system keeps in memory
+        would be read as stored, and a second flush would say that all is well.
+        """
+        failure = self.core.engine.failure
+        return (
+            self.pid == os.getpid() and failure.done() and isinstance(failure.result(), FilesMoved)
+        )
 
     def end(self) -> None:
         """Return the jobs of streams, then stop the engine."""
