@@ -68,7 +68,7 @@ class Waits:
         now = self._clock.now_ms()
         stored = await self._reads.stored_waits(queue, now)
         streams = [s for s in self._streams.of_queue(queue) if not s.is_done]
-        free = sum(max(s.subscription.concurrency - len(s.held), 0) for s in streams)
+        free = sum(s.idle(0) for s in streams)
         facts = QueueWaitFacts(
             now,
             stored,

@@ -102,7 +102,7 @@ def _give_in_turn(jobs: Sequence[JobRecord], credits: Credits) -> None:
 def _share_out_bytes(
     jobs: Sequence[JobRecord], courses: Sequence[Credits], bytes_left: dict[int, int]
 ) -> list[JobRecord]:
-    """Do so job by job, since some holders have a limit of bytes."""
+    """Give each job to the next holder whose limit of bytes allows it."""
     waiting = deque(jobs)
     empty = {holder for course in courses for holder, _ in course}
     given: list[JobRecord] = []
@@ -152,13 +152,13 @@ def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> Fo
 
 
 def _look_in_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
-    """The same with budgets."""
+    """The jobs that a claim would get where jobs wait for budgets."""
     found = _look(work, wanted, gates, monotonic)
     return with_lines(work, wanted, gates, monotonic, found)
 
 
 def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -> FoundJobs:
-    """The same without expired jobs. Other jobs replace them, as far as there are any."""
+    """What was found without expired jobs. Others replace them, as far as there are any."""
     for _ in range(MOST_ROUNDS):
         lapsed = [job for job in found.jobs if _has_lapsed(job, work.steady)]
         if not lapsed:

@@ -55,7 +55,7 @@ class LiveScene:
 
     @property
     def is_new(self) -> bool:
-        """Whether it was not made yet."""
+        """True until it is made for the first time."""
         return self.frame is None and self.refusal is None
 
     async def make(self, views: Views, overview: Overview) -> None:
