@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from zq.model.history import segment_name
+from zq.features.history.model import segment_name
 
 DAYS = 14
 START = 1_767_571_200_000

@@ -17,8 +17,8 @@ from bench.gates import BATCH, URGENT, Bench
 from bench.report import Progress, Table, number
 from bench.servers import Lab
 from bench.ticks import Ticks, plain_job
-from zq.model.budget_commands import CreateBudget
-from zq.model.budgets import BudgetPolicy, Draw
+from zq.features.budgets.commands import CreateBudget
+from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.model.job import JobSettings
 
 WARM_UP = 2

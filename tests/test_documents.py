@@ -11,7 +11,8 @@ import click
 import pytest
 from documents import BLOCK, ROOT, blocks, commands, pages, region, words
 
-from zq.cli import main, manual
+from zq.cli import manual
+from zq.cli.main import main
 
 MARKED = re.compile(r"<!-- ([^/].*?) -->\n(.*?)<!-- /\1 -->", re.S)
 ILLUSTRATION = "text"
@@ -166,7 +167,7 @@ def test_the_index_lists_every_page() -> None:
 def test_the_navigation_of_the_site_has_every_page() -> None:
     site = (ROOT / "docs" / "site" / "mkdocs.yml").read_text("utf-8")
     listed = re.findall(r"^ +- .*: (\S+\.md)$", site, re.M)
-    reference = "zq/http/zizq/description/reference.md"
+    reference = "zq/http/api/description/reference.md"
     assert sorted(listed) == sorted([*map(name_of, pages()), reference])
 
 

@@ -12,44 +12,52 @@ from pathlib import Path
 
 import pytest
 
+from zq.rooms import ROOMS
+
 ROOT = Path(__file__).parent.parent
 
 # Layer → what it may import of ours, beside itself and the bare package `zq` (the version).
 LAYERS: dict[str, set[str]] = {
     "": {"client"},
+    "rooms": set(),
     "model": set(),
     "wire": {"model"},
     "store": {"model"},
-    "store.sqlite": {"model", "store"},
+    "store.sqlite": {"model", "store", "rooms"},
     "tick": {"model", "store"},
     "engine": {"model", "store", "tick"},
     "service": {"model", "store", "engine"},
+    "services": {"model", "engine", "service"},
     "http": {
-        *("http.transport", "model", "store", "wire", "engine", "service"),
-        "door_settings",
+        *("http.transport", "model", "store", "wire", "engine", "service", "services"),
+        "doors.settings",
     },
     "http.transport": {"model"},
     "setting": set(),
-    "door_settings": {"setting"},
-    "config": {"door_settings", "setting"},
+    "doors.settings": {"setting"},
+    "config": {"doors.settings", "setting"},
     "logfile": set(),
     "logs": {"logfile"},
     "systemd": set(),
     "keyfile": {"model"},
     "instance": {
-        *("model", "wire", "store", "store.sqlite", "tick", "engine", "service"),
+        *("model", "wire", "store", "store.sqlite", "tick", "engine", "service", "services"),
         *("config", "setting"),
     },
     "entrance": {"model", "engine", "http", "http.transport", "config", "setting"},
-    "doors": {"model", "engine", "service", "http", "http.transport", "config", "setting"},
+    "doors.opening": {
+        *("model", "engine", "service", "services", "http", "http.transport"),
+        *("config", "setting"),
+    },
     "runtime": {
-        "doors",
-        *("model", "store", "wire", "engine", "service", "instance"),
+        "doors.opening",
+        *("model", "store", "wire", "engine", "service", "services", "instance"),
         *("http", "http.transport", "entrance"),
         *("config", "keyfile", "logs", "setting", "systemd"),
     },
     "serving": {
-        *("model", "store", "engine", "service", "instance", "http.transport", "entrance"),
+        *("model", "store", "engine", "service", "services", "instance"),
+        *("http.transport", "entrance"),
         *("config", "setting", "systemd", "runtime"),
     },
     "cli": {
@@ -58,8 +66,8 @@ LAYERS: dict[str, set[str]] = {
     },
     "client": {"model", "wire", "client.embedded"},
     "client.embedded": {
-        *("client", "model", "store", "wire", "engine", "service", "config", "instance"),
-        "setting",
+        *("client", "model", "store", "wire", "engine", "service", "services"),
+        *("config", "instance", "setting"),
     },
     "outbox": {"client", "model"},
     "moving": set(),
@@ -67,10 +75,21 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }
-PARTS = ("client.embedded", "store.sqlite", "http.transport")
+PARTS = ("client.embedded", "store.sqlite", "http.transport", "doors.opening", "doors.settings")
 """Layers of their own within another: the engine in the caller's process, which no other part of
-the client knows; the one store, which only those know who choose it; and what carries requests,
-which knows nothing of what they ask for."""
+the client knows; the one store, which only those know who choose it; what carries requests, which
+knows nothing of what they ask for; and what knows which doors are open."""
+
+WINGS = ("features", "doors", "operators")
+"""The folders of rooms. In a room, the first word of a file's name, or a folder, is its layer."""
+
+WORDS = {
+    "commands": "model",
+    "errors": "model",
+    "sqlite": "store.sqlite",
+    "description": "http",
+}
+"""First words of files in rooms that have another name than their layer."""
 
 DATABASE = {"sqlite3", "aiosqlite"}
 DATABASE_USERS = {"store.sqlite", "outbox"}
@@ -117,8 +136,16 @@ def is_ours(module: str) -> bool:
 
 
 def layer(module: str) -> str:
-    """`zq.store.rows` → `store`; the package itself has no layer."""
+    """`zq.store.rows` → `store`, `zq.features.crons.tick_due` → `tick`. Packages of rooms have no
+    layer, as zq itself."""
     path = module.partition(".")[2]
+    wing, _, place = path.partition(".")
+    if wing in WINGS and path not in PARTS:
+        file = place.partition(".")[2].partition(".")[0]
+        if file == "client_embedded":
+            return "client.embedded"
+        word = file.partition("_")[0]
+        return WORDS.get(word, word)
     parts = [part for part in PARTS if path == part or path.startswith(f"{part}.")]
     return parts[0] if parts else path.partition(".")[0]
 
@@ -156,6 +183,14 @@ def cycle(sources: Sources) -> list[str]:
 
 def test_imports_point_down_only() -> None:
     assert list(breaches(sources_of_zq())) == []
+
+
+def test_every_room_is_in_the_list() -> None:
+    folders = (path.parent for wing in WINGS for path in (ROOT / "zq" / wing).glob("*/__init__.py"))
+
+    rooms = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+
+    assert sorted(ROOMS) == sorted(rooms)
 
 
 def test_no_module_imports_itself_through_others() -> None:

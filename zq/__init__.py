@@ -8,9 +8,6 @@ if TYPE_CHECKING:
     from zq.client.amounts import Seconds as Seconds
     from zq.client.app import App as App
     from zq.client.backend import Backend as Backend
-    from zq.client.batch import Batch as Batch
-    from zq.client.budget import Budget as Budget
-    from zq.client.budget import Limit as Limit
     from zq.client.errors import BackendError as BackendError
     from zq.client.errors import Deadlock as Deadlock
     from zq.client.errors import DiscoveryError as DiscoveryError
@@ -70,6 +67,9 @@ if TYPE_CHECKING:
     from zq.client.values import State as State
     from zq.client.worker.journal import JobContext as JobContext
     from zq.client.worker.worker import Worker as Worker
+    from zq.features.batches.client import Batch as Batch
+    from zq.features.budgets.client_limits import Budget as Budget
+    from zq.features.budgets.client_limits import Limit as Limit
 
 __version__ = "0.1.0"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args, get_type_hints
 
-from zq.door_settings import DoorSettings
+from zq.doors.settings import DoorSettings
 from zq.setting import (
     CHOICE,
     DURATION,

@@ -13,52 +13,52 @@ from typing import IO
 from tzlocal import get_localzone
 
 from zq.config import SETTINGS, Settings
+from zq.doors.queue_ti.service import Users
+from zq.doors.topics.service import Topics
+from zq.doors.topics.service_queues import QueueTopics
+from zq.doors.topics.service_routers import Routers
+from zq.doors.topics.service_watches import Watches
 from zq.engine.engine import Engine, EngineOptions
-from zq.engine.folding.folding import Folding
 from zq.engine.jq.filter import JqFilter
 from zq.engine.loop import Durability
+from zq.features.archive.service import Replays
+from zq.features.archive.service_cleaning import Cleaning
+from zq.features.audit.service import Audit
+from zq.features.batches.engine import Folding
+from zq.features.budgets.service import Budgets
+from zq.features.crons.errors import InvalidSchedule
+from zq.features.crons.model_schedule import ChoreSchedule
+from zq.features.crons.service import Crons
+from zq.features.diagnosis.service_judge import QueueJudge
+from zq.features.diagnosis.service_lookback import Lookback
+from zq.features.diagnosis.service_noted import Noted
+from zq.features.diagnosis.service_stuck import StuckWork
+from zq.features.failures.service import Failures
+from zq.features.history.service import History
+from zq.features.schemas.service import PayloadChecks, Schemas
+from zq.features.search.service_suggestions import Suggestions
+from zq.features.sweeps.model import BY_SCHEDULE
+from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.service_ended import EndedSweeps
+from zq.features.trends.service import Trends
+from zq.features.trends.service_marks import Marks
+from zq.features.trends.service_types import TypeTrends
+from zq.features.waits.service import Waits
 from zq.model.clock import Clock, SystemClock
-from zq.model.cron.errors import InvalidSchedule
-from zq.model.cron.schedule import ChoreSchedule
 from zq.model.ids import codec_of
 from zq.model.job import BackoffRule, Retention
 from zq.model.log import Bounds, HistoryOptions
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
-from zq.model.sweeps import BY_SCHEDULE
-from zq.service import Services
+from zq.operators.ops.service import ServerLimits, StatusBoard
+from zq.operators.page.service import Lookout
 from zq.service.admin import Admin
-from zq.service.audit import Audit
-from zq.service.budgets import Budgets
-from zq.service.cleaning import Cleaning
-from zq.service.crons import Crons
-from zq.service.ended_sweeps import EndedSweeps
-from zq.service.failures import Failures
-from zq.service.history import History
 from zq.service.jobs import Admission, Jobs
-from zq.service.judge import QueueJudge
 from zq.service.listing import Listing
-from zq.service.lookback import Lookback
-from zq.service.lookout import Lookout
 from zq.service.maintenance import Maintenance
-from zq.service.marks import Marks
-from zq.service.noted import Noted
-from zq.service.queue_topics import QueueTopics
 from zq.service.queues import QueueCounts, Queues
-from zq.service.replays import Replays
-from zq.service.routers import Routers
-from zq.service.schemas import PayloadChecks, Schemas
-from zq.service.status import ServerLimits, StatusBoard
-from zq.service.stuck import StuckWork
-from zq.service.suggestions import Suggestions
-from zq.service.sweeps import Sweeps
-from zq.service.topics import Topics
-from zq.service.trends import Trends
-from zq.service.type_trends import TypeTrends
-from zq.service.users import Users
-from zq.service.waits import Waits
-from zq.service.watches import Watches
 from zq.service.work import Work
+from zq.services import Services
 from zq.setting import ConfigError
 from zq.store.api import Store
 from zq.store.errors import DamagedDatabase, StoreDamaged

@@ -12,23 +12,19 @@ from typing import TYPE_CHECKING
 
 from zq import keyfile, logs
 from zq.config import Settings
-from zq.doors import grpc_listener, open_auth, other_doors, other_metrics, read_auth
+from zq.doors.opening import grpc_listener, open_auth, other_doors, other_metrics, read_auth
+from zq.doors.queue_ti.http.auth.api import DoorAuth
+from zq.doors.queue_ti.http.rpc import require_grpc
 from zq.engine.aside.aside import AsideLane
 from zq.engine.engine import Engine
 from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace
-from zq.http.admin.door import AdminDoor, admin_routes
-from zq.http.admin.maintenance import MaintenanceApi
+from zq.features.audit.http_recording import Auditor
+from zq.http.api.door import ZizqDoor, zizq_routes
+from zq.http.api.take import TakeOptions
 from zq.http.app import Application
-from zq.http.audit import Auditor
 from zq.http.bulk_line import BulkLine
 from zq.http.cross_origin import CrossOrigin
-from zq.http.dashboard.door import Dashboard
-from zq.http.ops.listeners import ListenerAddresses, ListenersApi
-from zq.http.ops.metrics.api import MetricsApi
-from zq.http.ops.metrics.scrape import Sources
-from zq.http.queue_ti.auth.api import DoorAuth
-from zq.http.queue_ti.rpc import require_grpc
 from zq.http.reading import BODIES, MEMORY, MODULES, RequestBodies
 from zq.http.transport.answer import Responder
 from zq.http.transport.answers import Answers
@@ -36,16 +32,20 @@ from zq.http.transport.h2.codec import MakeCodec, codec_by
 from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.http.transport.ports import AddressInUse
 from zq.http.transport.turns import LoopTurns
-from zq.http.zizq.door import ZizqDoor, zizq_routes
-from zq.http.zizq.take import TakeOptions
 from zq.instance import Instance, server_name
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
-from zq.service import Services
+from zq.operators.admin.http.door import AdminDoor, admin_routes
+from zq.operators.admin.http.maintenance import MaintenanceApi
+from zq.operators.ops.http.listeners import ListenerAddresses, ListenersApi
+from zq.operators.ops.http.metrics.api import MetricsApi
+from zq.operators.ops.http.metrics.scrape import Sources
+from zq.operators.page.http.door import Dashboard
+from zq.services import Services
 from zq.wire.bodies import Limits
 
 if TYPE_CHECKING:
-    from zq.http.queue_ti.rpc.server import RpcServer
+    from zq.doors.queue_ti.http.rpc.server import RpcServer
 
 log = logging.getLogger("zq.serve")
 

@@ -22,8 +22,8 @@ SHOWN = (
     "systemd/*",
     "tests/crash/README.md",
     "tests/http/transport/http2/README.md",
-    "zq/http/queue_ti/rpc/queue.proto",
-    "zq/http/zizq/description/reference.md",
+    "zq/doors/queue_ti/http/rpc/queue.proto",
+    "zq/http/api/description/reference.md",
     "zq/spark/pipeline/tables.py",
 )
 

@@ -6,7 +6,7 @@ from conformance.client import Client
 from conformance.streams import PATIENCE_S
 from documents import ID, code
 
-from zq.wire.viewing import MAX_MESSAGE
+from zq.operators.admin.wire import MAX_MESSAGE
 
 from .viewing import ADMIN, NOBODY, Watcher, ids
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from zq.model.failures import cause_of
+from zq.features.failures.model import cause_of
 
 from .shell import Shell
 from .top.terminal import terminal
 
 WITH_CTRL_C = """\
 import signal
-from zq.cli import main
+from zq.cli.main import main
 # Whoever runs the tests in the background has it ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main()

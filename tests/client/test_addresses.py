@@ -12,12 +12,12 @@ from tls.authority import Authority
 import zq
 from zq.client.app import App
 from zq.client.connect import connect
-from zq.client.history.reader import HistoryReader
 from zq.client.http.address import Address, Tls
 from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Request, Transport, Unreachable
+from zq.features.history.client_reader import HistoryReader
 
 
 @pytest.mark.parametrize(

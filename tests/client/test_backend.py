@@ -27,8 +27,8 @@ from zq.client.values import (
     Submission,
     Success,
 )
+from zq.http.api.problems import STATUSES, problem
 from zq.http.door import status_in
-from zq.http.zizq.problems import STATUSES, problem
 from zq.model import errors as model_errors
 from zq.model.job import Retention
 from zq.wire.codecs import JSON as WIRE_JSON

@@ -13,12 +13,12 @@ from conformance.streams import PATIENCE_S
 import zq
 from zq.client.app import App
 from zq.client.backend import Backend
-from zq.client.budgets import BindingReport, LimitPatch
 from zq.client.connect import connect
 from zq.client.errors import BackendError, InvalidOption
 from zq.client.formats import JSON, MSGPACK
 from zq.client.values import JobQuery, StoredJob, Submission
-from zq.wire.budgets import Strategy
+from zq.features.budgets.client import BindingReport, LimitPatch
+from zq.features.budgets.wire import Strategy
 
 from .conftest import Caller, working
 

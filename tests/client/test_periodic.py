@@ -14,8 +14,8 @@ from documents import code
 import zq
 from zq.client.app import App
 from zq.client.errors import BackendError, InvalidOption
-from zq.client.schedules import Schedule
 from zq.client.values import Submission
+from zq.features.crons.client import Schedule
 
 from .conftest import working
 

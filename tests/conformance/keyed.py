@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from zq.http.api.description import reference
 from zq.http.door import Route
-from zq.http.zizq.description import reference
 from zq.model.keys import KeyScope, digest_of, make_key
 
 from .client import Client, Wire, new_job

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from zq.http.zizq.description.operations import OPERATIONS
-from zq.http.zizq.query import FILTERS, ZIZQS
+from zq.http.api.description.operations import OPERATIONS
+from zq.http.api.query import FILTERS, ZIZQS
 
 from .client import Client, Reply, with_query
 

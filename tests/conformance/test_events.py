@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from zq.engine.news.events import KEEP_S
-from zq.engine.news.window import MOST_BYTES, PART_BYTES
+from zq.engine.subscribers.events import KEEP_S
+from zq.engine.subscribers.window import MOST_BYTES, PART_BYTES
+from zq.http.api import events
 from zq.http.transport.channel import KERNEL_HOLDS, LISTENER_UNSENT, Channel, channel_of
-from zq.http.zizq import events
 
 from .client import JSON, Client, Doc, new_job
 from .raw import RawConnection

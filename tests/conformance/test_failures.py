@@ -3,8 +3,8 @@
 import sqlite3
 from contextlib import closing
 
-from zq.model.failures import KEPT_MS, MOST_GROUPS, MOST_TYPES, cause_of
-from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS
+from zq.features.failures.model import KEPT_MS, MOST_GROUPS, MOST_TYPES, cause_of
+from zq.features.trends.model import DAY_MS, HOUR_MS, MINUTE_MS
 
 from .client import Client, Doc, ids
 

@@ -7,8 +7,8 @@ from documents import region
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import zq
-from zq.http.ops.metrics.scrape import MOST_BUDGETS, MOST_QUEUES, REST
-from zq.http.ops.metrics.table import METRICS, markdown
+from zq.operators.ops.http.metrics.scrape import MOST_BUDGETS, MOST_QUEUES, REST
+from zq.operators.ops.http.metrics.table import METRICS, markdown
 
 from .batches import batched
 from .client import JSON, Client, Wire, new_job
@@ -25,7 +25,7 @@ def wire() -> Wire:
 
 def test_the_documents_hold_the_table() -> None:
     assert region("metrics") == markdown(), (
-        "run `python -m zq.http.ops.metrics.table` and paste the table"
+        "run `python -m zq.operators.ops.http.metrics.table` and paste the table"
     )
 
 

@@ -1,6 +1,6 @@
 """Large payloads in MessagePack: the same as in JSON, and others are served while they are made."""
 
-from zq.http.zizq.packing import ROWS
+from zq.http.api.packing import ROWS
 
 from .client import Client
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from zq.store.searches import LOOK_ROWS
+from zq.features.search.store import LOOK_ROWS
 
 from .client import JSON, Client, Doc, ids
 

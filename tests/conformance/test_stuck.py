@@ -1,7 +1,7 @@
 """Jobs that run for much longer than their queue's usually do, and moments with a name."""
 
-from zq.model.trends import HOUR_MS, MINUTE_MS
-from zq.service.marks import MOST_MARKS
+from zq.features.trends.model import HOUR_MS, MINUTE_MS
+from zq.features.trends.service_marks import MOST_MARKS
 
 from .client import Client, Doc
 

@@ -6,7 +6,7 @@ from statistics import quantiles
 
 import pytest
 
-from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS, MOST_QUEUES, STEP_MS, quantile
+from zq.features.trends.model import DAY_MS, HOUR_MS, MINUTE_MS, MOST_QUEUES, STEP_MS, quantile
 
 from .client import Client, Doc, new_job
 from .metrics import Metrics, Scraper

@@ -3,9 +3,9 @@
 import sqlite3
 from contextlib import closing
 
-from zq.model.trends import DAY_MS, HOUR_MS, MINUTE_MS
-from zq.model.type_trends import FIVE_MINUTES_MS, MOST_TYPES
-from zq.service.type_trends import LEAST_RUNS
+from zq.features.trends.model import DAY_MS, HOUR_MS, MINUTE_MS
+from zq.features.trends.model_types import FIVE_MINUTES_MS, MOST_TYPES
+from zq.features.trends.service_types import LEAST_RUNS
 
 from .client import Client, Doc, new_job
 from .test_trends import pass_minutes

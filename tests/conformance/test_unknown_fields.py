@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from zq.http.zizq.description.openapi import openapi
-from zq.http.zizq.description.operations import OPERATIONS
-from zq.http.zizq.description.reference import routes
+from zq.http.api.description.openapi import openapi
+from zq.http.api.description.operations import OPERATIONS
+from zq.http.api.description.reference import routes
 
 from .client import Client, Doc, new_job
 

@@ -14,7 +14,7 @@ from crash.disk import compile_library, new_disk
 from playwright.sync_api import Browser, CDPSession, Page, expect
 from tiers import sizes
 
-from zq.service.diagnosis import SLOW_FLUSH_S
+from zq.features.diagnosis.service import SLOW_FLUSH_S
 
 from .place import Place, serving
 from .test_lists import push

@@ -13,9 +13,9 @@ from conformance.keyed import BODIES, declared_routes, request_to
 from conformance.site import Site
 from playwright.sync_api import Browser, Response
 
-from zq.http.dashboard.door import NOT_FOR_PAGES
-from zq.http.dashboard.session import OFFERED
 from zq.model.keys import KeyScope
+from zq.operators.page.http.door import NOT_FOR_PAGES
+from zq.operators.page.http.session import OFFERED
 
 from .place import Place, key_file
 

@@ -11,12 +11,12 @@ import aiohttp
 import pytest
 from conformance.site import Site
 
-from zq.http.dashboard.frames import ViewFrame, changed
-from zq.http.dashboard.hub import KEPT_S, MOST_READERS, MOST_VIEWS, LiveHub
-from zq.http.dashboard.views import View, Views
+from zq.features.trends.model import MINUTE_MS
 from zq.model.errors import ReadersBusy
 from zq.model.reach import EVERYWHERE
-from zq.model.trends import MINUTE_MS
+from zq.operators.page.http.frames import ViewFrame, changed
+from zq.operators.page.http.hub import KEPT_S, MOST_READERS, MOST_VIEWS, LiveHub
+from zq.operators.page.http.views import View, Views
 from zq.store.sqlite import lookups
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)

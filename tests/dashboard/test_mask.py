@@ -11,7 +11,7 @@ import pytest
 from conformance.site import Site
 
 from zq.engine.turns import Turns
-from zq.http.dashboard.mask import LONGEST_NAME, SLICE, Mask
+from zq.operators.page.http.mask import LONGEST_NAME, SLICE, Mask
 
 from .place import key_file
 from .test_live import frame

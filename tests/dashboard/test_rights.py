@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Request, Route, expect
 
-from zq.http.dashboard.session import CHANGING
+from zq.operators.page.http.session import CHANGING
 
 from .place import Place, key_file, seed, serving
 from .test_pages import PAGES

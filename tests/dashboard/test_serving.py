@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 from conformance.site import Site
 
-from zq.http.dashboard.assets import Assets
 from zq.model.keys import KeyScope
+from zq.operators.page.http.assets import Assets
 
 from .place import key_file
 

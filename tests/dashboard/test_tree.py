@@ -1,12 +1,12 @@
 """Queues as a tree: what a branch says of its queues together, in slices if there are many."""
 
-from zq.engine.news.figures import QueueFlow
+from zq.engine.subscribers.figures import QueueFlow
 from zq.engine.turns import Turns
-from zq.http.dashboard.tree import AT_A_TIME, branches
+from zq.features.diagnosis.service import ALONE_MS, findings_of_queue
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
-from zq.service.diagnosis import ALONE_MS, findings_of_queue
-from zq.service.overview import Crew, WatchedQueue
+from zq.operators.page.http.tree import AT_A_TIME, branches
+from zq.operators.page.service_overview import Crew, WatchedQueue
 from zq.service.queues import QueueStatistics
 
 

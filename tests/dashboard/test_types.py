@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from zq.http.dashboard import assets
+from zq.operators.page.http import assets
 
 TESTS = Path(__file__).parent.parent
 COMPILER = TESTS / "clients" / "node_modules" / "typescript" / "bin" / "tsc"

@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 from conformance.site import Site
 
-from zq.http.dashboard.views import View, Views
+from zq.features.trends.model import MINUTE_MS
 from zq.model.errors import QueueOutOfReach
 from zq.model.reach import Reach
-from zq.model.trends import MINUTE_MS
+from zq.operators.page.http.views import View, Views
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
 

@@ -9,7 +9,7 @@ from conformance.site import Site
 from google.protobuf.message import Message
 from grpc import aio
 
-from zq.http.queue_ti.rpc import queue_pb2 as pb
+from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
 
 ANSWERS: dict[type[Message], tuple[str, type[Message]]] = {
     pb.EnqueueRequest: ("Enqueue", pb.EnqueueResponse),

@@ -9,7 +9,7 @@ from conformance.client import Client, Wire
 from conformance.site import Site
 
 from zq.config import Settings
-from zq.doors import AuthFiles, open_auth, other_doors
+from zq.doors.opening import AuthFiles, open_auth, other_doors
 
 from .users import Caller, admin_of, auth_settings, basic
 

@@ -12,7 +12,7 @@ from conformance.site import Site
 from grpc import aio
 
 from zq.config import Settings
-from zq.http.queue_ti.rpc import queue_pb2 as pb
+from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
 from zq.model.clock import ManualClock
 from zq.runtime import Server
 from zq.setting import ConfigError

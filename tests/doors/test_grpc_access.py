@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from grpc import aio
 from tls.authority import Authority
 
-from zq.http.queue_ti.rpc import queue_pb2 as pb
+from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
 
 from .rpc import UNKNOWN, rpc_of
 from .users import ADMIN, LONG, Caller, admin_of, auth_settings, basic

@@ -9,10 +9,10 @@ from conformance.client import Client, Wire
 from conformance.site import Site
 
 from zq.config import Settings
-from zq.doors import read_auth
-from zq.http.queue_ti.auth.limit import LoginLimit
+from zq.doors.opening import read_auth
+from zq.doors.queue_ti.errors import TooManyLogins
+from zq.doors.queue_ti.http.auth.limit import LoginLimit
 from zq.model.clock import ManualClock
-from zq.model.user_errors import TooManyLogins
 
 from .users import ADMIN, PASSWORD, Caller, admin_of, auth_settings
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-PROTO = Path("zq/http/queue_ti/rpc/queue.proto")
+PROTO = Path("zq/doors/queue_ti/http/rpc/queue.proto")
 
 
 def test_the_module_is_made_of_the_proto_beside_it(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ import pytest
 from process.judge import Drawn, judged
 from process.server import running
 
+from zq.doors.queue_ti.http.auth.access import Access
+from zq.doors.queue_ti.http.auth.api import DoorAuth
+from zq.doors.queue_ti.http.calls import MessageCalls
+from zq.doors.queue_ti.http.description.openapi import QUEUE_TI
+from zq.doors.queue_ti.http.description.operations import OPERATIONS
+from zq.doors.queue_ti.http.door import queue_ti_routes
 from zq.http.json_description import json_openapi
-from zq.http.queue_ti.auth.access import Access
-from zq.http.queue_ti.auth.api import DoorAuth
-from zq.http.queue_ti.calls import MessageCalls
-from zq.http.queue_ti.description.openapi import QUEUE_TI
-from zq.http.queue_ti.description.operations import OPERATIONS
-from zq.http.queue_ti.door import queue_ti_routes
-from zq.service import Services
+from zq.services import Services
 
 LEFT_OUT = (
     # Rules of names, schedules and schemas that no JSON schema says.

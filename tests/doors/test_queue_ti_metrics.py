@@ -4,16 +4,16 @@ import pytest
 from conformance.metrics import Metrics
 from documents import region
 
-from zq.engine.news.tallies import MOST_COUNTED, QueueTallies
-from zq.http.ops.metrics.table import markdown
-from zq.http.queue_ti.metrics import QUEUE_TI_METRICS
+from zq.doors.queue_ti.http.metrics import QUEUE_TI_METRICS
+from zq.engine.subscribers.tallies import MOST_COUNTED, QueueTallies
+from zq.operators.ops.http.metrics.table import markdown
 
 from .messages import Messages
 
 
 def test_the_documents_hold_the_table() -> None:
     assert region("queue-ti-metrics") == markdown(QUEUE_TI_METRICS), (
-        "run `python -m zq.http.queue_ti.metrics` and paste the table"
+        "run `python -m zq.doors.queue_ti.http.metrics` and paste the table"
     )
 
 

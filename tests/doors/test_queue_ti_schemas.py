@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from zq.model.avro import MOST_NESTED, Comparison
+from zq.features.schemas.model import PayloadSchema
+from zq.features.schemas.model_avro import MOST_NESTED, Comparison
 from zq.model.queue_errors import InvalidSchema, SchemaMismatch
-from zq.model.schemas import PayloadSchema
 
 from .messages import Doc, Messages
 
@@ -234,7 +234,7 @@ async def test_a_long_payload_is_decoded_in_slices(api: Messages) -> None:
 async def test_the_payloads_of_one_request_have_a_bound_together(
     api: Messages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zq.service.schemas.MOST_COMPARED_TOGETHER", 1_000)
+    monkeypatch.setattr("zq.features.schemas.service.MOST_COMPARED_TOGETHER", 1_000)
     await put(api, ORDER)
     job = {"queue": "t", "type": "t", "payload": GOOD}
     reply = await api.native.call("POST", "/jobs/bulk", {"jobs": [job] * 1_000})

@@ -10,7 +10,7 @@ from conformance.site import Site
 from google.protobuf.internal.encoder import TagBytes
 from grpc import aio
 
-from zq.http.queue_ti.rpc import queue_pb2 as pb
+from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
 
 from .messages import Messages
 from .rpc import rpc_of

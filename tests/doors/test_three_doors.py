@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from zq.http.queue_ti.ids import UuidIds
+from zq.doors.queue_ti.http.ids import UuidIds
 from zq.wire.ids import key_of
 
 from .messages import Messages

@@ -7,8 +7,8 @@ import pytest
 from conformance.client import Client, Wire
 from conformance.site import Site
 
-from zq.model.topics import MOST_NODES
-from zq.store.topics import MOST_EXAMINED
+from zq.doors.topics.model import MOST_NODES
+from zq.doors.topics.store import MOST_EXAMINED
 
 from .records import Records, refused, told
 

@@ -6,13 +6,13 @@ from typing import Any
 from process.judge import Drawn, judged
 from process.server import running
 
-from zq.engine.news.viewers import Viewers
+from zq.doors.topics.http.description.openapi import TOPICS
+from zq.doors.topics.http.description.operations import OPERATIONS
+from zq.doors.topics.http.door import topics_routes
 from zq.http.json_description import json_openapi
-from zq.http.topics.description.openapi import TOPICS
-from zq.http.topics.description.operations import OPERATIONS
-from zq.http.topics.door import topics_routes
 from zq.model.clock import ManualClock
-from zq.service import Services
+from zq.operators.admin.engine import Viewers
+from zq.services import Services
 
 LEFT_OUT = (
     # Rules of names and tags that no JSON schema says.

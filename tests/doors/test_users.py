@@ -14,9 +14,9 @@ from conformance.keyed import secret, write_keys
 from conformance.site import Site
 
 from zq.config import Settings
+from zq.doors.queue_ti.errors import GrantMissing
+from zq.doors.queue_ti.model import Action, Grant, Permit, User
 from zq.model.keys import InvalidKey
-from zq.model.user_errors import GrantMissing
-from zq.model.users import Action, Grant, Permit, User
 from zq.setting import ConfigError
 
 from .users import ADMIN, LONG, PASSWORD, Caller, admin_of, auth_settings, basic

@@ -321,8 +321,8 @@ async def _figures(log: Records) -> Doc:
 @pytest.mark.parametrize(
     ("place", "limit"),
     [
-        ("zq.service.watches.MAX_SESSIONS", "max_watch_sessions"),
-        ("zq.http.topics.streams.MOST_STREAMS", "max_sse_connections"),
+        ("zq.doors.topics.service_watches.MAX_SESSIONS", "max_watch_sessions"),
+        ("zq.doors.topics.http.streams.MOST_STREAMS", "max_sse_connections"),
     ],
     ids=["sessions", "streams"],
 )

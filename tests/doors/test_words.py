@@ -14,11 +14,11 @@ from conformance.client import JSON, Client
 from conformance.site import Site
 
 import zq.model
-from zq.http.queue_ti.description.operations import OPERATIONS as MESSAGES
-from zq.http.queue_ti.problems import text_of
-from zq.http.topics.description.operations import OPERATIONS as RECORDS
-from zq.http.topics.problems import problem
-from zq.model import topic_errors
+from zq.doors.queue_ti.http.description.operations import OPERATIONS as MESSAGES
+from zq.doors.queue_ti.http.problems import text_of
+from zq.doors.topics import errors as topic_errors
+from zq.doors.topics.http.description.operations import OPERATIONS as RECORDS
+from zq.doors.topics.http.problems import problem
 from zq.model.errors import ZqError
 
 QUOTED = re.compile(r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`|--[\w-]+""")

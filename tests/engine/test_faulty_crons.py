@@ -12,15 +12,15 @@ from blank import lay_out
 from store.rig import new_job
 
 from zq.config import Settings
-from zq.engine.scheduler import SURVEY_S
+from zq.features.crons.engine import SURVEY_S
+from zq.features.crons.model import CronSchedule, EntryDraft, GroupPatch
+from zq.features.crons.model_expression import CronExpression
+from zq.features.crons.sqlite_reads import SqliteCronReads
+from zq.features.crons.store import EntryPlace
 from zq.instance import Instance
 from zq.model.clock import ManualClock
-from zq.model.cron.crons import CronSchedule, EntryDraft, GroupPatch
-from zq.model.cron.expression import CronExpression
 from zq.model.filters import Filter
 from zq.model.reach import EVERYWHERE
-from zq.store.cron import EntryPlace
-from zq.store.sqlite.cron_reads import SqliteCronReads
 
 EVERY_MINUTE = "0 * * * * *"
 BROKEN = {

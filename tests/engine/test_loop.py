@@ -14,8 +14,8 @@ from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox, PendingReply
 from zq.engine.loop import Durability, Guides, TickLoop
-from zq.engine.news.waiters import HistoryReaders
 from zq.engine.pace import Pace
+from zq.engine.subscribers.waiters import HistoryReaders
 from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.instance import Instance

@@ -1,8 +1,8 @@
 """How long jobs of each queue have waited and run since the start."""
 
-from zq.engine.news.open_trends import OpenTrends
-from zq.engine.news.times import MOST_NAMED, QueueTimes
-from zq.model.trends import REST, Trend
+from zq.engine.subscribers.times import MOST_NAMED, QueueTimes
+from zq.features.trends.engine_step import OpenTrends
+from zq.features.trends.model import REST, Trend
 
 
 def waits(times: QueueTimes) -> dict[str, dict[int, int]]:

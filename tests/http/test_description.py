@@ -9,10 +9,10 @@ import pytest
 from conformance.client import JSON, MSGPACK, Client
 from conformance.site import Site
 
-from zq.http.zizq.description import reference
-from zq.http.zizq.description.openapi import about, openapi
-from zq.http.zizq.description.operations import OPERATIONS
-from zq.http.zizq.query import FILTERS, ZIZQS
+from zq.http.api.description import reference
+from zq.http.api.description.openapi import about, openapi
+from zq.http.api.description.operations import OPERATIONS
+from zq.http.api.query import FILTERS, ZIZQS
 
 PAGE = Path(reference.__file__).with_name("reference.md")
 ROUTES = {(route.method, route.path): route for route in reference.routes()}
@@ -78,7 +78,7 @@ async def test_the_server_tells_its_description(site: Site, wire: Any) -> None:
 
 
 def test_the_page_for_people_is_that_of_these_routes() -> None:
-    advice = "run: python -m zq.http.zizq.description.reference > " + str(PAGE)
+    advice = "run: python -m zq.http.api.description.reference > " + str(PAGE)
     assert PAGE.read_text(encoding="utf-8") == reference.markdown(), advice
 
 

@@ -10,6 +10,8 @@ import pytest
 from aiohttp import ClientSession, web
 
 from zq.engine.inbox import PendingReply
+from zq.http.api.door import ZizqDoor
+from zq.http.api.endpoints import endpoint
 from zq.http.app import Application
 from zq.http.browsers import Browsers
 from zq.http.door import PATH, Door, Route, Statuses, status_in
@@ -20,8 +22,6 @@ from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import codec_by
 from zq.http.transport.listener import Listener
 from zq.http.transport.turns import LoopTurns
-from zq.http.zizq.door import ZizqDoor
-from zq.http.zizq.endpoints import endpoint
 from zq.model.clock import SystemClock
 from zq.model.errors import InvalidRequest, NotFound, ZqError
 from zq.model.ids import IdCodec

@@ -5,9 +5,9 @@ from typing import cast
 
 import pytest
 
+from zq.http.api.door import ZizqDoor
 from zq.http.app import Router
 from zq.http.door import Handler, Ids, Route
-from zq.http.zizq.door import ZizqDoor
 
 PATHS = ("/jobs", "/jobs/bulk", "/jobs/{id}", "/jobs/{id}/errors/{attempt}", "/crons/{rest...}")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zq.model.failures import (
+from zq.features.failures.model import (
     MOST_SHOWN,
     RULE,
     Bars,

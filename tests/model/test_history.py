@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from zq.model.history import (
+from zq.features.history.model import (
     OUTCOMES,
     HistoryRecord,
     Manifest,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zq.model.topic_jobs import HeldRecord, Selection, chosen, dealt, token
+from zq.doors.topics.model_jobs import HeldRecord, Selection, chosen, dealt, token
 
 
 @pytest.mark.parametrize(

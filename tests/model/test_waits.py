@@ -5,10 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from zq.model.job import JobRecord
-from zq.model.lifecycle import Status
-from zq.model.settings import QueueSettings
-from zq.model.waits import (
+from zq.features.waits.model import (
     MOST_AHEAD,
     BudgetWait,
     QueueTakers,
@@ -16,6 +13,9 @@ from zq.model.waits import (
     WaitingJob,
     wait_reasons,
 )
+from zq.model.job import JobRecord
+from zq.model.lifecycle import Status
+from zq.model.settings import QueueSettings
 
 NOW = 1_750_000_000_000
 LATER = NOW + 60_000

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from zq.http.ops.metrics.table import METRICS
+from zq.operators.ops.http.metrics.table import METRICS
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "docs" / "alerts.yml"

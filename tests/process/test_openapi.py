@@ -4,7 +4,7 @@ import itertools
 import os
 from pathlib import Path
 
-from zq.http.zizq.description.operations import OPERATIONS
+from zq.http.api.description.operations import OPERATIONS
 
 from .judge import Drawn, judged
 from .schemathesis_hooks import FRAMINGS, STREAMS

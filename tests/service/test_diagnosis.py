@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from zq.model.settings import QueueSettings
-from zq.model.trends import TrendFlow
-from zq.service.diagnosis import (
+from zq.features.diagnosis.service import (
     ALONE_MS,
     GROWING_MS,
     MOST_NAMED,
@@ -20,6 +18,8 @@ from zq.service.diagnosis import (
     grouped,
     place_of,
 )
+from zq.features.trends.model import TrendFlow
+from zq.model.settings import QueueSettings
 
 NOW = 10_000_000
 FINE = ServerFacts()

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from zq.engine.turns import SLICE
+from zq.features.failures.model import FailureRow
+from zq.features.failures.service import LASTS_S, STEPS, Depth
 from zq.model.clock import ManualClock
-from zq.model.failures import FailureRow
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
-from zq.service import Services
-from zq.service.failures import LASTS_S, STEPS, Depth
+from zq.services import Services
 from zq.store.sqlite import lookups
 
 

@@ -11,7 +11,7 @@ from zq.model.job import NewJob
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
-from zq.service import Services
+from zq.services import Services
 
 HERE = Reach(("q",))
 

@@ -8,8 +8,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import pytest
 
 from zq.engine.delivery.takers import Stream, Subscription
-from zq.engine.news.changes import MOST, QueueChanges
-from zq.engine.news.figures import NO_FLOW
+from zq.engine.subscribers.changes import MOST, QueueChanges
+from zq.engine.subscribers.figures import NO_FLOW
+from zq.features.diagnosis import service_judge as judge
+from zq.features.diagnosis.service import OLD_MS, Finding, FindingCode
 from zq.instance import Instance
 from zq.model.clock import ManualClock
 from zq.model.filters import Filter
@@ -17,11 +19,12 @@ from zq.model.job import NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.service import Services, judge, lookout, queues
-from zq.service.diagnosis import OLD_MS, Finding, FindingCode
-from zq.service.lookout import RATES_MS, Lookout
-from zq.service.overview import Overview, WatchedQueue
+from zq.operators.page import service as lookout
+from zq.operators.page.service import RATES_MS, Lookout
+from zq.operators.page.service_overview import Overview, WatchedQueue
+from zq.service import queues
 from zq.service.queues import QueueStatistics
+from zq.services import Services
 from zq.store.sqlite import lookups
 
 T = TypeVar("T")

@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 
+from zq.features.sweeps.service_one import cancellable, changeable, revivable
 from zq.model.errors import Unprocessable
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
-from zq.service import Services
-from zq.service.sweep import cancellable, changeable, revivable
+from zq.services import Services
 
 DONE, HELD, WAITING = (
     Filter(statuses=(status,)) for status in (Status.COMPLETED, Status.IN_FLIGHT, Status.READY)

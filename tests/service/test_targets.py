@@ -8,7 +8,8 @@ from zq.model.job import NewJob
 from zq.model.queue_errors import TargetNotFound
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
-from zq.service import Services, queues
+from zq.service import queues
+from zq.services import Services
 
 JOBS = 100
 

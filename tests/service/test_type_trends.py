@@ -5,15 +5,15 @@ from collections.abc import Callable
 from random import Random
 from statistics import quantiles as exact
 
+from zq.features.trends.model import quantiles
+from zq.features.trends.model_types import PARTS, part_of
+from zq.features.trends.service_types import TypeRange, TypeSort
 from zq.model.clock import ManualClock
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE
 from zq.model.settling import Failure
-from zq.model.trends import quantiles
-from zq.model.type_trends import PARTS, part_of
-from zq.service import Services
-from zq.service.type_trends import TypeRange, TypeSort
+from zq.services import Services
 from zq.tick.slices import SLICE_ROWS
 
 

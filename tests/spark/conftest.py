@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark.fleet import HOUR, MONDAY, history, write_segment, write_segments
 from spark.sessions import quick_session
-from zq.model.history import HistoryRecord
+from zq.features.history.model import HistoryRecord
 from zq.spark.pipeline import open_lake, run
 from zq.spark.pipeline.lake import Lake
 from zq.spark.pipeline.progress import RunProgress

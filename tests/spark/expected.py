@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from spark.fleet import HOUR
-from zq.model.history import OUTCOMES, HistoryRecord
+from zq.features.history.model import OUTCOMES, HistoryRecord
 
 Key = tuple[int, str, str]
 """When an hour began (Unix ms), queue, type."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from zq.model.history import (
+from zq.features.history.model import (
     MANIFEST,
     AttemptOutcome,
     HistoryRecord,

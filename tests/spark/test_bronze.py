@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from spark.fleet import HOUR, MONDAY, history, write_segment
 from spark.test_crash import check
-from zq.model.history import OUTCOMES, AttemptOutcome, HistoryRecord
+from zq.features.history.model import OUTCOMES, AttemptOutcome, HistoryRecord
 from zq.spark.errors import PipelineError
 from zq.spark.pipeline import PipelineOptions, open_lake, run
 from zq.spark.pipeline.progress import RunProgress

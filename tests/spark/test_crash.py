@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from spark.expected import facts
 from spark.faults import Killed, Point, mortal
 from spark.fleet import history, write_segment, write_segments
-from zq.model.history import HistoryRecord
+from zq.features.history.model import HistoryRecord
 from zq.spark.errors import LakeChanged, LakeUnknown
 from zq.spark.pipeline import lake as lake_module
 from zq.spark.pipeline import open_lake, run

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from spark.conftest import Golden, files_of
 from spark.expected import Key, facts, hour_of, is_skewed, percentile, run_of, wait_of
-from zq.model.history import FINAL_OUTCOMES, HistoryRecord
+from zq.features.history.model import FINAL_OUTCOMES, HistoryRecord
 from zq.spark.pipeline.estimates import ACCURACY
 from zq.spark.pipeline.tables import (
     ATTEMPTS,

@@ -17,7 +17,7 @@ from pyspark.sql import Row, SparkSession
 from spark.conftest import Golden
 from spark.expected import facts, hour_of, most_waiting, percentile, run_of, wait_of
 from spark.fleet import HOUR, MONDAY, history, write_segments
-from zq.model.history import AttemptOutcome, HistoryRecord
+from zq.features.history.model import AttemptOutcome, HistoryRecord
 from zq.spark.errors import NoHistory
 from zq.spark.pipeline import open_lake, run
 from zq.spark.pipeline.estimates import ACCURACY

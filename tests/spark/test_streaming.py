@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from spark.fleet import history, write_segments
 from spark.served import served
 from spark.test_crash import check
-from zq.model.history import HistoryRecord
+from zq.features.history.model import HistoryRecord
 from zq.spark.errors import NoHistory
 from zq.spark.pipeline import PipelineOptions, open_lake, run, watch
 from zq.spark.pipeline.progress import RunProgress

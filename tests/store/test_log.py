@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from zq.features.history.model import HISTORY_LOG, HistoryRecord
+from zq.features.history.service import history_records
+from zq.features.history.tick import MOST_MESSAGE
 from zq.model.commands import DeleteJob, Due, Fail, Return, Succeed
 from zq.model.errors import CursorAhead, Internal, RecordsGone
-from zq.model.history import HISTORY_LOG, HistoryRecord
 from zq.model.ids import IdCodec
 from zq.model.lifecycle import Status
 from zq.model.log import Bounds, HistoryOptions
 from zq.model.settling import Failure
-from zq.service.history import history_records
 from zq.store.sqlite import logs, upkeep
 from zq.store.sqlite.logs import LogPage, read_log
-from zq.tick.history import MOST_MESSAGE
 from zq.tick.logs import TRIMMED
 
 from .rig import FOREVER, NOW, Rig, Ticker

@@ -6,7 +6,8 @@ import msgspec
 from hypothesis import strategies as st
 from store.rig import new_job
 
-from zq.model.batch import BatchPlan, FoldedPayload, HostPlace
+from zq.features.batches.model import BatchPlan, FoldedPayload, HostPlace
+from zq.features.sweeps.model import SweepMark
 from zq.model.commands import (
     AnyCommand,
     CancelJob,
@@ -37,7 +38,6 @@ from zq.model.lifecycle import TERMINAL, Status
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
 from zq.model.settling import Failure
-from zq.model.sweeps import SweepMark
 from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
 
 from .draws_values import (

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from hypothesis import strategies as st
 
-from zq.model.budget_commands import (
+from zq.features.budgets.commands import (
     Binding,
     BindJob,
     BindSlice,
@@ -15,8 +15,8 @@ from zq.model.budget_commands import (
     DeleteBudget,
     PutBudget,
 )
-from zq.model.budgets import BudgetPatch, BudgetPolicy, BudgetRequest
-from zq.model.budgets import Draw as TokenDraw
+from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetRequest
+from zq.features.budgets.model import Draw as TokenDraw
 from zq.model.commands import AnyCommand
 from zq.model.ids import Mint
 from zq.model.job import NO_OPTIONS, NewJob

@@ -5,7 +5,8 @@ from typing import TypeVar
 import msgspec
 from hypothesis import strategies as st
 
-from zq.model.batch import BatchRule
+from zq.features.batches.model import BatchRule
+from zq.features.sweeps.model import SweepMark
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import BackoffRule, DedupeRule, Extras, JobSettings, Retention
 from zq.model.leasing import Terms
@@ -13,7 +14,6 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch, RetentionPatch
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.model.sweeps import SweepMark
 from zq.model.unique import Scope
 
 T = TypeVar("T")

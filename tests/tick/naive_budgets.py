@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import floor
 
-from zq.model.budget_commands import (
+from zq.features.budgets.commands import (
     Binding,
     BindJob,
     BindSlice,
@@ -15,14 +15,14 @@ from zq.model.budget_commands import (
     DeleteBudget,
     PutBudget,
 )
-from zq.model.budget_errors import (
+from zq.features.budgets.errors import (
     BudgetBound,
     BudgetExists,
     BudgetInUse,
     BudgetNotBound,
     BudgetNotFound,
 )
-from zq.model.budgets import BudgetPolicy, BudgetState, Draw
+from zq.features.budgets.model import BudgetPolicy, BudgetState, Draw
 from zq.model.commands import AnyCommand, Clear, Deadlines, Due, Enqueue, Tick
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord

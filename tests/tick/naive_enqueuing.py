@@ -2,7 +2,7 @@
 
 import msgspec
 
-from zq.model.batch import HostPlace, StalePlan
+from zq.features.batches.model import HostPlace, StalePlan
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import QueueFull, Unprocessable
 from zq.model.job import Extras, JobRecord, JobSettings, NewJob, Retention, batch_of

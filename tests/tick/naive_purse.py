@@ -6,7 +6,7 @@ from math import ceil, floor
 
 import msgspec
 
-from zq.model.budgets import BudgetPatch, BudgetPolicy
+from zq.features.budgets.model import BudgetPatch, BudgetPolicy
 from zq.model.errors import Unprocessable
 from zq.model.patching import UNSET
 

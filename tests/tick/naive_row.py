@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.model.budgets import Draws
+from zq.features.budgets.model import Draws
 from zq.model.checksums import checksum, job_checksum
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, Retention

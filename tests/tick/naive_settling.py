@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from zq.features.failures.model import cause_of
 from zq.model.commands import Fail
 from zq.model.errors import NotInFlight
 from zq.model.events import EventType
-from zq.model.failures import cause_of
 from zq.model.job import ErrorRecord, JobRecord, Retention
 from zq.model.leasing import Holder
 from zq.model.outcome import Completion

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from store.rig import NOW, Ticker, new_job
 
-from zq.model.budget_commands import Binding, BindJob, CreateBudget, DeleteBudget, PutBudget
-from zq.model.budgets import BudgetPolicy, BudgetRequest, Draw
+from zq.features.budgets.commands import Binding, BindJob, CreateBudget, DeleteBudget, PutBudget
+from zq.features.budgets.model import BudgetPolicy, BudgetRequest, Draw
 from zq.model.commands import Claim, DeleteJob, Due, Fail, ReviveSlice, SetQueue, Succeed
 from zq.model.errors import Internal, Unprocessable
 from zq.model.filters import Filter

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from store.rig import NOW, Ticker, new_job
 
-from zq.model.budget_commands import CreateBudget
-from zq.model.budgets import BudgetPolicy, Draw
+from zq.features.budgets.commands import CreateBudget
+from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.model.commands import Claim, DeleteJob, Fail, PatchJob, Return, Succeed
 from zq.model.job import JobRecord, JobSettings
 from zq.model.lifecycle import Status

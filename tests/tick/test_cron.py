@@ -4,11 +4,11 @@ from typing import Any
 
 from store.rig import NOW, Ticker, new_job
 
+from zq.features.crons import sqlite_lookups as cron_lookups
+from zq.features.crons.model import CronEntry, CronGroup, DeleteCrons, Fire, Firing, WriteCron
+from zq.features.crons.store import FIRST_PLACE
 from zq.model.commands import Enqueue, SetQueue
-from zq.model.cron.crons import CronEntry, CronGroup, DeleteCrons, Fire, Firing, WriteCron
 from zq.model.settings import QueueSettings
-from zq.store.cron import FIRST_PLACE
-from zq.store.sqlite import cron_lookups
 
 from .test_tick import statements
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from store.rig import NOW, Ticker, new_job
 
-from zq.model.batch import BatchRule
+from zq.features.batches.model import BatchRule
+from zq.features.targets.model import AddTarget, RemoveTarget
 from zq.model.commands import EnqueueResult, Fail, SetQueue, Succeed
 from zq.model.errors import DeadLetterCycle, QueueFull, Unprocessable
-from zq.model.fan_out import AddTarget, RemoveTarget
 from zq.model.job import INLINE_PAYLOAD, DedupeRule, Extras, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.queue_errors import (

@@ -48,7 +48,8 @@ MAKES = {
 
 
 def queries() -> dict[str, str]:
-    return load("tick.sql") | load("claims.sql") | load("upkeep.sql") | load("log.sql")
+    files = ("tick", "claims", "upkeep", "log")
+    return {name: sql for file in files for name, sql in load(f"zq.store.sqlite.{file}").items()}
 
 
 def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from store.rig import NOW, Ticker
 
-from zq.model.budget_commands import CreateBudget
-from zq.model.budgets import BudgetPolicy, Draw
+from zq.features.budgets.commands import CreateBudget
+from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.model.commands import Fail, Release, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease
 from zq.model.job import JobSettings

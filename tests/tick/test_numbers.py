@@ -2,11 +2,7 @@
 
 from store.rig import Ticker
 
-from zq.model.commands import Fail, SetQueue, Succeed
-from zq.model.job import Retention
-from zq.model.settings import QueueSettings
-from zq.model.settling import Failure
-from zq.model.topic_commands import (
+from zq.doors.topics.commands import (
     Append,
     Appended,
     DeleteTopic,
@@ -14,9 +10,13 @@ from zq.model.topic_commands import (
     PutTopic,
     TopicDeleted,
 )
-from zq.model.topic_errors import TopicNotEmpty
-from zq.model.topics import DEFAULT_CONFIG, NewRecord, TopicPatch
-from zq.tick.numbers import LOOKED_AT
+from zq.doors.topics.errors import TopicNotEmpty
+from zq.doors.topics.model import DEFAULT_CONFIG, NewRecord, TopicPatch
+from zq.doors.topics.tick_numbers import LOOKED_AT
+from zq.model.commands import Fail, SetQueue, Succeed
+from zq.model.job import Retention
+from zq.model.settings import QueueSettings
+from zq.model.settling import Failure
 
 
 def append(ticker: Ticker, count: int) -> list[int]:

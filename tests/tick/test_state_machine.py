@@ -20,19 +20,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from store.rig import FOREVER, POLICY, Rig
 
-from zq.model.budgets import BudgetState, Draws
+from zq.features.budgets.model import BudgetState, Draws
+from zq.features.history.model import HISTORY_LOG, HistoryRecord
+from zq.features.history.service import history_records
 from zq.model.commands import AnyCommand, Claim, Due, EnqueueResult, TickResult
 from zq.model.effects import Traffic
 from zq.model.errors import ZqError
 from zq.model.filters import EVERYTHING, counted, is_counted
-from zq.model.history import HISTORY_LOG, HistoryRecord
 from zq.model.ids import IdCodec
 from zq.model.job import ErrorRecord, JobRecord, show_dates
 from zq.model.lifecycle import Status
 from zq.model.log import Bounds, HistoryOptions
 from zq.model.outcome import Ending
 from zq.model.reach import EVERYWHERE
-from zq.service.history import history_records
 from zq.store.sqlite import lookups
 from zq.store.sqlite.logs import read_log
 from zq.tick import slices

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from store.rig import Ticker, new_job
 
-from zq.model.budget_commands import CreateBudget
-from zq.model.budgets import BudgetPolicy
+from zq.features.budgets.commands import CreateBudget
+from zq.features.budgets.model import BudgetPolicy
 from zq.model.commands import (
     AnyCommand,
     CancelSlice,

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from zq.features.crons.wire import decode_group
 from zq.wire import codecs
 from zq.wire.bodies import Limits, decode_job
 from zq.wire.codecs import JSON
-from zq.wire.crons import decode_group
 
 LIMITS = Limits(1 << 20, 1 << 20, 100)
 

@@ -1,5 +1,5 @@
 """`python -m zq.cli` is the command `zq`."""
 
-from zq.cli import main
+from zq.cli.main import main
 
 main(prog_name="zq")

@@ -4,8 +4,8 @@ import click
 
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, talks
-from zq.cli.sweeping import Choice, agreed, choosing, one_by_one, spinning
 from zq.cli.terminal import counted, one_line, say
+from zq.features.sweeps.cli_choosing import Choice, agreed, choosing, one_by_one, spinning
 
 
 def _way_back(sweep: str | None) -> str:

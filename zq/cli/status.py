@@ -12,7 +12,7 @@ from zq.cli.words import NAME
 
 if TYPE_CHECKING:
     from zq.client.job_error import JobError
-    from zq.model.waits import WaitReason
+    from zq.features.waits.model import WaitReason
 
 TIMES = (
     *("created_at", "ready_at", "dequeued_at", "lease_until", "failed_at", "completed_at"),

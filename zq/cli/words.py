@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from zq.model.budgets import MOST_TOKENS
+from zq.features.budgets.model import MOST_TOKENS
 from zq.model.filters import ValueRange
 from zq.setting import DURATION
 
@@ -143,7 +143,7 @@ class BudgetDraw(click.ParamType[tuple[str, int]]):
 
 def draws(given: tuple[tuple[str, int], ...]) -> tuple[Any, ...] | None:
     """What a job draws from budgets, in the form in which it is sent."""
-    from zq.client.budget import Budget
+    from zq.features.budgets.client_limits import Budget
 
     return tuple(Budget(key, cost).wire() for key, cost in given) or None
 

@@ -7,11 +7,8 @@ App, Queue, Task and Worker use these protocols only. A refusal is raised as one
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from zq.client.budgets import ServerBudgets
 from zq.client.job_error import JobError
 from zq.client.operations import Operations
-from zq.client.schedules import Schedules
-from zq.client.sweeps import ServerSweeps
 from zq.client.values import (
     EVERYTHING,
     Delivery,
@@ -30,8 +27,11 @@ from zq.client.values import (
     Success,
     TakeRequest,
 )
+from zq.features.budgets.client import ServerBudgets
+from zq.features.crons.client import Schedules
+from zq.features.sweeps.client import ServerSweeps
+from zq.features.waits.model import WaitReason
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.model.waits import WaitReason
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from typing import Protocol
 import msgspec
 
 from zq.client.values import StoredJob
+from zq.features.failures.wire import CauseDocument, FailuresDocument
+from zq.features.schemas.wire import AvroSchema, QueueSchemaDocument
+from zq.features.trends.model import TimeMark
 from zq.model.patching import Patch
-from zq.model.trends import TimeMark
-from zq.wire.failures import CauseDocument, FailuresDocument
-from zq.wire.schemas import AvroSchema, QueueSchemaDocument
 
 FailureCause = CauseDocument
 """One cause of failures, as `GET /failures` shows it."""

@@ -9,13 +9,13 @@ from typing import Any, Literal, TypedDict, get_args
 
 from zq.client import replaced
 from zq.client.amounts import Seconds, milliseconds, positive_ms, whole
-from zq.client.batch import Batch
-from zq.client.budget import Budget
 from zq.client.errors import InvalidOption
 from zq.client.running import current
 from zq.client.values import Dedupe, Submission
-from zq.model.batch import BatchRule
-from zq.model.budgets import MOST_BUDGETS_A_JOB
+from zq.features.batches.client import Batch
+from zq.features.batches.model import BatchRule
+from zq.features.budgets.client_limits import Budget
+from zq.features.budgets.model import MOST_BUDGETS_A_JOB
 from zq.model.job import MAX_PRIORITY, MAX_UINT32, Retention
 from zq.model.job import BackoffRule as WireBackoff
 from zq.model.near import meant

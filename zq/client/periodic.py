@@ -5,10 +5,10 @@ from typing import Any
 
 from zq.client.core import Core
 from zq.client.errors import InvalidOption
-from zq.client.schedules import Schedule, ShownGroup
 from zq.client.task import Task
-from zq.model.cron.expression import CronExpression
-from zq.model.cron.zones import zone_named
+from zq.features.crons.client import Schedule, ShownGroup
+from zq.features.crons.model_expression import CronExpression
+from zq.features.crons.model_zones import zone_named
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
 

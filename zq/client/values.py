@@ -11,12 +11,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.client.job_error import JobError
-from zq.model.batch import BatchRule
+from zq.features.batches.model import BatchRule
+from zq.features.budgets.wire import DrawBody, DrawDocument
 from zq.model.filters import ValueRange
 from zq.model.ids import timestamp_ms
 from zq.model.job import BackoffRule, Retention
 from zq.model.settling import Failure
-from zq.wire.budgets import DrawBody, DrawDocument
 
 State = Literal["scheduled", "ready", "in_flight", "completed", "dead", "cancelled", "expired"]
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from typing import NamedTuple
 
+from zq.doors.topics.engine import TopicReaders
 from zq.engine.after_commit import Subscriber
 from zq.engine.clock_steps import ClockSteps
 from zq.engine.delivery.signs import LifeSigns
@@ -12,23 +13,22 @@ from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox
 from zq.engine.loop import Durability, Guides, TickLoop
-from zq.engine.news.changes import QueueChanges
-from zq.engine.news.events import EventHub
-from zq.engine.news.figures import Flows, Stats
-from zq.engine.news.recent import Pulse
-from zq.engine.news.tallies import QueueTallies
-from zq.engine.news.topics import TopicReaders
-from zq.engine.news.trends import TrendMeter
-from zq.engine.news.viewers import Viewers
-from zq.engine.news.waiters import HistoryReaders, Waiters
 from zq.engine.pace import Pace
-from zq.engine.scheduler import Scheduler
+from zq.engine.subscribers.changes import QueueChanges
+from zq.engine.subscribers.events import EventHub
+from zq.engine.subscribers.figures import Flows, Stats
+from zq.engine.subscribers.recent import Pulse
+from zq.engine.subscribers.tallies import QueueTallies
+from zq.engine.subscribers.waiters import HistoryReaders, Waiters
 from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.turns import Turns
 from zq.engine.upkeep import Upkeep
+from zq.features.crons.engine import Scheduler
+from zq.features.trends.engine import TrendMeter
 from zq.model.clock import Clock
 from zq.model.commands import SetAside
 from zq.model.ids import Mint
+from zq.operators.admin.engine import Viewers
 from zq.store.api import Store
 
 

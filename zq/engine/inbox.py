@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from zq.model.budget_commands import BindSlice
+from zq.doors.topics.commands import Append
+from zq.features.budgets.commands import BindSlice
+from zq.features.crons.model import Fire, WriteCron
 from zq.model.commands import (
     AnyCommand,
     CancelSlice,
@@ -24,10 +26,8 @@ from zq.model.commands import (
     Succeed,
     UndoSlice,
 )
-from zq.model.cron.crons import Fire, WriteCron
 from zq.model.errors import InboxFull, ZqError
 from zq.model.storage_errors import DiskFailed
-from zq.model.topic_commands import Append
 
 MOST_BYTES = 8 * 1024 * 1024
 """A tick stores at most so many bytes of payloads, unless a single request is larger."""

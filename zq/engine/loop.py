@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from zq.doors.topics.commands import Append
 from zq.engine.after_commit import Committed, Subscriber
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import NO_PLAN, Plan
@@ -26,7 +27,6 @@ from zq.model.commands import AnyCommand, Enqueue, Return, Tick, TickResult
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull, ZqError
 from zq.model.ids import Mint
 from zq.model.storage_errors import DatabaseLocked
-from zq.model.topic_commands import Append
 from zq.store.api import Store
 from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreFailed, StoreFull
 from zq.tick.runner import STORAGE_FULL

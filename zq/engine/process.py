@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 
-from zq.engine.news.figures import SECONDS, Histogram
+from zq.engine.subscribers.figures import SECONDS, Histogram
 
 LOOK_EVERY_S = 0.5
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from zq.engine.foreign_lock import ForeignLock
-from zq.engine.news.waiters import HistoryReaders
+from zq.engine.subscribers.waiters import HistoryReaders
 from zq.model.clock import Clock
 from zq.store.api import Store
 from zq.store.errors import StoreBusy, StoreFull

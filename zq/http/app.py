@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
-from zq.http.audit import Auditor
+from zq.features.audit.http_recording import Auditor
 from zq.http.door import PATH, Door, Route
 from zq.http.guard import Guard
 from zq.http.strictness import refuse_unread_query

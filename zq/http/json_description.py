@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 from aiohttp import web
 
-from zq.http.door import Route
-from zq.http.transport.answer import Answer
-from zq.http.zizq.description.openapi import (
+from zq.http.api.description.openapi import (
     BODY_REFUSALS,
     REF,
     about,
@@ -19,7 +17,9 @@ from zq.http.zizq.description.openapi import (
     parameter_document,
     public_names,
 )
-from zq.http.zizq.description.operation import Operation
+from zq.http.api.description.operation import Operation
+from zq.http.door import Route
+from zq.http.transport.answer import Answer
 
 Document = dict[str, Any]
 

@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from zq.model.batch import BatchPlan
+from zq.features.batches.model import BatchPlan
+from zq.features.sweeps.model import SweepMark
 from zq.model.clock import SteadyMark
 from zq.model.effects import Effects
 from zq.model.filters import Filter
@@ -23,7 +24,6 @@ from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.model.settling import Failure
-from zq.model.sweeps import SweepMark
 
 R_co = TypeVar("R_co", covariant=True)
 

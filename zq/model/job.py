@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from zq.model.batch import BatchRule
-from zq.model.budgets import BudgetPolicy, Draws
+from zq.features.batches.model import BatchRule
+from zq.features.budgets.model import BudgetPolicy, Draws
 from zq.model.lifecycle import Status
 from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
 
@@ -244,7 +244,7 @@ class ErrorRecord(msgspec.Struct, array_like=True):
     dequeued_at: int
     failed_at: int
     signature: str | None = None
-    """Names its group: see `zq.model.failures`."""
+    """Names its group: see `zq.features.failures.model`."""
     worker: str | None = None
     """Who had the job, if that has a name: the claimant, or the worker of the stream."""
 

@@ -31,7 +31,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     at once). `max_depth` limits the unfinished jobs. `ttl_ms` is how long a job may wait for a
     worker (0: forever). `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
     the number of failures (see `zq.model.dead_letters`). `registered` makes a queue known that has
-    no other settings: see `Enqueue`. `fan_out` names the targets (see `zq.model.fan_out`).
+    no other settings: see `Enqueue`. `fan_out` names the targets (see `zq.features.targets.model`).
     A pause may have a reason, somebody who made it, and an end, in milliseconds since the epoch.
     """
 

@@ -8,10 +8,11 @@ from zq.engine.delivery.signs import WorkerFailure
 from zq.engine.delivery.takers import Stream
 from zq.engine.engine import Engine
 from zq.engine.loop import Durability
-from zq.engine.news.figures import Histogram
+from zq.engine.subscribers.figures import Histogram
+from zq.features.crons.model_faults import FaultyEntries
+from zq.features.schemas.service import Schemas
 from zq.model.clock import Clock
 from zq.model.commands import AcknowledgeDamage, Clear
-from zq.model.cron.faults import FaultyEntries
 from zq.model.damage import Quarantined
 from zq.model.effects import Tally
 from zq.model.errors import WorkerNotFound, ZqError
@@ -19,7 +20,6 @@ from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.reach import Reach
 from zq.service.jobs import Admission
-from zq.service.schemas import Schemas
 from zq.store.api import Store
 
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from zq.doors.topics.model_jobs import dealt
 from zq.model.clock import Clock
 from zq.model.errors import ZqError
-from zq.model.topic_jobs import dealt
 from zq.store.errors import StoreError
 
 

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 import msgspec
 
-from zq.engine.folding.folding import Folding
 from zq.engine.inbox import Inbox, result_of
-from zq.engine.news.waiters import Waiter, Waiters
+from zq.engine.subscribers.waiters import Waiter, Waiters
+from zq.features.batches.engine import Folding
+from zq.features.schemas.service import PayloadChecks
 from zq.model.clock import Clock
 from zq.model.commands import (
     CancelJob,
@@ -30,7 +31,6 @@ from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.model.unique import KeySpace, lock_of
-from zq.service.schemas import PayloadChecks
 from zq.store.api import PAGE_BYTES, Store
 
 SPACE_CHECK_S = 1.0

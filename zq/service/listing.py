@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from zq.engine.jq.filter import JqFilter
+from zq.features.search.service import BATCH, SlicedSearch
 from zq.model.clock import Clock
 from zq.model.filters import Filter, counted, is_counted
 from zq.model.job import MAX_TIME, JobRecord, LastError
 from zq.service.queues import QueueCounts
-from zq.service.searching import BATCH, SlicedSearch
 from zq.store.api import PAGE_BYTES, Store
 
 

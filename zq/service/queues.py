@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from zq.engine.inbox import Inbox
-from zq.engine.news.figures import NO_FLOW, Flows, QueueFlow
+from zq.engine.subscribers.figures import NO_FLOW, Flows, QueueFlow
+from zq.features.targets.model import AddTarget, RemoveTarget
 from zq.model.clock import Clock
 from zq.model.commands import DeleteSlice, SetQueue
-from zq.model.fan_out import AddTarget, RemoveTarget
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach

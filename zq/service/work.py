@@ -9,7 +9,7 @@ from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import Claimer, Stream, Subscription, unclaimed
 from zq.engine.delivery.windows import ClaimWindow
 from zq.engine.inbox import Inbox
-from zq.engine.news.events import EventHub
+from zq.engine.subscribers.events import EventHub
 from zq.model.clock import Clock
 from zq.model.commands import Extend, Extended, Fail, Release, SetAside, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease, TooLarge

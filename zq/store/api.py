@@ -7,11 +7,18 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from zq.model.budgets import BudgetState
+from zq.doors.queue_ti.store import UserReads
+from zq.doors.topics.store import TopicReads
+from zq.features.budgets.model import BudgetState
+from zq.features.crons.store import CronReads
+from zq.features.failures.model import FailureRow
+from zq.features.search.store import SearchReads
+from zq.features.sweeps.store import SweepReads
+from zq.features.trends.store import TrendReads
+from zq.features.waits.store import WaitReads
 from zq.model.clock import SteadyClock
 from zq.model.commands import Deadlines, Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
-from zq.model.failures import FailureRow
 from zq.model.filters import Filter
 from zq.model.ids import FormerSuffix
 from zq.model.job import Brief, ErrorRecord, JobRecord, LastError
@@ -19,15 +26,8 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
-from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
-from zq.store.cron import CronReads
+from zq.operators.admin.model import FoundJob, JobSearch, ListsView, Sight
 from zq.store.logs import LogReads
-from zq.store.searches import SearchReads
-from zq.store.sweeps import SweepReads
-from zq.store.topics import TopicReads
-from zq.store.trends import TrendReads
-from zq.store.users import UserReads
-from zq.store.waits import WaitReads
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from zq.features.budgets.tick import refuse_gone
 from zq.model.commands import Revive, ReviveSlice
 from zq.model.dead_letters import DeadLetter, dead_letter_of, grave_of
 from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach
@@ -30,7 +31,6 @@ from zq.model.lifecycle import NAMES, Move, Status, sources
 from zq.model.queue_errors import KeyTaken
 from zq.model.settings import QueueSettings
 from zq.model.settling import kept_until
-from zq.tick.accounts import refuse_gone
 from zq.tick.entering import Arrival, QueueEntry, letters_among
 from zq.tick.moves import apply, tell
 from zq.tick.work import UnitOfWork, visible_job

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.model.budget_commands import BindSlice
+from zq.doors.topics.tick import clear_topics
+from zq.features.budgets.commands import BindSlice
+from zq.features.budgets.tick import AnyBudgetChange, change_budget
+from zq.features.crons.tick import clear_crons
+from zq.features.schemas.model import DropSchema, PutSchema, StoredSchema
+from zq.features.sweeps.tick import end_sweep, note_slice, undo_slice
 from zq.model.commands import (
     AcknowledgeDamage,
     CancelJob,
@@ -27,16 +32,11 @@ from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Move, sources
 from zq.model.patching import UNSET, Patch, moves_a_running_head, patched, refuse_terminal
-from zq.model.schemas import DropSchema, PutSchema, StoredSchema
-from zq.tick.accounts import AnyBudgetChange, change_budget
 from zq.tick.bury import retry, revive_slice
-from zq.tick.cron import clear_crons
 from zq.tick.entering import QueueEntry, letters_among
 from zq.tick.finish import cancel, cancel_slice, retain
 from zq.tick.moves import apply, end_leases, remove, revoke
 from zq.tick.settings import clear_settings, set_queue
-from zq.tick.sweeps import end_sweep, note_slice, undo_slice
-from zq.tick.topics import clear_topics
 from zq.tick.work import UnitOfWork, visible_job
 
 AnyChange = (

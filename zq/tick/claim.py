@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 
+from zq.features.budgets.tick_lines import leave_lines, with_lines
 from zq.model.commands import Claim
 from zq.model.job import JobRecord, brief_of
 from zq.model.leasing import NO_TERMS, lease_time
@@ -12,7 +13,6 @@ from zq.model.lifecycle import Move, Status
 from zq.model.reach import EVERYWHERE
 from zq.tick.finish import expire
 from zq.tick.gates import Gates
-from zq.tick.lines import leave_lines, with_lines
 from zq.tick.moves import apply
 from zq.tick.walk import FoundJobs, next_jobs
 from zq.tick.work import UnitOfWork

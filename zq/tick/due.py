@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from zq.doors.topics.tick_trimming import trim_topics
 from zq.model.commands import Due
 from zq.model.lifecycle import Move
 from zq.tick.finish import expire
@@ -9,7 +10,6 @@ from zq.tick.leases import lapse
 from zq.tick.logs import trim_logs
 from zq.tick.moves import apply, remove
 from zq.tick.settings import end_pauses
-from zq.tick.trimming import trim_topics
 from zq.tick.work import UnitOfWork
 
 SLICE = 500

@@ -9,13 +9,13 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from zq.features.targets.tick_twins import store_twins
 from zq.model.errors import Conflict, LimitReached, QueueFull
 from zq.model.job import JobRecord, is_dead_letter
 from zq.model.lifecycle import TERMINAL
 from zq.model.queue_errors import KeyTaken
 from zq.model.unique import COVERS, lock_of
 from zq.tick.depths import Room
-from zq.tick.twins import store_twins
 from zq.tick.work import UnitOfWork
 
 Arrival = tuple[JobRecord, str]

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from zq.features.sweeps.model import SweepMark
 from zq.model.commands import CancelJob, CancelSlice, RetainJob
 from zq.model.errors import JobNotFound, NotCancellable, NotFinished
 from zq.model.job import Brief, brief_of
 from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
 from zq.model.settling import kept_until
-from zq.model.sweeps import SweepMark
 from zq.tick.moves import apply, remove
 from zq.tick.work import UnitOfWork, first_visible, visible_job
 

@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.model.batch import FoldedPayload, StalePlan
+from zq.features.batches.model import FoldedPayload, StalePlan
+from zq.features.batches.tick import HostTable
+from zq.features.budgets.tick import create_missing, refuse_unpayable
+from zq.features.budgets.tick_ledger import HELD_BY_BUDGET
+from zq.features.targets.tick import gathered, spread, tell_of_twins
 from zq.model.checksums import checksum, job_checksum
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import KeyConflict, QueueFull, Unprocessable
@@ -27,13 +31,9 @@ from zq.model.queue_errors import QueueNotRegistered
 from zq.model.reach import EVERYWHERE
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
-from zq.tick.accounts import create_missing, refuse_unpayable
-from zq.tick.batches import HostTable
 from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
-from zq.tick.ledger import HELD_BY_BUDGET
 from zq.tick.moves import GroupChange, note_groups
-from zq.tick.targets import gathered, spread, tell_of_twins
 from zq.tick.work import UnitOfWork
 
 SLICE_JOBS = 512

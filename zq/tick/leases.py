@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from zq.features.history.model import AttemptOutcome
+from zq.features.history.tick import record
 from zq.model.commands import Extend, Extended, Release, Return, Settled
 from zq.model.events import EventType
-from zq.model.history import AttemptOutcome
 from zq.model.job import MAX_TIME, Brief, JobRecord, Reason, brief_of
 from zq.model.leasing import stalls_too_often
 from zq.model.lifecycle import Move, Status
 from zq.tick.bury import bury
-from zq.tick.history import record
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
 

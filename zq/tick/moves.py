@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from zq.features.history.model import AttemptOutcome
+from zq.features.history.tick import record
 from zq.model.events import EventType
-from zq.model.history import AttemptOutcome
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord, NewJob
 from zq.model.lifecycle import MOVES, Move, Status
-from zq.tick.history import record
 from zq.tick.work import UnitOfWork
 
 

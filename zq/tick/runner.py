@@ -13,8 +13,23 @@ from typing import Any, get_args
 
 import msgspec
 
-from zq.model.audit import RecordActions
-from zq.model.budgets import MAX_BUDGETS
+from zq.doors.queue_ti.tick import AnyUserChange, change_users
+from zq.doors.topics.commands import Append, LayAside
+from zq.doors.topics.tick import AnyTopicChange, change_topics
+from zq.doors.topics.tick_numbers import AnyNumbering, number_jobs
+from zq.doors.topics.tick_records import append
+from zq.doors.topics.tick_routers import AnyRouterChange, change_routers
+from zq.features.audit.model import RecordActions
+from zq.features.audit.tick import record_actions
+from zq.features.budgets.model import MAX_BUDGETS
+from zq.features.budgets.tick_ledger import TokenLedger
+from zq.features.crons.model import Fire
+from zq.features.crons.tick import AnyCronChange, change_crons, fire
+from zq.features.targets.model import AddTarget
+from zq.features.targets.tick_fan_out import AnyTargetChange, change_targets
+from zq.features.trends.model import AddTrends
+from zq.features.trends.model_types import AddTypeTrends
+from zq.features.trends.tick import add_trends, add_type_trends
 from zq.model.commands import (
     AnyCommand,
     Claim,
@@ -27,36 +42,21 @@ from zq.model.commands import (
     Tick,
     TickResult,
 )
-from zq.model.cron.crons import Fire
 from zq.model.errors import Internal, StorageFull
-from zq.model.fan_out import AddTarget
 from zq.model.job import JobRecord
 from zq.model.settling import Policy
-from zq.model.topic_commands import Append, LayAside
-from zq.model.trends import AddTrends
-from zq.model.type_trends import AddTypeTrends
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
 from zq.store.errors import StoreBusy, StoreDamaged, StoreFailed, StoreFull
-from zq.tick.audit import record_actions
 from zq.tick.change import AnyChange, apply_changes
 from zq.tick.claim import claim
-from zq.tick.cron import AnyCronChange, change_crons, fire
 from zq.tick.due import attend
-from zq.tick.fan_out import AnyTargetChange, change_targets
 from zq.tick.gates import Gates
 from zq.tick.intake import enqueue
 from zq.tick.leases import extend, give_back, release
-from zq.tick.ledger import TokenLedger
-from zq.tick.numbers import AnyNumbering, number_jobs
-from zq.tick.records import append
-from zq.tick.routers import AnyRouterChange, change_routers
 from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
 from zq.tick.shown import show_results
 from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
-from zq.tick.topics import AnyTopicChange, change_topics
-from zq.tick.trends import add_trends, add_type_trends
-from zq.tick.users import AnyUserChange, change_users
 from zq.tick.work import UnitOfWork
 
 log = logging.getLogger(__name__)

@@ -6,11 +6,13 @@ from operator import attrgetter
 
 import msgspec
 
+from zq.features.failures.model import Cause, cause_of
+from zq.features.failures.tick import count_causes
+from zq.features.history.tick import FailedAttempt, record_failures
 from zq.model.checksums import checksum, error_checksum
 from zq.model.commands import Fail, Settled, Succeed
 from zq.model.dead_letters import dead_letter_of, is_last_failure
 from zq.model.errors import NotInFlight, StaleLease, ZqError
-from zq.model.failures import Cause, cause_of
 from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Brief, ErrorRecord, JobRecord, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
@@ -19,8 +21,6 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure, Verdict, after_failure, kept_until
 from zq.store.api import BYTES_A_ROW
 from zq.tick.bury import bury, queue_as_named
-from zq.tick.failures import count_causes
-from zq.tick.history import FailedAttempt, record_failures
 from zq.tick.late import resume, settled
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach

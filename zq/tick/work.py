@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from random import Random
 
+from zq.features.budgets.tick_ledger import TokenLedger
 from zq.model.commands import TickResult
 from zq.model.ids import Mint
 from zq.model.job import Brief, JobRecord
@@ -13,7 +14,6 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.store.api import Transaction
-from zq.tick.ledger import TokenLedger
 from zq.tick.rulebook import Rulebook
 
 NOBODY: Mapping[int, Holder] = {}

@@ -9,7 +9,8 @@ from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from zq.model.batch import BatchRule, check_rule
+from zq.features.batches.model import BatchRule, check_rule
+from zq.features.budgets.wire import DrawBody, with_draws
 from zq.model.errors import (
     InvalidRequest,
     PayloadTooLarge,
@@ -42,7 +43,6 @@ from zq.model.payload import MAX_DEPTH, nests_too_deeply
 from zq.model.settling import Failure, bounded
 from zq.model.strict import StrictRetention
 from zq.model.unique import BY_NAME, SPACES, KeySpace, OnConflict, Scope
-from zq.wire.budgets import DrawBody, with_draws
 from zq.wire.codecs import BodyCodec, decode
 
 T = TypeVar("T")

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from zq.features.batches.model import BatchRule
+from zq.features.budgets.wire import DrawDocument, draw_documents
 from zq.model import lifecycle, unique
-from zq.model.batch import BatchRule
 from zq.model.commands import EnqueueResult
 from zq.model.events import EventRecord, EventType
 from zq.model.ids import IdCodec, minted_at, minted_times
@@ -24,7 +25,6 @@ from zq.model.leasing import stall_words
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.unique import KeySpace
-from zq.wire.budgets import DrawDocument, draw_documents
 from zq.wire.events import EventDocument
 
 MOST_TOLD = 200

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from zq.engine.folding.evaluator import Evaluator
-from zq.engine.folding.planner import Order, Planner
-from zq.engine.folding.request import FoldRequest, Host
-from zq.engine.jq.fold import JqFolds
-from zq.model.batch import BatchRule, HostPlace, StalePlan
+from zq.features.batches.engine_evaluator import Evaluator
+from zq.features.batches.engine_jq import JqFolds
+from zq.features.batches.engine_planner import Order, Planner
+from zq.features.batches.engine_request import FoldRequest, Host
+from zq.features.batches.model import BatchRule, HostPlace, StalePlan
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
 from zq.model.job import DedupeRule, Extras, NewJob

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zq.engine.jq.fold import JqFolds
+from zq.features.batches.engine_jq import JqFolds
 from zq.model.errors import FilterNotStarted
 
 

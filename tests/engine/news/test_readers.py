@@ -6,10 +6,10 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from zq.engine.news import events, window
-from zq.engine.news.events import EventHub, Form, Reader
-from zq.engine.news.waking import AT_ONCE
-from zq.engine.news.window import Told, Wanted
+from zq.engine.subscribers import events, window
+from zq.engine.subscribers.events import EventHub, Form, Reader
+from zq.engine.subscribers.waking import AT_ONCE
+from zq.engine.subscribers.window import Told, Wanted
 from zq.model.clock import ManualClock
 from zq.model.events import EventRecord, EventType
 

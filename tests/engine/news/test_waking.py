@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from zq.engine.news.waking import AT_ONCE, LONGEST_REST_S, SHARE, WakeLine
+from zq.engine.subscribers.waking import AT_ONCE, LONGEST_REST_S, SHARE, WakeLine
 from zq.model.clock import ManualClock
 
 

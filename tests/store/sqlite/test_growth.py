@@ -5,11 +5,12 @@ from functools import partial
 
 import pytest
 
+from zq.features.waits import sqlite as waits
 from zq.model.commands import Claim
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.reach import EVERYWHERE, reach_of
 from zq.model.unique import Scope
-from zq.store.sqlite import lookups, waits
+from zq.store.sqlite import lookups
 
 from ..rig import NOW, Ticker
 from .backlog import DEAD, QUEUES, fill, steps

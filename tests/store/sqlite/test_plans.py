@@ -13,7 +13,7 @@ from zq.model.reach import EVERYWHERE
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.unique import Scope
 from zq.store.sqlite import lookups
-from zq.store.sqlite.queries import load
+from zq.store.sqlite.queries import load, load_of_rooms
 
 from ..rig import FOREVER, NOW, Ticker, new_job
 from .backlog import (
@@ -57,6 +57,9 @@ SERVES = {
 }
 
 
+OF_USERS = frozenset(load("zq.doors.queue_ti.sqlite_tick"))
+"""There are few users: their statements may go through all of them."""
+
 OF_READERS = {"scheduled_by_time"}
 """Indexes for windows and counts of readers: `test_windows` and tests below know their plans."""
 
@@ -70,34 +73,29 @@ def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
 
 
 def named_queries() -> dict[str, str]:
-    found = load("tick.sql") | load("upkeep.sql") | load("settings.sql") | load("log.sql")
-    found |= load("claims.sql")
-    found |= load("batches.sql")
-    found |= load("budgets.sql")
-    found |= load("cron.sql")
-    found |= load("waits.sql")
-    found |= load("failures.sql")
-    found |= load("trends.sql")
-    found |= load("sweeps.sql")
-    found |= load("topics.sql")
-    found |= load("routers.sql")
-    of_topics = load("topic_lookups.sql")
+    found = load_of_rooms() | load("zq.features.waits.sqlite")
+    for file in ("tick", "upkeep", "settings", "log", "claims"):
+        found |= load(f"zq.store.sqlite.{file}")
+    found = {name: sql for name, sql in found.items() if name not in OF_USERS}
+    of_topics = load("zq.doors.topics.sqlite_lookups")
     found |= {
         f"look for topic {name}": sql.replace("OTHERS", of_topics["others"])
         for name, sql in of_topics.items()
         if name != "others"
     }
-    of_queues = load("topic_job_lookups.sql")
+    of_queues = load("zq.doors.topics.sqlite_jobs")
     found |= {
         f"look for record {name}": sql.replace("OTHERS", of_queues["others"])
         for name, sql in of_queues.items()
         if name != "others"
     }
-    found |= {f"look for router {name}": sql for name, sql in load("router_lookups.sql").items()}
+    of_routers = load("zq.doors.topics.sqlite_router_lookups")
+    found |= {f"look for router {name}": sql for name, sql in of_routers.items()}
     scheduled = ("scheduled_beside", "scheduled_beyond", "waiting_beside", "waiting_beyond")
     for name in ("leases", "running_long", *scheduled):
         found[name] = found[name].replace("CONDITIONS", "true")
-    found |= {f"look for cron {name}": sql for name, sql in load("cron_lookups.sql").items()}
+    of_crons = load("zq.features.crons.sqlite_lookups")
+    found |= {f"look for cron {name}": sql for name, sql in of_crons.items()}
     found["append"] = found["append"].replace("SOURCE", found["attempts"])
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zq.model.windows import (
+from zq.operators.admin import sqlite as windows
+from zq.operators.admin.model import (
     Anchor,
     AnchorKind,
     Direction,
@@ -15,7 +16,6 @@ from zq.model.windows import (
     ListsView,
     WindowRequest,
 )
-from zq.store.sqlite import windows
 
 from ..rig import NOW, Ticker
 from .backlog import HOUR_MS, fill, plans_of, steps

@@ -9,15 +9,12 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from zq.client.backend import EventStream, TakeStream
-from zq.client.embedded.budgets import EmbeddedBudgets
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
 from zq.client.embedded.listening import listen
 from zq.client.embedded.one_job import named, shown
 from zq.client.embedded.operations import EmbeddedOperations
-from zq.client.embedded.schedules import EmbeddedSchedules
 from zq.client.embedded.standby import start
-from zq.client.embedded.sweeps import EmbeddedSweeps
 from zq.client.embedded.words import (
     enqueued,
     error_of,
@@ -46,14 +43,17 @@ from zq.client.values import (
     TakeRequest,
 )
 from zq.engine.delivery.takers import Subscription
+from zq.features.budgets.client_embedded import EmbeddedBudgets
+from zq.features.crons.client_embedded import EmbeddedSchedules
+from zq.features.sweeps.client_embedded import EmbeddedSweeps
+from zq.features.sweeps.model import SweepAuthor
+from zq.features.waits.model import WaitReason
 from zq.model import errors
 from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.model.sweeps import SweepAuthor
-from zq.model.waits import WaitReason
-from zq.service import Services
+from zq.services import Services
 from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import job_document

@@ -10,10 +10,10 @@ from zq.client.embedded.deliveries import Do
 from zq.client.errors import Unavailable
 from zq.client.values import EventQuery, JobEvent
 from zq.client.values import EventType as EventName
-from zq.engine.news.events import Reader
-from zq.engine.news.window import Told, Wanted
+from zq.engine.subscribers.events import Reader
+from zq.engine.subscribers.window import Told, Wanted
 from zq.model.events import EventType
-from zq.service import Services
+from zq.services import Services
 
 
 class Listening:

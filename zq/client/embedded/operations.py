@@ -7,21 +7,21 @@ from zq.client.embedded.one_job import named
 from zq.client.formats import JSON
 from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
-from zq.model.failures import FailureRange
+from zq.features.failures.model import FailureRange
+from zq.features.failures.service import FailureOrder
+from zq.features.failures.wire import FailuresDocument, failures_document
+from zq.features.schemas.wire import AvroSchema, QueueSchemaDocument, decode_schema, schema_document
+from zq.features.trends.model import TimeMark
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
-from zq.model.trends import TimeMark
-from zq.service import Services
 from zq.service.admin import OpenStream
-from zq.service.failures import FailureOrder
+from zq.services import Services
 from zq.wire import codecs as wire
 from zq.wire.bodies import decode_patch
-from zq.wire.failures import FailuresDocument, failures_document
 from zq.wire.ids import key_of
-from zq.wire.schemas import AvroSchema, QueueSchemaDocument, decode_schema, schema_document
 
 
 class EmbeddedOperations:

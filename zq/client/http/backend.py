@@ -15,13 +15,10 @@ from zq.client.http.address import Address
 from zq.client.http.aio import AioTransport
 from zq.client.http.batches import Stored, one_by_one, overlapped
 from zq.client.http.blocking import BlockingTransport
-from zq.client.http.budgets import HttpBudgets
 from zq.client.http.calls import SWEEP_MS, filtered, job_path
 from zq.client.http.gathering import Encoded, Fate, Gatherer
 from zq.client.http.operations import HttpOperations
-from zq.client.http.schedules import HttpSchedules
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
-from zq.client.http.sweeps import HttpSweeps, because
 from zq.client.http.transport import Reply, Request, Transport, Unreachable, persist
 from zq.client.job_error import JobError
 from zq.client.values import (
@@ -39,8 +36,11 @@ from zq.client.values import (
     Success,
     TakeRequest,
 )
+from zq.features.budgets.client_http import HttpBudgets
+from zq.features.crons.client_http import HttpSchedules
+from zq.features.sweeps.client_http import HttpSweeps, because
+from zq.features.waits.model import WaitReason
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.model.waits import WaitReason
 
 T = TypeVar("T")
 

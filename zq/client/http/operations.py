@@ -8,10 +8,10 @@ import msgspec
 from zq.client.http.calls import HttpCall, HttpRead, job_path
 from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
+from zq.features.failures.wire import FailuresDocument
+from zq.features.schemas.wire import AvroSchema, QueueSchemaDocument
+from zq.features.trends.model import TimeMark
 from zq.model.patching import Patch
-from zq.model.trends import TimeMark
-from zq.wire.failures import FailuresDocument
-from zq.wire.schemas import AvroSchema, QueueSchemaDocument
 
 
 class _Workers(msgspec.Struct):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from zq.model.history import OUTCOMES
+from zq.features.history.model import OUTCOMES
 from zq.spark.pipeline.lake import Lake
 from zq.spark.pipeline.ledger import LakeCommit, SourceState
 from zq.spark.pipeline.segments import BROKEN

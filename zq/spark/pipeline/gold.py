@@ -11,7 +11,7 @@ has the beginnings of these times. The report uses that for short spans.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from zq.model.history import OUTCOMES
+from zq.features.history.model import OUTCOMES
 from zq.spark.pipeline.estimates import bucket
 from zq.spark.pipeline.lake import Lake, LakeTransaction
 from zq.spark.pipeline.ledger import LakeCommit

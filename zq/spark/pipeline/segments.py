@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
-from zq.model.history import MANIFEST, SEGMENT_SUFFIX, Manifest
+from zq.features.history.model import MANIFEST, SEGMENT_SUFFIX, Manifest
 from zq.spark.errors import NoHistory, PipelineError
 from zq.spark.pipeline.files import FileInfo, Files
 from zq.spark.pipeline.ledger import SourceState

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from zq.model.history import FINAL_OUTCOMES
+from zq.features.history.model import FINAL_OUTCOMES
 from zq.spark.pipeline.lake import Lake
 from zq.spark.pipeline.ledger import LakeCommit
 from zq.spark.pipeline.tables import ATTEMPTS, BRONZE, JOBS, day_of

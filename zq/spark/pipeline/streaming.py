@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from zq.model.history import SEGMENT_SUFFIX
+from zq.features.history.model import SEGMENT_SUFFIX
 from zq.spark.errors import PipelineError
 from zq.spark.pipeline import bronze
 from zq.spark.pipeline.lake import Lake

@@ -61,7 +61,7 @@ def render(figures: ReportFigures, title: str) -> str:
 
 def tokens() -> str:
     """The colours, sizes and spaces of the operators' page: the first rule of its style sheet."""
-    sheet = resources.files("zq.http.dashboard") / "static" / "style.css"
+    sheet = resources.files("zq.operators.page") / "static" / "style.css"
     found = re.search(
         r"^:root \{.*?^\}", sheet.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from zq.model.history import OUTCOMES
+from zq.features.history.model import OUTCOMES
 from zq.spark.errors import SourceError
 
 DEFAULT_URL = "http://127.0.0.1:7890"

@@ -9,7 +9,7 @@ from zq.store.sqlite.connection import is_corrupt
 from zq.store.sqlite.quarantine import ON_PAGE, UnreadableRows, is_unreadable
 from zq.store.sqlite.queries import load
 
-QUERIES = load("lookups.sql")
+QUERIES = load("zq.store.sqlite.lookups")
 
 
 def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:

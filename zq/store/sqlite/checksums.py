@@ -10,7 +10,7 @@ from zq.model.checksums import checksum, checksum_of_all, job_checksum, record_c
 from zq.model.job import Extras
 from zq.store.sqlite.queries import load
 
-QUERIES = load("checksums.sql")
+QUERIES = load(__name__)
 
 UnfitRow = tuple[str, Any]
 """The source and the key of a row, as `quarantine.set_aside` takes them."""

@@ -10,7 +10,7 @@ from zq.model.ids import ALPHABET, SUFFIX_LENGTH, FormerSuffix, IdCodec, codec_o
 from zq.store.api import as_json
 from zq.store.sqlite.queries import load
 
-QUERIES = load("upkeep.sql")
+QUERIES = load("zq.store.sqlite.upkeep")
 
 
 def new_identity() -> dict[str, str]:

@@ -16,7 +16,7 @@ RETURNING min_seq, max_seq, bytes > max_bytes OR max_seq - min_seq >= max_record
 
 -- name: attempts
 -- The history's facts about jobs whose attempt ends, in the form of
--- `zq.model.history.StoredAttempt`.
+-- `zq.features.history.model.StoredAttempt`.
 SELECT count(*) AS n, json_group_array(json_array({attempt_columns})) AS records
 FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = key
 

@@ -1,4 +1,4 @@
-"""Reads logs and sets their bounds. `zq.tick.history` appends to them.
+"""Reads logs and sets their bounds. `zq.features.history.tick` appends to them.
 
 The record under a number never changes until retention removes it. `read_log` is the only way to
 read.
@@ -16,7 +16,7 @@ from zq.model.log import Bounds
 from zq.store.sqlite.quarantine import UnreadableRows
 from zq.store.sqlite.queries import load
 
-QUERIES = load("log.sql")
+QUERIES = load("zq.store.sqlite.log")
 
 PAGE_BYTES = 8 * 1024 * 1024
 """A page ends before its limit after so many bytes."""

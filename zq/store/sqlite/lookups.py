@@ -10,9 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.model.budgets import Account, BudgetPolicy, BudgetState
+from zq.features.budgets.model import Account, BudgetPolicy, BudgetState
+from zq.features.failures.model import FailureRow
+from zq.features.sweeps.model import StoredSweep
+from zq.features.trends.model import TrendAt
+from zq.features.trends.model_types import TypeTrendAt
 from zq.model.checksums import ChecksumMismatch, check_jobs, checksum_of_all, error_checksum
-from zq.model.failures import FailureRow
 from zq.model.filters import Filter
 from zq.model.job import (
     MAX_TIME,
@@ -27,9 +30,6 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
-from zq.model.sweeps import StoredSweep
-from zq.model.trends import TrendAt
-from zq.model.type_trends import TypeTrendAt
 from zq.store.api import PAGE_BYTES, as_json
 from zq.store.sqlite.bodies import complete, is_on_bad_page, payloads, results
 from zq.store.sqlite.connection import is_corrupt
@@ -37,7 +37,7 @@ from zq.store.sqlite.quarantine import ON_PAGE, UnreadableRows, is_unreadable, k
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
 
-QUERIES = load("lookups.sql")
+QUERIES = load(__name__)
 
 OLDEST_DEPTH = 20
 OLDEST_PRIORITIES = 2_000
@@ -261,7 +261,9 @@ def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[B
 def failures(connection: sqlite3.Connection, since: int, bar: int, length: int) -> list[FailureRow]:
     """The groups of failures by queue that have come since a time, with their bars."""
     asked: dict[str, object] = {"since": since, "bar": bar, "length": length}
-    return _failures.decode(_text(connection, load("failures.sql")["failures_since"], asked))
+    return _failures.decode(
+        _text(connection, load("zq.features.failures.sqlite_tick")["failures_since"], asked)
+    )
 
 
 def dead_of(
@@ -271,7 +273,7 @@ def dead_of(
     most: int,
 ) -> dict[str, tuple[int, bool]]:
     """How many jobs are dead of each group, and whether it has more failures than `most`."""
-    sql = load("failures.sql")["dead_of_cause"]
+    sql = load("zq.features.failures.sqlite_tick")["dead_of_cause"]
     asked = {"queues": None if queues is None else as_json(queues), "most": most}
     found = {}
     for signature in signatures:
@@ -283,7 +285,9 @@ def dead_of(
 def trends(connection: sqlite3.Connection, queue: str, length: int, since: int) -> list[TrendAt]:
     """The trends of a queue that begin at a time or later, in their order."""
     asked = {"queue": queue, "length": length, "since": since}
-    return _trends.decode(_text(connection, load("trends.sql")["trends"], asked))
+    return _trends.decode(
+        _text(connection, load("zq.features.trends.sqlite_tick")["trends"], asked)
+    )
 
 
 def type_trends(
@@ -302,13 +306,17 @@ def type_trends(
         "since": since,
         "step": step,
     }
-    return _type_trends.decode(_text(connection, load("trends.sql")["type_trends"], asked))
+    return _type_trends.decode(
+        _text(connection, load("zq.features.trends.sqlite_tick")["type_trends"], asked)
+    )
 
 
 def sweeps(connection: sqlite3.Connection, before: int, limit: int) -> list[StoredSweep]:
     """Sweeps that have changed jobs, the latest first."""
     asked: dict[str, object] = {"before": before, "limit": limit}
-    return _sweeps.decode(_text(connection, load("sweeps.sql")["sweeps"], asked))
+    return _sweeps.decode(
+        _text(connection, load("zq.features.sweeps.sqlite_tick")["sweeps"], asked)
+    )
 
 
 def list_errors(

@@ -76,7 +76,9 @@ def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
             for statement in _statements(script):
                 connection.execute(statement)
         for name, value in {**new_identity(), "high_water": 0}.items():
-            connection.execute(load("upkeep.sql")["write_meta"], {"name": name, "value": value})
+            connection.execute(
+                load("zq.store.sqlite.upkeep")["write_meta"], {"name": name, "value": value}
+            )
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")

@@ -25,7 +25,7 @@ from zq.model.settings import QueueSettings
 from zq.store.sqlite.connection import is_corrupt
 from zq.store.sqlite.queries import BRIEF_ROW, JOB_ROW, load
 
-QUERIES = load("quarantine.sql")
+QUERIES = load(__name__)
 
 ON_PAGE = "page of "
 """Before the name of a table: its rows lie on a page that cannot be read.

@@ -1,4 +1,4 @@
-"""Loads the named queries of the `.sql` files beside this module.
+"""Loads the named queries of `.sql` files: those of the core beside this module, and the rooms'.
 
 A query begins with a line ``-- name: its_name``; comment lines after that describe it. Words in
 braces stand for constants of the model (``{ready}`` is the number of a status) and for lists of
@@ -10,12 +10,13 @@ from importlib.resources import files
 
 import msgspec
 
-from zq.model.history import StoredAttempt
+from zq.doors.topics.model import MAX_SEQ, MAX_TOPIC_ID, SEQ_BITS
+from zq.features.history.model import StoredAttempt
 from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord
 from zq.model.lifecycle import Status
-from zq.model.topics import MAX_SEQ, MAX_TOPIC_ID, SEQ_BITS
 from zq.model.unique import KeySpace, Scope
+from zq.rooms import ROOMS
 
 _DIFFERENT = {
     "key": "id",
@@ -108,12 +109,23 @@ _CONSTANTS = {
 
 
 @cache
-def load(file: str) -> dict[str, str]:
-    """The queries of one file, by name."""
-    text = files("zq.store.sqlite").joinpath(file).read_text(encoding="utf-8")
+def load(module: str) -> dict[str, str]:
+    """The queries of one file, by name. `zq.store.sqlite.tick` has those of its `tick.sql`."""
+    package, _, name = module.rpartition(".")
+    text = files(package).joinpath(f"{name}.sql").read_text(encoding="utf-8")
     queries: dict[str, str] = {}
     for block in text.split("-- name: ")[1:]:
         name, _, body = block.partition("\n")
         lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
         queries[name.strip()] = "\n".join(lines).strip().format_map(_CONSTANTS)
+    return queries
+
+
+def load_of_rooms() -> dict[str, str]:
+    """The statements that rooms have for the tick: in `sqlite_tick.sql` and `sqlite_tick_….sql`."""
+    queries: dict[str, str] = {}
+    for room in ROOMS:
+        for file in sorted(each.name for each in files(room).iterdir()):
+            if file.startswith("sqlite_tick") and file.endswith(".sql"):
+                queries |= load(f"{room}.{file.removesuffix('.sql')}")
     return queries

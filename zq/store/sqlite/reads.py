@@ -12,27 +12,30 @@ from typing import TypeVar
 
 import msgspec
 
-from zq.model.budgets import BudgetState
+from zq.features.budgets.model import BudgetState
+from zq.features.failures.model import FailureRow
+from zq.features.search import sqlite as search
+from zq.features.search.store import Look
+from zq.features.sweeps.model import StoredSweep
+from zq.features.trends.model import TrendAt
+from zq.features.trends.model_types import TypeTrendAt
+from zq.features.waits import sqlite as waits
+from zq.features.waits.model import BudgetWait, OpenGroup, WaitingJob
+from zq.features.waits.model_queue import BudgetLine, StoredWaits
+from zq.features.waits.store import DueDates, TimePlace
 from zq.model.clock import SteadyClock
-from zq.model.failures import FailureRow
 from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, JobRecord, LastError, show_dates
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
-from zq.model.queue_waits import BudgetLine, StoredWaits
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
-from zq.model.sweeps import StoredSweep
-from zq.model.trends import TrendAt
-from zq.model.type_trends import TypeTrendAt
-from zq.model.waits import BudgetWait, OpenGroup, WaitingJob
-from zq.model.windows import FoundJob, JobSearch, ListsView, Sight
+from zq.operators.admin import sqlite as windows
+from zq.operators.admin.model import FoundJob, JobSearch, ListsView, Sight
 from zq.store.api import Reads
-from zq.store.searches import Look
-from zq.store.sqlite import bodies, lookups, search, waits, windows
+from zq.store.sqlite import bodies, lookups
 from zq.store.sqlite.logs import last_seq, read_log, unreadable_batch
 from zq.store.sqlite.readers import SCANNERS, ReaderPool
-from zq.store.waits import DueDates, TimePlace
 
 T = TypeVar("T")
 

@@ -11,6 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from zq.doors.queue_ti.sqlite_reads import SqliteUserReads
+from zq.doors.topics.sqlite_reads import SqliteTopicReads
+from zq.features.crons.sqlite_reads import SqliteCronReads
 from zq.model.clock import Clock
 from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
@@ -29,7 +32,6 @@ from zq.store.sqlite.connection import (
     store_errors,
     wait_for_nobody,
 )
-from zq.store.sqlite.cron_reads import SqliteCronReads
 from zq.store.sqlite.files import (
     COPY_NAME,
     FILE_NAME,
@@ -47,9 +49,7 @@ from zq.store.sqlite.readers import READERS, ReaderPool
 from zq.store.sqlite.reads import SqliteReads
 from zq.store.sqlite.replace import finish_replacing
 from zq.store.sqlite.restore import refuse_unfinished
-from zq.store.sqlite.topic_reads import SqliteTopicReads
 from zq.store.sqlite.transaction import SqliteTransaction
-from zq.store.sqlite.user_reads import SqliteUserReads
 
 log = logging.getLogger(__name__)
 

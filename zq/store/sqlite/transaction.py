@@ -25,24 +25,16 @@ from zq.store.api import (
 from zq.store.errors import StoreDamaged
 from zq.store.sqlite.connection import on_bad_page, store_error, store_errors
 from zq.store.sqlite.quarantine import OF_JOBS, is_unreadable, keys_query, set_aside, set_aside_jobs
-from zq.store.sqlite.queries import load
+from zq.store.sqlite.queries import load, load_of_rooms
 from zq.store.sqlite.where import where
 
-_TICK = load("tick.sql")
-_LOG = load("log.sql")
+_TICK = load("zq.store.sqlite.tick")
+_LOG = load("zq.store.sqlite.log")
 QUERIES = {
     **_TICK,
-    **load("claims.sql"),
-    **load("settings.sql"),
-    **load("budgets.sql"),
-    **load("batches.sql"),
-    **load("cron.sql"),
-    **load("failures.sql"),
-    **load("trends.sql"),
-    **load("topics.sql"),
-    **load("users.sql"),
-    **load("sweeps.sql"),
-    **load("routers.sql"),
+    **load("zq.store.sqlite.claims"),
+    **load("zq.store.sqlite.settings"),
+    **load_of_rooms(),
     **_LOG,
     "append_attempts": _LOG["append"].replace("SOURCE", _LOG["attempts"]),
     "append_failures": _LOG["append"].replace("SOURCE", _LOG["failures"]),

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from zq.features.history.model import HISTORY_LOG
 from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
 from zq.model.commands import Deadlines
 from zq.model.damage import Quarantined
-from zq.model.history import HISTORY_LOG
 from zq.model.ids import HOLDER_BITS, FormerSuffix
 from zq.model.lifecycle import Status
 from zq.model.log import Bounds
@@ -24,7 +24,7 @@ from zq.store.sqlite.queries import load
 from zq.store.sqlite.transaction import QUERIES as TICK
 from zq.store.sqlite.transaction import read_deadlines
 
-QUERIES = load("upkeep.sql")
+QUERIES = load(__name__)
 
 TIDY_PAGES = 256
 """The pages that one slice gives back: 1 MiB."""

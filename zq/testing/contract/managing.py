@@ -13,7 +13,7 @@ from zq.client.values import (
     JobQuery,
     LeasedFailure,
 )
-from zq.model.failures import cause_of
+from zq.features.failures.model import cause_of
 from zq.model.filters import ValueRange
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.testing.contract.tools import (

@@ -1,0 +1,189 @@
+"""The command `zq`: its group of commands, under what people do with them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from zq import __version__
+from zq.cli.backup import backup
+from zq.cli.cancel import cancel
+from zq.cli.change import change
+from zq.cli.check import check
+from zq.cli.compact import compact
+from zq.cli.damage import damage
+from zq.cli.dead import dead
+from zq.cli.delete import delete
+from zq.cli.health import health
+from zq.cli.jobs import jobs
+from zq.cli.keys import keys
+from zq.cli.pause import pause, resume
+from zq.cli.pipeline import pipeline
+from zq.cli.push import push
+from zq.cli.queues import queues
+from zq.cli.relay import relay
+from zq.cli.requeue import requeue
+from zq.cli.restore import restore
+from zq.cli.salvage import salvage
+from zq.cli.serve import serve
+from zq.cli.settings import settings
+from zq.cli.status import status
+from zq.cli.terminal import harmless, interrupted, say
+from zq.cli.tls import tls
+from zq.cli.top.command import top
+from zq.cli.variables import unread_variables
+from zq.cli.wait import wait
+from zq.cli.worker import worker
+from zq.cli.workers import workers
+from zq.features.audit.cli import audit
+from zq.features.budgets.cli import budgets
+from zq.features.crons.cli import cron
+from zq.features.failures.cli import failures
+from zq.features.history.cli import history
+from zq.features.schemas.cli import schema
+from zq.features.sweeps.cli import sweeps
+from zq.features.trends.cli_mark import mark
+
+MEANT = {
+    "requeue": ("retry", "redrive", "revive", "replay"),
+    "push": ("add", "enqueue", "send", "submit", "create"),
+    "jobs": ("ls", "list", "ps"),
+    "status": ("show", "get", "info", "inspect", "why"),
+    "failures": ("errors", "causes", "error-groups"),
+    "delete": ("rm", "remove", "purge", "drop"),
+    "cancel": ("abort", "kill"),
+    "change": ("move", "edit", "set-priority"),
+    "queues": ("stats", "queue"),
+    "serve": ("server", "start", "run", "up"),
+    "settings": ("config", "set"),
+    "cron": ("crons", "schedule", "schedules"),
+    "health": ("ping", "doctor"),
+}
+"""What other queues call a command, so that the message for such a word can name ours."""
+
+LOGGING = ("serve", "worker")
+"""Commands that log which variables nothing reads."""
+
+
+def _open_standard_descriptors() -> None:
+    """Open /dev/null as 0, 1 and 2 if they are closed.
+
+    Otherwise the next file or socket that is opened would get one of them. This process or a child
+    would then read or write it as if it were the terminal.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        raise harmless(error) from None
+    except (KeyboardInterrupt, click.Abort):
+        raise interrupted() from None
+
+
+class _Commands(click.Group):
+    """Shows the help if nothing is named. Options alone are those of `serve`: `zq --port 0`."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        _open_standard_descriptors()
+        return super().main(*args, **kwargs)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = args
+        while rest and rest[0].partition("=")[0] in ("--root-dir", "-k", "--license-key"):
+            rest = rest[1 if "=" in rest[0] else 2 :]
+        own = rest[:1] in (["--help"], ["-h"], ["--version"])
+        # A shell that completes the first word asks for the commands.
+        if not args and not ctx.resilient_parsing:
+            args = ["--help"]
+        elif (args and not rest) or (rest and rest[0].startswith("-") and not own):
+            args = ["serve", *args]
+        with _in_one_line():
+            return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name our word for what the user has called otherwise."""
+        ours = next((ours for ours, words in MEANT.items() if args[0] in words), None)
+        if ours is not None and not ctx.resilient_parsing:
+            what = self.commands[ours].get_short_help_str(70)
+            ctx.fail(f"no command is called {args[0]}; zq {ours} is what you mean: {what}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under what people do with them."""
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(str(each.name), each.get_short_help_str(width)) for each in commands]
+                )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _in_one_line():
+            return super().invoke(ctx)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Examples:
+  zq serve                             serve ./zq-root on 127.0.0.1:7890
+  zq worker shop.jobs:app              run the jobs of an app in Python
+  zq push mail hello                   store a job; zq wait ID waits for its result
+  zq health                            is anything wrong? then zq queues, zq failures, zq dead
+  zq requeue --queue mail              make dead jobs ready again
+  zq backup zq.tar.gz                  copy all that a running server stores; see zq restore
+
+`zq COMMAND --help` has the options and more examples of each command.
+""",
+)
+@click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
+@click.option("--root-dir", metavar="PATH", help="The same as --root-dir of the command.")
+@click.option("-k", "--license-key", hidden=True)
+@click.pass_context
+def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> None:
+    """A persistent job queue for one host.
+
+    Options without a command are those of serve: `zq --port 0`.
+    """
+    before_command = {"root_dir": root_dir, "license_key": license_key}
+    given = {name: text for name, text in before_command.items() if text is not None}
+    if ctx.invoked_subcommand not in LOGGING:
+        for text in unread_variables(ctx.command, all=False):
+            say(text, err=True)
+    ctx.default_map = {"serve": given, "check": given, "restore": given}
+    if root_dir is not None:
+        ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
+
+
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Run": (serve, worker, relay),
+    "Look": (health, queues, failures, dead, jobs, status, workers, top),
+    "Jobs": (push, wait, requeue, cancel, change, delete),
+    "Queues": (pause, resume, settings, schema, budgets, cron),
+    "Look back": (sweeps, audit, mark, history, pipeline),
+    "Back up and repair": (backup, restore, compact, check, salvage, damage),
+    "Access": (keys, tls),
+}
+"""All commands, under what people do with them. The help has this order."""
+
+PEOPLE = (
+    *(command for command in SECTIONS["Look"] if command not in (health, top)),
+    *(*SECTIONS["Jobs"], *SECTIONS["Queues"], sweeps, audit, mark),
+)
+"""Those that ask a server by its API."""
+
+for command in (command for section in SECTIONS.values() for command in section):
+    main.add_command(command)

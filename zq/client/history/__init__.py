@@ -1,1 +1,0 @@
-"""A server's history, read page by page and exported to files."""

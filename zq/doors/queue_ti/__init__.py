@@ -1,0 +1,1 @@
+"""The dialect of queue-ti: `/api`, gRPC, and its users."""

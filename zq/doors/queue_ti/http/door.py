@@ -1,0 +1,81 @@
+"""queue-ti's API: its routes under `/api`, UUIDs for ids, and its errors."""
+
+from collections.abc import Iterable, Sequence
+
+from aiohttp import web
+
+from zq import __version__
+from zq.doors.queue_ti.http.archive import ArchiveApi
+from zq.doors.queue_ti.http.auth.api import AuthApi, DoorAuth, status_route
+from zq.doors.queue_ti.http.auth.users import UsersApi
+from zq.doors.queue_ti.http.bodies import MessageEndpoints
+from zq.doors.queue_ti.http.calls import Defaults, MessageCalls
+from zq.doors.queue_ti.http.description.openapi import QUEUE_TI
+from zq.doors.queue_ti.http.groups import GroupsApi
+from zq.doors.queue_ti.http.messages import MessagesApi
+from zq.doors.queue_ti.http.problems import answer, problem
+from zq.doors.queue_ti.http.schemas import SchemasApi
+from zq.doors.queue_ti.http.topics import TopicsApi
+from zq.http.bulk_line import BulkLine
+from zq.http.door import Door, Route
+from zq.http.guard import Guard
+from zq.http.json_description import JsonDescriptionApi
+from zq.http.reading import RequestBodies
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.model.errors import ZqError
+from zq.services import Services
+
+
+class QueueTiDoor(Door):
+    """What queue-ti's clients speak over REST."""
+
+    prefix = "/api"
+
+    def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
+        return problem(error)
+
+    def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
+        return answer({"error": text}, status)
+
+    def not_found(self, request: web.BaseRequest) -> Answer:
+        return answer({"error": f"Cannot {request.method} {request.path}"}, 404)
+
+    def not_allowed(self, request: web.BaseRequest, methods: Iterable[str]) -> Answer:
+        allow = {"Allow": ", ".join(sorted(methods))}
+        return answer({"error": "method not allowed"}, 405, allow)
+
+
+def queue_ti_routes(
+    services: Services,
+    guard: Guard,
+    bodies: RequestBodies,
+    line: BulkLine,
+    answers: Answers,
+    calls: MessageCalls,
+    defaults: Defaults,
+    auth: DoorAuth | None = None,
+) -> Sequence[Route]:
+    """Every route of the door, each with a slash behind it too."""
+    endpoints = MessageEndpoints(bodies, line)
+    messages = MessagesApi(services, guard, endpoints, answers, calls, defaults)
+    archive = ArchiveApi(services, endpoints, calls.ids, defaults)
+    schemas = SchemasApi(services, endpoints)
+    topics = TopicsApi(services, endpoints)
+    groups = GroupsApi(services, endpoints)
+    apis = (messages, topics, archive, schemas, groups)
+    routes = [route for api in apis for route in api.routes()]
+    routes.append(Route("GET", "/version", _version, None))
+    routes.append(status_route(required=auth is not None))
+    if auth is not None:
+        routes += AuthApi(*auth, endpoints).routes()
+        routes += UsersApi(services.users, endpoints).routes()
+    routes += JsonDescriptionApi(QUEUE_TI, [*routes]).routes()
+    if auth is not None:
+        routes = auth.access.guarded(routes)
+    return [*routes, *(route._replace(path=route.path + "/") for route in routes)]
+
+
+async def _version(request: web.BaseRequest) -> Answer:
+    """The version of this server."""
+    return answer({"version": __version__})

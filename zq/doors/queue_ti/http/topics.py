@@ -1,0 +1,188 @@
+"""Topics of queue-ti: overrides, statistics, purges, and the reapers."""
+
+import asyncio
+
+import msgspec
+from aiohttp import web
+
+from zq.doors.queue_ti.http.bodies import (
+    MessageEndpoints,
+    OverridesBody,
+    PurgeBody,
+    ScheduleBody,
+    throughput,
+)
+from zq.doors.queue_ti.http.documents import DLQ, FOREVER_MS, STATUSES, overrides, statistics
+from zq.doors.queue_ti.http.groups import queues_of
+from zq.doors.queue_ti.http.problems import answer
+from zq.features.sweeps.model import SweepAuthor
+from zq.http.door import PATH, Route
+from zq.http.guard import actor_of, reach_of
+from zq.http.transport.answer import Answer
+from zq.model.errors import InvalidRequest, NotFound
+from zq.model.filters import Filter
+from zq.model.keys import KeyScope
+from zq.model.lifecycle import Status
+from zq.model.names import check_name
+from zq.model.patching import RetentionPatch
+from zq.model.settings import QueueSettings, SettingsPatch
+from zq.services import Services
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+PURGEABLE = ("pending", "processing", "expired")
+NO_OVERRIDES = SettingsPatch(
+    retry_limit=None,
+    dead_letter_after=None,
+    ttl_ms=None,
+    max_depth=None,
+    rate=None,
+    retention=RetentionPatch(completed_ms=None),
+    registered=None,
+)
+
+
+class TopicsApi:
+    """`/topic-configs`, `/topics`, `/stats` and the reapers under `/admin`."""
+
+    def __init__(self, services: Services, endpoints: MessageEndpoints) -> None:
+        self._queues, self._sweeps, self._admin = services.queues, services.sweeps, services.admin
+        self._cleaning = services.cleaning
+        self._endpoints = endpoints
+        self._reported = 0
+        """How many expiries have been told of."""
+        self._turn = asyncio.Lock()
+        """Held while overrides change: a topic and its groups have those of the same request."""
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        own, topic, admin = "/topic-configs/{topic}", "/topics/{topic}", "/admin"
+        replace = self._endpoints.change(OverridesBody, self.replace)
+        purge = self._endpoints.change(PurgeBody, self.purge, optional=True)
+        reschedule = self._endpoints.change(ScheduleBody, self.reschedule)
+        by_key = topic + "/messages/by-key/{key}"
+        return [
+            Route("GET", "/topic-configs", self.every, READ),
+            Route("GET", own, self.get, READ),
+            Route("PUT", own, replace, MANAGE),
+            Route("DELETE", own, self.clear, MANAGE),
+            Route("POST", topic + "/purge", purge, MANAGE),
+            Route("DELETE", by_key, self.delete_by_key, MANAGE),
+            Route("GET", "/stats", self.statistics, READ),
+            Route("POST", admin + "/expiry-reaper/run", self.expire, MANAGE, whole=True),
+            Route("POST", admin + "/delete-reaper/run", self.delete, MANAGE, whole=True),
+            Route("GET", admin + "/delete-reaper/schedule", self.schedule, READ, whole=True),
+            Route("PUT", admin + "/delete-reaper/schedule", reschedule, MANAGE, whole=True),
+        ]
+
+    async def every(self, request: web.BaseRequest) -> Answer:
+        """The overrides of topics that have some."""
+        every = await self._queues.all_settings(reach_of(request))
+        shown = [overrides(topic, settings) for topic, settings in every.items()]
+        return answer({"items": [document for document in shown if document is not None]})
+
+    async def get(self, request: web.BaseRequest) -> Answer:
+        """The overrides of one topic."""
+        topic = _topic(request)
+        document = overrides(topic, await self._queues.settings(topic, reach_of(request)))
+        if document is None:
+            raise NotFound(f"the topic {topic!r} has no overrides")
+        return answer(document)
+
+    async def replace(self, request: web.BaseRequest, sent: OverridesBody) -> Answer:
+        """Set the overrides of a topic and its groups, and nothing else of their settings."""
+        topic = _topic(request)
+        if topic.endswith(DLQ):
+            raise InvalidRequest(f"topic name may not end in {DLQ}")
+        settings = await self._set(topic, _patch(sent), request)
+        return answer(overrides(topic, settings) or {"topic": topic, "replayable": False})
+
+    async def clear(self, request: web.BaseRequest) -> Answer:
+        """Have a topic and its groups go by the defaults."""
+        await self.get(request)
+        await self._set(_topic(request), NO_OVERRIDES, request)
+        return Answer(204)
+
+    async def purge(self, request: web.BaseRequest, sent: PurgeBody) -> Answer:
+        """Delete the messages of a topic that are in some states."""
+        for status in sent.statuses or ():
+            if status not in PURGEABLE:
+                raise InvalidRequest(f"invalid status {status!r}: use {', '.join(PURGEABLE)}")
+        named = sent.statuses or PURGEABLE
+        statuses = tuple(status for name in PURGEABLE if name in named for status in STATUSES[name])
+        queues = await queues_of(_topic(request), self._queues)
+        return await self._delete(Filter(statuses=statuses, queues=queues), request)
+
+    async def delete_by_key(self, request: web.BaseRequest) -> Answer:
+        """Delete the messages of a topic with a key, whatever they are doing."""
+        key = request[PATH]["key"]
+        queues = await queues_of(_topic(request), self._queues)
+        return await self._delete(Filter(queues=queues, unique_keys=(key,)), request)
+
+    async def statistics(self, request: web.BaseRequest) -> Answer:
+        """How many messages each topic has in each status."""
+        reach, counts = reach_of(request), await self._queues.counts()
+        seen = {place: n for place, n in counts.items() if reach.covers(place[0])}
+        return answer({"topics": statistics(seen)})
+
+    async def expire(self, request: web.BaseRequest) -> Answer:
+        """Tell how many messages have expired since this was asked last: they do so by themselves.
+
+        The count begins with the server.
+        """
+        await self._admin.ping()
+        expired = self._admin.figures().jobs.expired
+        news, self._reported = expired - self._reported, expired
+        return answer({"expired": news})
+
+    async def delete(self, request: web.BaseRequest) -> Answer:
+        """Delete what has expired."""
+        return await self._delete(Filter(statuses=(Status.EXPIRED,)), request)
+
+    async def schedule(self, request: web.BaseRequest) -> Answer:
+        """When expired messages are deleted."""
+        schedule = self._cleaning.schedule
+        return answer({"schedule": schedule, "active": bool(schedule)})
+
+    async def reschedule(self, request: web.BaseRequest, sent: ScheduleBody) -> Answer:
+        """Have expired messages deleted at other times; an empty schedule means never."""
+        await self._cleaning.change(sent.schedule)
+        return await self.schedule(request)
+
+    async def _set(
+        self, topic: str, patch: SettingsPatch, request: web.BaseRequest
+    ) -> QueueSettings:
+        """Patch the settings of a topic, then those of its groups. Return those of the topic."""
+        reach = reach_of(request)
+        async with self._turn:
+            settings = await self._queues.set(topic, patch, reach)
+            # The topic comes first: a group that is registered meanwhile begins with its settings.
+            for group in (await queues_of(topic, self._queues))[1:]:
+                await self._queues.set(group, patch, reach)
+        return settings
+
+    async def _delete(self, filter: Filter, request: web.BaseRequest) -> Answer:
+        within = filter.within(reach_of(request))
+        within.reach.require(within.queues)
+        author = SweepAuthor(actor_of(request))
+        return answer({"deleted": await self._sweeps.delete(within, author)})
+
+
+def _topic(request: web.BaseRequest) -> str:
+    return check_name("topic", request[PATH]["topic"])
+
+
+def _patch(sent: OverridesBody) -> SettingsPatch:
+    window = sent.replay_window_seconds
+    archived_ms = (window * 1000 if window else FOREVER_MS) if sent.replayable else None
+    retries, ttl = sent.max_retries, sent.message_ttl_seconds
+    patch = SettingsPatch(
+        retry_limit=None if retries is None else max(retries, 1) - 1,
+        dead_letter_after=retries,
+        ttl_ms=None if ttl is None else ttl * 1000,
+        max_depth=sent.max_depth or None,
+        rate=throughput(sent.throughput_limit),
+        retention=RetentionPatch(completed_ms=archived_ms),
+        registered=None,
+    )
+    # A topic that is to be known by its overrides needs one.
+    return msgspec.structs.replace(patch, registered=True) if patch == NO_OVERRIDES else patch

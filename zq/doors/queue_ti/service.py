@@ -1,0 +1,102 @@
+"""The verbs about users: their lives, their grants, and who has which password."""
+
+import uuid
+
+from zq.doors.queue_ti.commands import AddGrant, ChangeUser, CreateUser, DeleteGrant, DeleteUser
+from zq.doors.queue_ti.errors import OwnUser, UserExists, UserNotFound
+from zq.doors.queue_ti.model import (
+    Action,
+    Grant,
+    User,
+    check_password,
+    check_pattern,
+    check_user_name,
+)
+from zq.doors.queue_ti.service_passwords import Passwords
+from zq.engine.inbox import Inbox
+from zq.model.clock import Clock
+from zq.model.errors import InvalidRequest
+from zq.store.api import Store
+
+
+class Users:
+    """Users by their ids. The door decides by `Permit` of the model who may call which verb."""
+
+    def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:
+        self._reads = store.users
+        self._clock = clock
+        self._inbox = inbox
+        self._passwords = Passwords()
+
+    async def every(self) -> list[User]:
+        """Every user, in the order of their names."""
+        return await self._reads.users()
+
+    async def find(self, id: str) -> User | None:
+        """A user with its grants, if it is there."""
+        return await self._reads.user(id)
+
+    async def get(self, id: str) -> User:
+        """A user with its grants. Raises `UserNotFound`."""
+        user = await self.find(id)
+        if user is None:
+            raise UserNotFound
+        return user
+
+    async def with_password(self, name: str, password: str) -> User | None:
+        """The user of this name, if this is its password. A wrong name takes as long as a right
+        one."""
+        user = await self._reads.named(name)
+        fits = await self._passwords.matches(None if user is None else user.hash, password)
+        return user if fits else None
+
+    async def create(self, name: str, password: str, *, is_admin: bool) -> User:
+        """Store a user. Raises `InvalidRequest` or `UserExists`."""
+        check_password(password)
+        return await self._inbox.ask(CreateUser(await self._new(name, password, is_admin)))
+
+    async def ensure_first(self, name: str, password: str) -> None:
+        """Store an administrator if there is no user; its password may be short."""
+        if not await self.every():
+            try:
+                user = await self._new(name, password, is_admin=True)
+                await self._inbox.ask(CreateUser(user, first=True))
+            except UserExists:
+                pass
+
+    async def change(
+        self, id: str, name: str | None, password: str | None, is_admin: bool | None
+    ) -> User:
+        """Change what is not None.
+
+        Raises `InvalidRequest`, `UserNotFound`, `UserExists` or `LastAdmin`.
+        """
+        if name is not None:
+            check_user_name(name)
+        hash = None
+        if password is not None:
+            hash = await self._passwords.hash(check_password(password))
+        return await self._inbox.ask(ChangeUser(id, self._clock.now_ms(), name, hash, is_admin))
+
+    async def delete(self, id: str, by: str) -> None:
+        """Delete a user with its grants. Raises `OwnUser`, `LastAdmin` or `UserNotFound`."""
+        if id == by:
+            raise OwnUser
+        await self._inbox.ask(DeleteUser(id))
+
+    async def grant(self, id: str, action: Action, pattern: str, group: str | None = None) -> Grant:
+        """Add a grant. Raises `InvalidRequest`, `UserNotFound` or `GrantExists`."""
+        if (action is Action.CONSUME) != bool(group):
+            raise InvalidRequest("a grant to consume names a consumer_group, and no other does")
+        now = self._clock.now_ms()
+        grant = Grant(str(uuid.uuid4()), action, check_pattern(pattern), now, group)
+        return await self._inbox.ask(AddGrant(id, grant))
+
+    async def revoke(self, id: str, grant: str) -> None:
+        """Delete a grant. Raises `GrantNotFound`."""
+        await self._inbox.ask(DeleteGrant(id, grant))
+
+    async def _new(self, name: str, password: str, is_admin: bool) -> User:
+        check_user_name(name)
+        hash, now = await self._passwords.hash(password), self._clock.now_ms()
+        return User(str(uuid.uuid4()), name, hash, is_admin, now, now)

@@ -1,0 +1,1 @@
+"""The `/v0` dialect: topics, whose records are log records or jobs."""

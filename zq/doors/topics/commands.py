@@ -1,0 +1,123 @@
+"""The commands about topics, as those of `zq.model.commands` are about all else."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.doors.topics.model import NewRecord, TagMatch, TopicConfig, TopicPatch, TopicState
+from zq.model.commands import Command
+
+
+class TopicPut(msgspec.Struct, frozen=True):
+    """A topic as a `PutTopic` has left it."""
+
+    state: TopicState
+    created: bool
+
+
+class PutTopic(Command[TopicPut], frozen=True):
+    """Create a topic, or change what is set for it. `TopicIncompatible` or `TooManyTopics`."""
+
+    name: str
+    patch: TopicPatch
+
+
+class TopicDeleted(msgspec.Struct, frozen=True):
+    """Whether there was a topic, and the routers that have gone with it."""
+
+    deleted: bool
+    routers: list[str] = []
+
+
+class DeleteTopic(Command[TopicDeleted], frozen=True):
+    """Delete a topic and its routers.
+
+    `TopicNotEmpty`, where it may only go `if_empty`. A queue never goes before its jobs.
+    """
+
+    name: str
+    if_empty: bool = False
+
+
+class Appended(msgspec.Struct):
+    """What an `Append` did."""
+
+    first_seq: int
+    last_seq: int
+    head_seq: int
+    created: bool = False
+    deduped: bool = False
+    """Whether it was recognised as a write of before, and has written nothing."""
+    flush_s: float = 0.0
+    """How long it has waited for the disk, where its topic asks for that."""
+
+
+class Append(Command[Appended], frozen=True):
+    """Append records, all or none, with numbers that follow each other.
+
+    A topic that is not there is created with `create`, or, where that is None: `TopicNotFound`. It
+    also answers `TopicFull` or `TooManyTopics`. A write with the `key` of one before is that one.
+    The records of a queue become jobs with the `keys`; without these it answers `TopicIsQueue`.
+    """
+
+    topic: str
+    records: Sequence[NewRecord]
+    size: int
+    """Bytes of the records, for the bound on a tick."""
+    create: TopicConfig | None
+    key: str | None = None
+    keys: Sequence[int] = ()
+
+
+class NumberJobs(Command[dict[int, int]], frozen=True):
+    """Give jobs of a queue their numbers there, if they have none. Returns all numbers by key.
+
+    `TopicNotFound` or `NotAQueue` where the queue is no topic any more.
+    """
+
+    topic: str
+    keys: Sequence[int]
+
+
+class ForgetNumbers(Command[None], frozen=True):
+    """Drop the numbers of those of the jobs that are done, also in the same transaction.
+
+    If it is `durable`, the disk has that then.
+    """
+
+    keys: Sequence[int]
+    durable: bool = False
+
+
+class LayAside(Command[int], frozen=True):
+    """Move jobs that are held to the dead-letter topic of their own one.
+
+    `letter` appends what they become there. Returns how many were moved, or why they were not:
+    the jobs then stay as they are.
+    """
+
+    topic: str
+    jobs: Sequence[int]
+    letter: Append
+
+
+class RecordsDeleted(msgspec.Struct, frozen=True):
+    """What a `DeleteRecords` did, and the topic as it is then."""
+
+    deleted: int
+    upto: int
+    """The last record that there was when the first slice of it came."""
+    is_done: bool
+    state: TopicState
+
+
+class DeleteRecords(Command[RecordsDeleted], frozen=True):
+    """A slice of a deletion: the records that match, up to the last one at its beginning.
+
+    `upto` of None stands for that. `TopicNotFound` where the topic is not there.
+    """
+
+    topic: str
+    match: TagMatch | None = None
+    before: int | None = None
+    upto: int | None = None

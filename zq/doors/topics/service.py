@@ -1,0 +1,205 @@
+"""The verbs about topics: their lives, what is appended to them, and what readers find there."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import msgspec
+
+from zq.doors.topics.commands import (
+    Append,
+    Appended,
+    DeleteRecords,
+    DeleteTopic,
+    PutTopic,
+    RecordsDeleted,
+    TopicDeleted,
+    TopicPut,
+)
+from zq.doors.topics.engine import TopicReaders, TopicWaiter
+from zq.doors.topics.errors import TopicIsQueue, TopicNotFound
+from zq.doors.topics.model import (
+    DEFAULT_CONFIG,
+    NO_PATCH,
+    USUAL_PAGE_BYTES,
+    NewRecord,
+    TagMatch,
+    TopicPage,
+    TopicPatch,
+    TopicState,
+    check_batch_size,
+    check_nodes,
+    check_topic,
+    configured,
+)
+from zq.doors.topics.store import PageWanted
+from zq.engine.inbox import Inbox
+from zq.features.schemas.service import PayloadChecks
+from zq.model.clock import Clock
+from zq.model.ids import Mint
+from zq.model.reach import Reach
+from zq.service.jobs import Admission
+from zq.store.api import Store
+
+
+class RecordsWanted(NamedTuple):
+    """What a reader asks for: up to `limit` records behind `after`, without those of some nodes.
+
+    Where there is none yet, it waits for one.
+    """
+
+    after: int = 0
+    limit: int = 256
+    nodes: Sequence[str] = ()
+    wait_ms: int = 0
+    most_bytes: int = USUAL_PAGE_BYTES
+
+
+EndWith = Callable[[Callable[[], object]], AbstractContextManager[None]]
+"""Makes a context in which the function it is given may be called, to end a wait early."""
+
+
+class Topics:
+    """Topics by name. A name out of reach is refused: `QueueOutOfReach`."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        inbox: Inbox,
+        readers: TopicReaders,
+        admission: Admission,
+        mint: Mint,
+        checks: PayloadChecks,
+    ) -> None:
+        self._reads = store.topics
+        self._checks = checks
+        self._mint = mint
+        self._queues: set[str] = set()
+        """Names of topics that were seen to be queues."""
+        self._clock = clock
+        self._inbox = inbox
+        self._readers = readers
+        self._admission = admission
+        self._read_at: dict[str, int] = {}
+        self.until_dropped = readers.until_dropped
+        """Has a function called within a context whenever a topic is deleted."""
+
+    async def page(self, prefix: str, after: str, limit: int, reach: Reach) -> list[TopicState]:
+        """Up to `limit` topics behind a name, in the order of their names."""
+        return await self._reads.topics(prefix, after, limit, reach, self._clock.now_ms())
+
+    async def count(self) -> int:
+        """How many topics there are."""
+        return await self._reads.count()
+
+    async def get(self, name: str, reach: Reach) -> TopicState:
+        """One topic. Raises `TopicNotFound`."""
+        reach.require([check_topic(name)])
+        state = await self._reads.topic(name, self._clock.now_ms())
+        if state is None:
+            raise TopicNotFound(name)
+        return state
+
+    async def put(self, name: str, patch: TopicPatch, reach: Reach) -> TopicPut:
+        """Create or change a topic. Raises `TopicIncompatible` or `TooManyTopics`."""
+        reach.require([check_topic(name), patch])
+        return await self._inbox.ask(PutTopic(name, patch))
+
+    async def delete(self, name: str, reach: Reach, *, if_empty: bool = False) -> TopicDeleted:
+        """Delete a topic and its routers. Raises `TopicNotEmpty`."""
+        reach.require([check_topic(name)])
+        self._read_at.pop(name, None)
+        return await self._inbox.ask(DeleteTopic(name, if_empty))
+
+    async def append(
+        self,
+        name: str,
+        records: Sequence[NewRecord],
+        reach: Reach,
+        *,
+        key: str | None = None,
+        create: TopicPatch | None = NO_PATCH,
+    ) -> Appended:
+        """Append records. A topic that is not there is created with `create`, unless that is None.
+
+        Raises `TopicNotFound`, `TopicFull`, `TooManyTopics`, `SchemaMismatch` or
+        `TooManyCompared`, or that there is no room on the disk.
+        """
+        reach.require([check_topic(name), create or NO_PATCH])
+        check_batch_size(len(records))
+        size = sum([record.size for record in records])
+        config = None if create is None else configured(name, DEFAULT_CONFIG, create)
+        self._admission.admit(len(records), size)
+        self._readers.listens = True
+        new = Append(name, records, size, config, key)
+        if name in self._queues or (config is not None and config.type == "queue"):
+            return await self._append_jobs(new)
+        try:
+            return await self._inbox.ask(new)
+        except TopicIsQueue:
+            self._queues.add(name)
+            return await self._append_jobs(new)
+
+    async def read(
+        self, name: str, wanted: RecordsWanted, reach: Reach, until: EndWith | None = None
+    ) -> TopicPage:
+        """A page of records, as soon as there is one. Raises `TopicNotFound`."""
+        check_nodes(wanted.nodes)
+        reach.require([check_topic(name)])
+        if not wanted.wait_ms:
+            return await self._look(name, wanted)
+        with (
+            self._readers.waiter(name, wanted.wait_ms) as waiter,
+            nullcontext() if until is None else until(waiter.expire),
+        ):
+            return await self._patiently(name, wanted, waiter)
+
+    async def delete_records(
+        self, name: str, match: TagMatch | None, before: int | None, reach: Reach
+    ) -> RecordsDeleted:
+        """Delete the records that match, of those that there are by now, slice by slice.
+
+        Raises `TopicNotFound`.
+        """
+        reach.require([check_topic(name)])
+        total, upto = 0, None
+        while True:
+            part = await self._inbox.ask(DeleteRecords(name, match, before, upto))
+            total, upto = total + part.deleted, part.upto
+            if part.is_done:
+                return RecordsDeleted(total, upto, True, part.state)
+
+    def touch(self, name: str) -> None:
+        """Note that somebody has looked at a topic."""
+        self._read_at[name] = self._clock.now_ms()
+
+    def read_at(self, name: str) -> int | None:
+        """When somebody has looked at a topic last, since the server has started."""
+        return self._read_at.get(name)
+
+    async def _append_jobs(self, new: Append) -> Appended:
+        """Append records that may become jobs, which need keys; a log leaves the keys unused."""
+        if new.topic in self._checks.schemas:
+            await self._checks.require((new.topic, record.data) for record in new.records)
+        keys = self._mint.take(len(new.records), self._clock.now_ms())
+        return await self._inbox.ask(msgspec.structs.replace(new, keys=keys))
+
+    async def _patiently(self, name: str, wanted: RecordsWanted, waiter: TopicWaiter) -> TopicPage:
+        awaited = False
+        while True:
+            page = await self._look(name, wanted, awaited=awaited)
+            if page.records or page.loss is not None or waiter.is_over:
+                return page
+            # What was passed over is not looked at again.
+            wanted = wanted._replace(after=page.next_seq)
+            if page.next_seq >= page.head_seq:
+                await waiter.news()
+            awaited = True
+
+    async def _look(self, name: str, wanted: RecordsWanted, *, awaited: bool = False) -> TopicPage:
+        place = PageWanted(wanted.after, wanted.limit, wanted.nodes, wanted.most_bytes)
+        page = await self._reads.page(name, place, self._clock.now_ms(), awaited=awaited)
+        if page is None:
+            raise TopicNotFound(name)
+        return page

@@ -1,0 +1,223 @@
+"""The tick's phase of new records: it numbers and stores them with their copies, and keeps caps.
+
+A record of a log is a row of its own. A record of a queue is a job.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from zq.doors.topics.commands import Append, Appended, LayAside
+from zq.doors.topics.errors import TopicFull, TopicIsQueue, TopicNotFound
+from zq.doors.topics.model import MAX_SEQ, SEQ_BITS, NewRecord, TopicState, refuse_overflow
+from zq.doors.topics.tick import create_topic
+from zq.doors.topics.tick_numbers import (
+    RecordBatch,
+    admit_jobs,
+    give_numbers,
+    make_room,
+    store_jobs,
+)
+from zq.doors.topics.tick_routers import Forwarding
+from zq.doors.topics.tick_trimming import MOST_TRIMMED, find_topics, trim, write_topics
+from zq.model.checksums import record_checksum
+from zq.model.errors import ZqError
+from zq.store.api import Sliced
+from zq.tick.moves import remove
+from zq.tick.slices import SLICE_ROWS
+from zq.tick.work import UnitOfWork
+
+COLUMNS = "key, at, size, node, tag, meta, data, steady_at, checksum"
+
+_Row = tuple[int, int, int, str | None, str | None, str | None, str, int | None, int]
+
+
+def append(work: UnitOfWork, commands: Sequence[Append | LayAside]) -> Sliced[list[object]]:
+    """Apply one command after the other, then write all records together."""
+    writing = _Writing(work, commands)
+    replies: list[object] = []
+    for command in commands:
+        if isinstance(command, LayAside):
+            replies.append((yield from writing.lay_aside(command)))
+        else:
+            replies.append((yield from writing.append(command)))
+    yield from work.tx.insert_large_by_slices("topic_records", COLUMNS, writing.rows)
+    writing.finish()
+    return replies
+
+
+class _Writing:
+    """The writes of one tick."""
+
+    def __init__(self, work: UnitOfWork, commands: Sequence[Append | LayAside]) -> None:
+        self.rows: list[_Row] = []
+        self._work = work
+        letters = [command.letter.topic for command in commands if isinstance(command, LayAside)]
+        named = [*(command.topic for command in commands), *letters]
+        self._forwarding = Forwarding(work, named)
+        self._states = find_topics(work, [*named, *self._forwarding.dests])
+        self._changed: dict[int, TopicState] = {}
+        self._known = self._read_known(commands)
+        self._new: list[tuple[int, str, int, int, int]] = []
+
+    def append(self, command: Append) -> Sliced[Appended | ZqError]:
+        """Number the records of a command. Return what it did, or its error."""
+        state = self._states.get(command.topic)
+        created = None
+        try:
+            if state is None:
+                state = created = self._create(command)
+            elif command.key is not None and (state.id, command.key) in self._known:
+                first, last = self._known[state.id, command.key]
+                return Appended(first, last, state.head_seq, deduped=True)
+            done = yield from self._add(state, command)
+        except ZqError as refusal:
+            if created is not None:
+                # A refused write leaves nothing behind.
+                self._work.tx.run("forget_topic", id=created.id)
+                del self._states[command.topic]
+            return refusal
+        done.created = created is not None
+        return done
+
+    def lay_aside(self, command: LayAside) -> Sliced[int | ZqError]:
+        """Append what held jobs become in a dead-letter topic, and delete the jobs."""
+        work, source = self._work, self._states.get(command.topic)
+        held = work.tx.briefs("read_held", keys=list(command.jobs))
+        if source is None or len(held) < len(command.jobs):
+            return 0
+        done = yield from self.append(command.letter)
+        if isinstance(done, ZqError):
+            return done
+        remove(work, held)
+        work.tx.run("forget_numbers", keys=[job.key for job in held])
+        source.dead_lettered += len(held)
+        self._changed[source.id] = source
+        return len(held)
+
+    def finish(self) -> None:
+        """Write the state of the topics, and remove the records over their caps."""
+        for state in self._changed.values():
+            if state.is_over:
+                trim(self._work, state, MOST_TRIMMED)
+        write_topics(self._work, list(self._changed.values()))
+        self._forwarding.finish()
+        if self._new:
+            self._work.tx.run("note_writes", writes=self._new)
+            self._work.retimed = True
+
+    def _create(self, command: Append) -> TopicState:
+        if command.create is None:
+            raise TopicNotFound(command.topic)
+        created = create_topic(self._work, command.topic, command.create)
+        if isinstance(created, ZqError):
+            raise created
+        self._states[command.topic] = created
+        return created
+
+    def _add(self, state: TopicState, command: Append) -> Sliced[Appended]:
+        if state.config.type == "queue" and not command.keys:
+            raise TopicIsQueue(command.topic)
+        copies = list(self._forwarding.copies(command.topic, command.records))
+        batches = [RecordBatch(state, command.records, command.keys)]
+        for each in copies:
+            dest = self._states[each.router.config.dest]
+            batches.append(RecordBatch(dest, each.records, self._keys(dest, len(each.records))))
+        for topic, records in _by_topic(batches):
+            self._admit(topic, records)
+        jobs = [batch for batch in batches if batch.state.config.type == "queue"]
+        if jobs:
+            yield from store_jobs(self._work, jobs)
+        for batch in batches:
+            self._store(batch)
+            if len(batch.records) > SLICE_ROWS:
+                yield None
+        for batch in jobs:
+            yield from make_room(self._work, batch.state, len(batch.records))
+        for each in copies:
+            self._forwarding.count(each)
+        first = state.head_seq - len(command.records) + 1
+        self._remember(state, command, first)
+        return Appended(first, state.head_seq, state.head_seq)
+
+    def _keys(self, dest: TopicState, count: int) -> Sequence[int]:
+        return self._work.new_keys(count) if dest.config.type == "queue" else ()
+
+    def _remember(self, state: TopicState, command: Append, first: int) -> None:
+        """Note the key by which the write that begins with `first` is recognised."""
+        if command.key is not None:
+            last = first + len(command.records) - 1
+            until = self._work.steady + state.config.idempotency_window_ms
+            self._known[state.id, command.key] = (first, last)
+            self._new.append((state.id, command.key, first, last, until))
+
+    def _admit(self, state: TopicState, records: Sequence[NewRecord]) -> None:
+        """Raise `TopicFull` if a topic cannot take the records."""
+        work = self._work
+        if state.config.type == "queue":
+            admit_jobs(work, state, len(records))
+            return
+        is_due = state.trim_at is not None and state.trim_at <= work.steady
+        if is_due and state.config.discard == "reject":
+            # What is past its age makes room.
+            trim(work, state, MOST_TRIMMED)
+            self._changed[state.id] = state
+        sizes = [record.size for record in records]
+        refuse_overflow(state, len(sizes), sum(sizes), max(sizes))
+        if state.head_seq + len(records) >= MAX_SEQ:
+            raise TopicFull(str(state.name), "it has given out all its numbers")
+
+    def _store(self, batch: RecordBatch) -> None:
+        """Number the records of a topic that has room, and store those of a log."""
+        work, state = self._work, batch.state
+        if state.config.type == "queue":
+            give_numbers(work, state, batch.keys, batch.records)
+            state.last_at = work.now
+        else:
+            self._store_in_log(state, batch.records)
+        self._changed[state.id] = state
+        work.effects.appended.add(str(state.name))
+        work.effects.promised |= state.config.durability == "fsync"
+
+    def _store_in_log(self, state: TopicState, records: Sequence[NewRecord]) -> None:
+        now, steady = self._work.now, self._work.steady
+        at = now if state.last_at is None else max(now, state.last_at)
+        aged_from = None if at == steady else steady
+        base = (state.id << SEQ_BITS) + state.head_seq + 1
+        self.rows += [
+            (
+                *(base + index, at, record.size, record.node, record.tag, record.meta),
+                *(record.data, aged_from, record_checksum(record.data, record.meta)),
+            )
+            for index, record in enumerate(records)
+        ]
+        state.head_seq += len(records)
+        state.count += len(records)
+        state.bytes += sum([record.size for record in records])
+        state.last_at = at
+        if state.config.ttl_ms and state.trim_at is None:
+            state.trim_at = steady + state.config.ttl_ms
+            self._work.retimed = True
+
+    def _read_known(
+        self, commands: Sequence[Append | LayAside]
+    ) -> dict[tuple[int, str], tuple[int, int]]:
+        """The numbers of the writes that are recognised, by topic and key."""
+        asked = [
+            (self._states[command.topic].id, command.key)
+            for command in commands
+            if isinstance(command, Append)
+            and command.key is not None
+            and command.topic in self._states
+        ]
+        if not asked:
+            return {}
+        rows = self._work.tx.table("read_writes", writes=asked, now=self._work.steady)
+        return {(topic, key): (first, last) for topic, key, first, last in rows}
+
+
+def _by_topic(batches: Sequence[RecordBatch]) -> Iterator[tuple[TopicState, list[NewRecord]]]:
+    """What each topic gets in all."""
+    found: dict[int, list[NewRecord]] = {}
+    for batch in batches:
+        found.setdefault(batch.state.id, []).extend(batch.records)
+    states = {batch.state.id: batch.state for batch in batches}
+    return ((states[id], records) for id, records in found.items())

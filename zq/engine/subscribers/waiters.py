@@ -1,0 +1,219 @@
+"""The waiters for jobs to be finished, and the readers that wait for more history.
+
+Both are registries in memory. Each tick tells them after its commit, and nothing polls. A waiter is
+registered before its job is stored or read, and stays until its owner removes it. So it misses no
+ending, not even that of a job that is deleted on success. Each has its news at once, and is woken
+in its turn, since thousands may wait for one job.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+
+from zq.engine.after_commit import Committed
+from zq.engine.subscribers.waking import Crowd, WakeLine
+from zq.model.clock import Clock
+from zq.model.commands import (
+    Clear,
+    DeleteJob,
+    DeleteSlice,
+    Enqueue,
+    EnqueueResult,
+    Settled,
+    Succeed,
+)
+from zq.model.events import EventType
+from zq.model.lifecycle import Status
+from zq.model.outcome import Completion, Ending
+
+_NOTHING_SAID = Completion()
+_ENDINGS = {
+    EventType.CANCELLED: Ending(Status.CANCELLED),
+    EventType.EXPIRED: Ending(Status.EXPIRED),
+}
+
+
+class Waiter:
+    """A wait for one job. `outcome` is set once the job is finished."""
+
+    def __init__(self) -> None:
+        self.key: int | None = None
+        self.outcome: Ending | None = None
+        self.is_over = False
+        """The time is up, or the server stops: answer with the present state."""
+        self._news = asyncio.Event()
+
+    def nudge(self) -> None:
+        """Wake the waiter: the job has changed, so read it."""
+        self._news.set()
+
+    def expire(self) -> None:
+        """End the wait."""
+        self.is_over = True
+        self._news.set()
+
+    async def news(self) -> None:
+        """Wait until there is something to look at."""
+        await self._news.wait()
+        self._news.clear()
+
+
+class Waiters:
+    """All waiters, by the keys of their jobs."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._line = WakeLine(clock)
+        self._by_key: dict[int, set[Waiter]] = {}
+        self.listens: Collection[int] = self._by_key
+        """The jobs that somebody waits for."""
+        self._open: set[Waiter] = set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no waiters."""
+        return not self._open and not self._by_key
+
+    @contextmanager
+    def waiter(self) -> Iterator[Waiter]:
+        """A waiter within the context. `watch` chooses its job."""
+        waiter = Waiter()
+        self._open.add(waiter)
+        if self._closed:
+            waiter.expire()
+        try:
+            yield waiter
+        finally:
+            self._open.discard(waiter)
+            self._forget(waiter)
+
+    def watch(self, waiter: Waiter, key: int) -> None:
+        """Let a waiter wait for the job with this key only."""
+        self._forget(waiter)
+        waiter.key = key
+        self._by_key.setdefault(key, set()).add(waiter)
+
+    def close(self) -> None:
+        """End the wait of all waiters."""
+        self._closed = True
+        for waiter in self._open:
+            waiter.expire()
+
+    def learn(self, committed: Committed) -> None:
+        """Tell the waiters whose jobs a tick has finished."""
+        commands, result = committed.tick.commands, committed.result
+        for command, reply in zip(commands, result.replies, strict=True):
+            match command, reply:
+                case Succeed(), Settled():
+                    self._succeeded(command, reply)
+                case (DeleteJob(key=key), None):
+                    self._nudge([key])
+                case (DeleteSlice(keys=keys), _):
+                    self._nudge(keys)
+                case (Clear(), _):
+                    self._nudge(list(self._by_key))
+                case _:
+                    pass
+        for key, error in result.fatal.items():
+            self._tell(key, Ending(Status.DEAD, error=error))
+        for key, (reason, stalls) in result.buried.items():
+            self._tell(key, Ending(Status.DEAD, reason=reason, stalls=stalls))
+        for type, jobs in result.news:
+            if type in _ENDINGS:
+                for job in jobs:
+                    self._tell(job.key, _ENDINGS[type])
+        # New jobs come last in a tick, so their owners are as the tick left them.
+        for command, reply in zip(commands, result.replies, strict=True):
+            if isinstance(command, Enqueue) and isinstance(reply, EnqueueResult):
+                self._joined(command, reply)
+
+    def _succeeded(self, command: Succeed, reply: Settled) -> None:
+        for key in self._by_key.keys() & command.keys:
+            if key not in reply.missing and key not in reply.stale:
+                told = (command.said or {}).get(key, _NOTHING_SAID)
+                self._tell(key, Ending(Status.COMPLETED, told.result))
+
+    def _joined(self, command: Enqueue, reply: EnqueueResult) -> None:
+        """Let the waiter of a duplicate wait for the owner, which may be finished already.
+
+        The waiter of a folded job waits for its host.
+        """
+        for index, key in reply.joined.items():
+            for waiter in list(self._by_key.get(command.keys[index], ())):
+                self.watch(waiter, key)
+                waiter.nudge()
+
+    def _tell(self, key: int, outcome: Ending) -> None:
+        if waiters := self._by_key.get(key):
+            for waiter in waiters:
+                waiter.outcome = outcome
+            self._line.wake(dict.fromkeys(waiters), Waiter.nudge)
+
+    def _nudge(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            if waiters := self._by_key.get(key):
+                self._line.wake(dict.fromkeys(waiters), Waiter.nudge)
+
+    def _forget(self, waiter: Waiter) -> None:
+        if waiter.key is None:
+            return
+        others = self._by_key[waiter.key]
+        others.discard(waiter)
+        if not others:
+            del self._by_key[waiter.key]
+        waiter.key = None
+
+
+class HistoryReaders:
+    """The end of the readable history, and the readers that wait for more.
+
+    Records become readable once a sync has covered them. Otherwise a power cut could take a record
+    back and give its number to another one.
+    """
+
+    def __init__(self, logged: int, clock: Clock, *, recording: bool) -> None:
+        """`logged` is the last record. All records of an earlier start have been synced."""
+        self._clock = clock
+        self._line = WakeLine(clock)
+        self.listens = self.recording = recording
+        """Whether attempts are recorded."""
+        self.readable = logged
+        self._logged = logged
+        self.waiting: Crowd[asyncio.Event] = {}
+        self._closed = False
+
+    def learn(self, committed: Committed) -> None:
+        """Note how many records a tick has added, and whether they are on the disk."""
+        self._logged = max(self._logged, committed.result.logged)
+        if committed.result.durable:
+            self.synced()
+
+    def synced(self) -> None:
+        """Note that all commits are on the disk."""
+        if self._logged > self.readable:
+            self.readable = self._logged
+            self._wake()
+
+    def close(self) -> None:
+        """End the wait of all readers."""
+        self._closed = True
+        self._wake()
+
+    async def wait(self, after: int, wait_ms: int) -> None:
+        """Wait until there is a record after `after`, for at most `wait_ms`."""
+        event = asyncio.Event()
+        timer = self._clock.call_later(wait_ms / 1000, event.set)
+        self.waiting[event] = None
+        try:
+            if self.readable <= after and not self._closed:
+                await event.wait()
+        finally:
+            self.waiting.pop(event, None)
+            timer.cancel()
+
+    def _wake(self) -> None:
+        waiting, self.waiting = self.waiting, {}
+        self._line.wake(waiting, asyncio.Event.set)

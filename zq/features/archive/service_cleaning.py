@@ -1,0 +1,107 @@
+"""The schedule by which expired jobs are deleted before their retention is over."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import tzinfo
+
+from zq.engine.inbox import Inbox
+from zq.features.crons.errors import InvalidSchedule
+from zq.features.crons.model_schedule import ChoreSchedule
+from zq.model.clock import Clock, Timer
+from zq.model.commands import WriteNote
+from zq.model.errors import ZqError
+from zq.model.filters import Filter
+from zq.model.lifecycle import Status
+from zq.store.api import Store
+
+log = logging.getLogger(__name__)
+
+NOTE = "delete_expired"
+"""The name under which the schedule is stored."""
+
+NAP_MS = 60_000
+"""The wall clock is read this often, since it may be set."""
+
+
+class Cleaning:
+    """Deletes expired jobs when their time comes. A stored schedule comes before the configured."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        inbox: Inbox,
+        delete: Callable[[Filter], Awaitable[int]],
+        zone: tzinfo,
+        configured: str,
+    ) -> None:
+        """`zone` is for schedules without one. An empty schedule deletes nothing."""
+        self.schedule = configured
+        self._reads = store.crons
+        self._clock = clock
+        self._inbox = inbox
+        self._delete = delete
+        self._zone = zone
+        self._next: int | None = None
+        self._timer: Timer | None = None
+        self._run: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Go by the stored schedule, if there is one."""
+        stored = await self._reads.note(NOTE)
+        if stored is not None:
+            self.schedule = stored
+        try:
+            self._plan()
+        except InvalidSchedule as error:
+            log.error(f"expired jobs are not deleted: {error}")
+
+    async def stop(self) -> None:
+        """End. Nothing is deleted any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._run is not None:
+            self._run.cancel()
+            await asyncio.gather(self._run, return_exceptions=True)
+
+    async def change(self, schedule: str) -> None:
+        """Store another schedule, and go by it. Raises `InvalidSchedule`, and changes nothing."""
+        if schedule:
+            ChoreSchedule(schedule)
+        await self._inbox.ask(WriteNote(NOTE, schedule))
+        self.schedule = schedule
+        self._plan()
+
+    def _plan(self) -> None:
+        """Wait for the next time from now on."""
+        if self._timer is not None:
+            self._timer.cancel()
+        now = self._clock.now_ms()
+        schedule = ChoreSchedule(self.schedule) if self.schedule else None
+        self._next = None if schedule is None else schedule.after(now, self._zone)
+        if self._next is not None:
+            self._wait(now)
+
+    def _wait(self, now: int) -> None:
+        assert self._next is not None
+        rest = min(max(self._next - now, 0), NAP_MS)
+        self._timer = self._clock.call_later(rest / 1000, self._wake)
+
+    def _wake(self) -> None:
+        assert self._next is not None
+        now = self._clock.now_ms()
+        if now < self._next:
+            self._wait(now)
+            return
+        if self._run is None or self._run.done():
+            self._run = asyncio.create_task(self._clean())
+        self._plan()
+
+    async def _clean(self) -> None:
+        try:
+            deleted = await self._delete(Filter(statuses=(Status.EXPIRED,)))
+        except ZqError as error:
+            log.warning(f"expired jobs were not deleted, the next time comes: {error}")
+        else:
+            log.info("expired jobs deleted", extra={"fields": {"jobs": deleted}})

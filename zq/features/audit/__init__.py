@@ -1,0 +1,1 @@
+"""The audit: a record of each thing that an operator has done."""

@@ -1,0 +1,1 @@
+"""Budgets: limits on how many jobs run at once, or in a time, across queues."""

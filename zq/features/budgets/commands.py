@@ -1,0 +1,79 @@
+"""The commands about budgets. `zq.model.commands` has all others."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetRequest, BudgetState
+from zq.features.sweeps.model import SweepMark
+from zq.model.commands import Command
+from zq.model.filters import Filter
+from zq.model.job import JobRecord
+from zq.model.reach import EVERYWHERE, Reach
+
+
+class CreateBudget(Command[BudgetState], frozen=True):
+    """Create a budget. Returns it, `BudgetExists`, or `Unprocessable` if there are too many."""
+
+    key: str
+    policy: BudgetPolicy
+
+
+class PutBudget(Command[BudgetState], frozen=True):
+    """Create a budget or replace its policy. `Unprocessable` if jobs need more than it has."""
+
+    key: str
+    policy: BudgetPolicy
+
+
+class ChangeBudget(Command[BudgetState], frozen=True):
+    """Change a budget's policy field by field. Errors as for `PutBudget`, and `BudgetNotFound`."""
+
+    key: str
+    patch: BudgetPatch
+
+
+class DeleteBudget(Command[None], frozen=True):
+    """Delete a budget. `BudgetNotFound`, or `BudgetInUse` while jobs or cron templates need it."""
+
+    key: str
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """A change of the draws of a job.
+
+    `add` refuses a budget that the job draws from already, `change` and `remove` one that it does
+    not draw from. `put` adds or changes. `replace` removes all other draws.
+    """
+
+    verb: Literal["add", "put", "change", "remove", "replace"]
+    requests: tuple[BudgetRequest, ...] = ()
+
+
+class BindJob(Command[JobRecord], frozen=True):
+    """Change what one job draws. Messages call it `text_id`. Returns the changed job.
+
+    The errors are `JobNotFound`, `Unprocessable`, and those of `Binding`.
+    """
+
+    key: int
+    text_id: str
+    binding: Binding
+    reach: Reach = EVERYWHERE
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """How many jobs have changed draws, and which jobs keep theirs because they are in flight."""
+
+    changed: int
+    blocked: list[int]
+
+
+class BindSlice(Command[Bound], frozen=True):
+    """A slice of a sweep: change the draws of those of `keys` that still match."""
+
+    keys: Sequence[int]
+    filter: Filter
+    binding: Binding
+    mark: SweepMark | None = None

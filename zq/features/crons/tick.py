@@ -1,0 +1,191 @@
+"""The tick's phases of cron: it writes groups and entries, and fires entries that are due.
+
+The scheduler read and computed the firings before the tick; here they are compared with the store
+once more. The job and the entry's next time are stored in one transaction, so a crash can neither
+lose nor double a firing. The jobs go through the same intake as all others.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.features.batches.model import StalePlan
+from zq.features.budgets.tick import create_missing, refuse_unpayable
+from zq.features.crons.model import (
+    RETRY_MS,
+    CronEntry,
+    DeleteCrons,
+    Fire,
+    Firing,
+    WriteCron,
+)
+from zq.model.checksums import ChecksumMismatch, check_text, checksum
+from zq.model.commands import Enqueue, EnqueueResult
+from zq.model.errors import ZqError
+from zq.model.events import EventType
+from zq.model.job import Brief, NewJob, batch_of
+from zq.store.api import Sliced, as_json
+from zq.tick.intake import enqueue
+from zq.tick.work import UnitOfWork
+
+SLICE_ENTRIES = 256
+"""How many entries are written before other tasks may have a turn."""
+
+AnyCronChange = WriteCron | DeleteCrons
+
+_template = msgspec.json.Decoder(NewJob)
+
+
+def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[list[object]]:
+    """Write and delete groups and entries, one command after the other.
+
+    Budgets that templates bring are created with them, so that a firing finds them.
+    """
+    work.rescheduled = True
+    replies: list[object] = []
+    for command in commands:
+        if isinstance(command, WriteCron):
+            templates = [entry.job for entry in command.entries]
+            refusal = None
+            if not command.same_jobs:
+                refusal = refuse_unpayable(work.ledger, templates, command.maker, "entries")
+            if refusal is None:
+                create_missing(work, templates, command.maker)
+                yield from _write(work, command)
+            replies.append(refusal)
+        else:
+            replies.append(_delete(work, command))
+    return replies
+
+
+def clear_crons(work: UnitOfWork) -> None:
+    """Delete all groups and entries."""
+    work.rescheduled = True
+    work.tx.run("clear_crons")
+    work.tx.run("clear_cron_groups")
+
+
+def fire(work: UnitOfWork, commands: Sequence[Fire]) -> Sliced[list[object]]:
+    """Enqueue the jobs of entries that are due, and move the entries on."""
+    work.rescheduled = True
+    replies: list[object] = []
+    for command in commands:
+        moved: object = yield from _fire(work, command.firings)
+        replies.append(moved)
+    return replies
+
+
+def _write(work: UnitOfWork, command: WriteCron) -> Sliced[None]:
+    group = command.group
+    if command.whole:
+        names = [entry.name for entry in command.entries]
+        work.tx.run("delete_other_crons", cron=group.name, names=names)
+    work.tx.run(
+        "write_cron_group",
+        cron=group.name,
+        timezone=group.timezone,
+        paused=int(group.paused),
+        paused_at=group.paused_at,
+        resumed_at=group.resumed_at,
+    )
+    entries, kept = command.entries, list(command.kept)
+    for start in range(0, len(entries), SLICE_ENTRIES):
+        rows = [_row(entry) for entry in entries[start : start + SLICE_ENTRIES]]
+        work.tx.run("write_crons", cron=group.name, entries=rows, kept=kept)
+        yield None
+
+
+def _row(entry: CronEntry) -> tuple[object, ...]:
+    """The columns of an entry, except its group."""
+    job = as_json(entry.job)
+    return (
+        entry.name,
+        entry.expression,
+        entry.timezone,
+        int(entry.paused),
+        entry.paused_at,
+        entry.resumed_at,
+        entry.next_at,
+        entry.last_at,
+        entry.timed_at,
+        entry.job.queue,
+        job,
+        checksum(job),
+    )
+
+
+def _delete(work: UnitOfWork, command: DeleteCrons) -> int:
+    groups = list(command.groups)
+    if command.entry is not None:
+        return work.tx.run("delete_cron", cron=groups[0], entry=command.entry)
+    work.tx.run("delete_crons_of", groups=groups)
+    return work.tx.run("delete_cron_groups", groups=groups)
+
+
+def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan]:
+    """Return how many entries have moved on."""
+    guards = [(f.group, f.entry, f.expression, f.zone, f.at) for f in firings]
+    held = work.tx.table("read_guarded", firings=guards)
+    jobs: dict[int, NewJob] = {}
+    moving = set[int]()
+    for index, text, stored in held:
+        firing = firings[index]
+        try:
+            if text is not None and firing.key is not None:
+                check_text("its job", text, stored)
+                job = _template.decode(text)
+                if batch_of(job) is not None and job != firing.job:
+                    # It was planned for an earlier version of the entry.
+                    continue
+                jobs[index] = job
+            moving.add(index)
+        except (ChecksumMismatch, msgspec.MsgspecError):
+            work.tx.set_aside("cron_entries", [(firing.group, firing.entry)])
+    refused = yield from _enqueue(work, firings, jobs)
+    if isinstance(refused, StalePlan):
+        return refused
+    moves = []
+    for index in sorted(moving):
+        firing, then, last_at = firings[index], firings[index].then, None
+        if index in refused:
+            later = work.now + RETRY_MS
+            then = later if then is None else min(then, later)
+        elif index in jobs:
+            last_at = work.now
+        moves.append((firing.group, firing.entry, then, last_at))
+    if moves:
+        work.tx.run("move_crons", moves=moves, now=work.now)
+    return len(moves)
+
+
+def _enqueue(
+    work: UnitOfWork, firings: Sequence[Firing], jobs: dict[int, NewJob]
+) -> Sliced[set[int] | StalePlan]:
+    """Store or fold the jobs, each by itself. Return which of them found no room."""
+    if not jobs:
+        return set()
+    commands = [
+        Enqueue(
+            keys=(firings[index].key or 0,),
+            jobs=(job,),
+            now=work.now,
+            size=job.payload_size,
+            plan=firings[index].plan,
+        )
+        for index, job in jobs.items()
+    ]
+    replies = yield from enqueue(work, commands)
+    refused: set[int] = set()
+    stored: list[Brief] = []
+    for (index, job), command, reply in zip(jobs.items(), commands, replies, strict=True):
+        if isinstance(reply, StalePlan):
+            return reply
+        if isinstance(reply, ZqError):
+            refused.add(index)
+        elif isinstance(reply, EnqueueResult) and not reply.joined:
+            stored.append(Brief(command.keys[0], job.queue, None, unique_key=job.unique_key))
+    if stored:
+        work.effects.news.append((EventType.ENQUEUED, stored))
+    work.effects.tally.fired += len(jobs) - len(refused)
+    work.effects.tally.put_off += len(refused)
+    return refused

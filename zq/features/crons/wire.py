@@ -1,0 +1,220 @@
+"""Bodies and documents of cron: groups, entries, and the jobs that they enqueue."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from zq.features.batches.model import BatchRule
+from zq.features.budgets.wire import DrawDocument, draw_documents
+from zq.features.crons.model import CronEntry, CronGroup, EntryDraft, GroupDraft, GroupPatch
+from zq.features.crons.model_expression import CronExpression
+from zq.features.crons.model_zones import zone_named
+from zq.model import unique
+from zq.model.errors import InvalidRequest
+from zq.model.job import BackoffRule, DedupeRule, NewJob, Retention
+from zq.model.names import check_name
+from zq.model.unique import OnConflict
+from zq.wire.bodies import JobBody, Limits, check_items, new_job
+from zq.wire.codecs import BodyCodec, decode
+
+
+class _Entry(msgspec.Struct):
+    name: str
+    expression: str
+    job: JobBody
+    timezone: str | None = None
+    paused: bool | None = None
+
+
+class _Group(msgspec.Struct):
+    entries: list[_Entry]
+    paused: bool | None = None
+    timezone: str | None = None
+
+
+class _GroupPatch(msgspec.Struct):
+    paused: bool | UnsetType = UNSET
+    timezone: str | None | UnsetType = UNSET
+
+
+class _Paused(msgspec.Struct):
+    paused: bool
+
+
+_entry = msgspec.json.Decoder(_Entry)
+_group = msgspec.json.Decoder(_Group)
+_group_patch = msgspec.json.Decoder(_GroupPatch)
+_paused = msgspec.json.Decoder(_Paused)
+
+
+def check_cron(name: str) -> str:
+    """Check the name of a group or an entry. Raises `InvalidRequest`."""
+    return check_name("name", name)
+
+
+def decode_entry(body: bytes, codec: BodyCodec, limits: Limits, name: str | None) -> EntryDraft:
+    """The body of one entry. A `name` in the path replaces the one in the body."""
+    draft = _drafted(decode(body, codec, _entry), codec, limits)
+    return draft if name is None else msgspec.structs.replace(draft, name=name)
+
+
+def decode_group(body: bytes, codec: BodyCodec, limits: Limits) -> GroupDraft:
+    """The body of a group with all its entries. Their names are unique."""
+    sent = decode(body, codec, _group)
+    check_items(len(sent.entries), limits, "entries")
+    names = set[str]()
+    drafts = []
+    for entry in sent.entries:
+        drafts.append(_drafted(entry, codec, limits))
+        if entry.name in names:
+            raise InvalidRequest(f'duplicate cron entry name: "{entry.name}"')
+        names.add(entry.name)
+    return GroupDraft(sent.paused, _zone(sent.timezone), drafts)
+
+
+def decode_group_patch(body: bytes, codec: BodyCodec) -> GroupPatch:
+    """The body that pauses or resumes a group, or changes its zone. Null clears the zone."""
+    sent = decode(body, codec, _group_patch)
+    return GroupPatch(
+        sent.paused, sent.timezone if sent.timezone is UNSET else _zone(sent.timezone)
+    )
+
+
+def decode_paused(body: bytes, codec: BodyCodec) -> bool:
+    """The body that pauses or resumes an entry."""
+    return decode(body, codec, _paused).paused
+
+
+def _drafted(sent: _Entry, codec: BodyCodec, limits: Limits) -> EntryDraft:
+    check_cron(sent.name)
+    expression = CronExpression(sent.expression)
+    zone = _zone(sent.timezone)
+    if sent.job.ready_at is not None:
+        raise InvalidRequest("ready_at is not supported for cron entries")
+    job = new_job(sent.job, codec, limits.payload, set())
+    return EntryDraft(sent.name, expression, zone, sent.paused, job)
+
+
+def _zone(name: str | None) -> str | None:
+    if name is not None:
+        zone_named(name)
+    return name
+
+
+class TemplateDocument(msgspec.Struct, omit_defaults=True):
+    """The job that an entry enqueues, as it was sent. Fields that are not set are left out."""
+
+    type: str
+    queue: str
+    priority: int
+    payload: Raw
+    retry_limit: int | None = None
+    backoff: BackoffRule | None = None
+    retention: Retention | None = None
+    unique_key: str | None = None
+    unique_while: str | None = None
+    on_conflict: str | None = None
+    meta: Raw | UnsetType = UNSET
+    content_type: str | None = None
+    traceparent: str | None = None
+    lease_ms: int | None = None
+    group: str | None = None
+    dedupe: DedupeRule | None = None
+    ttl_ms: int | None = None
+    batch: BatchRule | None = None
+    budgets: list[DrawDocument] | None = None
+    unique_in: str | None = None
+    dead_letter: str | None = None
+    dead_letter_after: int | None = None
+
+
+class CronEntryDocument(msgspec.Struct, omit_defaults=True):
+    """An entry. Times are in milliseconds since the epoch.
+
+    A `fault` says why its schedule cannot be evaluated on this host: it is set aside until it can.
+    """
+
+    name: str
+    expression: str
+    paused: bool
+    job: TemplateDocument
+    timezone: str | None = None
+    paused_at: int | None = None
+    resumed_at: int | None = None
+    next_enqueue_at: int | None = None
+    last_enqueue_at: int | None = None
+    fault: str | None = None
+
+
+class CronGroupDocument(msgspec.Struct, omit_defaults=True):
+    """A group with its entries. Times are in milliseconds since the epoch."""
+
+    name: str
+    paused: bool
+    entries: list[CronEntryDocument]
+    timezone: str | None = None
+    paused_at: int | None = None
+    resumed_at: int | None = None
+
+
+def group_document(group: CronGroup, entries: Sequence[CronEntry]) -> CronGroupDocument:
+    """A group with these entries, in their order."""
+    return CronGroupDocument(
+        name=group.name,
+        paused=group.paused,
+        entries=[entry_document(entry) for entry in entries],
+        timezone=group.timezone,
+        paused_at=group.paused_at,
+        resumed_at=group.resumed_at,
+    )
+
+
+def entry_document(entry: CronEntry) -> CronEntryDocument:
+    """One entry."""
+    return CronEntryDocument(
+        name=entry.name,
+        expression=entry.expression,
+        paused=entry.paused,
+        job=_template(entry.job),
+        timezone=entry.timezone,
+        paused_at=entry.paused_at,
+        resumed_at=entry.resumed_at,
+        next_enqueue_at=entry.next_at,
+        last_enqueue_at=entry.last_at,
+        fault=entry.fault,
+    )
+
+
+def _template(job: NewJob) -> TemplateDocument:
+    document = TemplateDocument(job.type, job.queue, job.priority, Raw(job.payload))
+    if (options := job.options) is not None:
+        document.retry_limit = options.retry_limit
+        document.backoff = options.backoff
+        document.retention = options.retention
+        document.lease_ms = options.lease_ms
+        document.dead_letter = options.dead_letter
+        document.dead_letter_after = options.dead_letter_after
+        document.budgets = draw_documents(options.budgets)
+    if job.unique_key is not None:
+        document.unique_key = job.unique_key
+        document.unique_while = unique.NAMES[job.unique_while or unique.Scope.QUEUED]
+        if job.unique_in is unique.KeySpace.QUEUE:
+            document.unique_in = "queue"
+        if job.on_conflict is not OnConflict.RETURN:
+            document.on_conflict = job.on_conflict.value
+    if (extras := job.extras) is not None:
+        document.meta = UNSET if extras.meta is None else Raw(extras.meta)
+        document.content_type, document.traceparent = extras.content_type, extras.traceparent
+        document.batch = extras.batch
+    document.group, document.dedupe, document.ttl_ms = job.group, job.dedupe, job.ttl_ms
+    return document
+
+
+# The names of these shapes in the description of the API.
+CronEntryBody, CronGroupBody, CronGroupPatchBody, CronPausedBody = (
+    _Entry,
+    _Group,
+    _GroupPatch,
+    _Paused,
+)

@@ -1,0 +1,65 @@
+"""What is wrong and takes reads to find: stuck work, and jobs that their budgets cannot pay."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from zq.features.diagnosis.service import Finding, FindingCode, Severity
+from zq.features.diagnosis.service_stuck import StuckWork
+from zq.features.trends.model import MINUTE_MS
+from zq.features.waits.model import budget_text
+from zq.features.waits.model_queue import BudgetLine
+from zq.model.clock import Clock
+from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.store.api import Store
+
+UNPAID_MS = MINUTE_MS
+"""Jobs may wait for tokens for so long before anybody is told."""
+
+EVERY_MS = 5_000
+MOST_LINES = 1_000
+
+
+class NotedLook(NamedTuple):
+    """The keys of jobs that seem stuck, and what was found."""
+
+    stuck: frozenset[int]
+    findings: Sequence[Finding]
+
+
+class Noted:
+    """Looks seldom. No tick waits for that."""
+
+    def __init__(self, store: Store, clock: Clock, stuck: StuckWork) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._stuck = stuck
+        self._looked = float("-inf")
+        self._unpaid: Sequence[Finding] = ()
+
+    async def look(self, settings: Mapping[str, QueueSettings]) -> NotedLook:
+        """What is known of all queues with these settings. Those that are paused need no tokens."""
+        stuck = await self._stuck.look()
+        now = self._clock.now_ms()
+        if now - self._looked >= EVERY_MS:
+            self._looked = now
+            self._unpaid = list(_findings(await self._reads.unpaid_lines(MOST_LINES, now), now))
+        unpaid = [
+            finding
+            for finding in self._unpaid
+            if not settings.get(finding.queue or "", NO_SETTINGS).paused
+        ]
+        return NotedLook(stuck.keys, [*stuck.findings, *unpaid])
+
+
+def _findings(lines: Sequence[BudgetLine], now: int) -> Iterator[Finding]:
+    """One for each queue with jobs that wait for tokens: of those of its jobs that are the most."""
+    told = set[str]()
+    for line in lines:
+        is_late = line.since is not None and now - line.since >= UNPAID_MS
+        if is_late and line.queue not in told:
+            told.add(line.queue)
+            text = f"{line.waiting:,} wait: {budget_text(line.waits[0])}"
+            yield Finding(
+                *(Severity.WARNING, FindingCode.BUDGET, text, line.queue),
+                *(line.since, line.waiting),
+            )

@@ -1,0 +1,60 @@
+"""Counts the failures of a tick by their causes. A tick without failures does nothing here."""
+
+from collections.abc import Sequence
+
+from zq.features.failures.model import (
+    COUNTED_MS,
+    KEPT_MS,
+    MOST_GROUPS,
+    MOST_TYPES,
+    OTHER,
+    OTHER_QUEUE,
+    Cause,
+)
+from zq.model.job import JobRecord
+from zq.tick.work import UnitOfWork
+
+Name = tuple[str, str]
+"""The signature of a group, and a queue."""
+
+
+def count_causes(work: UnitOfWork, failed: Sequence[tuple[Cause, JobRecord]]) -> None:
+    """Count failures: the cause and the job of each."""
+    jobs: dict[Name, list[JobRecord]] = {}
+    causes: dict[Name, Cause] = {}
+    for cause, job in failed:
+        jobs.setdefault((cause.signature, job.queue), []).append(job)
+        causes[cause.signature, job.queue] = cause
+    kept = _kept(work, list(jobs))
+    rows: list[tuple[object, ...]] = []
+    others, sample = 0, 0
+    for name, those in jobs.items():
+        cause, n, key = causes[name], len(those), those[-1].key
+        if name in kept:
+            types = sorted({job.type for job in those})[:MOST_TYPES]
+            rows.append((*name, cause.error_type, cause.message, n, key, types))
+        else:
+            others, sample = others + n, key
+    if others:
+        rows.append((OTHER, OTHER_QUEUE, None, OTHER, others, sample, ()))
+    work.tx.run("write_error_groups", groups=rows, now=work.now, most_types=MOST_TYPES)
+    work.tx.run("write_failure_counts", groups=rows, now=work.now, lengths=list(COUNTED_MS))
+
+
+def forget_old_counts(work: UnitOfWork) -> None:
+    """Delete the oldest counts that are too old, those of one time and length each."""
+    for length, kept in COUNTED_MS.items():
+        work.tx.run("forget_failure_counts", length=length, before=work.now - kept)
+
+
+def _kept(work: UnitOfWork, names: Sequence[Name]) -> set[Name]:
+    """Those of the groups that are counted by themselves: known ones, and new ones with room."""
+    tx = work.tx
+    known = {(signature, queue) for signature, queue in tx.table("known_error_groups", names=names)}
+    new = [name for name in names if name not in known]
+    if not new:
+        return known
+    room = MOST_GROUPS - tx.value("count_error_groups")
+    if room < len(new):
+        room += tx.run("forget_error_groups", before=work.now - KEPT_MS)
+    return known | set(new[: max(room, 0)])

@@ -1,0 +1,1 @@
+"""History: one record for each attempt, for readers that follow it."""

@@ -1,0 +1,1 @@
+"""Schemas: what the payloads of a queue must look like before they are stored."""

@@ -1,0 +1,86 @@
+"""The verbs about schemas of payloads."""
+
+import logging
+from collections.abc import Iterable
+
+from zq.engine.inbox import Inbox
+from zq.engine.turns import Slices, Turns
+from zq.features.schemas.model import (
+    MOST_COMPARED_TOGETHER,
+    DropSchema,
+    PayloadSchema,
+    PutSchema,
+    StoredSchema,
+)
+from zq.model.queue_errors import InvalidSchema, SchemaNotFound, TooManyCompared
+from zq.model.reach import Reach
+from zq.store.api import Store
+
+log = logging.getLogger(__name__)
+
+
+class PayloadChecks:
+    """Holds the payloads of new jobs against the schemas of their queues, in slices."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self.schemas: dict[str, PayloadSchema] = {}
+        """Schemas by queue, for queues that have one."""
+
+    async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
+        """Raise an error unless each payload of one request, given with its queue, matches.
+
+        Raises `SchemaMismatch` or `TooManyCompared`.
+        """
+        slices = Slices(self._turns)
+        compared = 0
+        for queue, payload in payloads:
+            if (schema := self.schemas.get(queue)) is not None:
+                for steps in schema.checking(payload):
+                    compared += steps
+                    if compared > MOST_COMPARED_TOGETHER:
+                        raise TooManyCompared(MOST_COMPARED_TOGETHER)
+                    await slices.count(steps)
+
+
+class Schemas:
+    """Schemas by queue. A queue has none, or one. `checks` learns them."""
+
+    def __init__(self, store: Store, inbox: Inbox, checks: PayloadChecks) -> None:
+        self._reads = store.crons
+        self._inbox = inbox
+        self.parsed = checks.schemas
+
+    async def start(self) -> None:
+        """Read the schemas that are stored."""
+        for stored in await self._reads.schemas():
+            try:
+                self.parsed[stored.queue] = PayloadSchema(stored.body)
+            except InvalidSchema as error:
+                log.error(f"jobs of {stored.queue!r} are not checked: {error}")
+
+    async def every(self, reach: Reach) -> list[StoredSchema]:
+        """The schemas of queues within reach, in the order of their names."""
+        return [each for each in await self._reads.schemas() if reach.covers(each.queue)]
+
+    async def get(self, queue: str, reach: Reach) -> StoredSchema:
+        """The schema of a queue. Raises `SchemaNotFound` or `QueueOutOfReach`."""
+        reach.require([queue])
+        for each in await self._reads.schemas():
+            if each.queue == queue:
+                return each
+        raise SchemaNotFound(queue)
+
+    async def put(self, queue: str, body: str, reach: Reach) -> StoredSchema:
+        """Give a queue a schema. Raises `InvalidSchema` or `QueueOutOfReach`."""
+        reach.require([queue])
+        parsed = PayloadSchema(body)
+        stored = await self._inbox.ask(PutSchema(queue, body))
+        self.parsed[queue] = parsed
+        return stored
+
+    async def drop(self, queue: str, reach: Reach) -> None:
+        """Take a queue's schema away, if it has one. Raises `QueueOutOfReach`."""
+        reach.require([queue])
+        await self._inbox.ask(DropSchema(queue))
+        self.parsed.pop(queue, None)

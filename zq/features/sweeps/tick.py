@@ -1,0 +1,88 @@
+"""What a slice leaves behind of its sweep, and how a cancellation is taken back."""
+
+from collections.abc import Sequence
+
+from zq.features.budgets.tick import refuse_gone
+from zq.features.sweeps.model import MOST_SWEEPS, SweepMark
+from zq.model.commands import EndSweep, Undone, UndoSlice
+from zq.model.job import JobRecord, brief_of
+from zq.model.lifecycle import Move, Status
+from zq.tick.entering import QueueEntry, letters_among
+from zq.tick.moves import apply
+from zq.tick.work import UnitOfWork
+
+
+def note_slice(work: UnitOfWork, mark: SweepMark | None, changed: int) -> None:
+    """Store what a sweep has done so far, in the transaction in which it did it."""
+    if mark is None or not changed:
+        return
+    work.tx.run(
+        "note_slice",
+        id=mark.id,
+        outline=mark.outline,
+        changed=changed,
+        passed=mark.passed,
+        now=work.now,
+    )
+    work.tx.run("forget_sweeps", upto=mark.id - MOST_SWEEPS)
+
+
+def end_sweep(work: UnitOfWork, command: EndSweep) -> None:
+    """Note that a sweep came to its end by a look that found nothing more."""
+    work.tx.run("end_sweep", id=command.id)
+
+
+def undo_slice(work: UnitOfWork, command: UndoSlice) -> Undone:
+    """Take back those of the keys that the sweep has cancelled and that may come back."""
+    found = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
+    jobs = [job for job in found if job.purge_at is not None and job.purge_at > work.steady]
+    entry = QueueEntry(work, [(job, job.queue) for job in jobs], letters_among(jobs))
+    kept: dict[str, int] = {}
+    back: list[JobRecord] = []
+    for job in jobs:
+        why = _obstacle(work, job, entry)
+        if why is None:
+            back.append(job)
+        else:
+            kept[why] = kept.get(why, 0) + 1
+    _restore(work, back, entry)
+    if back:
+        work.tx.run("note_undone", id=command.filter.swept, n=len(back))
+    return Undone(len(back), kept)
+
+
+def _obstacle(work: UnitOfWork, job: JobRecord, entry: QueueEntry) -> str | None:
+    """Why a job cannot be as it was."""
+    if job.expires_at is not None and job.expires_at <= work.steady:
+        return "expired"
+    if job.ttl_ms is not None and job.ready_at + job.ttl_ms <= work.now:
+        return "expired"
+    if refuse_gone(work.ledger, [job]):
+        return "budget_gone"
+    refusal = entry.refusal(job, job.queue)
+    return None if refusal is None else refusal.code
+
+
+def _restore(work: UnitOfWork, jobs: Sequence[JobRecord], entry: QueueEntry) -> None:
+    """Make cancelled jobs wait again, each in its old place. The objects follow their rows."""
+    before = [brief_of(job) for job in jobs]
+    for job in jobs:
+        job.queue = entry.place(job, job.queue)
+        _go_on_waiting(work, job)
+        job.finished_at = job.purge_at = None
+    rows = [
+        (job.key, job.status, job.queue, job.due_at, job.expires_at, job.ttl_ms) for job in jobs
+    ]
+    apply(work, Move.UNDO, before, after=jobs, restored=rows)
+    entry.entered(jobs)
+
+
+def _go_on_waiting(work: UnitOfWork, job: JobRecord) -> None:
+    """Let a cancelled job wait on for its date or its time, or for a worker."""
+    waits = job.ready_at > work.now if job.due_at is None else job.due_at > work.steady
+    job.status = Status.SCHEDULED if waits else Status.READY
+    if not waits:
+        job.due_at = None
+        if job.ttl_ms is not None:
+            job.expires_at = job.ready_at + work.steady - work.now + job.ttl_ms
+            job.ttl_ms = None

@@ -1,0 +1,1 @@
+"""Targets of a queue: other queues that get each of its new jobs."""

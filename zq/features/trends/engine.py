@@ -1,0 +1,185 @@
+"""Adds up the steps to minutes, has each minute stored, and remembers the last ones.
+
+A crash loses the minute that has not ended yet.
+"""
+
+import logging
+from collections import deque
+from itertools import islice
+
+import msgspec
+
+from zq.engine.inbox import Inbox
+from zq.engine.subscribers.times import QueueTimes
+from zq.features.trends.engine_step import OpenTrends
+from zq.features.trends.model import (
+    MINUTE_MS,
+    STEP_MS,
+    TOTAL,
+    AddTrends,
+    Trend,
+    TrendAt,
+    TrendFlow,
+    room_for,
+    summed,
+)
+from zq.features.trends.model_types import AddTypeTrends, TypeName, TypeTrend, room_for_type
+from zq.model.clock import Clock, Timer
+from zq.model.errors import ZqError
+
+log = logging.getLogger(__name__)
+
+RECENT = 5
+"""How many of the last minutes stay in memory, the open one among them. So do their steps."""
+
+SLICE = 100
+"""How many queues, or types, are stored at a time."""
+
+Minute = dict[str, Trend]
+
+_packed = msgspec.msgpack.Encoder()
+_trend = msgspec.msgpack.Decoder(Trend)
+
+
+class TrendMeter:
+    """Turns the steps and the minutes."""
+
+    def __init__(self, clock: Clock, inbox: Inbox) -> None:
+        self._clock = clock
+        self._inbox = inbox
+        self.step = OpenTrends()
+        self.step.when_over = self._turn
+        self.times = QueueTimes(self.step)
+        self._timer: Timer | None = None
+        self._began = clock.now_ms()
+        self._minute: Minute = {}
+        """The steps of the open minute that are over."""
+        self._types: dict[TypeName, TypeTrend] = {}
+        """The types in them."""
+        self._closed: deque[tuple[int, Minute]] = deque(maxlen=RECENT)
+        self._steps: deque[tuple[int, dict[str, bytes]]] = deque(
+            maxlen=RECENT * MINUTE_MS // STEP_MS
+        )
+        """Those that are over, packed: a trend takes a tenth of the memory."""
+
+    def start(self) -> None:
+        """Begin: from now on each minute is stored when it is over."""
+        self._ring()
+
+    def close(self) -> None:
+        """Have the open minute stored: the engine is about to end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._turn(self.step.at)
+        self._store()
+
+    @property
+    def at(self) -> int:
+        """When the open minute began, in milliseconds."""
+        return self.step.at - self.step.at % MINUTE_MS
+
+    def open(self, queue: str) -> Trend:
+        """What has happened in a queue, or in all of them (`TOTAL`), in the open minute."""
+        self.step.add_up()
+        return summed([_of(self._minute, queue), _of(self.step.trends, queue)])
+
+    def open_types(self) -> dict[TypeName, TypeTrend]:
+        """What has happened to types in the open minute."""
+        self.step.add_up()
+        found: dict[TypeName, TypeTrend] = {}
+        for name, trend in (*self._types.items(), *self.step.types.items()):
+            room_for_type(found, name).add(trend)
+        return found
+
+    def steps(self, queue: str, since: int) -> tuple[int, list[TrendAt]]:
+        """The steps of a queue, or of all of them, and from when on they are known.
+
+        None is known that began before `since`, or before the server did.
+        """
+        self.step.add_up()
+        first = max(since, self._began - self._began % STEP_MS)
+        found = [
+            TrendAt(at, _trend.decode(step[queue]))
+            for at, step in self._steps
+            if at >= first and queue in step
+        ]
+        return first, [*found, TrendAt(self.step.at, _of(self.step.trends, queue))]
+
+    def recent(self, queue: str) -> Trend:
+        """What has happened in a queue, or in all of them, in the last minutes."""
+        return summed([_of(minute, queue) for minute in self._recent()[0]])
+
+    def flow(self, queue: str) -> TrendFlow:
+        """What came there in the last minutes, and what was done with."""
+        trend, seconds = self.recent(queue), self._recent()[1]
+        return TrendFlow(trend.enqueued / seconds, trend.left / seconds, trend.died / seconds)
+
+    def flows(self) -> dict[str, TrendFlow]:
+        """The flow of each queue that had any."""
+        minutes, seconds = self._recent()
+        came: dict[str, int] = {}
+        left: dict[str, int] = {}
+        died: dict[str, int] = {}
+        for minute in minutes:
+            for queue, trend in minute.items():
+                came[queue] = came.get(queue, 0) + trend.enqueued
+                left[queue] = left.get(queue, 0) + trend.left
+                died[queue] = died.get(queue, 0) + trend.died
+        return {
+            queue: TrendFlow(n / seconds, left[queue] / seconds, died[queue] / seconds)
+            for queue, n in came.items()
+        }
+
+    def _recent(self) -> tuple[list[Minute], float]:
+        """The last minutes, and how many seconds these are."""
+        now = self._clock.now_ms()
+        first = now - now % MINUTE_MS - (RECENT - 1) * MINUTE_MS
+        minutes = [*self._closed, (self.at, self._minute), (self.at, self.step.trends)]
+        since = max(first, min(self._began, now - 1000))
+        return [minute for at, minute in minutes if first <= at <= now], (now - since) / 1000
+
+    def _ring(self) -> None:
+        now = self._clock.now_ms()
+        if not 0 <= now - self.step.at < STEP_MS:
+            self._turn(now)
+        rest = STEP_MS - now % STEP_MS
+        self._timer = self._clock.call_later(rest / 1000, self._ring)
+
+    def _turn(self, now: int) -> None:
+        """Add the open step to its minute, and open the one of now. Store a minute that is over."""
+        self.step.add_up()
+        step, at, minute = self.step.trends, self.step.at, self.at
+        if step:
+            for queue, trend in step.items():
+                room_for(self._minute, queue).add(trend)
+            self.times.add(step)
+            packed = {queue: _packed.encode(trend) for queue, trend in step.items()}
+            self._steps.append((at, {**packed, TOTAL: _packed.encode(_of(step, TOTAL))}))
+        for name, counts in self.step.types.items():
+            room_for_type(self._types, name).add(counts)
+        self.step.trends, self.step.types = {}, {}
+        if minute != now - now % MINUTE_MS:
+            self._store()
+        self.step.at = now - now % STEP_MS
+
+    def _store(self) -> None:
+        minute, self._minute = self._minute, {}
+        types, self._types = self._types, {}
+        if not minute:
+            return
+        self._closed.append((self.at, minute))
+        rows = iter({**minute, TOTAL: _of(minute, TOTAL)}.items())
+        rows_of_types = iter(types.items())
+        try:
+            while some := dict(islice(rows, SLICE)):
+                self._inbox.submit(AddTrends(self.at, some))
+            while some_types := dict(islice(rows_of_types, SLICE)):
+                self._inbox.submit(AddTypeTrends(self.at, some_types))
+        except ZqError as error:
+            log.warning(f"the figures of a minute could not be stored: {error}")
+
+
+def _of(minute: Minute, queue: str) -> Trend:
+    if queue == TOTAL:
+        return summed(list(minute.values()))
+    return minute.get(queue) or Trend()

@@ -1,0 +1,194 @@
+"""The verb that tells how jobs of each type ended, and how long they ran."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from zq.engine.turns import Slices, Turns
+from zq.features.trends.engine import TrendMeter
+from zq.features.trends.model import DAY_MS, HOUR_MS, quantiles
+from zq.features.trends.model_types import (
+    FIVE_MINUTES_MS,
+    PARTS,
+    REST_OF_TYPES,
+    TypeName,
+    TypeTrend,
+    TypeTrendAt,
+)
+from zq.model.clock import Clock
+from zq.model.reach import EVERYWHERE, Reach
+from zq.store.api import Store
+
+MOST_SHOWN = 200
+
+STEPS = 150
+"""The work for one type, in steps of `zq.engine.turns`."""
+
+LEAST_RUNS = 20
+"""A type that has run less often has no usual run."""
+
+
+class TypeRange(StrEnum):
+    """How far back to look."""
+
+    HOUR = "1h"
+    DAY = "24h"
+    WEEK = "7d"
+
+
+class _Scale(NamedTuple):
+    many: int
+    length: int
+
+
+SCALES = {
+    TypeRange.HOUR: _Scale(12, FIVE_MINUTES_MS),
+    TypeRange.DAY: _Scale(24, HOUR_MS),
+    TypeRange.WEEK: _Scale(7, DAY_MS),
+}
+"""Each range has so many steps of a length, of which the last one is open."""
+
+
+class TypeSort(StrEnum):
+    """Which types come first."""
+
+    SLOWEST = "slowest"
+    FAILING = "failing"
+    RATE = "rate"
+
+
+class Runs(NamedTuple):
+    """The times in milliseconds that 50, 95 and 99 % of the runs do not exceed."""
+
+    p50: float
+    p95: float
+    p99: float
+
+
+class TypeLook(NamedTuple):
+    """How jobs of one type of a queue ended. The queue `*` with the type `*` is the rest."""
+
+    queue: str
+    type: str
+    trend: TypeTrend
+    run: Runs | None
+
+    @property
+    def ended(self) -> int:
+        """How many of them ended by a report."""
+        return self.trend.done + self.trend.failed
+
+    @property
+    def failed_share(self) -> float:
+        """Which part of these failed."""
+        return self.trend.failed / self.ended if self.ended else 0.0
+
+
+class TypesLook(NamedTuple):
+    """The types of a range of time: the first ones, and how many there are."""
+
+    seconds: float
+    """How much of the range has passed."""
+    known: int
+    first: Sequence[TypeLook]
+
+
+class TypeSeries(NamedTuple):
+    """The trend of a type step by step, each of `step` milliseconds, the last one still open."""
+
+    step: int
+    open_ms: int
+    points: Sequence[tuple[int, TypeTrend]]
+    """When each step begins, in milliseconds, and what happened in it."""
+
+
+_SORTS: dict[TypeSort, Callable[[TypeLook], Any]] = {
+    TypeSort.SLOWEST: lambda look: -look.run.p95 if look.run else 0.0,
+    TypeSort.FAILING: lambda look: (-look.failed_share, -look.trend.failed),
+    TypeSort.RATE: lambda look: -look.ended,
+}
+
+
+class TypeTrends:
+    """The trends of types that are stored, and the minute that is open in memory."""
+
+    def __init__(self, store: Store, clock: Clock, meter: TrendMeter, turns: Turns) -> None:
+        self._reads = store.reads
+        self._clock = clock
+        self._meter = meter
+        self._turns = turns
+
+    async def look(
+        self, queue: str | None, type: str | None, over: TypeRange, sort: TypeSort, reach: Reach
+    ) -> TypesLook:
+        """The types of a queue, or of all, over a range of time. Raises `QueueOutOfReach`."""
+        scale, now = SCALES[over], self._clock.now_ms()
+        first = _first(scale, now)
+        found = await self._found(queue, type, scale, scale.many * scale.length, reach)
+        slices, looks = Slices(self._turns), list[TypeLook]()
+        for name, trend in _together(found).items():
+            looks.append(TypeLook(*name, trend, runs_of(trend)))
+            await slices.count(STEPS)
+        looks.sort(key=lambda look: (_SORTS[sort](look), -look.ended, look.queue, look.type))
+        return TypesLook((now - first) / 1000, len(looks), looks[:MOST_SHOWN])
+
+    async def series(
+        self, queue: str | None, type: str, over: TypeRange, reach: Reach
+    ) -> TypeSeries:
+        """The trend of one type, in one queue or in all together, step by step."""
+        scale, now = SCALES[over], self._clock.now_ms()
+        first = _first(scale, now)
+        steps = [TypeTrend() for _ in range(scale.many)]
+        for each in await self._found(queue, type, scale, scale.length, reach):
+            if each.step < len(steps):
+                steps[each.step].add(each.trend)
+        points = [(first + number * scale.length, trend) for number, trend in enumerate(steps)]
+        return TypeSeries(scale.length, now % scale.length, points)
+
+    async def usual_ms(self, queue: str) -> dict[str, float]:
+        """The time that 99 % of the runs of each type of a queue took within a day."""
+        found = await self._found(queue, None, SCALES[TypeRange.DAY], DAY_MS, EVERYWHERE)
+        trends = {type: trend for (_, type), trend in _together(found).items()}
+        return {
+            type: quantiles(trend.run, (0.99,), PARTS)[0]
+            for type, trend in trends.items()
+            if sum(trend.run.values()) >= LEAST_RUNS
+        }
+
+    async def _found(
+        self, queue: str | None, type: str | None, scale: _Scale, step: int, reach: Reach
+    ) -> list[TypeTrendAt]:
+        """What is stored and what is not yet, as far as the reach goes."""
+        if queue is not None:
+            reach.require([queue])
+        first = _first(scale, self._clock.now_ms())
+        found = await self._reads.type_trends(queue, type, scale.length, first, step)
+        number = (self._meter.at - first) // step
+        for name, trend in self._meter.open_types().items():
+            if queue in (None, name[0]) and type in (None, name[1]):
+                found.append(TypeTrendAt(*name, number, trend))
+        if reach is EVERYWHERE:
+            return found
+        return [
+            each
+            for each in found
+            if (each.queue, each.type) != REST_OF_TYPES and reach.covers(each.queue)
+        ]
+
+
+def runs_of(trend: TypeTrend) -> Runs | None:
+    """The percentiles of the runs of a type, if there are any."""
+    found = quantiles(trend.run, (0.5, 0.95, 0.99), PARTS)
+    return Runs(*found) if found else None
+
+
+def _first(scale: _Scale, now: int) -> int:
+    """When the first step begins."""
+    return now - now % scale.length - (scale.many - 1) * scale.length
+
+
+def _together(found: Sequence[TypeTrendAt]) -> dict[TypeName, TypeTrend]:
+    trends: dict[TypeName, TypeTrend] = {}
+    for each in found:
+        trends.setdefault((each.queue, each.type), TypeTrend()).add(each.trend)
+    return trends

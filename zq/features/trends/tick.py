@@ -1,0 +1,79 @@
+"""The tick's phases of trends: a minute that is over is added to its row and to longer times."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.features.failures.tick import forget_old_counts
+from zq.features.trends.model import KEPT_MS, MOST_QUEUES, REST, TOTAL, AddTrends, Trend
+from zq.features.trends.model_types import (
+    KEPT_TYPES_MS,
+    MOST_TYPES,
+    REST_OF_TYPES,
+    AddTypeTrends,
+    TypeTrend,
+)
+from zq.store.api import Sliced
+from zq.tick.work import UnitOfWork
+
+
+def add_trends(work: UnitOfWork, commands: Sequence[AddTrends]) -> Sliced[list[object]]:
+    """Store trends. With each command, those of one time that are too old are deleted, and so
+    are counts of failures.
+    """
+    for command in commands:
+        for length, kept in KEPT_MS.items():
+            _add(work, length, command)
+            work.tx.run("forget_trends", length=length, before=work.now - kept)
+            yield None
+        forget_old_counts(work)
+    return [None] * len(commands)
+
+
+def add_type_trends(work: UnitOfWork, commands: Sequence[AddTypeTrends]) -> Sliced[list[object]]:
+    """Store trends of types, and delete those that are too old, as for queues."""
+    for command in commands:
+        for length, kept in KEPT_TYPES_MS.items():
+            _add_types(work, length, command)
+            work.tx.run("forget_type_trends", length=length, before=work.now - kept)
+            yield None
+    return [None] * len(commands)
+
+
+def _add(work: UnitOfWork, length: int, command: AddTrends) -> None:
+    """Add to the trends of this length. Queues without room are counted together."""
+    at = command.at - command.at % length
+    asked = [*command.trends, REST]
+    rows = work.tx.table("read_trends", length=length, at=at, queues=asked)
+    trends = {queue: msgspec.convert(fields, Trend, strict=False) for queue, fields in rows}
+    room = MOST_QUEUES - work.tx.value("count_trends", length=length, at=at)
+    for queue, more in command.trends.items():
+        if queue not in trends and queue not in (REST, TOTAL):
+            if room <= 0:
+                queue = REST
+            room -= 1
+        trends.setdefault(queue, Trend()).add(more)
+    changed = {REST, *command.trends} & trends.keys()
+    written = [(queue, trends[queue]) for queue in changed]
+    work.tx.run("write_trends", length=length, at=at, rows=written)
+
+
+def _add_types(work: UnitOfWork, length: int, command: AddTypeTrends) -> None:
+    """Add to the trends of this length. Types without room are counted together."""
+    at = command.at - command.at % length
+    asked = [*command.trends, REST_OF_TYPES]
+    rows = work.tx.table("read_type_trends", length=length, at=at, names=asked)
+    trends = {
+        (queue, type): msgspec.convert(fields, TypeTrend, strict=False)
+        for queue, type, fields in rows
+    }
+    room = MOST_TYPES - work.tx.value("count_type_trends", length=length, at=at)
+    for name, more in command.trends.items():
+        if name not in trends and name != REST_OF_TYPES:
+            if room <= 0:
+                name = REST_OF_TYPES
+            room -= 1
+        trends.setdefault(name, TypeTrend()).add(more)
+    changed = {REST_OF_TYPES, *command.trends} & trends.keys()
+    written = [(*name, trends[name]) for name in changed]
+    work.tx.run("write_type_trends", length=length, at=at, rows=written)

@@ -1,0 +1,1 @@
+"""Waits: why a job or a queue waits, and what comes next."""

@@ -1,0 +1,185 @@
+"""The reads behind the question why a job waits, what comes next, leases that end, and groups."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from zq.features.budgets.model import Account, BudgetPolicy, Draw
+from zq.features.waits.model import MOST_AHEAD, BudgetWait, OpenGroup, WaitingJob
+from zq.features.waits.model_queue import BudgetLine, StoredWaits
+from zq.features.waits.store import DueDates, TimePlace
+from zq.model.filters import Filter
+from zq.model.job import JobRecord
+from zq.model.lifecycle import Status
+from zq.model.reach import Reach
+from zq.store.sqlite.lookups import found_jobs, get_row, settings
+from zq.store.sqlite.queries import load
+from zq.store.sqlite.where import where
+
+QUERIES = load(__name__)
+
+MOST_LINES = 1_000
+"""So many lines of one queue are looked at for budgets that cannot pay."""
+
+_draws = msgspec.json.Decoder(list[Draw])
+
+MOST_IN_FLIGHT = 10_000
+"""So many jobs in flight are looked at for those that run long."""
+
+
+def waiting_job(
+    connection: sqlite3.Connection, key: int, reach: Reach, now: int
+) -> WaitingJob | None:
+    """A job without its large bodies, and what may hold it back, from a bounded number of rows.
+
+    None if the job is not within reach, or its retention is over.
+    """
+    job = get_row(connection, key, reach, now)
+    if job is None or job.status is not Status.READY:
+        return None if job is None else WaitingJob(job)
+    return WaitingJob(
+        job,
+        settings(connection, job.queue),
+        _number(connection, "in_flight_of", queue=job.queue),
+        _head(connection, job),
+        list(_unpaid_of(connection, job, now)),
+        _ahead(connection, job),
+    )
+
+
+def stored_waits(connection: sqlite3.Connection, queue: str, now: int) -> StoredWaits:
+    """What may hold the jobs of a queue, from a bounded number of rows."""
+    return StoredWaits(
+        settings(connection, queue),
+        bool(_number(connection, "may_go", queue=queue)),
+        round(_number(connection, "behind", queue=queue, most=MOST_AHEAD)),
+        unpaid_lines(connection, queue, MOST_LINES, now),
+    )
+
+
+def unpaid_lines(
+    connection: sqlite3.Connection, queue: str | None, most: int, now: int
+) -> list[BudgetLine]:
+    """The jobs of a queue, or of all, whose budgets cannot pay them now, as far as they are ready.
+
+    At most `most` lines are looked at. Those with most jobs come first.
+    """
+    accounts: dict[str, Account | None] = {}
+    found = []
+    sql = QUERIES["lines_of_all" if queue is None else "lines_of_queue"]
+    for name, draws, waiting, since in connection.execute(sql, {"queue": queue, "most": most}):
+        wanted = _draws.decode(draws)
+        for draw in wanted:
+            if draw.key not in accounts:
+                accounts[draw.key] = _account(connection, draw.key)
+        if waits := list(_unpaid(wanted, accounts, now)):
+            found.append(BudgetLine(name, waiting, since, waits))
+    return sorted(found, key=lambda line: -line.waiting)
+
+
+def scheduled(
+    connection: sqlite3.Connection, reach: Reach, after: TimePlace, limit: int, ahead: int
+) -> list[JobRecord]:
+    """The scheduled jobs after a place in the order of times, without large payloads.
+
+    That is the order of dates, if steady time is `ahead` of the wall.
+    """
+    conditions, parameters = where(Filter(reach=reach))
+    parameters |= after._asdict() | {"due_at": after.ready_at + ahead}
+
+    def some(kind: str) -> list[JobRecord]:
+        found: list[JobRecord] = []
+        # In two parts: a comparison of pairs would begin at the first job of the same time.
+        for name in (f"{kind}_beside", f"{kind}_beyond"):
+            if len(found) < limit:
+                sql = QUERIES[name].replace("CONDITIONS", conditions)
+                found += found_jobs(connection, sql, parameters | {"limit": limit - len(found)})
+        return found
+
+    def place(job: JobRecord) -> tuple[int, int]:
+        return job.ready_at if job.due_at is None else job.due_at - ahead, job.key
+
+    return sorted([*some("scheduled"), *some("waiting")], key=place)[:limit]
+
+
+def due_between(connection: sqlite3.Connection, after: int, upto: int) -> DueDates:
+    """How many dates there are after one moment and up to another."""
+    bounds = {"after": after, "upto": upto}
+    return DueDates(*connection.execute(QUERIES["due_between"], bounds).fetchone())
+
+
+def leases(connection: sqlite3.Connection, reach: Reach, limit: int) -> list[JobRecord]:
+    """The jobs whose leases end first, without large payloads."""
+    conditions, parameters = where(Filter(reach=reach))
+    sql = QUERIES["leases"].replace("CONDITIONS", conditions)
+    return found_jobs(connection, sql, {**parameters, "limit": limit})
+
+
+def running_long(
+    connection: sqlite3.Connection, reach: Reach, before: int, limit: int
+) -> list[JobRecord]:
+    """The jobs that are in flight for the longest time, without large payloads."""
+    conditions, parameters = where(Filter(reach=reach))
+    sql = QUERIES["running_long"].replace("CONDITIONS", conditions)
+    bounds = {"before": before, "limit": limit, "most": MOST_IN_FLIGHT}
+    return found_jobs(connection, sql, parameters | bounds)
+
+
+def groups(connection: sqlite3.Connection, queue: str, after: str, limit: int) -> list[OpenGroup]:
+    """The first groups of a queue beyond `after`, in the order of their names."""
+    place = {"queue": queue, "after": after, "limit": limit, "most": MOST_AHEAD}
+    found = []
+    for name, key, type, status, *rest in connection.execute(QUERIES["groups"], place):
+        found.append(OpenGroup(name, key, type, Status(status), *rest))
+    return found
+
+
+def _head(connection: sqlite3.Connection, job: JobRecord) -> int | None:
+    """The job of its group for which a job waits."""
+    if job.group is None or not _number(connection, "is_shut", key=job.key):
+        return None
+    return _number(connection, "head_of_group", queue=job.queue, group=job.group) or None
+
+
+def _unpaid_of(connection: sqlite3.Connection, job: JobRecord, now: int) -> Iterator[BudgetWait]:
+    """The budgets that cannot pay a job now."""
+    draws = (None if job.options is None else job.options.budgets) or ()
+    accounts = {draw.key: _account(connection, draw.key) for draw in draws}
+    return _unpaid(draws, accounts, now)
+
+
+def _unpaid(
+    draws: Sequence[Draw], accounts: Mapping[str, Account | None], now: int
+) -> Iterator[BudgetWait]:
+    for draw in draws:
+        account = accounts[draw.key]
+        if account is None:
+            continue
+        left = max(account.available(now), 0)
+        if left < draw.cost:
+            pays_at = account.pays(draw.cost, now)
+            yield BudgetWait(draw.key, draw.cost, left, account.policy.capacity, pays_at)
+
+
+def _account(connection: sqlite3.Connection, key: str) -> Account | None:
+    row = connection.execute(QUERIES["budget"], {"key": key}).fetchone()
+    if row is None:
+        return None
+    key, allocation, duration_ms, burst, created_at, updated_at, *tokens = row
+    policy = BudgetPolicy(allocation, duration_ms, burst)
+    return Account(key, policy, created_at, updated_at, *tokens)
+
+
+def _ahead(connection: sqlite3.Connection, job: JobRecord) -> int:
+    place = {"queue": job.queue, "priority": job.priority, "key": job.key}
+    counted = 0
+    for name in ("more_urgent", "older", "first_in_line"):
+        if counted < MOST_AHEAD:
+            counted += _number(connection, name, **place, most=MOST_AHEAD - counted)
+    return counted
+
+
+def _number(connection: sqlite3.Connection, name: str, **parameters: object) -> int:
+    row = connection.execute(QUERIES[name], parameters).fetchone()
+    return row[0] if row else 0

@@ -1,0 +1,166 @@
+"""The description for people: `python -m zq.http.api.description.reference` prints it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from zq.http.api.description.openapi import (
+    ABOUT,
+    BODY_REFUSALS,
+    REFUSALS,
+    Document,
+    about,
+    described,
+    openapi,
+)
+from zq.http.api.description.operation import Operation
+from zq.http.api.door import zizq_routes
+from zq.http.api.take import TakeOptions
+from zq.http.door import Route
+from zq.operators.ops.http.metrics.api import MetricsApi
+from zq.operators.ops.http.metrics.scrape import Sources
+from zq.services import Services
+
+HEAD = f"""# The HTTP API
+
+{ABOUT}
+
+`GET /openapi.json` has the same for machines. Where there are keys, each request needs one that has
+the scope named. Besides the answers that are listed, any request may get these:
+"""
+
+
+def routes() -> Sequence[Route]:
+    """Every route, without a server behind them."""
+    nobody: Any = None
+    metrics = MetricsApi(cast(Sources, None))
+    options = TakeOptions(nobody, 0)
+    services = Services(*[nobody] * len(Services._fields))
+    return zizq_routes(services, nobody, nobody, nobody, nobody, nobody, options, metrics)
+
+
+def markdown() -> str:
+    """The whole page."""
+    found = routes()
+    document = openapi(found)
+    lines = [HEAD, *_table(("status", "means"), _refusals()), "", "## Requests", ""]
+    for path, route, operation in described(found):
+        lines += _request(path, route, operation, document["paths"][path][route.method.lower()])
+    lines += ["## Documents", ""]
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        lines += _shape(name, schema)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _refusals() -> Iterator[tuple[str, str]]:
+    for status, text in sorted(REFUSALS.items()):
+        yield f"`{status}`", text
+    for status, text in sorted(BODY_REFUSALS.items()):
+        yield f"`{status}`", f"{text} (requests with a body)"
+
+
+def _request(path: str, route: Route, operation: Operation, item: Document) -> Iterator[str]:
+    yield f"### `{route.method} {path}`"
+    yield ""
+    yield about(route)
+    yield ""
+    yield _scope(route)
+    yield ""
+    if operation.parameters:
+        rows = [(f"`{p.name}`", _type(p.schema), p.text) for p in operation.parameters]
+        yield from _table(("parameter", "type", "means"), rows)
+        yield ""
+    if operation.body is not None:
+        schema = item["requestBody"]["content"]["application/json"]["schema"]
+        may = ", which may be left out" if operation.optional_body else ""
+        yield f"Body: {_type(schema)}{may}."
+        yield ""
+    answers = [
+        (f"`{status}`", _content(item["responses"][str(status)]))
+        for status in sorted(operation.answers)
+    ]
+    refusals = [(f"`{status}`", text) for status, text in sorted(operation.refusals.items())]
+    yield from _table(("status", "answer"), answers + refusals)
+    yield ""
+
+
+def _scope(route: Route) -> str:
+    if route.scope is None:
+        return "It asks for no key."
+    whole = ", of a key without queue prefixes" if route.whole else ""
+    return f"Scope: `{route.scope}`{whole}."
+
+
+def _content(response: Document) -> str:
+    content = response.get("content")
+    if content is None:
+        return "nothing"
+    kind = _type(next(iter(content.values()))["schema"])
+    if "text/event-stream" in content:
+        return f"{kind}, one after the other, as {', '.join(f'`{media}`' for media in content)}"
+    return kind
+
+
+def _shape(name: str, schema: Document) -> Iterator[str]:
+    yield f"### {name}"
+    yield ""
+    if "description" in schema:
+        yield schema["description"]
+        yield ""
+    if "enum" in schema:
+        yield f"One of {_type(schema)}."
+        yield ""
+        return
+    required = schema.get("required", ())
+    rows = [
+        (f"`{field}`", _type(shape), "always" if field in required else "")
+        for field, shape in schema["properties"].items()
+    ]
+    yield from _table(("field", "type", "there"), rows)
+    yield ""
+
+
+def _type(schema: Any) -> str:
+    """A JSON schema in a few words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"] if value is not None)
+    if "anyOf" in schema:
+        kinds = [_type(each) for each in schema["anyOf"] if each != {"type": "null"}]
+        return " or ".join(kinds)
+    match schema.get("type"):
+        case "array":
+            return f"list of {_type(schema.get('items', {}))}"
+        case "integer":
+            return "number" + _bounds(schema)
+        case "string":
+            return "text"
+        case "object" if isinstance(inner := schema.get("additionalProperties"), dict) and inner:
+            return f"object of {_type(inner)}"
+        case "object" | ["object", "null"]:
+            return "object"
+        case "boolean":
+            return "true or false"
+        case "number":
+            return "number, fractions too"
+        case _:
+            return "anything"
+
+
+def _bounds(schema: Document) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if high is not None and high < 2**62:
+        return f" from {low or 0} to {high:,}"
+    return "" if low is None else f" from {low}"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in row) + " |"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

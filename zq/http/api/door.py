@@ -1,0 +1,107 @@
+"""Zizq's API: its routes, its formats and its errors, in a tree without a prefix."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from zq.features.archive.http import RetainedApi
+from zq.features.audit.http import AuditApi
+from zq.features.budgets.http import BudgetsApi
+from zq.features.crons.http import CronsApi
+from zq.features.failures.http import FailuresApi
+from zq.features.history.http import HistoryApi
+from zq.features.schemas.http import QueueSchemasApi
+from zq.features.search.http import SuggestApi
+from zq.features.sweeps.http import SweepsApi
+from zq.features.targets.http import TargetsApi
+from zq.features.trends.http import TrendsApi
+from zq.features.waits.http import WaitsApi
+from zq.http.api.description.openapi import DescriptionApi
+from zq.http.api.endpoints import BodyEndpoints, answer, answer_codec
+from zq.http.api.events import EventsApi
+from zq.http.api.jobs import JobsApi
+from zq.http.api.keys import KeysApi
+from zq.http.api.leases import LeasesApi
+from zq.http.api.outcomes import OutcomesApi
+from zq.http.api.packing import Packer
+from zq.http.api.problems import error_codec, problem
+from zq.http.api.push import PushApi
+from zq.http.api.settings import SettingsApi
+from zq.http.api.settlements import SettlementsApi
+from zq.http.api.stats import StatsApi
+from zq.http.api.take import TakeApi, TakeOptions
+from zq.http.api.workers import WorkersApi
+from zq.http.bulk_line import BulkLine
+from zq.http.door import Door, Route
+from zq.http.guard import Guard
+from zq.http.reading import RequestBodies
+from zq.http.transport.answer import Answer
+from zq.http.transport.answers import Answers
+from zq.model.errors import ZqError
+from zq.operators.ops.http.metrics.api import MetricsApi
+from zq.operators.ops.http.service import ServiceApi
+from zq.operators.ops.http.status import StatusApi
+from zq.services import Services
+from zq.wire.bodies import Limits
+
+
+class ZizqDoor(Door):
+    """The door for Zizq's clients. It speaks JSON or MessagePack, also in errors."""
+
+    refuses_queries = True
+
+    def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
+        return problem(error, error_codec(request))
+
+    def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
+        return answer({"error": text}, error_codec(request), status)
+
+    def not_found(self, request: web.BaseRequest) -> Answer:
+        """Answer as other doors do, but raise `NotAcceptable` if the client accepts no format."""
+        answer_codec(request)
+        return super().not_found(request)
+
+
+def zizq_routes(
+    services: Services,
+    guard: Guard,
+    bodies: RequestBodies,
+    line: BulkLine,
+    answers: Answers,
+    limits: Limits,
+    take: TakeOptions,
+    metrics: MetricsApi,
+) -> Sequence[Route]:
+    """Every route of the door, and the one that describes them."""
+    endpoints = BodyEndpoints(bodies, line)
+    packer = Packer(services.turns)
+    apis = (
+        JobsApi(services, endpoints, answers, packer, limits),
+        SettlementsApi(services, endpoints, limits),
+        OutcomesApi(services, endpoints, packer),
+        PushApi(services, bodies, line, limits),
+        LeasesApi(services, guard, endpoints, answers, packer, limits),
+        WaitsApi(services),
+        TakeApi(services, guard, take, packer),
+        FailuresApi(services),
+        HistoryApi(services, packer),
+        AuditApi(services),
+        WorkersApi(services),
+        KeysApi(guard),
+        SettingsApi(services, endpoints),
+        TargetsApi(services),
+        QueueSchemasApi(services, endpoints),
+        RetainedApi(services, endpoints),
+        SweepsApi(services, endpoints),
+        SuggestApi(services),
+        BudgetsApi(services, endpoints),
+        EventsApi(services, guard, endpoints, take),
+        CronsApi(services, endpoints, packer, limits),
+        StatsApi(services, packer),
+        TrendsApi(services, endpoints),
+        ServiceApi(services),
+        StatusApi(services),
+        metrics,
+    )
+    routes = [route for api in apis for route in api.routes()]
+    return routes + DescriptionApi(routes).routes()

@@ -1,0 +1,1 @@
+"""What operators look at: the page, the admin listener, health and metrics."""

@@ -1,0 +1,1 @@
+"""The admin listener: backups, compactions, and the live lists of `zq top`."""

@@ -1,0 +1,256 @@
+"""The viewers of changing lists of jobs, and the frames that they get.
+
+A tick only tells that something has changed. At most every tenth of a second, each view with
+viewers is read again, once for all its viewers, by a connection of its own. Viewers see the
+database, and nothing of it is kept twice. Without viewers nothing is done.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from zq.engine.after_commit import Committed
+from zq.engine.subscribers.reading import NewsReader, log_failure
+from zq.model.clock import Clock, Timer
+from zq.model.errors import TooManyStreams
+from zq.model.events import News
+from zq.operators.admin.engine_frames import ENDINGS, Frame, Passage, changes_between
+from zq.operators.admin.model import FoundJob, JobSearch, ListsView, Sight
+from zq.store.api import Reads
+
+BEAT_S = 0.1
+"""Two frames are at least this far apart."""
+
+READING_SHARE = 50
+"""A view is being read for at most one part in so many: an expensive view changes seldom."""
+
+MOST_VIEWERS = 64
+
+MOST_NEWS = 20_000
+"""From one frame to the next, the endings of at most so many jobs are kept."""
+
+
+class Viewer(NewsReader):
+    """One viewer of a view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._scene: _Scene | None = None
+
+    @property
+    def frame(self) -> Frame | None:
+        """The current frame of its view."""
+        return None if self._scene is None else self._scene.frame
+
+
+class Viewers:
+    """All viewers. They subscribe to ticks while there are any."""
+
+    def __init__(self, reads: Reads, clock: Clock) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._viewers: set[Viewer] = set()
+        self.listens: Collection[Viewer] = self._viewers
+        """Not empty while there are viewers."""
+        self._scenes: dict[ListsView, _Scene] = {}
+        self._timer: Timer | None = None
+        self._beaten = float("-inf")
+        self._version = 0
+        self._endings = _Endings()
+        self._closed = False
+        self.when_closed: list[Callable[[], None]] = []
+        """What else ends when viewers end."""
+
+    def __len__(self) -> int:
+        return len(self._viewers)
+
+    @contextmanager
+    def one_more(self) -> Iterator[Viewer]:
+        """A viewer within the context. Raises `TooManyStreams`."""
+        if len(self._viewers) >= MOST_VIEWERS:
+            raise TooManyStreams(
+                f"{MOST_VIEWERS} viewers are here already, as many as there may be: close one"
+            )
+        viewer = Viewer()
+        self._viewers.add(viewer)
+        if self._closed:
+            viewer.end()
+        try:
+            yield viewer
+        finally:
+            self._viewers.discard(viewer)
+            self._leave(viewer)
+            if not self._viewers:
+                self._endings.forget()
+
+    async def look(self, viewer: Viewer, view: ListsView) -> Frame:
+        """Switch a viewer to another view. Return the frame of that view.
+
+        Raises `ReadTimeout` or `ReadersBusy`. The viewer then keeps its view.
+        """
+        scene = self._scenes.get(view)
+        if scene is None:
+            scene = self._scenes[view] = _Scene(view, self._reads, self._clock, self._endings)
+        scene.watchers.add(viewer)
+        try:
+            frame = await scene.first(self._version)
+        except BaseException:
+            if viewer._scene is not scene:
+                self._abandon(scene, viewer)
+            raise
+        if viewer._scene is not scene:
+            self._leave(viewer)
+            viewer._scene = scene
+        return frame
+
+    async def search(self, wanted: JobSearch) -> FoundJob:
+        """Find the next job that matches. Raises `ReadTimeout` or `ReadersBusy`."""
+        return await self._reads.search(wanted)
+
+    def learn(self, committed: Committed) -> None:
+        """Note that something has changed. The views are read again soon."""
+        self._version += 1
+        self._endings.note(self._version, committed.result.news)
+        if self._timer is None:
+            wait = self._beaten + BEAT_S - self._clock.monotonic()
+            self._timer = self._clock.call_later(max(wait, 0.0), self._beat)
+
+    def close(self) -> None:
+        """End all viewers."""
+        self._closed = True
+        for viewer in self._viewers:
+            viewer.end()
+        for end in self.when_closed:
+            end()
+
+    def _beat(self) -> None:
+        """Read all views again that are out of date and may be read."""
+        self._timer = None
+        if not self._viewers:
+            return
+        self._beaten = now = self._clock.monotonic()
+        behind = False
+        for scene in self._scenes.values():
+            behind |= scene.beat(self._version, now)
+        if behind:
+            self._timer = self._clock.call_later(BEAT_S, self._beat)
+        oldest = min((scene.version for scene in self._scenes.values()), default=self._version)
+        self._endings.forget(oldest)
+
+    def _leave(self, viewer: Viewer) -> None:
+        scene, viewer._scene = viewer._scene, None
+        if scene is not None:
+            self._abandon(scene, viewer)
+
+    def _abandon(self, scene: "_Scene", viewer: Viewer) -> None:
+        scene.watchers.discard(viewer)
+        if not scene.watchers and self._scenes.get(scene.view) is scene:
+            del self._scenes[scene.view]
+            scene.close()
+
+
+class _Endings:
+    """How jobs in flight have ended, tick by tick, as far as it is known."""
+
+    def __init__(self) -> None:
+        self._news: deque[tuple[int, Sequence[News]]] = deque()
+        self._jobs = 0
+
+    def note(self, version: int, news: Sequence[News]) -> None:
+        """Keep the news of a tick. Only references are kept."""
+        if not news:
+            return
+        self._news.append((version, news))
+        self._jobs += _jobs_in(news)
+        while self._jobs > MOST_NEWS:
+            self._drop()
+
+    def forget(self, upto: float = float("inf")) -> None:
+        """Forget everything up to a version."""
+        while self._news and self._news[0][0] <= upto:
+            self._drop()
+
+    def since(self, version: int, keys: Collection[int]) -> dict[int, Passage]:
+        """How those of some jobs have ended that ended since a version, by their keys."""
+        return {
+            job.key: ENDINGS[type]
+            for at, news in self._news
+            if at > version
+            for type, jobs in news
+            if type in ENDINGS
+            for job in jobs
+            if job.key in keys
+        }
+
+    def _drop(self) -> None:
+        self._jobs -= _jobs_in(self._news.popleft()[1])
+
+
+def _jobs_in(news: Sequence[News]) -> int:
+    return sum(len(jobs) for _, jobs in news)
+
+
+class _Scene:
+    """One view with viewers, and its current frame."""
+
+    def __init__(self, view: ListsView, reads: Reads, clock: Clock, endings: _Endings) -> None:
+        self.view = view
+        self.watchers: set[Viewer] = set()
+        self.frame: Frame | None = None
+        self.version = -1
+        """The version that its frame shows."""
+        self._reads = reads
+        self._clock = clock
+        self._endings = endings
+        self._rested = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+
+    async def first(self, version: int) -> Frame:
+        """Return the frame. Read it now if nobody has looked at this view before."""
+        while self.frame is None:
+            await asyncio.shield(self._reading or self._begin(version))
+        return self.frame
+
+    def beat(self, version: int, now: float) -> bool:
+        """Begin to read it again if it is out of date and may be read. Return whether it was."""
+        if self.version == version or self.frame is None:
+            return False
+        if self._reading is not None or now < self._rested:
+            return True
+        self._begin(version)
+        return True
+
+    def close(self) -> None:
+        """End: the last viewer has left."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _begin(self, version: int) -> asyncio.Task[None]:
+        self._reading = task = asyncio.create_task(self._read(version))
+        task.add_done_callback(partial(log_failure, "a view"))
+        return task
+
+    async def _read(self, version: int) -> None:
+        began = self._clock.monotonic()
+        try:
+            self._show(await self._reads.sight(self.view), version)
+        finally:
+            self._reading = None
+            ended = self._clock.monotonic()
+            self._rested = ended + (ended - began) * READING_SHARE
+
+    def _show(self, sight: Sight, version: int) -> None:
+        before, since = self.frame, self.version
+        self.version = version
+        if before is None:
+            self.frame = Frame(0, sight, None)
+        else:
+            endings = partial(self._endings.since, since)
+            changes = changes_between(before.sight, sight, endings)
+            if changes == [] and sight.totals == before.sight.totals:
+                return
+            self.frame = Frame(before.number + 1, sight, changes)
+        for viewer in self.watchers:
+            viewer.nudge()

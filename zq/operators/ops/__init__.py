@@ -1,0 +1,1 @@
+"""Health, version, status and metrics."""

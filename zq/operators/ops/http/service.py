@@ -1,0 +1,101 @@
+"""Health, version, and reset."""
+
+from aiohttp import web
+
+from zq import __version__
+from zq.http.api.endpoints import answer, endpoint
+from zq.http.door import Route
+from zq.http.guard import KEY
+from zq.http.transport.addresses import is_loopback
+from zq.http.transport.answer import Answer
+from zq.model.damage import Quarantined
+from zq.model.errors import Forbidden
+from zq.model.keys import KeyScope
+from zq.model.storage_errors import DatabaseLocked
+from zq.services import Services
+from zq.wire.codecs import BodyCodec
+
+API_VERSION = "0.7.0"
+"""The level of Zizq's API. Zizq's clients check it."""
+
+COMMIT_MODES = {True: "fsync", False: "buffered"}
+
+
+def set_aside(found: Quarantined) -> dict[str, object]:
+    """The document of what was set aside."""
+    return {
+        "rows": found.rows,
+        "latest": [
+            {"table": row.source, "key": row.key, "reason": row.reason, "at": row.at}
+            for row in found.latest
+        ],
+    }
+
+
+class ServiceApi:
+    """The endpoints that are not about jobs."""
+
+    def __init__(self, services: Services) -> None:
+        self._admin = services.admin
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [
+            *self.probes(),
+            # By this name probes of the other dialects ask.
+            Route("GET", "/healthz", endpoint(self.health), None),
+            Route("POST", "/reset", endpoint(self.reset), KeyScope.MANAGE, whole=True),
+        ]
+
+    def probes(self) -> list[Route]:
+        """The routes that need no key: probes have none, and answers tell nothing about jobs."""
+        return [
+            Route("GET", "/health", endpoint(self.health), None),
+            Route("GET", "/version", endpoint(self.version), None),
+        ]
+
+    async def health(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """What acknowledgements wait for, why new jobs are refused, and which rows are damaged.
+
+        `clock_set` tells of the last time since the start that the clock of the machine was set by
+        more than a minute: `at`, `by_ms`, and how many dates became due by it (`due_jobs`,
+        `due_schedules`, `due_pauses`).
+        """
+        health = self._admin.health()
+        document: dict[str, object] = {
+            "status": "ok",
+            "commit_mode": COMMIT_MODES[health.durability.changes],
+            "enqueue_commit_mode": COMMIT_MODES[health.durability.enqueues],
+            "flushed_by": health.flushed_by,
+        }
+        if (refusal := health.refusal) is not None:
+            # The status is 200: acknowledgements are accepted, and a restart would not help.
+            document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
+        if health.locked_since is not None:
+            # A restart would not help here either.
+            document["database_locked"] = {
+                "since": health.locked_since,
+                "error": DatabaseLocked().message,
+            }
+        if (faulty := health.faulty).entries:
+            document["faulty_crons"] = {
+                "entries": faulty.entries,
+                "named": [entry._asdict() for entry in faulty.named],
+            }
+        if (step := health.clock_set) is not None:
+            document["clock_set"] = {"at": step.at, "by_ms": step.by, **step.fields()}
+        if health.quarantined.rows:
+            document["status"] = "damaged"
+            document["quarantined"] = set_aside(health.quarantined)
+        return answer(document, accepted)
+
+    async def version(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+        """The API's level, and zq's own version."""
+        return answer({"version": API_VERSION, "zq": __version__}, accepted)
+
+    async def reset(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
+        """Delete everything, settings too. Without keys, only this machine may do it."""
+        if request.get(KEY) is None and not is_loopback(request.remote):
+            raise Forbidden("reset is only for clients on this machine, or with a key")
+        await self._admin.clear()
+        return Answer(204)

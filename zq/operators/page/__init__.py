@@ -1,0 +1,1 @@
+"""The operators' page: its files, its sessions and its live views."""

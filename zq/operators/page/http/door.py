@@ -1,0 +1,139 @@
+"""The door of the operators' page: its files, its session, its live view, and the API it uses."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from zq.doors.settings import DoorSettings
+from zq.http.api.endpoints import answer
+from zq.http.api.problems import problem
+from zq.http.api.query import CAREFUL
+from zq.http.door import Door, Ids, Route
+from zq.http.guard import Guard
+from zq.http.sessions import Sessions
+from zq.http.transport.answer import Answer, Response
+from zq.http.transport.bodies import Bodies
+from zq.model.errors import ZqError
+from zq.model.keys import KeyScope
+from zq.operators.ops.http.listeners import ListenerAddresses
+from zq.operators.page.http.assets import Assets
+from zq.operators.page.http.live import LiveApi
+from zq.operators.page.http.mask import Mask
+from zq.operators.page.http.page import PageApi
+from zq.operators.page.http.session import OFFERED, READ_ONLY, ServerNames, SessionApi
+from zq.services import Services
+from zq.wire.codecs import JSON
+
+PREFIX = "/ui"
+API = "/api"
+"""Below it, the page finds the native API. It has no rules of its own."""
+
+REVEAL = "/reveal"
+"""Below it, a job is as it is stored, for those with the right to see that."""
+
+REVEALED = ("/jobs/{id}", "/jobs/{id}/errors")
+
+UNMASKED = frozenset({"/backup"})
+"""Routes whose answers have all that is stored. A mask makes these need the scope `reveal` too."""
+
+NOT_FOR_PAGES = frozenset({"/reset", "/events", "/metrics"})
+
+
+class DashboardDoor(Door):
+    """The door of the page. Its errors are JSON."""
+
+    def __init__(self, ids: Ids, routes: Sequence[Route], prefix: str) -> None:
+        super().__init__(ids, routes)
+        self.prefix = prefix
+
+    def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
+        found = problem(error, JSON)
+        # A browser would ask for a password by a window of its own.
+        headers = {k: v for k, v in found.headers.items() if k != "WWW-Authenticate"}
+        return Answer(found.status, found.body, headers)
+
+    def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
+        return answer({"error": text}, JSON, status)
+
+
+class Dashboard(NamedTuple):
+    """What the page's door is made of. `routes` are those of the native API, and backups."""
+
+    settings: DoorSettings
+    server_name: str
+    listeners: ListenerAddresses
+    services: Services
+    bodies: Bodies
+    routes: Sequence[Route]
+
+    def on(self, listener: str, guard: Guard) -> list[Door]:
+        """The door, if the settings want the page on this listener."""
+        if self.settings.ui != listener:
+            return []
+        routes = self._routes(guard)
+        public = urlsplit(self.settings.public_url or "/").path.removesuffix("/") + PREFIX
+        # A proxy may strip the path of the public URL, or keep it.
+        prefixes = dict.fromkeys((PREFIX, public))
+        return [DashboardDoor(self.services.ids, routes, prefix) for prefix in prefixes]
+
+    def pointer(self, admin_url: str | None) -> list[Route]:
+        """The route `GET /` of the primary listener, which says where the page is."""
+        if self.settings.ui == "off" or (self.settings.ui == "admin" and admin_url is None):
+            return []
+        own = "" if self.settings.ui == "primary" else admin_url
+        place = f"{(self.settings.public_url or own or '').removesuffix('/')}{PREFIX}/"
+
+        async def root(_request: web.BaseRequest) -> Answer:
+            """Where the operators' page is."""
+            return answer({"ui": place}, JSON)
+
+        return [Route("GET", "/", root, None)]
+
+    def _routes(self, guard: Guard) -> list[Route]:
+        clock, read_only = self.services.clock, self.settings.ui_read_only
+        guard.sessions = sessions = Sessions(clock)
+        scopes = READ_ONLY if read_only else OFFERED
+        pattern = self.settings.ui_mask
+        mask = None if pattern is None else Mask(pattern, self.services.turns)
+        live = LiveApi(self.services, guard, mask)
+        offered = [
+            live.acting(_careful(route._replace(path=API + route.path)))
+            for route in self.routes
+            if route.scope in scopes and route.path not in NOT_FOR_PAGES
+        ]
+        server = ServerNames(self.server_name, self.settings, self.listeners)
+        session = SessionApi(guard, sessions, self.bodies, clock, self.settings, server)
+        return [
+            *PageApi(Assets(), live.expect).routes(),
+            *session.routes(),
+            *live.routes(),
+            *(offered if mask is None else map(mask.over, map(_revealing, offered))),
+            *([] if mask is None else self._reveals()),
+        ]
+
+    def _reveals(self) -> Iterator[Route]:
+        """What the page shows of one job once somebody wants to see what is hidden."""
+        for route in self.routes:
+            if route.method == "GET" and route.path in REVEALED:
+                yield route._replace(path=REVEAL + route.path, scope=KeyScope.REVEAL)
+
+
+def _careful(route: Route) -> Route:
+    """The route, for requests that are not to do more than their words say."""
+    handle = route.handler
+
+    async def handler(request: web.BaseRequest) -> Response:
+        request[CAREFUL] = True
+        return await handle(request)
+
+    handler.__doc__ = handle.__doc__
+    return route._replace(handler=handler)
+
+
+def _revealing(route: Route) -> Route:
+    """The route, for those alone who may see what is hidden, if no mask covers its answers."""
+    if route.path.removeprefix(API) not in UNMASKED:
+        return route
+    return route._replace(besides=KeyScope.REVEAL)

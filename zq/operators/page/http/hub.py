@@ -1,0 +1,227 @@
+"""The views that somebody looks at, and their frames.
+
+At most once a second, all of them are made from one look, and not at all without readers. An
+expensive look is taken seldom.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from zq.engine.subscribers.reading import NewsReader, log_failure
+from zq.model.clock import Clock, Timer
+from zq.model.errors import TooManyStreams, ZqError
+from zq.operators.page.http.frames import ViewFrame
+from zq.operators.page.http.views import View, Views
+from zq.operators.page.service import Lookout
+from zq.operators.page.service_overview import Overview
+
+BEAT_S = 1.0
+LOOKING_SHARE = 50
+"""Looks take at most one part in so many of the time."""
+
+REST_S = 5.0
+"""Without a tick, so much time passes between two looks: rates and ages change all the same."""
+
+FRESH_S = 3.0
+"""A view that is new begins with a look that is not older."""
+
+KEPT_S = 900
+"""So long after the last view is closed, what was seen is still remembered: the next page is soon
+complete, since only queues that have changed are read. Until then, ticks note which have."""
+
+MOST_VIEWS = 32
+MOST_READERS = 200
+
+
+class ViewReader(NewsReader):
+    """Somebody who looks at a view."""
+
+    def __init__(self, scene: "LiveScene") -> None:
+        super().__init__()
+        self.scene = scene
+
+
+class LiveScene:
+    """One view, its readers and its current frame."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.readers: set[ViewReader] = set()
+        self.frame: ViewFrame | None = None
+        self.refusal: ZqError | None = None
+        """Why the view cannot be made."""
+
+    @property
+    def is_new(self) -> bool:
+        """True until it is made for the first time."""
+        return self.frame is None and self.refusal is None
+
+    async def make(self, views: Views, overview: Overview) -> None:
+        """Make the next frame, if the document has changed."""
+        before = self.frame
+        try:
+            document = await views.document(self.view, overview)
+        except ZqError as error:
+            self.refusal = error
+        else:
+            if before is None:
+                self.frame = ViewFrame(0, overview.at, document, None)
+            elif document != before.document:
+                number = before.number + 1
+                self.frame = ViewFrame(number, overview.at, document, before.document)
+            else:
+                return
+        for reader in self.readers:
+            reader.nudge()
+
+
+class LiveHub:
+    """All views with readers."""
+
+    def __init__(self, views: Views, lookout: Lookout, clock: Clock) -> None:
+        self._views = views
+        self._lookout = lookout
+        self._clock = clock
+        self._scenes: dict[View, LiveScene] = {}
+        self._timer: Timer | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._overview: Overview | None = None
+        """The last look, while it is fresh."""
+        self._looked = float("-inf")
+        self._took = (0.0, 0.0)
+        """How long the last two looks took. The first of many looks is longer than the others."""
+        self._ticks = -1
+        self._seen_at = clock.now_ms()
+        self._awaited = False
+        self._closed = False
+
+    def refresh(self) -> None:
+        """Look soon, however lately it has looked: somebody waits to see what they have done."""
+        self._awaited = True
+        self._overview = None
+        if self._scenes and not self._closed:
+            self._beat(now=True)
+
+    def expect(self) -> None:
+        """Look, if it is time for that: somebody loads the page, and soon wants its first frame."""
+        if not self._scenes and self._age() >= REST_S:
+            self._arm()
+            self._start()
+
+    def age_ms(self) -> int:
+        """How old the current frames are: 0 if there was no tick since they were looked at."""
+        if self._lookout.ticks() == self._ticks:
+            return 0
+        return max(self._clock.now_ms() - self._seen_at, 0)
+
+    @contextmanager
+    def reader(self, view: View, *, stays: bool = True) -> Iterator[ViewReader]:
+        """A reader of a view within the context. Raises `TooManyStreams` for one that `stays`."""
+        scene = self._scenes.get(view)
+        if stays:
+            self._require_room(scene)
+        if scene is None:
+            scene = self._scenes[view] = LiveScene(view)
+        reader = ViewReader(scene)
+        scene.readers.add(reader)
+        if self._closed:
+            reader.end()
+        elif scene.frame is None:
+            self._beat(now=True)
+        elif self._timer is None:
+            self._arm()
+        try:
+            yield reader
+        finally:
+            scene.readers.discard(reader)
+            if not scene.readers and self._scenes.get(view) is scene:
+                del self._scenes[view]
+
+    def _require_room(self, scene: LiveScene | None) -> None:
+        if scene is None and len(self._scenes) >= MOST_VIEWS:
+            raise TooManyStreams(f"{MOST_VIEWS} different views are open: close one")
+        if sum(len(each.readers) for each in self._scenes.values()) >= MOST_READERS:
+            raise TooManyStreams(f"{MOST_READERS} live streams are open: close one")
+
+    def close(self) -> None:
+        """End all readers."""
+        self._closed = True
+        self._disarm()
+        for scene in self._scenes.values():
+            for reader in scene.readers:
+                reader.end()
+
+    def _arm(self, after: float = BEAT_S) -> None:
+        self._disarm()
+        self._timer = self._clock.call_later(after, self._beat)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _beat(self, *, now: bool = False) -> None:
+        """Look, if it is time for that and somebody cares."""
+        self._disarm()
+        if not self._scenes:
+            self._forget()
+            return
+        self._arm()
+        if now or self._is_time():
+            self._start(anew=not now)
+
+    def _forget(self) -> None:
+        """Nobody looks: forget the last look when it is not fresh, and what was seen much later."""
+        age = self._age()
+        if age < FRESH_S or self._looking is not None:
+            self._arm()
+            return
+        self._overview = None
+        if age < KEPT_S:
+            self._arm(KEPT_S - age)
+        else:
+            self._lookout.forget()
+
+    def _start(self, *, anew: bool = True) -> None:
+        if self._looking is None and not self._closed:
+            self._looking = asyncio.create_task(self._look(anew))
+            self._looking.add_done_callback(partial(log_failure, "what a page shows"))
+
+    def _is_time(self) -> bool:
+        if self._awaited or any(scene.is_new for scene in self._scenes.values()):
+            return True
+        rest = self._age()
+        if rest < min(self._took) * LOOKING_SHARE:
+            return False
+        return rest >= REST_S or self._lookout.ticks() != self._ticks
+
+    def _age(self) -> float:
+        """How many seconds ago the last look was."""
+        return self._clock.monotonic() - self._looked
+
+    async def _look(self, anew: bool) -> None:
+        """Make all views of a new look, or the new views of the last one if it is fresh."""
+        try:
+            overview = self._overview
+            if anew or overview is None or self._age() >= FRESH_S:
+                overview = await self._look_anew()
+            while new := [scene for scene in self._scenes.values() if scene.is_new]:
+                for scene in new:
+                    await scene.make(self._views, overview)
+        finally:
+            self._looking = None
+
+    async def _look_anew(self) -> Overview:
+        began = self._clock.monotonic()
+        self._awaited = False
+        ticks = self._lookout.ticks()
+        overview = await self._lookout.look()
+        self._overview = None if self._awaited else overview
+        for scene in list(self._scenes.values()):
+            await scene.make(self._views, overview)
+        self._ticks, self._seen_at = ticks, overview.at
+        self._looked = self._clock.monotonic()
+        self._took = (self._took[1], self._looked - began)
+        return overview

@@ -1,0 +1,245 @@
+"""What each topic of the live view shows, as documents without nulls."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from heapq import nsmallest
+from typing import Any, NamedTuple
+
+import msgspec
+
+from zq import __version__
+from zq.features.failures.wire import cause_document
+from zq.features.sweeps.wire import running_document
+from zq.model.errors import ScopeMissing
+from zq.model.filters import Filter
+from zq.model.lifecycle import NAMES, Status
+from zq.model.reach import EVERYWHERE, Reach
+from zq.operators.ops.http.status import status_document
+from zq.operators.page.http.documents import (
+    finding_document,
+    held_document,
+    plain,
+    row,
+    tiles_document,
+    worker_document,
+)
+from zq.operators.page.http.frames import Document
+from zq.operators.page.http.mask import Mask
+from zq.operators.page.http.rates import DeliveryRates
+from zq.operators.page.http.tree import Branch, branches
+from zq.operators.page.service_overview import Overview, WatchedQueue
+from zq.operators.page.service_tiles import tiles_of
+from zq.service.admin import OpenStream
+from zq.services import Services
+
+WORST = 20
+MOST_ROWS = 100
+MOST_JOBS = 50
+"""Of a worker, so many ids of its jobs are shown."""
+
+
+class View(NamedTuple):
+    """What one reader wants to see. Equal views share their frames."""
+
+    topic: str
+    reach: Reach
+    q: str = ""
+    sort: str = "worst"
+    first: int = 0
+    limit: int = 50
+    queue: str = ""
+    tree: bool = False
+    under: str = ""
+    """Of a tree, the prefix whose branches are shown."""
+    worker: str = ""
+
+
+SORTS: dict[str, Callable[[WatchedQueue], Any]] = {
+    "worst": lambda queue: queue.place,
+    "waiting": lambda queue: -queue.waiting,
+    "failing": lambda queue: -queue.figures.failures.five_minutes,
+    "name": lambda queue: queue.figures.queue,
+}
+"""Of queues that are alike in that, the one with more ready jobs comes first, and then the name."""
+
+
+def foremost(queues: Sequence[WatchedQueue], sort: str, most: int) -> list[WatchedQueue]:
+    """The first of some queues in an order.
+
+    It runs at each look, so that only queues which may be among them are compared in full.
+    """
+    order = SORTS[sort]
+    places = list(map(order, queues))
+    last = nsmallest(most, places)[-1:]
+    near = [queue for queue, place in zip(queues, places, strict=True) if [place] <= last]
+    near.sort(key=lambda queue: (order(queue), -queue.waiting, queue.figures.queue))
+    return near[:most]
+
+
+class Views:
+    """Makes the documents."""
+
+    def __init__(self, services: Services, mask: Mask | None) -> None:
+        self._services = services
+        self._mask = mask
+        self._rates = DeliveryRates()
+        self.topics: dict[str, Callable[[View, Overview], Awaitable[Document]]] = {
+            "overview": self._overview,
+            "pulse": self._pulse,
+            "queues": self._queues,
+            "queue": self._queue,
+            "workers": self._workers,
+            "worker": self._worker,
+            "failures": self._failures,
+            "sweeps": self._sweeps,
+            "health": self._health,
+        }
+
+    async def document(self, view: View, overview: Overview) -> Document:
+        """The document of a view at this moment."""
+        self._rates.learn(overview.workers, overview.at)
+        within = overview.within(view.reach)
+        document = await self.topics[view.topic](view, within)
+        causes = (await self._services.failures.causes(view.reach)).total
+        return document | {"pulse": _pulse(within) | {"causes": causes}}
+
+    async def _pulse(self, _view: View, _overview: Overview) -> Document:
+        return {}
+
+    async def _overview(self, view: View, overview: Overview) -> Document:
+        worst = foremost(overview.queues, "worst", WORST)
+        return {
+            "tiles": tiles_document(tiles_of(overview)) | await self._before(view, overview),
+            "findings": [finding_document(kind) for kind in overview.kinds],
+            "queues": await self._rows(worst),
+            "order": [queue.figures.queue for queue in worst],
+            "known_queues": len(overview.queues),
+            **await self._failures(view, overview),
+            **await self._sweeps(view, overview),
+        }
+
+    async def _queues(self, view: View, overview: Overview) -> Document:
+        found = [queue for queue in overview.queues if view.q in queue.figures.queue]
+        together = dict[str, Branch]()
+        if view.tree:
+            found, together = await branches(found, view.under, self._services.turns)
+        shown = foremost(found, view.sort, view.first + view.limit)[view.first :]
+        rows = await self._rows([each for each in shown if each.figures.queue not in together])
+        return {
+            "queues": rows
+            | {
+                name: _branch(branch)
+                for each in shown
+                if (branch := together.get(name := each.figures.queue)) is not None
+            },
+            "order": [queue.figures.queue for queue in shown],
+            "matching": len(found),
+        }
+
+    async def _queue(self, view: View, overview: Overview) -> Document:
+        view.reach.require([view.queue])
+        found = [queue for queue in overview.queues if queue.figures.queue == view.queue]
+        workers = [worker for worker in overview.workers if worker.takes(view.queue)]
+        settings = await self._services.queues.settings(view.queue, view.reach)
+        why = await self._services.waits.why_of(view.queue, view.reach)
+        return {
+            "queue": (await self._rows(found)).get(view.queue, {}),
+            "settings": msgspec.to_builtins(settings),
+            "workers": [self._stream(worker, overview) for worker in workers],
+            "inherited": msgspec.to_builtins(self._services.queues.inherited),
+            "why": msgspec.to_builtins(why),
+        }
+
+    async def _workers(self, _view: View, overview: Overview) -> Document:
+        return {"workers": [self._stream(worker, overview) for worker in overview.workers]}
+
+    async def _worker(self, view: View, overview: Overview) -> Document:
+        streams = [stream for stream in overview.workers if stream.id == view.worker]
+        keys = tuple(key for stream in streams for key in stream.held)[:MOST_JOBS]
+        held = await self._services.listing.page(Filter(keys=keys), -1, False, MOST_JOBS)
+        jobs = {job.key: job for job in held.jobs}
+        text = self._services.ids.text
+        failures = sorted(failure for stream in streams for failure in stream.failures)
+        return {
+            "streams": [self._stream(stream, overview) for stream in streams],
+            "jobs": [
+                held_document(job, text(key), key in overview.stuck)
+                for key in keys
+                if (job := jobs.get(key)) is not None
+            ],
+            "failures": [
+                failure._asdict()
+                | {"id": text(failure.key), "message": await self._masked(failure.message)}
+                for failure in reversed(failures)
+            ],
+        }
+
+    async def _before(self, view: View, overview: Overview) -> Document:
+        """What the figures over the page were. It is known of all queues together."""
+        causes = (await self._services.failures.causes(view.reach)).total
+        if view.reach is not EVERYWHERE:
+            return {"causes": causes}
+        lookback = self._services.lookback
+        lines = await lookback.waiting({None: overview.totals.get(Status.READY, 0)})
+        failed = await lookback.failed_before()
+        return plain({"causes": causes, "line": lines[None], "failed_before": failed})
+
+    async def _rows(self, queues: Sequence[WatchedQueue]) -> Document:
+        """Queues by name."""
+        wait_ms = self._services.trends.wait_ms
+        lines = await self._services.lookback.waiting(
+            {queue.figures.queue: queue.waiting for queue in queues}
+        )
+        return {
+            (name := queue.figures.queue): row(queue, wait_ms(name, 0.95), lines.get(name))
+            for queue in queues
+        }
+
+    async def _masked(self, said: str) -> str:
+        return said if self._mask is None else await self._mask.text(said)
+
+    def _stream(self, worker: OpenStream, overview: Overview) -> Document:
+        jobs = self._services.ids.texts(worker.held[:MOST_JOBS])
+        return worker_document(worker, jobs, overview.stuck, self._rates.of(worker))
+
+    async def _sweeps(self, view: View, _overview: Overview) -> Document:
+        ids = self._services.ids
+        return {
+            "sweeps": [
+                msgspec.to_builtins(running_document(s.id, s.outline, s.changed, s.passed, ids))
+                for s in self._services.sweeps.running(view.reach)
+            ]
+        }
+
+    async def _failures(self, view: View, _overview: Overview) -> Document:
+        look = await self._services.failures.causes(view.reach)
+        causes = [cause_document(group, self._services.ids) for group in look.first]
+        if self._mask is not None:
+            for cause in causes:
+                cause.message = await self._mask.text(cause.message)
+        return {"causes": msgspec.to_builtins(causes)}
+
+    async def _health(self, view: View, overview: Overview) -> Document:
+        if view.reach is not EVERYWHERE:
+            raise ScopeMissing("this key is limited to some queues, and this is about all of them")
+        health = self._services.admin.health()
+        return {"status": msgspec.to_builtins(status_document(overview.status, health))}
+
+
+def _pulse(overview: Overview) -> Document:
+    kinds = overview.kinds
+    return {
+        "zq": __version__,
+        "totals": {name: overview.totals.get(status, 0) for status, name in NAMES.items()},
+        "findings": len(kinds),
+        "worst": kinds[0].severity if kinds else 0,
+        "workers": len(overview.workers),
+        "queues": len(overview.queues),
+    }
+
+
+def _branch(branch: Branch) -> Document:
+    return row(branch.sum) | {
+        "branch": branch.queues,
+        "paused_queues": branch.paused,
+        "orphans": branch.orphans,
+    }

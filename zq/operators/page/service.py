@@ -1,0 +1,227 @@
+"""Looks at everything that operators watch. A look costs as much as has changed since the last."""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from zq.engine.subscribers.changes import QueueChanges
+from zq.features.diagnosis.service import (
+    Finding,
+    FindingGroup,
+    ServerFacts,
+    findings_of_server,
+    grouped,
+    place_of,
+)
+from zq.features.diagnosis.service_judge import Crews, JudgedQueue, QueueJudge
+from zq.features.diagnosis.service_noted import Noted
+from zq.features.trends.service import Trends
+from zq.model.clock import Clock
+from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import QueueSettings
+from zq.operators.ops.service import StatusBoard, StatusLook
+from zq.operators.page.service_overview import Overview, WatchedQueue
+from zq.service.admin import Admin
+from zq.service.queues import Queues
+
+RATES_MS = 5_000
+"""After this time, queues with traffic are looked at anew: their rates fall also without a tick."""
+
+ROUND = 60
+"""After this many looks each queue was looked at anew, changed or not."""
+
+
+_Placed = tuple[int, str, Finding]
+"""A finding of a queue, with its place and the name, by which findings are sorted."""
+
+
+class _Wrong(NamedTuple):
+    """All that is wrong at a moment, the worst first: one by one, and by kinds."""
+
+    findings: Sequence[Finding]
+    kinds: Sequence[FindingGroup]
+
+
+class _Board:
+    """The queues and their findings as they were seen last."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, WatchedQueue] = {}
+        """Those that were read longest ago come first."""
+        self.totals: Counter[Status] = Counter()
+        self._placed: dict[str, list[_Placed]] = {}
+        self._sorted: list[_Placed] = []
+        self._noted: Sequence[Finding] = ()
+        self._wrong: _Wrong | None = None
+
+    def put(self, name: str, judged: JudgedQueue | None) -> None:
+        """Replace what is known of a queue; None means that there is no such queue any more."""
+        if (before := self.queues.pop(name, None)) is not None:
+            self.totals.subtract(before.figures.counts)
+        if judged is not None:
+            self.queues[name] = judged.queue
+            self.totals.update(judged.queue.figures.counts)
+        findings = () if judged is None else judged.findings
+        placed = [(place_of(each), name, each) for each in findings]
+        if placed == (former := self._placed.get(name, [])):
+            return
+        # Thousands of others keep their places.
+        for each in former:
+            del self._sorted[bisect_left(self._sorted, each)]
+        for each in placed:
+            insort(self._sorted, each)
+        self._placed[name] = placed
+        self._wrong = None
+
+    def wrong(self, noted: Sequence[Finding]) -> _Wrong:
+        """What is wrong, with what was noted elsewhere."""
+        if self._wrong is None or noted != self._noted:
+            every = list(self._sorted)
+            for each in noted:
+                insort(every, (place_of(each), each.queue or "", each))
+            found = [each for _, _, each in every]
+            self._noted, self._wrong = noted, _Wrong(found, grouped(found))
+        return self._wrong
+
+
+class Lookout:
+    """Takes looks, one at a time.
+
+    A look reads by connections of its own, so no tick waits for it. It reads the queues that have
+    changed, as far as it remembers a look before.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        queues: Queues,
+        admin: Admin,
+        status: StatusBoard,
+        trends: Trends,
+        changes: QueueChanges,
+        noted: Noted,
+        judge: QueueJudge,
+    ) -> None:
+        self._clock = clock
+        self._queues = queues
+        self._admin = admin
+        self._status = status
+        self._trends = trends
+        self._changes = changes
+        self._noted = noted
+        self._judge = judge
+        self.forget()
+
+    def forget(self) -> None:
+        """Remember nothing: until the next look, ticks have nothing to note."""
+        self._changes.forget()
+        self._board = _Board()
+        self._crews = Crews()
+        self._settings: Mapping[str, QueueSettings] = {}
+        self._looked_at = self._rated_at = 0
+        self._flowing: set[str] = set()
+
+    def ticks(self) -> int:
+        """How many ticks there were. Without another one, little has changed."""
+        return sum(self._admin.figures().tick_rows.counts)
+
+    async def look(self) -> Overview:
+        """The state of this moment. Raises `ReadTimeout` or `ReadersBusy`."""
+        try:
+            return await self._look()
+        except BaseException:
+            self.forget()
+            raise
+
+    async def _look(self) -> Overview:
+        settings = await self._queues.all_settings(EVERYWHERE)
+        workers = self._admin.workers(EVERYWHERE)
+        crews = Crews(workers)
+        now, changes = self._clock.now_ms(), self._changes.take()
+        anew = None if changes is None else self._outdated(changes, settings, crews, now)
+        if anew is None:
+            self._board, self._rated_at, self._flowing = _Board(), now, self._active()
+        self._settings, self._crews, self._looked_at = settings, crews, now
+        await self._read(anew)
+        status, noted = self._status.look(), await self._noted.look(settings)
+        others = [*findings_of_server(_server_facts(status)), *noted.findings]
+        wrong, board = self._board.wrong(others), self._board
+        queues = _with_noted(board.queues, noted.findings)
+        return Overview(
+            *(now, queues, workers, status, *wrong, +board.totals, self._trends.flows()),
+            noted.stuck,
+        )
+
+    async def queues(self, reach: Reach, named: str | None = None) -> list[WatchedQueue]:
+        """The queues within reach as they are now, or the one that is `named`, without a look."""
+        settings = await self._queues.all_settings(EVERYWHERE)
+        if named is None:
+            found = await self._queues.statistics(reach, None, settings)
+        else:
+            found = [await self._queues.statistics_of(named, reach)]
+        crews = Crews(self._admin.workers(EVERYWHERE))
+        judged = await self._judge.judge(found, settings, crews)
+        known = {queue.figures.queue: queue for queue, _ in judged}
+        return _with_noted(known, (await self._noted.look(settings)).findings)
+
+    async def _read(self, names: set[str] | None) -> None:
+        """Read and judge the queues of these names; None means all."""
+        among = None if names is None else sorted(names)
+        found = await self._queues.statistics(EVERYWHERE, among, self._settings)
+        for judged in await self._judge.judge(found, self._settings, self._crews):
+            self._board.put(judged.queue.figures.queue, judged)
+        for name in (names or set()).difference(each.queue for each in found):
+            self._board.put(name, None)
+
+    def _active(self) -> set[str]:
+        """The queues whose rates fall while nothing happens."""
+        return self._queues.active() | self._trends.flows().keys()
+
+    def _outdated(
+        self, changes: set[str], settings: Mapping[str, QueueSettings], crews: Crews, now: int
+    ) -> set[str] | None:
+        """The queues of which something else is to be said than at the last look; None: all."""
+        left = self._admin.left_since(self._looked_at)
+        if left is None or crews.ranging != self._crews.ranging:
+            return None
+        names = changes | left | _differing(self._settings, settings)
+        names |= _differing(self._crews.by_queue, crews.by_queue)
+        if now - self._rated_at >= RATES_MS:
+            flowing = self._active()
+            names |= self._flowing | flowing
+            self._rated_at, self._flowing = now, flowing
+        known = self._board.queues
+        names.update(
+            name for name, queue in known.items() if queue.due is not None and queue.due <= now
+        )
+        return names.union(islice(known, len(known) // ROUND + 1))
+
+
+def _with_noted(queues: Mapping[str, WatchedQueue], noted: Sequence[Finding]) -> list[WatchedQueue]:
+    """The queues, with what else was found wrong with them."""
+    found = dict(queues)
+    for each in noted:
+        if each.queue in found:
+            found[each.queue] = found[each.queue].with_findings([each])
+    return list(found.values())
+
+
+def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
+    """The names that do not have the same in both."""
+    if before == after:
+        return set()
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def _server_facts(status: StatusLook) -> ServerFacts:
+    return ServerFacts(
+        status.reached,
+        status.flushes.p99,
+        status.free_bytes,
+        status.limits.disk_reserve,
+        status.faulty,
+        status.set_aside,
+    )

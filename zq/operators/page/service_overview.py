@@ -1,0 +1,132 @@
+"""What operators watch at one moment: queues, workers, the server and what is wrong."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from zq.features.diagnosis.service import (
+    STATES,
+    Finding,
+    FindingCode,
+    FindingGroup,
+    QueueFacts,
+    grouped,
+    place_of,
+)
+from zq.features.trends.model import TrendFlow
+from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.operators.ops.service import StatusLook
+from zq.service.admin import OpenStream
+from zq.service.queues import QueueStatistics
+
+LAST = 2**62
+"""The place of a queue with which nothing is wrong: it comes after all others."""
+
+
+class Crew(NamedTuple):
+    """How many streams take from a queue, and how many jobs they run at a time."""
+
+    workers: int = 0
+    slots: int = 0
+    alone_since: int = 0
+    """Without streams: when the last one was closed, or the server began, in milliseconds."""
+
+    def with_others(self, others: "Crew") -> "Crew":
+        """These streams and others."""
+        return Crew(self.workers + others.workers, self.slots + others.slots)
+
+
+class WatchedQueue(NamedTuple):
+    """A queue, its settings and workers, and the worst that is wrong with it."""
+
+    figures: QueueStatistics
+    settings: QueueSettings | None
+    crew: Crew = Crew()
+    flow: TrendFlow | None = None
+    worst: Finding | None = None
+    place: int = LAST
+    """Its place in the order of what is wrong: a smaller number is worse."""
+    due: int | None = None
+    """When there may be more to say of it, although nothing happens there (ms)."""
+
+    @property
+    def waiting(self) -> int:
+        """Its ready jobs."""
+        return self.figures.counts.get(Status.READY, 0)
+
+    @property
+    def state(self) -> FindingCode | None:
+        """What there is to say of it in a word; None if it is as it should be."""
+        if self.worst is not None and self.worst.code in STATES:
+            return self.worst.code
+        is_paused = self.settings is not None and self.settings.paused
+        return FindingCode.PAUSED if is_paused else None
+
+    @property
+    def facts(self) -> QueueFacts:
+        """What a diagnosis needs."""
+        figures = self.figures
+        return QueueFacts(
+            figures.queue,
+            self.waiting,
+            figures.counts.get(Status.DEAD, 0),
+            figures.oldest_ready_at,
+            self.crew.workers,
+            self.crew.alone_since,
+            figures.deliveries.minute,
+            figures.completions.five_minutes,
+            figures.failures.five_minutes,
+            figures.counts.get(Status.IN_FLIGHT, 0),
+            self.settings or NO_SETTINGS,
+            self.flow,
+        )
+
+    def with_findings(self, findings: Iterable[Finding]) -> "WatchedQueue":
+        """The queue with more that is wrong, as far as that is worse than what is known."""
+        worst = min(findings, key=place_of, default=None)
+        if worst is None or place_of(worst) >= self.place:
+            return self
+        return self._replace(worst=worst, place=place_of(worst))
+
+
+class Overview(NamedTuple):
+    """One moment. Times are in milliseconds."""
+
+    at: int
+    queues: Sequence[WatchedQueue]
+    workers: Sequence[OpenStream]
+    status: StatusLook
+    findings: Sequence[Finding]
+    """What is wrong, the worst first."""
+    kinds: Sequence[FindingGroup]
+    """The findings by their kinds, the worst first."""
+    totals: Mapping[Status, int]
+    """How many jobs there are in each status."""
+    flows: Mapping[str, TrendFlow]
+    """What comes to queues and ends there. `*` stands for those that are not told apart."""
+    stuck: frozenset[int]
+    """The keys of jobs that run for much longer than usual."""
+
+    def within(self, reach: Reach) -> "Overview":
+        """The part of it that lies within a reach."""
+        if reach is EVERYWHERE:
+            return self
+        queues = [queue for queue in self.queues if reach.covers(queue.figures.queue)]
+        findings = [f for f in self.findings if f.queue is None or reach.covers(f.queue)]
+        return self._replace(
+            queues=queues,
+            workers=[worker for worker in self.workers if worker.is_within(reach)],
+            findings=findings,
+            kinds=grouped(findings),
+            totals=_totals(queues),
+            flows={name: flow for name, flow in self.flows.items() if reach.covers(name)},
+        )
+
+
+def _totals(queues: Sequence[WatchedQueue]) -> Counter[Status]:
+    totals = Counter[Status]()
+    for queue in queues:
+        totals.update(queue.figures.counts)
+    return totals
