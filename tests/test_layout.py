@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from zq.rooms import ROOMS
+from zq.rooms import ROOMS, parts
 
 ROOT = Path(__file__).parent.parent
 
@@ -191,6 +191,14 @@ def test_every_room_is_in_the_list() -> None:
     rooms = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
 
     assert sorted(ROOMS) == sorted(rooms)
+
+
+def test_the_parts_of_rooms_come_in_the_order_of_the_list() -> None:
+    routes = parts("http", "BUDGET", str) + parts("http", "GROUP", str)
+
+    assert routes == ["/budgets/{key}", "/crons/{group}"]
+    with pytest.raises(TypeError, match=r"BUDGET of zq\.features\.budgets\.http is no int"):
+        parts("http", "BUDGET", int)
 
 
 def test_no_module_imports_itself_through_others() -> None:

@@ -1,8 +1,15 @@
 """The rooms of zq: features, doors and what operators look at, each a package with all of it.
 
-Whoever assembles the server from rooms goes through this list. `ARCHITECTURE.md` says which file of
-a room belongs to which layer.
+The core knows no room by name. When it is put together, it asks the list for what all rooms have
+for one of its layers. So a worker imports no HTTP, and a deleted room leaves nothing behind but its
+line here. `ARCHITECTURE.md` says which file of a room belongs to which layer.
 """
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ROOMS = (
     "zq.features.archive",
@@ -25,3 +32,23 @@ ROOMS = (
     "zq.operators.ops",
     "zq.operators.page",
 )
+
+
+def parts(layer: str, name: str, kind: type[T]) -> list[T]:
+    """What the rooms have under one name for one layer, in the order of the list.
+
+    `parts("tick", "PHASES", tuple)` has the constant `PHASES` of every room with a module `tick` in
+    which it is. Raises TypeError if one is of another `kind`.
+    """
+    found = []
+    for room in ROOMS:
+        module = f"{room}.{layer}"
+        if find_spec(module) is None:
+            continue
+        part = getattr(import_module(module), name, None)
+        if part is None:
+            continue
+        if not isinstance(part, kind):
+            raise TypeError(f"{name} of {module} is no {kind.__name__}")
+        found.append(part)
+    return found
