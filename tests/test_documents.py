@@ -12,7 +12,7 @@ import pytest
 from documents import BLOCK, ROOT, blocks, commands, pages, region, words
 
 from zq.cli import manual
-from zq.cli.main import main
+from zq.cli.group import main
 
 MARKED = re.compile(r"<!-- ([^/].*?) -->\n(.*?)<!-- /\1 -->", re.S)
 ILLUSTRATION = "text"

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from conformance.streams import PATIENCE_S
 from process.server import clean_environment
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.client.backend import Backend
 from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success, TakeRequest
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from store.rig import Ticker
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.model.ids import IdCodec
 from zq.model.job import JobSettings
 from zq.store.sqlite.lock import DirectoryLock

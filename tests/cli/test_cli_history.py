@@ -14,7 +14,7 @@ from conformance.keyed import secret, write_keys
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.features.history.client_export import DRAFT, Directory
 
 DAY_MS = 86_400_000

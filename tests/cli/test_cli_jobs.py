@@ -15,7 +15,7 @@ from .top.terminal import terminal
 
 WITH_CTRL_C = """\
 import signal
-from zq.cli.main import main
+from zq.cli.group import main
 # Whoever runs the tests in the background has it ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main()

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from zq import keyfile
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.model.keys import digest_of
 
 

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.model.near import near
 from zq.model.settings import QueueSettings
 

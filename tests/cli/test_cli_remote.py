@@ -15,7 +15,7 @@ from process.server import running
 from tls.authority import Authority
 
 import zq
-from zq.cli.main import PEOPLE, main
+from zq.cli.group import PEOPLE, main
 
 from .shell import Shell, ended
 

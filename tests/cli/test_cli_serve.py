@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from zq import __version__
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.config import SETTINGS
 
 

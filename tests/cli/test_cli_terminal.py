@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import zq.cli
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.client.values import LeasedFailure, Submission, TakeRequest
 from zq.model.job import Retention
 

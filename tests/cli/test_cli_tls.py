@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from zq.cli.main import main
+from zq.cli.group import main
 
 
 @pytest.fixture

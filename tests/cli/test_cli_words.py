@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from documents import code
 
-from zq.cli.main import MEANT, main
+from zq.cli.group import MEANT, main
 
 BARE = "write a number with its unit, such as 500ms, 3s, 10m, 1h or 7d"
 

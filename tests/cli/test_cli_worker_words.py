@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.cli.worker import load
 
 

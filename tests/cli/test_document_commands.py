@@ -4,7 +4,7 @@ import shlex
 
 from documents import ID, code
 
-from zq.cli.main import PEOPLE
+from zq.cli.group import PEOPLE
 from zq.client.values import JobQuery
 from zq.model.job import Retention
 

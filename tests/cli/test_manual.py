@@ -5,7 +5,7 @@ import subprocess
 import click
 from documents import ROOT
 
-from zq.cli.main import main
+from zq.cli.group import main
 
 PAGE = ROOT / "docs" / "zq.1"
 

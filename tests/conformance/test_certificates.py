@@ -8,7 +8,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from zq.cli.main import main
+from zq.cli.group import main
 
 from .keyed import secret, write_keys
 from .site import Site

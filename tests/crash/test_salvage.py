@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from store.rig import Ticker
 from tiers import sizes
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.instance import examine, salvage
 from zq.store.errors import DamagedDatabase, DatabaseTooNew, ForeignDatabase
 

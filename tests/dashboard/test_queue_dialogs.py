@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Locator, Page, expect
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.model.settings import QueueSettings
 
 from .place import Place

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Page, Request, expect
 
-from zq.cli.main import main
+from zq.cli.group import main
 
 from .place import Place
 from .test_acting import api, toast

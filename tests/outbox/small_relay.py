@@ -1,6 +1,6 @@
 """`zq relay` with small limits, so that a backlog of a moment takes many requests and readings."""
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.outbox import relay, source
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from conformance.streams import PATIENCE_S
 from process.server import clean_environment
 
 from zq import outbox
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.client.app import App
 from zq.testing import TestServer
 

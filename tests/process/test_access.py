@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from conformance.client import JSON, Client
 
-from zq.cli.main import main
+from zq.cli.group import main
 
 from .network import HERE, THERE, Network
 from .server import ServerProcess, refused, running

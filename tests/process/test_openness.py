@@ -5,7 +5,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.serving import OPEN
 
 from .server import WITH_ADMIN, ServerProcess

@@ -47,7 +47,7 @@ def main(url: str, *names: str) -> None:
     sys.path.insert(0, ".")
     os.environ["ZQ_URL"] = url
 
-    from zq.cli.main import main as zq
+    from zq.cli.group import main as zq
 
     job = importlib.import_module("sums").add.enqueue_sync(1, 2)
     zq(["worker", "sums:app", "--burst", "--log-level", "error"], standalone_mode=False)

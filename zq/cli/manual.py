@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from zq import __version__
-from zq.cli.main import main
+from zq.cli.group import main
 from zq.cli.terminal import say
 
 FOOT = """\
