@@ -23,7 +23,7 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `keys` of None means all jobs, an empty tuple none. `program` is jq over the payload, which runs
     outside the store. An empty program raises `InvalidFilter`. `words` are looked for in types,
-    messages of latest failures and payloads, in slices: see `zq.features.search.model`.
+    messages of latest failures and payloads, in slices: see `zq.model.words`.
     """
 
     statuses: tuple[Status, ...] = ()

@@ -17,7 +17,6 @@ from zq.client.values import (
     StoredJob,
 )
 from zq.engine.subscribers.figures import QueueFlow
-from zq.features.search.model import checked_words
 from zq.model import errors
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec
@@ -25,6 +24,7 @@ from zq.model.job import ErrorRecord, NewJob
 from zq.model.leasing import stall_words
 from zq.model.lifecycle import BY_NAME, NAMES, Status
 from zq.model.outcome import Ending
+from zq.model.words import checked_words
 from zq.operators.page.service_overview import WatchedQueue
 from zq.service.jobs import Accepted
 from zq.wire.documents import JobDocument, KnownDocument, enqueued_documents

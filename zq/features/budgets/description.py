@@ -1,11 +1,26 @@
 """The parameters and answers of the routes about budgets."""
 
+import msgspec
+
 from zq.features.budgets import wire as budgets
 from zq.features.budgets.wire import BudgetDocument
-from zq.http.api.description.operation import SWEEPING, Operation
-from zq.http.api.description.parameters import BOUND, CHOICE
-from zq.http.api.description.shapes import BudgetsDocument, Rebindings
+from zq.features.sweeps.description import CHOSEN, SWEEPING
+from zq.http.api.description.operation import Operation
 from zq.wire.documents import JobDocument
+
+
+class BudgetsDocument(msgspec.Struct):
+    """Budgets in the order of their keys."""
+
+    budgets: list[BudgetDocument]
+
+
+class Rebindings(msgspec.Struct):
+    """How many jobs have changed draws, and which could not change because they are in flight."""
+
+    changed: int
+    blocked: list[str]
+
 
 _NO_BUDGET = {404: "There is no such budget."}
 _BUDGET_FULL = {422: "Unfinished jobs need more than that, or there are too many budgets."}
@@ -16,7 +31,7 @@ _BINDING = {
 }
 _SWEEP_BINDING = {422: "A budget is missing or could never pay the cost."} | SWEEPING
 
-BUDGETS: dict[tuple[str, str], Operation] = {
+OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/budgets"): Operation({200: BudgetsDocument}),
     ("GET", "/budgets/{key}"): Operation({200: BudgetDocument}, refusals=_NO_BUDGET),
     ("POST", "/budgets/{key}"): Operation(
@@ -52,18 +67,16 @@ BUDGETS: dict[tuple[str, str], Operation] = {
             {200: Rebindings},
             budgets.BindingBody,
             optional_body=True,
-            parameters=(*CHOICE, *BOUND),
+            parameters=CHOSEN,
             refusals=_SWEEP_BINDING,
         )
         for method in ("POST", "PUT")
     },
     ("PATCH", "/jobs/budgets/{key}"): Operation(
-        {200: Rebindings}, budgets.CostBody, parameters=(*CHOICE, *BOUND), refusals=_SWEEP_BINDING
+        {200: Rebindings}, budgets.CostBody, parameters=CHOSEN, refusals=_SWEEP_BINDING
     ),
     ("DELETE", "/jobs/budgets/{key}"): Operation(
-        {200: Rebindings}, parameters=(*CHOICE, *BOUND), refusals=SWEEPING
+        {200: Rebindings}, parameters=CHOSEN, refusals=SWEEPING
     ),
-    ("DELETE", "/jobs/budgets"): Operation(
-        {200: Rebindings}, parameters=(*CHOICE, *BOUND), refusals=SWEEPING
-    ),
+    ("DELETE", "/jobs/budgets"): Operation({200: Rebindings}, parameters=CHOSEN, refusals=SWEEPING),
 }

@@ -1,5 +1,7 @@
 """The parameters and answers of the routes about schedules."""
 
+import msgspec
+
 from zq.features.crons.wire import (
     CronEntryBody,
     CronEntryDocument,
@@ -9,12 +11,19 @@ from zq.features.crons.wire import (
     CronPausedBody,
 )
 from zq.http.api.description.operation import UNBUILT, Operation
-from zq.http.api.description.shapes import CronNames, Deleted
+from zq.http.api.description.shapes import Deleted
+
+
+class CronNames(msgspec.Struct):
+    """The names of the groups."""
+
+    crons: list[str]
+
 
 _NO_GROUP = {404: "There is no such group."}
 _NO_ENTRY = {404: "There is no such group or entry."}
 
-CRONS: dict[tuple[str, str], Operation] = {
+OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/crons"): Operation({200: CronNames}),
     ("DELETE", "/crons"): Operation({200: Deleted}),
     ("GET", "/crons/{group}"): Operation({200: CronGroupDocument}, refusals=_NO_GROUP),

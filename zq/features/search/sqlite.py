@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.search.model import spellings
 from zq.features.search.store import LOOK_BYTES, LOOK_ROWS, SAMPLE_KEYS, SAMPLE_ROWS, Look
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
+from zq.model.words import spellings
 from zq.store.api import as_json
 from zq.store.sqlite.lookups import last_errors, list_jobs
 from zq.store.sqlite.quarantine import is_unreadable

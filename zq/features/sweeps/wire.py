@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from zq.features.search.model import quoted
 from zq.model.lifecycle import NAMES
+from zq.model.words import quoted
 
 if TYPE_CHECKING:
     from zq.features.sweeps.model import StoredSweep, SweepOutline, SweepPreview

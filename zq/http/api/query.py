@@ -10,7 +10,6 @@ import msgspec
 import ulid
 from aiohttp import web
 
-from zq.features.search.model import checked_words, words_of
 from zq.http.strictness import is_strict
 from zq.model.body_errors import UnknownField
 from zq.model.errors import InvalidRequest
@@ -19,6 +18,7 @@ from zq.model.ids import IdCodec
 from zq.model.job import MAX_PRIORITY, MAX_TIME, MAX_UINT32, MAX_UINT64
 from zq.model.lifecycle import BY_NAME, Status
 from zq.model.reach import Reach
+from zq.model.words import checked_words, words_of
 from zq.wire.codecs import BodyCodec
 from zq.wire.strict import near_name
 

@@ -23,6 +23,10 @@ class Operation(NamedTuple):
     plain_refusal: bool = False
 
 
-MANY_SWEEPS = {429: "Too many changes by filter run: try again after `Retry-After` seconds."}
-SWEEPING = MANY_SWEEPS | {409: "It would change more than the preview has told: look again."}
+NO_JOB = {404: "There is no such job."}
+ENDED = {409: "The job's status does not allow that."}
+FULL = {
+    429: "A queue is full: try again after `Retry-After` seconds.",
+    507: "There is no room for new jobs.",
+}
 UNBUILT = {422: "A feature that this version does not have."}

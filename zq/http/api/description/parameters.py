@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from zq.features.search.model import MOST_WORDS
-from zq.features.sweeps.model import MOST_REASON
 from zq.http.api.query import DEFAULT_LIMIT, MAX_LIMIT, ZIZQS
 from zq.model.job import MAX_PRIORITY
 from zq.model.lifecycle import NAMES
 from zq.model.outcome import MOST_WAIT_MS
+from zq.model.words import MOST_WORDS
 
 
 class Parameter(NamedTuple):
@@ -92,11 +91,6 @@ WAIT = Parameter(
 )
 KEY = Parameter("key", TEXT, "The unique key.", required=True)
 KEY_QUEUE = Parameter("queue", TEXT, "The queue to which the key belongs, if it belongs to one.")
-VERB = Parameter(
-    "verb",
-    {"type": "string", "enum": ["delete", "cancel", "requeue", "patch"]},
-    "The change that is looked ahead to: `delete`.",
-)
 SEARCH = Parameter(
     "search_ms",
     {"type": "integer", "minimum": 0, "maximum": 60_000},
@@ -104,38 +98,7 @@ SEARCH = Parameter(
 )
 LAST_ERROR = Parameter("last_error", {"type": "boolean"}, "With the latest failure of each job.")
 ONWARD = Parameter("from", TEXT, "With a search: count the jobs after this place.")
-FIELD = Parameter(
-    "field",
-    {"type": "string", "enum": ["queue", "type", "cause", "status", "payload"]},
-    "What is completed.",
-    required=True,
+FIFTY = Parameter(
+    "limit", {"type": "integer", "minimum": 1, "maximum": 500}, "How many at most: 50."
 )
-TYPED = Parameter("q", {"type": "string", "maxLength": 200}, "What was typed.")
-ACTIONS = (
-    Parameter("who", {"type": "string", "minLength": 1}, "Only those of this actor or address."),
-    Parameter("verb", {"type": "string", "minLength": 1}, "Only those with this `verb`."),
-    Parameter("queue", {"type": "string", "minLength": 1}, "Only those that name this queue."),
-    Parameter("since", WHOLE, "Only those at this time or later, in milliseconds."),
-    Parameter("until", WHOLE, "Only those at this time or earlier."),
-)
-"""What chooses among the actions of operators."""
-
-FORCE = Parameter("force", {"type": "boolean"}, "Whether the cancellation is one by force.")
-REASON = Parameter(
-    "reason",
-    {"type": "string", "maxLength": MOST_REASON},
-    "Why, for the list of sweeps and the audit.",
-)
-BOUND = (
-    REASON,
-    Parameter(
-        "count",
-        WHOLE,
-        "How many jobs a preview has counted, with its `upto`: the change is refused if it would"
-        " change more. The operators' page has to send it.",
-    ),
-    Parameter("typed", TEXT, "With `count`: the queue, or `delete`, to delete over 100 jobs."),
-)
-"""What goes with the filter of a change."""
-
-HOME = Parameter("home", {"type": "boolean"}, "Whether it goes to the queue of its first death.")
+HUNDRED = Parameter("limit", WHOLE, "How many at most: 1 to 1,000; 100 by default.")

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from zq.features.budgets.wire import BudgetDocument
 from zq.model.settings import QueueSettings
 from zq.wire.documents import ErrorDocument, JobDocument
 
@@ -56,12 +55,6 @@ class ClaimedJobs(msgspec.Struct):
     """Jobs, each with `lease` and `lease_until`."""
 
     jobs: list[JobDocument]
-
-
-class CronNames(msgspec.Struct):
-    """The names of the groups."""
-
-    crons: list[str]
 
 
 class LeaseUntil(msgspec.Struct):
@@ -129,35 +122,10 @@ class OpenLeases(msgspec.Struct):
     leases: list[LeaseDocument]
 
 
-class BudgetsDocument(msgspec.Struct):
-    """Budgets in the order of their keys."""
-
-    budgets: list[BudgetDocument]
-
-
-class Rebindings(msgspec.Struct):
-    """How many jobs have changed draws, and which could not change because they are in flight."""
-
-    changed: int
-    blocked: list[str]
-
-
 class EverySetting(msgspec.Struct):
     """The settings of queues, by queue."""
 
     queues: dict[str, QueueSettings]
-
-
-class Requeued(msgspec.Struct):
-    """How many dead jobs are ready again."""
-
-    requeued: int
-
-
-class Redriven(msgspec.Struct):
-    """How many dead jobs are ready again, by the older name."""
-
-    redriven: int
 
 
 class Count(msgspec.Struct):
@@ -167,104 +135,16 @@ class Count(msgspec.Struct):
     searched_to: str | UnsetType = UNSET
 
 
-class Patched(msgspec.Struct):
-    """How many jobs were changed."""
-
-    patched: int
-
-
-class AddedJobs(msgspec.Struct):
-    """How many jobs a queue got."""
-
-    added: int
-
-
 class Deleted(msgspec.Struct):
     """How many jobs were deleted."""
 
     deleted: int
 
 
-class Cancelled(msgspec.Struct):
-    """How many jobs were cancelled."""
-
-    cancelled: int
-
-
 class QueuesSchema(msgspec.Struct):
     """Names in byte order."""
 
     queues: list[str]
-
-
-class Refusal(msgspec.Struct):
-    """Why new jobs are refused at present."""
-
-    code: str
-    error: str
-
-
-class QuarantinedRow(msgspec.Struct):
-    """A row of the database that cannot be read: its table, its key (a job's id), the reason, and
-    when it was set aside."""
-
-    table: str
-    key: str
-    reason: str
-    at: int
-
-
-class Quarantine(msgspec.Struct):
-    """How many rows were set aside, and the latest of them."""
-
-    rows: int
-    latest: list[QuarantinedRow]
-
-
-class FaultyCron(msgspec.Struct):
-    """A cron entry whose schedule cannot be evaluated, and why."""
-
-    group: str
-    entry: str
-    reason: str
-
-
-class FaultyCrons(msgspec.Struct):
-    """How many cron entries are set aside, and some of them."""
-
-    entries: int
-    named: list[FaultyCron]
-
-
-class LockInTheWay(msgspec.Struct):
-    """Another program's lock on the database: since when changes wait for it."""
-
-    since: int
-    error: str
-
-
-class Health(msgspec.Struct):
-    """`fsync` or `buffered`: what acknowledgements, and enqueues, wait for.
-
-    `flushed_by` says how the log gets to the disk: through the kernel, as `linux-aio` or
-    `io-uring`, or a `thread`.
-    """
-
-    status: str
-    commit_mode: str
-    enqueue_commit_mode: str
-    flushed_by: str
-    enqueues_refused: Refusal | UnsetType = UNSET
-    quarantined: Quarantine | UnsetType = UNSET
-    database_locked: LockInTheWay | UnsetType = UNSET
-    faulty_crons: FaultyCrons | UnsetType = UNSET
-
-
-class Version(msgspec.Struct):
-    """The level of the API, and zq's own version."""
-
-    version: str
-    zq: str
 
 
 class Error(msgspec.Struct):

@@ -1,0 +1,21 @@
+"""The parameters and answers of the routes about the history."""
+
+from zq.features.history.wire import HistoryDocument
+from zq.http.api.description.operation import Operation
+from zq.http.api.description.parameters import WHOLE, Parameter
+
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("GET", "/history"): Operation(
+        {200: HistoryDocument},
+        parameters=(
+            Parameter("after", WHOLE, "Records behind this one only."),
+            Parameter("until", WHOLE, "Records up to this one only."),
+            Parameter("limit", WHOLE, "How many at most: 1 to 10,000; 1,000 unless given."),
+            Parameter("wait_ms", WHOLE, "How long to wait for a first record."),
+        ),
+        refusals={
+            409: "There has never been a record of that number.",
+            410: "The records behind `after` are past their retention.",
+        },
+    ),
+}

@@ -1,0 +1,90 @@
+"""The parameters and answers of the routes for operators."""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from zq.http.api.description.operation import Operation
+from zq.operators.ops.wire import StatusDocument
+from zq.wire.stats import QueueStatsDocument, StatsDocument
+
+
+class Refusal(msgspec.Struct):
+    """Why new jobs are refused at present."""
+
+    code: str
+    error: str
+
+
+class QuarantinedRow(msgspec.Struct):
+    """A row of the database that cannot be read: its table, its key (a job's id), the reason, and
+    when it was set aside."""
+
+    table: str
+    key: str
+    reason: str
+    at: int
+
+
+class Quarantine(msgspec.Struct):
+    """How many rows were set aside, and the latest of them."""
+
+    rows: int
+    latest: list[QuarantinedRow]
+
+
+class FaultyCron(msgspec.Struct):
+    """A cron entry whose schedule cannot be evaluated, and why."""
+
+    group: str
+    entry: str
+    reason: str
+
+
+class FaultyCrons(msgspec.Struct):
+    """How many cron entries are set aside, and some of them."""
+
+    entries: int
+    named: list[FaultyCron]
+
+
+class LockInTheWay(msgspec.Struct):
+    """Another program's lock on the database: since when changes wait for it."""
+
+    since: int
+    error: str
+
+
+class Health(msgspec.Struct):
+    """`fsync` or `buffered`: what acknowledgements, and enqueues, wait for.
+
+    `flushed_by` says how the log gets to the disk: through the kernel, as `linux-aio` or
+    `io-uring`, or a `thread`.
+    """
+
+    status: str
+    commit_mode: str
+    enqueue_commit_mode: str
+    flushed_by: str
+    enqueues_refused: Refusal | UnsetType = UNSET
+    quarantined: Quarantine | UnsetType = UNSET
+    database_locked: LockInTheWay | UnsetType = UNSET
+    faulty_crons: FaultyCrons | UnsetType = UNSET
+
+
+class Version(msgspec.Struct):
+    """The level of the API, and zq's own version."""
+
+    version: str
+    zq: str
+
+
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("GET", "/stats"): Operation({200: StatsDocument}),
+    ("GET", "/queues/{queue}/stats"): Operation({200: QueueStatsDocument}),
+    ("GET", "/health"): Operation({200: Health}),
+    ("GET", "/healthz"): Operation({200: Health}),
+    ("GET", "/status"): Operation({200: StatusDocument}),
+    ("GET", "/version"): Operation({200: Version}),
+    ("GET", "/metrics"): Operation({200: str}),
+    ("POST", "/reset"): Operation({204: None}),
+}
