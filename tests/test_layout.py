@@ -61,7 +61,7 @@ LAYERS: dict[str, set[str]] = {
         *("config", "setting", "systemd", "runtime"),
     },
     "cli": {
-        *("model", "store", "setting", "config", "instance", "keyfile", "logs", "serving"),
+        *("rooms", "model", "store", "setting", "config", "instance", "keyfile", "logs", "serving"),
         *("logfile", "systemd", "client", "outbox", "spark"),
     },
     "client": {"model", "wire", "client.embedded"},
@@ -93,12 +93,6 @@ WORDS = {
 
 KNOWN = {
     "zq",
-    "zq.cli.cancel",
-    "zq.cli.change",
-    "zq.cli.delete",
-    "zq.cli.main",
-    "zq.cli.pause",
-    "zq.cli.requeue",
     "zq.cli.status",
     "zq.cli.words",
     "zq.client.backend",

@@ -74,37 +74,37 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "amounts": ("Seconds",),
-    "app": ("App",),
-    "backend": ("Backend",),
-    "batch": ("Batch",),
-    "budget": ("Budget", "Limit"),
-    "errors": (
+    "zq.client.amounts": ("Seconds",),
+    "zq.client.app": ("App",),
+    "zq.client.backend": ("Backend",),
+    "zq.client.errors": (
         *("BackendError", "Deadlock", "DiscoveryError", "EmptyPayload", "InvalidOption"),
         "InvalidPayload",
         *("JobCancelled", "JobFailed", "JobNotFound", "JobState", "MissingGroup", "NotFifo"),
         *("RetriesExhausted", "StaleLease", "Unavailable", "UnknownQueue", "WaitTimeout"),
         "ZqError",
     ),
-    "events": ("Event",),
-    "files.discovery": ("QueueConfig",),
-    "files.queue": ("FileQueue",),
-    "files.registry": ("queues",),
-    "flows": ("chain", "chain_sync", "chord", "chord_sync", "step"),
-    "formats": ("JSON", "MSGPACK", "Codec"),
-    "job": ("CancelStatus", "Job"),
-    "options": ("Backoff", "Options"),
-    "outcome": ("DrainReport", "Outcome"),
-    "payloads": ("content_key", "new_id"),
-    "queue": ("Enqueued", "JobStatus", "Queue", "SyncQueue"),
-    "running": ("Discard", "Kill", "Middleware", "Retry", "Running", "current_job"),
-    "task": ("Call", "Task"),
-    "http.address": ("Tls",),
-    "job_error": ("JobError",),
-    "job_flow": ("JobFlow",),
-    "values": ("MISSING", "JobEvent", "Missing", "State"),
-    "worker.journal": ("JobContext",),
-    "worker.worker": ("Worker",),
+    "zq.client.events": ("Event",),
+    "zq.client.files.discovery": ("QueueConfig",),
+    "zq.client.files.queue": ("FileQueue",),
+    "zq.client.files.registry": ("queues",),
+    "zq.client.flows": ("chain", "chain_sync", "chord", "chord_sync", "step"),
+    "zq.client.formats": ("JSON", "MSGPACK", "Codec"),
+    "zq.client.job": ("CancelStatus", "Job"),
+    "zq.client.options": ("Backoff", "Options"),
+    "zq.client.outcome": ("DrainReport", "Outcome"),
+    "zq.client.payloads": ("content_key", "new_id"),
+    "zq.client.queue": ("Enqueued", "JobStatus", "Queue", "SyncQueue"),
+    "zq.client.running": ("Discard", "Kill", "Middleware", "Retry", "Running", "current_job"),
+    "zq.client.task": ("Call", "Task"),
+    "zq.client.http.address": ("Tls",),
+    "zq.client.job_error": ("JobError",),
+    "zq.client.job_flow": ("JobFlow",),
+    "zq.client.values": ("MISSING", "JobEvent", "Missing", "State"),
+    "zq.client.worker.journal": ("JobContext",),
+    "zq.client.worker.worker": ("Worker",),
+    "zq.features.batches.client": ("Batch",),
+    "zq.features.budgets.client_limits": ("Budget", "Limit"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -117,7 +117,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         said = "" if name.startswith("__") else _remedy(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{said}")
-    value = getattr(import_module(f"zq.client.{_HOME[name]}"), name)
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

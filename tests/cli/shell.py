@@ -13,9 +13,18 @@ from click.testing import CliRunner
 from conformance.streams import PATIENCE_S
 from process.server import clean_environment
 
-from zq.cli.group import main
+from zq.cli.group import SECTIONS, main
+from zq.cli.sections import Section
 from zq.client.backend import Backend
 from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success, TakeRequest
+
+PEOPLE = [
+    command
+    for section in (Section.LOOK, Section.JOBS, Section.QUEUES, Section.LOOK_BACK)
+    for command in SECTIONS[section]
+    if command.name not in ("health", "top", "history", "pipeline")
+]
+"""The commands that ask a server by its API."""
 
 
 class Ended(NamedTuple):

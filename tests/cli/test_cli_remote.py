@@ -15,9 +15,9 @@ from process.server import running
 from tls.authority import Authority
 
 import zq
-from zq.cli.group import PEOPLE, main
+from zq.cli.group import main
 
-from .shell import Shell, ended
+from .shell import PEOPLE, Shell, ended
 
 WORDS = {
     "push": ("mail", "1"),

@@ -4,11 +4,10 @@ import shlex
 
 from documents import ID, code
 
-from zq.cli.group import PEOPLE
 from zq.client.values import JobQuery
 from zq.model.job import Retention
 
-from .shell import Shell, ended
+from .shell import PEOPLE, Shell, ended
 
 
 async def test_the_commands_of_the_documents(shell: Shell) -> None:

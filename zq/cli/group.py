@@ -9,13 +9,11 @@ import click
 
 from zq import __version__
 from zq.cli.backup import backup
-from zq.cli.cancel import cancel
 from zq.cli.change import change
 from zq.cli.check import check
 from zq.cli.compact import compact
 from zq.cli.damage import damage
 from zq.cli.dead import dead
-from zq.cli.delete import delete
 from zq.cli.health import health
 from zq.cli.jobs import jobs
 from zq.cli.keys import keys
@@ -24,9 +22,9 @@ from zq.cli.pipeline import pipeline
 from zq.cli.push import push
 from zq.cli.queues import queues
 from zq.cli.relay import relay
-from zq.cli.requeue import requeue
 from zq.cli.restore import restore
 from zq.cli.salvage import salvage
+from zq.cli.sections import Section
 from zq.cli.serve import serve
 from zq.cli.settings import settings
 from zq.cli.status import status
@@ -37,14 +35,7 @@ from zq.cli.variables import unread_variables
 from zq.cli.wait import wait
 from zq.cli.worker import worker
 from zq.cli.workers import workers
-from zq.features.audit.cli import audit
-from zq.features.budgets.cli import budgets
-from zq.features.crons.cli import cron
-from zq.features.failures.cli import failures
-from zq.features.history.cli import history
-from zq.features.schemas.cli import schema
-from zq.features.sweeps.cli import sweeps
-from zq.features.trends.cli_mark import mark
+from zq.rooms import parts
 
 MEANT = {
     "requeue": ("retry", "redrive", "revive", "replay"),
@@ -123,8 +114,8 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under what people do with them."""
         width = formatter.width - 6 - max(map(len, self.commands))
-        for title, commands in SECTIONS.items():
-            with formatter.section(title):
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
                 formatter.write_dl(
                     [(str(each.name), each.get_short_help_str(width)) for each in commands]
                 )
@@ -168,22 +159,19 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
 
 
-SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Run": (serve, worker, relay),
-    "Look": (health, queues, failures, dead, jobs, status, workers, top),
-    "Jobs": (push, wait, requeue, cancel, change, delete),
-    "Queues": (pause, resume, settings, schema, budgets, cron),
-    "Look back": (sweeps, audit, mark, history, pipeline),
-    "Back up and repair": (backup, restore, compact, check, salvage, damage),
-    "Access": (keys, tls),
+SECTIONS: dict[Section, list[click.Command]] = {
+    Section.RUN: [serve, worker, relay],
+    Section.LOOK: [health, queues, dead, jobs, status, workers, top],
+    Section.JOBS: [push, wait, change],
+    Section.QUEUES: [pause, resume, settings],
+    Section.LOOK_BACK: [pipeline],
+    Section.REPAIR: [backup, restore, compact, check, salvage, damage],
+    Section.ACCESS: [keys, tls],
 }
-"""All commands, under what people do with them. The help has this order."""
+"""All commands, under what people do with them: the core's, then those of each room."""
 
-PEOPLE = (
-    *(command for command in SECTIONS["Look"] if command not in (health, top)),
-    *(*SECTIONS["Jobs"], *SECTIONS["Queues"], sweeps, audit, mark),
-)
-"""Those that ask a server by its API."""
-
-for command in (command for section in SECTIONS.values() for command in section):
+for room in parts("cli", "COMMANDS", dict):
+    for section, commands in room.items():
+        SECTIONS[section] += commands
+for command in (command for commands in SECTIONS.values() for command in commands):
     main.add_command(command)

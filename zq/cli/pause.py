@@ -64,7 +64,7 @@ def resume(remote: Remote, queue: str) -> None:
 
 
 def _set(remote: Remote, queue: str, patch: "SettingsPatch") -> None:
-    from zq.features.waits.model import pause_text
+    from zq.model.pauses import pause_text
 
     settings = remote.run(remote.backend.change_settings(queue, patch))
     if remote.as_json:

@@ -9,6 +9,7 @@ import msgspec
 from zq.cli.drawing import tabled
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
+from zq.cli.sections import Section
 from zq.cli.words import Moment
 
 if TYPE_CHECKING:
@@ -77,3 +78,6 @@ def _row(action: "ActionDocument") -> tuple[object, ...]:
         *(str(action.seq), ago(action.at), action.actor or "", action.address, str(answer)),
         f"{action.method} {action.path}{query}",
     )
+
+
+COMMANDS = {Section.LOOK_BACK: (audit,)}

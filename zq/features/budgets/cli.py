@@ -8,6 +8,7 @@ import msgspec
 from zq.cli.drawing import tabled
 from zq.cli.output import moment, print_json, print_table
 from zq.cli.remote import Refused, Remote, talks
+from zq.cli.sections import Section
 from zq.cli.terminal import one_line, say
 from zq.cli.words import NAME, SECONDS
 from zq.features.budgets.cli_binding import bind, unbind
@@ -190,3 +191,6 @@ def _limit(budget: "ShownBudget") -> str:
         return f"{budget.allocation:,} at once"
     burst = "" if strategy.burst is None else f", burst {strategy.burst:,}"
     return f"{budget.allocation:,} per {DURATION.show(strategy.duration_ms)}{burst}"
+
+
+COMMANDS = {Section.QUEUES: (budgets,)}

@@ -12,6 +12,7 @@ from zq.cli.drawing import tabled
 from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
+from zq.cli.sections import Section
 from zq.cli.terminal import one_line, say
 from zq.cli.words import BUDGET_HELP, DRAW, NAME, draws
 
@@ -293,3 +294,6 @@ def _payload(word: str | None) -> Any:
 
 def _local(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000).astimezone().isoformat(" ", "seconds")
+
+
+COMMANDS = {Section.QUEUES: (cron,)}

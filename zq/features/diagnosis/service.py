@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from zq.features.crons.model_faults import NONE_FAULTY, FaultyEntries
 from zq.features.trends.model import MINUTE_MS, TrendFlow
-from zq.features.waits.model import pause_text
 from zq.features.waits.model_queue import NEAR
+from zq.model.pauses import pause_text
 from zq.model.settings import NO_SETTINGS, QueueSettings
 
 

@@ -8,6 +8,7 @@ from zq.cli.drawing import tabled
 from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, print_json, print_table
 from zq.cli.remote import Remote, talks
+from zq.cli.sections import Section
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAMES
 
@@ -81,3 +82,6 @@ def _row(cause: "FailureCause") -> tuple[object, ...]:
     change = "new" if cause.is_new else f"x{cause.times:.1f}" if cause.times else ""
     text = one_line(f"{kind}{cause.message}")
     return cause.id, cause.count, change, dead, ago(cause.latest), queues, text
+
+
+COMMANDS = {Section.LOOK: (failures,)}

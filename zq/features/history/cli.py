@@ -6,6 +6,7 @@ import click
 
 from zq.cli.output import print_json
 from zq.cli.remote import ServerAddress, addressed, explained, tell_server
+from zq.cli.sections import Section
 from zq.cli.terminal import counted, one_line, say, say_over
 from zq.cli.words import Moment
 
@@ -106,3 +107,6 @@ def export(
 
 def _progress(done: int, total: int) -> None:
     say_over(f"{done:,} of {total:,} records")
+
+
+COMMANDS = {Section.LOOK_BACK: (history,)}

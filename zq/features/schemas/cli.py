@@ -8,6 +8,7 @@ import msgspec
 from zq.cli.near_queues import CREATE, check_queue
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
+from zq.cli.sections import Section
 from zq.cli.terminal import one_line, say
 from zq.cli.words import NAME
 
@@ -57,3 +58,6 @@ def schema(remote: Remote, queue: str, file: IO[bytes] | None, remove: bool, cre
             say(line)
     else:
         say(f"new jobs of {one_line(queue)} have to match version {found.version}")
+
+
+COMMANDS = {Section.QUEUES: (schema,)}

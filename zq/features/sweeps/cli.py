@@ -6,11 +6,16 @@ import click
 import msgspec
 
 from zq.cli.drawing import Cells, tabled, watch
+from zq.cli.many import spinning
 from zq.cli.output import ago, cells_of, print_json, print_table, short
 from zq.cli.remote import Remote, talks
+from zq.cli.sections import Section
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAME
-from zq.features.sweeps.cli_choosing import REASON, YES, ask, spinning
+from zq.features.sweeps.cli_cancel import cancel
+from zq.features.sweeps.cli_choosing import REASON, YES, ask
+from zq.features.sweeps.cli_delete import delete
+from zq.features.sweeps.cli_requeue import requeue
 
 if TYPE_CHECKING:
     from zq.features.sweeps.client import SweepDocument
@@ -152,3 +157,6 @@ def _row(sweep: "SweepDocument") -> tuple[object, ...]:
         *(sweep.id, sweep.verb, state, f"{sweep.changed:,}", counted, undone),
         *(ago(sweep.started_at), sweep.actor or "", short(sweep.reason), short(named)),
     )
+
+
+COMMANDS = {Section.JOBS: (requeue, cancel, delete), Section.LOOK_BACK: (sweeps,)}

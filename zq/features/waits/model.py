@@ -1,14 +1,14 @@
 """Why a job waits: the reasons, the strongest first, from the facts of one moment."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 
-from zq.model.job import MAX_TIME, JobRecord
+from zq.model.job import JobRecord
 from zq.model.lifecycle import NAMES, Status
+from zq.model.pauses import moment_text, pause_text
 from zq.model.settings import NO_SETTINGS, QueueSettings
 
 MOST_AHEAD = 1_000
@@ -149,18 +149,18 @@ def _of_time(facts: WaitFacts) -> WaitReason:
     failures = job.attempts - job.forgiven
     until = job.ready_at
     if failures > 0:
-        text = f"the job backs off until {_clock(until)}: attempt {job.attempts} has failed"
+        text = f"the job backs off until {moment_text(until)}: attempt {job.attempts} has failed"
         return WaitReason(WaitCode.BACKING_OFF, text, until=until, count=failures)
-    text = f"the job is scheduled for {_clock(until)}"
+    text = f"the job is scheduled for {moment_text(until)}"
     return WaitReason(WaitCode.SCHEDULED, text, until=until)
 
 
 def _of_running(facts: WaitFacts) -> WaitReason:
     job, worker = facts.waiting.job, facts.worker
     who = "a worker without a name" if worker is None else f"worker {_quoted(worker)}"
-    text = f"{who} has the job since {_clock(job.dequeued_at or 0)}"
+    text = f"{who} has the job since {moment_text(job.dequeued_at or 0)}"
     if job.lease_until is not None:
-        text += f", and its lease ends at {_clock(job.lease_until)}"
+        text += f", and its lease ends at {moment_text(job.lease_until)}"
     return WaitReason(WaitCode.IN_FLIGHT, text, worker=worker, until=job.lease_until)
 
 
@@ -170,7 +170,7 @@ def _of_gates(facts: WaitFacts) -> Iterator[WaitReason]:
     name = _quoted(queue)
     expires_at = around.job.expires_at
     if expires_at is not None and expires_at <= facts.now:
-        text = f"no worker took the job by {_clock(expires_at)}: it is about to expire"
+        text = f"no worker took the job by {moment_text(expires_at)}: it is about to expire"
         yield WaitReason(WaitCode.EXPIRING, text, until=expires_at)
     if settings.paused:
         text = f"queue {name} is {pause_text(settings)}: resume it to have its jobs delivered"
@@ -219,25 +219,8 @@ def budget_text(budget: BudgetWait) -> str:
     text = f"budget {_quoted(budget.key)} has {budget.available:,} of {budget.capacity:,} {tokens}"
     text += f" free, and a job takes {budget.cost:,}"
     if budget.pays_at is not None:
-        return f"{text}: it can pay at {_clock(budget.pays_at)}"
+        return f"{text}: it can pay at {moment_text(budget.pays_at)}"
     return text if budget.cost > budget.capacity else f"{text}: a job has to end first"
-
-
-def pause_text(settings: QueueSettings) -> str:
-    """What there is to say of a pause: who made it, until when, and why."""
-    text = "paused"
-    if settings.paused_by is not None:
-        text += f" by {settings.paused_by}"
-    if settings.paused_until is not None:
-        text += f" until {_clock(settings.paused_until)}"
-    return text if settings.pause_reason is None else f"{text} ({settings.pause_reason})"
-
-
-def _clock(ms: int) -> str:
-    try:
-        return f"{datetime.fromtimestamp(min(ms, MAX_TIME) // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms since 1970"
 
 
 def _quoted(name: str) -> str:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.features.waits.model import BudgetWait, QueueTakers, WaitCode, budget_text, pause_text
+from zq.features.waits.model import BudgetWait, QueueTakers, WaitCode, budget_text
+from zq.model.pauses import pause_text
 from zq.model.settings import NO_SETTINGS, QueueSettings
 
 NEAR = 0.9

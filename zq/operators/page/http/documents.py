@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from zq.features.diagnosis.service import FindingGroup
-from zq.features.waits.model import pause_text
 from zq.model.job import JobRecord
 from zq.model.lifecycle import NAMES
+from zq.model.pauses import pause_text
 from zq.operators.page.http.frames import Document
 from zq.operators.page.service_overview import WatchedQueue
 from zq.operators.page.service_tiles import Tiles

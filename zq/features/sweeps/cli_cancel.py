@@ -2,10 +2,11 @@
 
 import click
 
+from zq.cli.many import one_by_one, spinning
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import counted, one_line, say
-from zq.features.sweeps.cli_choosing import Choice, agreed, choosing, one_by_one, spinning
+from zq.features.sweeps.cli_choosing import Choice, agreed, choosing
 
 
 def _way_back(sweep: str | None) -> str:

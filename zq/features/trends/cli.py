@@ -4,6 +4,7 @@ import click
 
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
+from zq.cli.sections import Section
 from zq.cli.terminal import one_line, say
 
 
@@ -26,3 +27,6 @@ def mark(remote: Remote, text: str) -> None:
         print_json(made)
     else:
         say(f"{one_line(made.text)} is marked")
+
+
+COMMANDS = {Section.LOOK_BACK: (mark,)}
