@@ -11,12 +11,14 @@ import pytest
 from zq.model.body_errors import TooManyValues
 from zq.model.errors import InvalidRequest
 from zq.model.payload import MAX_DEPTH, has_long_integer, nests_too_deeply
-from zq.wire.codecs import JSON, MSGPACK, integral
+from zq.wire.codecs import JSON, MSGPACK, BodyCodec, integral
 from zq.wire.weight import (
     CHECKED,
     HEAVY_BYTES,
     LIGHT_BYTES,
+    LIGHT_CONTAINERS,
     LIGHT_VALUES,
+    QUICK_BYTES,
     check_json,
     is_light,
     json_of_msgpack,
@@ -37,9 +39,51 @@ def test_a_body_is_light_by_its_size_or_by_its_values() -> None:
     text = b'"' + b"x" * LIGHT_BYTES + b'"'
     assert is_light(text, JSON.name)
     assert not is_light(text, MSGPACK.name)
+    assert is_light(msgpack.packb([1] * (LIGHT_BYTES - 5)), MSGPACK.name)
     assert not is_light(b'"' + b"x" * HEAVY_BYTES + b'"', JSON.name)
     assert is_light(b"1," * (LIGHT_BYTES // 2), JSON.name)
     assert not is_light(b"[" + b"1234567," * LIGHT_VALUES + b"1]", JSON.name)
+
+
+@pytest.mark.parametrize(
+    ("pack", "codec"), [(json.dumps, JSON), (msgpack.packb, MSGPACK)], ids=["JSON", "MessagePack"]
+)
+@pytest.mark.parametrize("container", [[], {}, [1], {"": 1}])
+def test_a_body_of_many_small_containers_is_not_light(
+    pack: Callable[[object], Any], codec: BodyCodec, container: object
+) -> None:
+    def packed(count: int) -> bytes:
+        body = pack([container] * count)
+        return body.encode() if isinstance(body, str) else bytes(body)
+
+    assert is_light(packed(LIGHT_CONTAINERS - 1), codec.name)
+    many = packed(LIGHT_CONTAINERS + 1)
+    # One that is short enough takes the loop less than a slice.
+    assert is_light(many, codec.name) == (len(many) <= QUICK_BYTES)
+    assert not is_light(packed(QUICK_BYTES + 1), codec.name)
+
+
+@pytest.mark.parametrize("size", [1, 3, 20])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (b"x", "binary"),
+        (float("nan"), "finite"),
+        (msgpack.Timestamp(1), "extension"),
+        (msgpack.ExtType(5, b"x"), "extension"),
+        ({1: 2}, "map key"),
+        ({b"x": 2}, "map key"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_found_at_each_place(
+    wrong: object, said: str, size: int
+) -> None:
+    for at in range(size):
+        values: list[object] = [1, "x", None, 1.5, True, [], {}] * 3
+        values[at] = wrong
+        for holder in (values, {str(n): value for n, value in enumerate(values)}, [[], [values]]):
+            with pytest.raises(InvalidRequest, match=said):
+                MSGPACK.to_json(msgpack.packb(holder))
 
 
 def test_a_bound_counts_values_and_no_commas_of_texts() -> None:

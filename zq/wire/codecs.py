@@ -7,14 +7,15 @@ delivered in the other and compares equal.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 import msgpack
 import msgspec
 
 from zq.model.errors import InvalidRequest
-from zq.model.payload import MAX_DEPTH, MAX_INTEGER, MIN_INTEGER, has_long_integer
+from zq.model.payload import MAX_DEPTH, has_long_integer
 from zq.wire.strict import refuse_unknown, strict_decoder
 
 T = TypeVar("T")
@@ -113,41 +114,43 @@ STRICT: dict[str, BodyCodec] = {
 }
 """The same formats for clients that want unknown fields refused."""
 
+_KEYS = frozenset((str,))
+_ALLOWED = frozenset((type(None), bool, int, float, str, list, dict))
+
 _OUT_OF_RANGE = "integers must lie within -2^63 and 2^64-1"
 _TOO_DEEP = f"values may nest up to {MAX_DEPTH} deep"
 
 
 def _check(value: object, name: str) -> None:
-    """Refuse values that the data model does not allow."""
-    level = [value]
-    while level:
-        inner: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                for key in item:
-                    if not isinstance(key, str):
-                        raise InvalidRequest(f"invalid {name}: map keys must be strings")
-                inner += item.values()
-            elif isinstance(item, list):
-                inner += item
-            else:
-                _check_scalar(item, name)
-        level = inner
+    """Refuse values that the data model does not allow. The integers of MessagePack are in range.
 
-
-def _check_scalar(item: object, name: str) -> None:
-    if item is None or isinstance(item, (str, bool)):
-        return
-    if isinstance(item, int):
-        if not MIN_INTEGER <= item <= MAX_INTEGER:
-            raise InvalidRequest(f"invalid {name}: {_OUT_OF_RANGE}")
-    elif isinstance(item, float):
-        if not math.isfinite(item):
+    The values of each depth are looked at together: a look at one value after the other takes ten
+    times as long as decoding them.
+    """
+    lists: list[list[Any]] = [[value]]
+    maps: list[dict[Any, Any]] = []
+    while lists or maps:
+        if not _KEYS.issuperset(map(type, chain.from_iterable(maps))):
+            raise InvalidRequest(f"invalid {name}: map keys must be strings")
+        kinds = set(map(type, _values(lists, maps)))
+        if float in kinds and not all(map(math.isfinite, _of(float, lists, maps))):
             raise InvalidRequest(f"invalid {name}: numbers must be finite")
-    elif isinstance(item, bytes):
-        raise InvalidRequest(f"invalid {name}: binary values are not allowed, send text")
-    else:
-        raise InvalidRequest(f"invalid {name}: extension types are not allowed")
+        if bytes in kinds:
+            raise InvalidRequest(f"invalid {name}: binary values are not allowed, send text")
+        if not _ALLOWED.issuperset(kinds):
+            raise InvalidRequest(f"invalid {name}: extension types are not allowed")
+        lists, maps = (
+            _of(list, lists, maps) if list in kinds else [],
+            _of(dict, lists, maps) if dict in kinds else [],
+        )
+
+
+def _values(lists: list[list[Any]], maps: list[dict[Any, Any]]) -> Iterable[Any]:
+    return chain(chain.from_iterable(lists), chain.from_iterable(map(dict.values, maps)))
+
+
+def _of(kind: type[T], lists: list[list[Any]], maps: list[dict[Any, Any]]) -> list[T]:
+    return [value for value in _values(lists, maps) if type(value) is kind]
 
 
 def decode(body: bytes, codec: BodyCodec, decoder: msgspec.json.Decoder[T]) -> T:

@@ -16,7 +16,7 @@ import msgspec
 from zq.model.body_errors import TooManyValues
 from zq.model.errors import InvalidRequest
 from zq.wire.codecs import JSON, MSGPACK
-from zq.wire.weight import LIGHT_BYTES, check_json, json_of_msgpack
+from zq.wire.weight import LIGHT_BYTES, check_json, is_light, json_of_msgpack
 
 TEXT = "text/plain"
 BYTES = "application/octet-stream"
@@ -25,6 +25,8 @@ MULTIPART = "multipart/form-data"
 
 LIGHT_FORM = 16 * 1024
 """A form of so many bytes is read on the loop."""
+
+_CODECS = {codec.content_type: codec for codec in (JSON, MSGPACK)}
 
 MEDIA_TYPES = (JSON.content_type, MSGPACK.content_type, URLENCODED, MULTIPART, TEXT, BYTES)
 
@@ -82,7 +84,7 @@ def read_push(content_type: str | None, body: bytes) -> Pushed | None:
         return Pushed(msgspec.json.encode(_urlencoded(body)))
     if kind == MULTIPART:
         return Pushed(msgspec.json.encode(_multipart(content_type or "", body)))
-    text = (MSGPACK if kind == MSGPACK.content_type else JSON).to_json(body)
+    text = _CODECS[kind].to_json(body)
     if text.strip() in (b"null", b'""'):
         raise InvalidRequest("the payload is empty: there is nothing to push")
     return Pushed(text)
@@ -93,6 +95,8 @@ def is_light_push(content_type: str | None, body: bytes) -> bool:
     kind = _kind(content_type)
     if kind in (URLENCODED, MULTIPART):
         return len(body) <= LIGHT_FORM
+    if kind in _CODECS:
+        return len(body) <= LIGHT_BYTES and is_light(body, _CODECS[kind].name)
     return len(body) <= LIGHT_BYTES
 
 

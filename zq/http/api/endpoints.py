@@ -18,7 +18,7 @@ from zq.model.errors import InvalidRequest, ZqError
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
-from zq.wire.weight import LIGHT_BYTES
+from zq.wire.weight import LIGHT_BYTES, QUICK_BYTES
 
 Plain = Callable[[web.BaseRequest, BodyCodec], Awaitable[Response]]
 WithBody = Callable[[web.BaseRequest, BodyCodec, bytes, BodyCodec], Awaitable[Response]]
@@ -165,7 +165,7 @@ class BodyEndpoints:
             try:
                 if size > SMALL:
                     await line.take(request.transport, size)
-                if size > LIGHT_BYTES:
+                if size > QUICK_BYTES:
                     body, sent = await bodies.light(request, body, sent)
                 # The endpoint has the only reference, and drops it once it has made jobs of it.
                 served = serve(request, accepted, body, sent)
@@ -204,7 +204,7 @@ class BodyEndpoints:
             try:
                 if foreign:
                     body = b""
-                if size > LIGHT_BYTES:
+                if size > QUICK_BYTES:
                     body, sent = await bodies.light(request, body, sent)
                 return await serve(request, accepted, body, sent)
             finally:

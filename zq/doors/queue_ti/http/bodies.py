@@ -18,7 +18,7 @@ from zq.model.job import MAX_TIME, MAX_UINT32
 from zq.model.settings import MAX_RATE
 from zq.wire.codecs import JSON
 from zq.wire.strict import refuse_unknown, strict_decoder
-from zq.wire.weight import LIGHT_BYTES
+from zq.wire.weight import QUICK_BYTES
 
 T = TypeVar("T")
 Serve = Callable[[web.BaseRequest, T], Awaitable[Response]]
@@ -125,7 +125,7 @@ async def _decoded(
     bodies: RequestBodies, body: bytes, request: web.BaseRequest, shape: type[T]
 ) -> T:
     """A body as a value. One that the loop cannot read in a slice is looked at aside first."""
-    if len(body) > LIGHT_BYTES and FORM not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
+    if len(body) > QUICK_BYTES and FORM not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
         await bodies.light(request, body, JSON)
     return _decode(body, request, shape)
 

@@ -17,7 +17,7 @@ from zq.http.strictness import as_strict
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.wire.codecs import JSON, decode
-from zq.wire.weight import LIGHT_BYTES
+from zq.wire.weight import QUICK_BYTES
 
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ class TopicBodies:
         self, request: web.BaseRequest, body: bytes, shape: msgspec.json.Decoder[T]
     ) -> T:
         codec = as_strict(JSON, request)
-        if len(body) > LIGHT_BYTES:
+        if len(body) > QUICK_BYTES:
             body, codec = await self._bodies.light(request, body, codec)
         return decode(body, codec, shape)
 
