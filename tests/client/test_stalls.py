@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
@@ -20,11 +21,11 @@ from .relay import Relay
 from .workers import until_ready
 
 
-async def killed_worker(site: Site, *flags: str) -> int:
+async def killed_worker(url: str, *flags: str) -> int:
     """Run a worker. Return its exit code."""
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "zq.cli", "worker", "client.suicidal:app", "--burst", *flags),
-        env={**os.environ, "ZQ_URL": site.url, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "ZQ_URL": url, "PYTHONPATH": str(Path(__file__).parents[1])},
     )
     return await worker.wait()
 
@@ -34,7 +35,7 @@ async def test_a_job_that_ends_its_worker_has_three_tries(app: App, site: Site) 
     for tries in range(STALL_LIMIT + 1):
         found = await app.backend.get(stored.id)
         assert (found.status, found.attempts) == ("ready", 0)
-        assert await killed_worker(site) == -9
+        assert await killed_worker(site.url) == -9
         if tries < STALL_LIMIT:
             await until_ready(app, 1)
     with pytest.raises(zq.JobFailed, match=r"is dead: its worker died 3 times$"):
@@ -45,9 +46,37 @@ async def test_a_job_that_ends_its_worker_has_three_tries(app: App, site: Site) 
 
 async def test_a_worker_may_let_fewer_tries_end_it(app: App, site: Site) -> None:
     (stored,) = await app.backend.enqueue([suicidal.crash.job({"args": [], "kwargs": {}})])
-    assert await killed_worker(site, "--stall-limit", "0") == -9
+    assert await killed_worker(site.url, "--stall-limit", "0") == -9
     with pytest.raises(zq.JobFailed, match=r"is dead: its worker died$"):
         await app.job(stored.id).result(10)
+
+
+async def test_a_task_may_have_a_limit_of_its_own(app: App, site: Site) -> None:
+    job = suicidal.crash.job({"args": [], "kwargs": {}})
+    (stored,) = await app.backend.enqueue([msgspec.structs.replace(job, stall_limit=0)])
+    assert await killed_worker(site.url) == -9
+    with pytest.raises(zq.JobFailed, match=r"is dead: its worker died$"):
+        await app.job(stored.id).result(10)
+
+
+async def test_a_job_that_ends_its_own_engine_has_three_tries(tmp_path: Path) -> None:
+    """Nobody sees the stream end, since the engine is in the process that dies."""
+    url = f"sqlite://{tmp_path}/own"
+    async with App(url) as app:
+        (stored,) = await app.backend.enqueue([suicidal.crash.job({"args": [], "kwargs": {}})])
+        (beside,) = await app.backend.enqueue([suicidal.crash.job({"args": [], "kwargs": {}})])
+    for tries in range(STALL_LIMIT + 1):
+        assert await killed_worker(url) == -9
+        async with App(url) as app:
+            found = await app.backend.get(stored.id)
+            if tries < STALL_LIMIT:
+                assert (found.status, found.attempts) == ("ready", 0)
+    async with App(url) as app:
+        with pytest.raises(zq.JobFailed, match=r"is dead: its worker died 3 times$"):
+            await app.job(stored.id).result(10)
+        # The second one only waited at the worker.
+        found = await app.backend.get(beside.id)
+        assert (found.status, found.stalls) == ("ready", None)
 
 
 @pytest.fixture(params=["server", "embedded"])

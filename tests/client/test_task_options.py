@@ -103,6 +103,7 @@ def test_options_never_change_the_task_they_are_made_from() -> None:
 
 BAD_OPTIONS: list[dict[str, Any]] = [
     {"dely": 1},
+    {"stall_limit": -1},
     {"max_attempts": 0},
     {"max_attempts": True},
     {"max_attempts": 2**32},

@@ -176,13 +176,15 @@ async def test_a_job_dies_that_stalls_more_often_than_its_queue_permits(
             await stream.close()
         await client.until(job["id"], status="dead" if number else "ready")
     dead = await client.job(job["id"])
-    assert (dead["reason"], dead["attempts"]) == ("stalled", 0)
+    assert (dead["reason"], dead["attempts"]) == ("stalled", 1)
     assert dead["purge_at"] > client.site.now
     reply = await waiting
     told = {"status": "dead", "reason": "stalled", "error": "its worker died 2 times"}
     assert (reply.status, reply.doc) == (200, told)
     assert (await client.get(f"/jobs/{job['id']}/result")).doc == reply.doc
-    assert (await client.get(f"/jobs/{job['id']}/errors")).doc["errors"] == []
+    (error,) = (await client.get(f"/jobs/{job['id']}/errors")).doc["errors"]
+    assert (error["message"], error["attempt"]) == ("its worker died 2 times", 1)
+    assert error["error_type"] == "WorkerDied"
     assert await client.count() == 1
 
 

@@ -61,6 +61,7 @@ options = st.builds(
     st.none() | backoffs,
     st.none() | retentions.filter(lambda retention: retention != Retention()),
     st.none() | lease_times,
+    stall_limit=st.none() | st.integers(0, 2),
 ).filter(lambda chosen: chosen != JobSettings())
 lettered = st.builds(
     JobSettings,

@@ -178,6 +178,7 @@ class Enqueuing(NaiveJobs):
             lease_ms=options.lease_ms,
             dead_letter=options.dead_letter,
             dead_letter_after=options.dead_letter_after,
+            stall_limit=options.stall_limit,
             draws=options.budgets or (),
             completed_ms=retention.completed_ms,
             dead_ms=retention.dead_ms,

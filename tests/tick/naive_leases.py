@@ -25,6 +25,7 @@ from zq.model.errors import StaleLease
 from zq.model.events import EventType
 from zq.model.job import JobRecord
 from zq.model.leasing import DEFAULT_LEASE_MS
+from zq.model.settling import Failure
 
 from .naive import NaiveQueue
 from .naive_jobs import IN_FLIGHT, READY, SCHEDULED, Answers
@@ -142,14 +143,21 @@ class LeasingQueue(NaiveQueue):
         self._restore_locks()
 
     def _stall(self, row: Row) -> None:
-        limit = self._set_for(row.queue).stall_limit
+        limit = row.stall_limit
+        if limit is None:
+            limit = self._set_for(row.queue).stall_limit
         holder = self.workers.get(row.holder or 0)
         if limit is None and holder is not None:
             limit = holder.stall_limit
-        self._record(row, "stalled" if limit is None or row.stalls < limit else "dead")
+        lives = limit is None or row.stalls < limit
+        if lives:
+            self._record(row, "stalled")
         row.stalls += 1
+        if not lives:
+            words = f"its worker died {row.stalls} times" if row.stalls > 1 else "its worker died"
+            self._note(row, Failure(words, "WorkerDied"), "dead")
         self._tell(EventType.STALLED, row)
-        if limit is None or row.stalls <= limit:
+        if lives:
             self._wait_again(row, READY)
             return
         self.outcome.buried[row.key] = ("stalled", row.stalls)

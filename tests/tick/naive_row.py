@@ -51,6 +51,7 @@ class Row:
     lease_ms: int | None = None
     dead_letter: str | None = None
     dead_letter_after: int | None = None
+    stall_limit: int | None = None
     draws: Draws = ()
     completed_ms: int | None = None
     dead_ms: int | None = None
@@ -159,6 +160,7 @@ class Row:
             self.lease_ms,
             dead_letter=self.dead_letter,
             dead_letter_after=self.dead_letter_after,
+            stall_limit=self.stall_limit,
             budgets=self.draws or None,
         )
         extras = msgspec.structs.replace(

@@ -9,6 +9,7 @@ from zq.model.events import EventType
 from zq.model.job import ErrorRecord, JobRecord, Retention
 from zq.model.leasing import Holder
 from zq.model.outcome import Completion
+from zq.model.settling import Failure
 
 from .naive_jobs import COMPLETED, DEAD, IN_FLIGHT, SCHEDULED, NaiveJobs
 from .naive_row import Row
@@ -46,7 +47,6 @@ class Settling(NaiveJobs):
         if row is None or row.status is not IN_FLIGHT:
             return NotInFlight()
         failure = command.failure
-        assert row.dequeued_at is not None
         settings = self._set_for(row.queue)
         limits = (row.retry_limit, settings.retry_limit, self.policy.retry_limit)
         limit = next(limit for limit in limits if limit is not None)
@@ -54,15 +54,7 @@ class Settling(NaiveJobs):
         grave, after = self._grave(row)
         enough = grave is not None and (grave == row.queue or bool(after and attempts >= after))
         dies = failure.kill or (failure.retry_at is None and (attempts > limit or enough))
-        self._record(row, "dead" if dies else "failed", failure.error_type, failure.message)
-        row.attempts += 1
-        row.failed_at = self.now
-        self.outcome.traffic.failed[row.queue] += 1
-        texts = (failure.message, failure.error_type, failure.backtrace)
-        signature = cause_of(failure.error_type, failure.message).signature
-        worker = row.claimant or self.workers.get(row.holder or 0, Holder()).name or None
-        record = ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now, signature, worker)
-        row.errors.append(record)
+        self._note(row, failure, "dead" if dies else "failed")
         if dies:
             return self._bury(row, "killed" if failure.kill else "exhausted")
         backoff = row.backoff or settings.backoff or self.policy.backoff
@@ -74,6 +66,19 @@ class Settling(NaiveJobs):
         self._tell(EventType.RETRYING, row)
         self._wait_again(row, SCHEDULED)
         return row.job()
+
+    def _note(self, row: Row, failure: Failure, outcome: str) -> None:
+        """What a failed attempt leaves."""
+        assert row.dequeued_at is not None
+        self._record(row, outcome, failure.error_type, failure.message)
+        row.attempts += 1
+        row.failed_at = self.now
+        self.outcome.traffic.failed[row.queue] += 1
+        texts = (failure.message, failure.error_type, failure.backtrace)
+        signature = cause_of(failure.error_type, failure.message).signature
+        worker = row.claimant or self.workers.get(row.holder or 0, Holder()).name or None
+        record = ErrorRecord(row.attempts, *texts, row.dequeued_at, self.now, signature, worker)
+        row.errors.append(record)
 
     def _bury(self, row: Row, reason: str) -> JobRecord:
         self._tell(EventType.FAILED, row)

@@ -67,6 +67,9 @@ class JobOptions(TypedDict, total=False):
     dedupe: str | None
     budgets: Sequence[Budget]
     """The job runs when it can draw from all of them."""
+    stall_limit: int
+    """How often the job may end its worker and be tried again. By default, its queue or its worker
+    says it."""
     user: str
     meta: Mapping[str, Any]
     traceparent: str
@@ -171,6 +174,7 @@ CHECKS: dict[str, Any] = {
     "group": _text,
     "dedupe": _dedupe,
     "budgets": _budgets,
+    "stall_limit": partial(whole, low=0, high=MAX_UINT32),
     "user": _text,
     "meta": partial(_kind, kind=Mapping),
     "traceparent": _text,
@@ -255,6 +259,7 @@ class Form:
             self._traceparent,
             None if batch is None else BatchRule(batch.key, batch.when, batch.fold),
             tuple([budget.wire() for budget in options.get("budgets", ())]) or None,
+            options.get("stall_limit"),
         )
 
     def submission(
@@ -287,6 +292,7 @@ class Form:
             traceparent,
             fixed.batch,
             fixed.budgets,
+            fixed.stall_limit,
         )
 
 

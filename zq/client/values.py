@@ -53,6 +53,7 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     traceparent: str | None = None
     batch: BatchRule | None = None
     budgets: tuple[DrawBody, ...] | None = None
+    stall_limit: int | None = None
 
 
 class StoredJob(msgspec.Struct, gc=False):

@@ -50,7 +50,8 @@ class Engine:
     def __init__(self, store: Store, clock: Clock, options: EngineOptions) -> None:
         self.inbox = Inbox(options.max_inbox_jobs)
         self.streams = Streams(
-            options.global_in_flight_limit, store.claimed, self.inbox.give_back, store.slot
+            *(options.global_in_flight_limit, store.claimed, self.inbox.give_back, store.slot),
+            *(store.died, store.last_holder),
         )
         self.turns = Turns()
         """Where work that takes longer than a slice waits, whichever request it is for."""
@@ -123,6 +124,7 @@ class Engine:
     def start(self) -> None:
         """Begin to tick."""
         self.steps.start()
+        self.streams.bury_died()
         self._task = asyncio.create_task(self._loop.run(), name="zq-tick")
         self.scheduler.start()
         self.trends.start()

@@ -18,7 +18,7 @@ from zq.model.effects import Effects
 from zq.model.filters import Filter
 from zq.model.ids import Mint
 from zq.model.job import JobRecord, NewJob, Retention
-from zq.model.leasing import Holder, Terms
+from zq.model.leasing import Holder, Residents, Terms
 from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
@@ -170,6 +170,12 @@ class Return(Command[None], frozen=True):
     keys: Sequence[int]
     stalled: frozenset[int] = frozenset()
     leases: Mapping[int, int] | None = None
+
+
+class NoteResidents(Command[None], frozen=True):
+    """Note which streams would die with this process. See `ResidentStream`."""
+
+    residents: Residents
 
 
 class PatchJob(Command[JobRecord], frozen=True):

@@ -61,6 +61,8 @@ class JobSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     dead_letter: str | None = None
     """The queue that it moves to when it dies. It has a single attempt there."""
     dead_letter_after: int | None = None
+    stall_limit: int | None = None
+    """How often it may stall before it dies. It comes before the limit of its queue."""
 
 
 NO_OPTIONS = JobSettings()

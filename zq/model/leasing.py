@@ -4,6 +4,7 @@ A lease has a holder, a token (the job's `deliveries`) and perhaps a deadline. S
 deadline the job returns to its place, and a stall is counted.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -20,6 +21,9 @@ MOST_CLAIMED = 1_000
 MOST_CLAIMED_BYTES = 8 * 1024 * 1024
 """The most bytes of payloads that one request may claim. A first job with more comes alone. The
 answer is sent in one piece, while a stream reads payloads as it writes them."""
+
+WORKER_DIED = "WorkerDied"
+"""The type of the error of a job that has ended its workers too often."""
 
 LeaseMillis = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 
@@ -58,6 +62,35 @@ class Holder(NamedTuple):
     name: str = ""
     stall_limit: int | None = None
     """How often a job of a queue without a limit of its own may stall before it dies."""
+
+
+class ResidentStream(NamedTuple):
+    """A stream of a worker in the engine's own process, so that both die together.
+
+    Nobody sees it end then. It is noted when it opens, and the next start counts the stalls.
+    """
+
+    holder: int
+    stall_limit: int | None
+    concurrency: int
+
+
+class Residents(msgspec.Struct, frozen=True):
+    """The resident streams of a process, and the boot of the machine in which it ran.
+
+    If the machine itself went down, a job has not ended its worker.
+    """
+
+    boot: str | None
+    streams: Sequence[ResidentStream]
+
+
+class DiedStream(NamedTuple):
+    """A resident stream whose process has died, with the jobs that its worker had begun."""
+
+    holder: int
+    stall_limit: int | None
+    begun: Sequence[int]
 
 
 def stall_words(stalls: int) -> str:

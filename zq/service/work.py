@@ -11,12 +11,21 @@ from zq.engine.delivery.windows import ClaimWindow
 from zq.engine.inbox import Inbox
 from zq.engine.subscribers.events import EventHub
 from zq.model.clock import Clock
-from zq.model.commands import Extend, Extended, Fail, Release, SetAside, Settled, Succeed
-from zq.model.errors import NotInFlight, StaleLease, TooLarge
+from zq.model.commands import (
+    Extend,
+    Extended,
+    Fail,
+    NoteResidents,
+    Release,
+    SetAside,
+    Settled,
+    Succeed,
+)
+from zq.model.errors import NotInFlight, StaleLease, TooLarge, ZqError
 from zq.model.events import EventRecord, EventType
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
-from zq.model.leasing import Terms
+from zq.model.leasing import Residents, Terms
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE, Reach
@@ -73,9 +82,20 @@ class Work:
             reach.require(queues)
         now = self._clock.now_ms()
         stream = self._streams.open(queues, reach, subscription, now, unsent)
+        if subscription.resident:
+            self._note_residents(stream)
         self._signs.opened(stream)
         self._inbox.awake.set()
         return stream
+
+    def _note_residents(self, stream: Stream) -> None:
+        """Have a new stream noted by the tick that may give it the first job, or by one before."""
+        residents = Residents(self._clock.boot, self._streams.residents)
+        try:
+            self._inbox.submit(NoteResidents(residents))
+        except ZqError:
+            self._streams.close(stream)
+            raise
 
     def close(self, stream: Stream) -> None:
         """End a stream. The next tick returns its jobs."""

@@ -22,6 +22,7 @@ from zq.model.damage import Misfit, Quarantined
 from zq.model.filters import Filter
 from zq.model.ids import FormerSuffix
 from zq.model.job import Brief, ErrorRecord, JobRecord, LastError
+from zq.model.leasing import DiedStream
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
@@ -205,6 +206,10 @@ class Store(Protocol):
     """How many jobs were returned at the start: streams had held them when the server stopped."""
     claimed: int
     """How many jobs claimants held when the store was opened. They still hold them."""
+    died: Sequence[DiedStream]
+    """The streams that have died with the last process. The first tick returns their jobs."""
+    last_holder: int
+    """The highest of their numbers; new streams get higher ones."""
     deadlines: Deadlines
     steady: SteadyClock
     """The time for durations. It goes on from where it was at the last stop."""

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from zq.features.history.model import AttemptOutcome
-from zq.features.history.tick import record
-from zq.model.commands import Extend, Extended, Release, Return, Settled
+from zq.model.commands import Extend, Extended, NoteResidents, Release, Return, Settled
 from zq.model.events import EventType
 from zq.model.job import MAX_TIME, Brief, JobRecord, Reason, brief_of
-from zq.model.leasing import stalls_too_often
+from zq.model.leasing import WORKER_DIED, stall_words, stalls_too_often
 from zq.model.lifecycle import Move, Status
+from zq.model.settling import Failure
 from zq.tick.bury import bury
+from zq.tick.failing import FailedAttempts
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
 
@@ -47,6 +47,12 @@ def release(work: UnitOfWork, commands: Sequence[Release]) -> list[object]:
     return list(_refused(commands, held, stale))
 
 
+def note_residents(work: UnitOfWork, commands: Sequence[NoteResidents]) -> list[object]:
+    """Store which streams would die with this process, before they are given a job."""
+    work.tx.run("note_residents", residents=commands[-1].residents)
+    return [None for _ in commands]
+
+
 def give_back(work: UnitOfWork, commands: Sequence[Return]) -> list[object]:
     """Make jobs ready again whose holder is gone, in their old places."""
     holders = {key: command.holder for command in commands for key in command.keys}
@@ -79,19 +85,28 @@ def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
     dying: list[JobRecord] = []
     for job in work.tx.jobs("read_jobs", keys=keys):
         job.stalls += 1
-        limit = work.settings_of(job.queue).stall_limit
-        holder = work.workers.get(job.holder or 0)
-        if limit is None and holder is not None:
-            limit = holder.stall_limit
-        (dying if stalls_too_often(job.stalls, limit) else waiting).append(job)
+        (dying if stalls_too_often(job.stalls, _limit(work, job)) else waiting).append(job)
     apply(work, Move.STALL, waiting, keys=[job.key for job in waiting])
     if dying:
-        record(work, AttemptOutcome.DEAD, dying)
+        failed = FailedAttempts(work)
+        for job in dying:
+            failed.count(job)
+            failed.add(job, Failure(stall_words(job.stalls), WORKER_DIED), died=True)
+        failed.store()
         work.effects.tally.stalled += len(dying)
         work.effects.news.append((EventType.STALLED, [brief_of(job) for job in dying]))
         work.tx.run("count_stalls", keys=[job.key for job in dying])
         work.effects.buried |= {job.key: (Reason.STALLED, job.stalls) for job in dying}
         bury(work, [(job, Reason.STALLED) for job in dying])
+
+
+def _limit(work: UnitOfWork, job: JobRecord) -> int | None:
+    """How often a job may stall: its own limit comes first, then its queue's, then its stream's."""
+    if job.options is not None and job.options.stall_limit is not None:
+        return job.options.stall_limit
+    limit = work.settings_of(job.queue).stall_limit
+    holder = work.workers.get(job.holder or 0)
+    return holder.stall_limit if limit is None and holder is not None else limit
 
 
 def _times(work: UnitOfWork, delay_ms: int | None) -> tuple[int | None, int | None]:

@@ -36,6 +36,7 @@ from zq.model.commands import (
     Enqueue,
     Extend,
     Fail,
+    NoteResidents,
     Release,
     Return,
     Succeed,
@@ -52,7 +53,7 @@ from zq.tick.claim import claim
 from zq.tick.due import attend
 from zq.tick.gates import Gates
 from zq.tick.intake import enqueue
-from zq.tick.leases import extend, give_back, release
+from zq.tick.leases import extend, give_back, note_residents, release
 from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
 from zq.tick.shown import show_results
@@ -80,6 +81,7 @@ PHASES: dict[Phase, tuple[type, ...]] = {
     by_slices(extend): (Extend,),
     by_slices(release): (Release,),
     by_slices(give_back): (Return,),
+    by_slices(note_residents): (NoteResidents,),
     by_slices(apply_changes): get_args(AnyChange),
     change_targets: get_args(AnyTargetChange),
     change_crons: get_args(AnyCronChange),

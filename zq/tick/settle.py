@@ -1,19 +1,13 @@
 """The tick's first phases: acknowledgements and failures."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from operator import attrgetter
 
-import msgspec
-
-from zq.features.failures.model import Cause, cause_of
-from zq.features.failures.tick import count_causes
-from zq.features.history.tick import FailedAttempt, record_failures
-from zq.model.checksums import checksum, error_checksum
+from zq.model.checksums import checksum
 from zq.model.commands import Fail, Settled, Succeed
 from zq.model.dead_letters import dead_letter_of, is_last_failure
 from zq.model.errors import NotInFlight, StaleLease, ZqError
-from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Brief, ErrorRecord, JobRecord, Reason
+from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Brief, JobRecord, Reason
 from zq.model.lifecycle import Move, Status, sources
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
@@ -21,6 +15,7 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure, Verdict, after_failure, kept_until
 from zq.store.api import BYTES_A_ROW
 from zq.tick.bury import bury, queue_as_named
+from zq.tick.failing import FailedAttempts
 from zq.tick.late import resume, settled
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
@@ -30,11 +25,6 @@ NOTHING_SAID = Completion()
 NOTHING_SET: Mapping[str, QueueSettings] = {}
 _NONE = frozenset[int]()
 _OPTIONS = attrgetter("options")
-
-_ERROR_COLUMNS = (
-    "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker,"
-    " checksum"
-)
 
 
 def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
@@ -100,9 +90,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     if resumed:
         found = work.tx.jobs("read_jobs", keys=keys)
     jobs = {job.key: job for job in found}
-    errors: list[tuple[object, ...]] = []
-    failed: list[FailedAttempt] = []
-    causes: list[tuple[Cause, JobRecord]] = []
+    failed = FailedAttempts(work)
     dying: list[tuple[JobRecord, Reason]] = []
     retried: list[tuple[JobRecord, Verdict]] = []
     replies: list[object] = []
@@ -115,7 +103,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
             continue
         assert job is not None
         failure = command.failure
-        job.attempts, job.failed_at = job.attempts + 1, work.now
+        failed.count(job)
         verdict = after_failure(
             job.attempts - job.forgiven,
             job.options,
@@ -123,28 +111,16 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
             work.policy_of(job.queue),
             work.random,
         )
-        cause = cause_of(failure.error_type, failure.message)
-        causes.append((cause, job))
-        record = _record(work, job, failure, cause)
-        errors.append((job.key, *msgspec.structs.astuple(record), error_checksum(record)))
-        if verdict.status is Status.DEAD or _is_last(work, job, failure):
+        died = verdict.status is Status.DEAD or _is_last(work, job, failure)
+        record = failed.add(job, failure, died=died)
+        if died:
             dying.append((job, Reason.KILLED if failure.kill else Reason.EXHAUSTED))
             work.effects.fatal[job.key] = record
         else:
             retried.append((job, verdict))
-        died = bool(dying) and dying[-1][0] is job
-        failed.append(FailedAttempt(job.key, job.holder, died, failure))
         replies.append(job)
-    if failed:
-        queues = Counter([jobs[each.key].queue for each in failed])
-        work.effects.traffic.append(("failed", queues))
-    record_failures(work, failed)
-    work.tx.insert_large("errors", _ERROR_COLUMNS, errors)
-    if causes:
-        count_causes(work, causes)
+    failed.store()
     if dying:
-        attempts = {job.key: job.attempts for job, _ in dying}
-        work.tx.run("note_last_failures", attempts=attempts, now=work.now)
         bury(work, dying)
     if retried:
         # This comes last: by now the dying jobs have released their keys.
@@ -152,14 +128,6 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     if resumed:
         settled(work, resumed)
     return replies
-
-
-def _record(work: UnitOfWork, job: JobRecord, failure: Failure, cause: Cause) -> ErrorRecord:
-    assert job.dequeued_at is not None
-    holder = work.workers.get(job.holder or 0)
-    worker = job.claimant or (holder.name or None if holder else None)
-    texts = (failure.message, failure.error_type, failure.backtrace)
-    return ErrorRecord(job.attempts, *texts, job.dequeued_at, work.now, cause.signature, worker)
 
 
 def _is_last(work: UnitOfWork, job: JobRecord, failure: Failure) -> bool:

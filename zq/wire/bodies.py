@@ -82,6 +82,7 @@ class _Job(msgspec.Struct, gc=False):
     unique_in: str | None = None
     dead_letter: str | None = None
     dead_letter_after: UInt32 | None = None
+    stall_limit: UInt32 | None = None
 
 
 class _Success(msgspec.Struct):
@@ -371,12 +372,17 @@ def _options(job: _Job) -> JobSettings | None:
             *(job.retry_limit, job.backoff, job.retention, job.lease_ms),
             dead_letter=check_name("dead_letter", job.dead_letter),
             dead_letter_after=job.dead_letter_after,
+            stall_limit=job.stall_limit,
         )
     if job.dead_letter_after is not None:
         raise InvalidRequest("dead_letter_after requires dead_letter")
     if job.retry_limit is None and job.backoff is None and job.retention is None:
-        return None if job.lease_ms is None else JobSettings(lease_ms=job.lease_ms)
-    return JobSettings(job.retry_limit, job.backoff, job.retention, job.lease_ms)
+        if job.lease_ms is None and job.stall_limit is None:
+            return None
+        return JobSettings(lease_ms=job.lease_ms, stall_limit=job.stall_limit)
+    return JobSettings(
+        *(job.retry_limit, job.backoff, job.retention, job.lease_ms), stall_limit=job.stall_limit
+    )
 
 
 def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:

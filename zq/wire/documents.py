@@ -85,6 +85,7 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     died_at: int | None = None
     last_error: LastErrorDocument | UnsetType = UNSET
     undo: str | None = None
+    stall_limit: int | None = None
 
 
 class KnownDocument(msgspec.Struct):
@@ -197,6 +198,7 @@ def _add_options(document: JobDocument, options: JobSettings) -> None:
     document.lease_ms = options.lease_ms
     document.dead_letter = options.dead_letter
     document.dead_letter_after = options.dead_letter_after
+    document.stall_limit = options.stall_limit
     if options.budgets is not None:
         document.budgets = draw_documents(options.budgets)
 

@@ -114,7 +114,7 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     # Of cron, each queue is told of once.
     heads = {"first_heads", "look for cron queues"}
     # So are jobs in flight or given back at a start, and what is left after damage.
-    heads |= {"read_in_use", "return_in_use", "count_returned", "count_lines"}
+    heads |= {"read_in_use", "return_in_use", "count_returned", "count_lines", "read_begun"}
     # A bounded number of jobs in flight is sorted by how long they run.
     heads |= {"running_long"}
     # A bounded number of counts is added up by their groups, or by their types.

@@ -301,6 +301,7 @@ class EmbeddedBackend:
             wanted.concurrency,
             control=True,
             stall_limit=wanted.stall_limit,
+            resident=True,
         )
 
         async def verb(services: Services) -> TakeStream:

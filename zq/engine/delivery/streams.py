@@ -29,7 +29,7 @@ from zq.engine.delivery.windows import ClaimWindows
 from zq.model.commands import AnyCommand, Enqueue, Fail, Return, Succeed, TickResult
 from zq.model.ids import HOLDER_BITS
 from zq.model.job import JobRecord
-from zq.model.leasing import Holder, Terms
+from zq.model.leasing import DiedStream, Holder, ResidentStream, Terms
 from zq.model.reach import EVERYWHERE, Reach
 
 MOST_CLAIMED = 2000
@@ -47,11 +47,18 @@ class Streams:
 
     `limit` is the most jobs in flight over all of them; 0 means no limit. It includes the `claimed`
     jobs that were in flight before the start. `submit` takes returns. `slot` is the slot of this
-    server, which its holders carry.
+    server, which its holders carry. `died` are streams of the process before this one; numbers
+    begin above `last_holder`.
     """
 
     def __init__(
-        self, limit: int, claimed: int, submit: Callable[[Return], object], slot: int = 0
+        self,
+        limit: int,
+        claimed: int,
+        submit: Callable[[Return], object],
+        slot: int = 0,
+        died: Sequence[DiedStream] = (),
+        last_holder: int = 0,
     ) -> None:
         self.listens = claimed > 0
         """Whether anybody takes jobs, or a job is in flight. Else ticks change nothing here."""
@@ -61,7 +68,7 @@ class Streams:
         self.stopped = False
         self._claimers: dict[int, Claimer] = {}
         self._hasty: list[Claimer] = []
-        self._numbers = itertools.count((slot << HOLDER_BITS) + 1)
+        self._numbers = itertools.count(max(slot << HOLDER_BITS, last_holder) + 1)
         self._streams: dict[int, Stream] = {}
         self._groups = ClaimGroups()
         self._holders: dict[int, Stream] = {}
@@ -72,6 +79,8 @@ class Streams:
         self.workers: dict[int, Holder] = {}
         """The workers by the numbers of their streams. The streams closed last are
         included, since jobs that they held may still be settled."""
+        self._died = died
+        self.workers.update({each.holder: Holder("", each.stall_limit) for each in died})
         self._left: deque[int] = deque()
 
     def __len__(self) -> int:
@@ -121,6 +130,24 @@ class Streams:
             self.workers[stream.number] = holder
         self.credit_changed(stream)
         return stream
+
+    def bury_died(self) -> None:
+        """Return the jobs of streams that have died with their process. Each has stalled."""
+        died, self._died = self._died, ()
+        for each in died:
+            self._submit(Return(each.holder, each.begun, frozenset(each.begun)))
+            self._left.append(each.holder)
+
+    @property
+    def residents(self) -> list[ResidentStream]:
+        """The open streams that would die with this process."""
+        return [
+            ResidentStream(
+                stream.number, stream.subscription.stall_limit, stream.subscription.concurrency
+            )
+            for stream in self._streams.values()
+            if stream.subscription.resident
+        ]
 
     def ask(self, queue: str, most: int, terms: Terms, *, hasty: bool) -> Claimer:
         """Register a claimer that takes from a queue once. The next tick answers a hasty one.

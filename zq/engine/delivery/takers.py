@@ -92,6 +92,8 @@ class Subscription(NamedTuple):
     """Its peer's address, for people."""
     client: str = ""
     """The program that its peer says it is."""
+    resident: bool = False
+    """Whether it is a worker in this process, which ends with it."""
 
 
 NoticeKind = Literal["cancel", "lease_lost", "drain"]

@@ -127,6 +127,7 @@ class TemplateDocument(msgspec.Struct, omit_defaults=True):
     unique_in: str | None = None
     dead_letter: str | None = None
     dead_letter_after: int | None = None
+    stall_limit: int | None = None
 
 
 class CronEntryDocument(msgspec.Struct, omit_defaults=True):
@@ -195,6 +196,7 @@ def _template(job: NewJob) -> TemplateDocument:
         document.lease_ms = options.lease_ms
         document.dead_letter = options.dead_letter
         document.dead_letter_after = options.dead_letter_after
+        document.stall_limit = options.stall_limit
         document.budgets = draw_documents(options.budgets)
     if job.unique_key is not None:
         document.unique_key = job.unique_key

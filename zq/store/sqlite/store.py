@@ -94,6 +94,8 @@ class SqliteStore(Store):
         self.returned = recovered.returned
         self.claimed = recovered.claimed
         """How many jobs claimants held when the store was opened. They still hold them."""
+        self.died = recovered.died
+        self.last_holder = recovered.last_holder
         self.deadlines = recovered.deadlines
         self.steady = recovered.clock
         self.next_firing = recovered.next_firing

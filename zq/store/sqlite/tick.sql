@@ -386,6 +386,10 @@ SELECT cast(total(n) AS INTEGER) FROM queue_counts
 INSERT INTO meta (name, value) VALUES ('clock', :mark)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
+-- name: note_residents
+INSERT INTO meta (name, value) VALUES ('residents', :residents)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
 -- name: raise_high_water
 UPDATE meta SET value = :key WHERE name = 'high_water'
 

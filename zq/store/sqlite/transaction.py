@@ -14,6 +14,7 @@ from zq.model.commands import Deadlines, Due
 from zq.model.damage import Misfit
 from zq.model.filters import Filter
 from zq.model.job import Brief, JobRecord
+from zq.model.leasing import Residents
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.store.api import (
@@ -62,7 +63,7 @@ FEW_COUNTS = 4
 MOST_ARMS = 499
 """One statement can merge so many queues: SQLite compiles compounds of up to 500 arms."""
 
-_AS_JSON = frozenset({list, tuple, dict, set, frozenset, SteadyMark})
+_AS_JSON = frozenset({list, tuple, dict, set, frozenset, SteadyMark, Residents})
 
 _encode = msgspec.json.Encoder().encode
 _briefs = msgspec.json.Decoder(list[Brief]).decode

@@ -13,6 +13,7 @@ from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
 from zq.model.commands import Deadlines
 from zq.model.damage import Quarantined
 from zq.model.ids import HOLDER_BITS, FormerSuffix
+from zq.model.leasing import DiedStream, Residents
 from zq.model.lifecycle import Status
 from zq.model.log import Bounds
 from zq.store.api import as_json
@@ -37,8 +38,9 @@ class Recovered(NamedTuple):
     """The findings of a start: the identity, the highest key ever given out, how many jobs were
     returned, and the last record of the history.
 
-    `claimed` jobs are still in flight: their leases have deadlines and last. `quarantined` are
-    rows that were set aside.
+    `claimed` jobs are still in flight: their leases have deadlines and last. So are the jobs of
+    streams that have `died` with their process: the first tick counts their stalls. New streams get
+    numbers above `last_holder`. `quarantined` are rows that were set aside.
     """
 
     deadlines: Deadlines
@@ -49,6 +51,8 @@ class Recovered(NamedTuple):
     last_key: int
     returned: int
     claimed: int
+    died: Sequence[DiedStream]
+    last_holder: int
     logged: int
     last_sweep: int
     quarantined: Quarantined
@@ -67,21 +71,26 @@ def recover(
     their workers. The jobs keep their attempts, ids and places. A `history` has these bounds from
     now on. Steady time goes on by this `clock`. This runs before the first request is accepted.
     """
+    clock = clock or SystemClock()
     connection.execute("BEGIN IMMEDIATE")
     try:
         first = slot << HOLDER_BITS
         mine = {"first": first, "last": first + (1 << HOLDER_BITS) - 1}
         left = _value(connection, "read_left_in_flight", mine)
-        held = msgspec.json.decode(left, type=list[tuple[int, str]])
+        meta = dict(connection.execute(QUERIES["read_meta"]))
+        steady = SteadyClock(clock, _mark_in(meta))
+        residents = _residents_in(meta)
+        died = _died(connection, residents, clock.boot)
+        begun = {key for stream in died for key in stream.begun}
+        found = msgspec.json.decode(left, type=list[tuple[int, str]])
+        held = [each for each in found if each[0] not in begun]
         give_back(connection, held)
         connection.execute(TICK["forget_in_use"])
         connection.execute(TICK["return_in_use"])
         claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
         if history is not None:
             set_bounds(connection, HISTORY_LOG, history)
-        meta = dict(connection.execute(QUERIES["read_meta"]))
         highest = connection.execute(QUERIES["highest_key"]).fetchone()[0]
-        steady = SteadyClock(clock or SystemClock(), _mark_in(meta))
         note_clock(connection, steady)
         connection.execute("COMMIT")
     except BaseException:
@@ -100,7 +109,9 @@ def recover(
         read_former_suffixes(connection),
         last_key,
         returned,
-        claimed,
+        claimed - len(begun),
+        died,
+        max((stream.holder for stream in residents.streams), default=0),
         logged,
         connection.execute(TICK["last_sweep"]).fetchone()[0],
         read_quarantine(connection),
@@ -113,6 +124,28 @@ def _mark_in(meta: Mapping[str, Any]) -> SteadyMark | None:
     with suppress(msgspec.MsgspecError, KeyError):
         return msgspec.json.decode(meta["clock"], type=SteadyMark)
     return None
+
+
+def _residents_in(meta: Mapping[str, Any]) -> Residents:
+    """The streams that were to die with the last process; none if that cannot be read."""
+    with suppress(msgspec.MsgspecError, KeyError):
+        return msgspec.json.decode(meta["residents"], type=Residents)
+    return Residents(None, ())
+
+
+def _died(
+    connection: sqlite3.Connection, residents: Residents, boot: str | None
+) -> list[DiedStream]:
+    """The streams that have died with jobs, while the machine went on."""
+    if residents.boot is None or residents.boot != boot:
+        return []
+    died: list[DiedStream] = []
+    for holder, stall_limit, concurrency in residents.streams:
+        wanted = {"holder": holder, "concurrency": concurrency}
+        text = _value(connection, "read_begun", wanted)
+        if begun := msgspec.json.decode(text, type=list[int]):
+            died.append(DiedStream(holder, stall_limit, begun))
+    return died
 
 
 def note_clock(connection: sqlite3.Connection, steady: SteadyClock) -> None:

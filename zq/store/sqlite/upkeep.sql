@@ -12,6 +12,12 @@ WHERE status = {in_flight} AND status <> {ready}
     AND (holder <> :first
         OR coalesce(s.settings ->> 'leases_survive', topics.config ->> 'leases_durable', 1) = 0)
 
+-- name: read_begun
+-- The oldest jobs that a stream holds: so many its worker has begun.
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE status = {in_flight} AND status <> {ready} AND holder = :holder
+    ORDER BY dequeued_at, id LIMIT :concurrency)
+
 -- name: give_back_all
 UPDATE jobs SET status = {ready}, {no_lease} WHERE id IN {keys} AND status = {in_flight}
 
