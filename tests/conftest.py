@@ -1,8 +1,10 @@
 """A running server for any test."""
 
+import importlib.util
 import logging
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -21,6 +23,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # The threads of a gRPC client would otherwise go on in what a later test forks, and end it.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
+# What tests start would otherwise compile all of zq each time, which costs as much as the rest of
+# a start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# httpx looks for this package at each request, and a search that fails goes through all of the
+# path: a twelfth of the time of a conformance test.
+if importlib.util.find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 
 def pytest_configure(config: pytest.Config) -> None:
