@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "wire": {"model"},
     "store": {"model"},
     "store.sqlite": {"model", "store", "rooms"},
-    "tick": {"model", "store"},
+    "tick": {"model", "store", "rooms"},
     "engine": {"model", "store", "tick"},
     "service": {"model", "store", "engine"},
     "services": {"model", "engine", "service"},

@@ -36,16 +36,17 @@ from .naive_jobs import IN_FLIGHT, READY, SCHEDULED, Answers
 from .naive_row import Row
 from .naive_settling import Settling
 
+SETTLEMENTS = (Succeed, Fail, Extend, Release, Return)
 CHANGES = (
     *(PatchJob, PatchSlice, DeleteJob, DeleteSlice, Clear),
-    *(CancelJob, CancelSlice, UndoSlice, RetainJob, Revive, ReviveSlice, SetQueue),
+    *(CancelJob, CancelSlice, RetainJob, Revive, ReviveSlice, SetQueue),
 )
 
 
 class NaiveQueue(Enqueuing, Settling, Changing, Claiming):
     """All that happens to jobs, phase by phase."""
 
-    changes: tuple[type, ...] = CHANGES
+    budget_changes: tuple[type, ...] = ()
 
     def tick(self, tick: Tick) -> Answers:
         """Phase by phase: settlements, returns, changes, enqueues, what is due, claims."""
@@ -53,7 +54,7 @@ class NaiveQueue(Enqueuing, Settling, Changing, Claiming):
         self.workers = tick.workers
         self.outcome = Answers()
         replies: dict[int, object] = {}
-        for kinds in (Succeed, Fail, Extend, Release, Return, self.changes, Enqueue):
+        for kinds in (*SETTLEMENTS, CHANGES, self.budget_changes, UndoSlice, Enqueue):
             chosen = {i: c for i, c in enumerate(tick.commands) if isinstance(c, kinds)}
             replies |= {i: self._apply(command) for i, command in chosen.items()}
             self._restore_locks()

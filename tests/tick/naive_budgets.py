@@ -29,7 +29,6 @@ from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.settling import Policy
 
-from .naive import CHANGES
 from .naive_jobs import IN_FLIGHT, READY, SCHEDULED, Answers
 from .naive_leases import LeasingQueue
 from .naive_purse import Purse, merged
@@ -42,7 +41,7 @@ BUDGET_CHANGES = (CreateBudget, PutBudget, ChangeBudget, DeleteBudget, BindJob, 
 class BudgetingQueue(LeasingQueue):
     """Jobs that wait until all their budgets can pay, and block nobody meanwhile."""
 
-    changes = CHANGES + BUDGET_CHANGES
+    budget_changes = BUDGET_CHANGES
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)

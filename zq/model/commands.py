@@ -7,7 +7,7 @@ not exist for it.
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -33,6 +33,9 @@ class Command(msgspec.Struct, Generic[R_co], frozen=True):
 
     If a command is refused, its result is an error of the tree.
     """
+
+    brings_more: ClassVar[bool] = False
+    """Whether the command needs new space, so that it is refused while the disk is full."""
 
 
 AnyCommand = Command[object]
@@ -72,6 +75,7 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     `zq.model.fixing`.
     """
 
+    brings_more: ClassVar[bool] = True
     keys: Sequence[int]
     jobs: Sequence[NewJob]
     now: int

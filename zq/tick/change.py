@@ -4,12 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.doors.topics.tick import clear_topics
-from zq.features.budgets.commands import BindSlice
-from zq.features.budgets.tick import AnyBudgetChange, change_budget
+from zq.doors.topics.tick_topics import clear_topics
 from zq.features.crons.tick import clear_crons
-from zq.features.schemas.model import DropSchema, PutSchema, StoredSchema
-from zq.features.sweeps.tick import end_sweep, note_slice, undo_slice
+from zq.features.sweeps.tick_notes import note_slice
 from zq.model.commands import (
     AcknowledgeDamage,
     CancelJob,
@@ -17,7 +14,6 @@ from zq.model.commands import (
     Clear,
     DeleteJob,
     DeleteSlice,
-    EndSweep,
     PatchJob,
     PatchSlice,
     RetainJob,
@@ -25,7 +21,6 @@ from zq.model.commands import (
     ReviveSlice,
     SetAside,
     SetQueue,
-    UndoSlice,
     WriteNote,
 )
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
@@ -50,18 +45,13 @@ AnyChange = (
     | RetainJob
     | Revive
     | ReviveSlice
-    | UndoSlice
-    | EndSweep
     | SetQueue
     | SetAside
     | AcknowledgeDamage
     | WriteNote
-    | PutSchema
-    | DropSchema
-    | AnyBudgetChange
 )
 
-SLICES = (PatchSlice, DeleteSlice, CancelSlice, ReviveSlice, UndoSlice, BindSlice)
+SLICES = (PatchSlice, DeleteSlice, CancelSlice, ReviveSlice)
 """The slices of sweeps. Each may say which sweep it is of."""
 
 
@@ -72,9 +62,8 @@ def apply_changes(work: UnitOfWork, commands: Sequence[AnyChange]) -> list[objec
 
 def _change_and_note(work: UnitOfWork, command: AnyChange) -> object:
     done = _apply_change(work, command)
-    if isinstance(command, SLICES):
-        changed = done if isinstance(done, int) else getattr(done, "changed", 0)
-        note_slice(work, command.mark, changed)
+    if isinstance(command, SLICES) and isinstance(done, int):
+        note_slice(work, command.mark, done)
     elif isinstance(command, CancelJob) and isinstance(done, JobRecord) and done.purge_at:
         note_slice(work, command.mark, 1)
     return done
@@ -102,11 +91,6 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
             return retry(work, command)
         case ReviveSlice():
             return revive_slice(work, command)
-        case UndoSlice():
-            return undo_slice(work, command)
-        case EndSweep():
-            end_sweep(work, command)
-            return None
         case SetQueue():
             return set_queue(work, command)
         case SetAside():
@@ -118,14 +102,6 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
         case WriteNote():
             work.tx.run("write_note", note=command.name, value=command.value)
             return None
-        case PutSchema(queue, body):
-            version = work.tx.value("put_schema", queue=queue, body=body, now=work.now)
-            return StoredSchema(queue, body, version, work.now)
-        case DropSchema():
-            work.tx.run("drop_schema", queue=command.queue)
-            return None
-        case _:
-            return change_budget(work, command)
 
 
 def _change(work: UnitOfWork, command: PatchJob) -> object:

@@ -12,7 +12,7 @@ from zq.features.batches.model import FoldedPayload, StalePlan
 from zq.features.batches.tick import HostTable
 from zq.features.budgets.tick import create_missing, refuse_unpayable
 from zq.features.budgets.tick_ledger import HELD_BY_BUDGET
-from zq.features.targets.tick import gathered, spread, tell_of_twins
+from zq.features.targets.tick_spreading import gathered, spread, tell_of_twins
 from zq.model.checksums import checksum, job_checksum
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import KeyConflict, QueueFull, Unprocessable

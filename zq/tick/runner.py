@@ -1,35 +1,19 @@
 """The tick: one transaction for everything that waits.
 
-The order is: settlements, returns, changes, targets, enqueues, firings, users, audit, topics,
-deadlines, heads of groups, claims, COMMIT. All commands of a tick waited at the same time, so any
-serial order of them is correct. Claims come last, so that one commit can store a job and hand it to
-a waiting worker.
+The order is: commands in the stages of `zq.tick.phases`, deadlines, heads of groups, claims,
+COMMIT. Claims come last, so that one commit can store a job and hand it to a waiting worker.
 """
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import cache
 from random import Random
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
-from zq.doors.queue_ti.tick import AnyUserChange, change_users
-from zq.doors.topics.commands import Append, LayAside
-from zq.doors.topics.tick import AnyTopicChange, change_topics
-from zq.doors.topics.tick_numbers import AnyNumbering, number_jobs
-from zq.doors.topics.tick_records import append
-from zq.doors.topics.tick_routers import AnyRouterChange, change_routers
-from zq.features.audit.model import RecordActions
-from zq.features.audit.tick import record_actions
 from zq.features.budgets.model import MAX_BUDGETS
 from zq.features.budgets.tick_ledger import TokenLedger
-from zq.features.crons.model import Fire
-from zq.features.crons.tick import AnyCronChange, change_crons, fire
-from zq.features.targets.model import AddTarget
-from zq.features.targets.tick_fan_out import AnyTargetChange, change_targets
-from zq.features.trends.model import AddTrends
-from zq.features.trends.model_types import AddTypeTrends
-from zq.features.trends.tick import add_trends, add_type_trends
 from zq.model.commands import (
     AnyCommand,
     Claim,
@@ -46,6 +30,7 @@ from zq.model.commands import (
 from zq.model.errors import Internal, StorageFull
 from zq.model.job import JobRecord
 from zq.model.settling import Policy
+from zq.rooms import parts
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
 from zq.store.errors import StoreBusy, StoreDamaged, StoreFailed, StoreFull
 from zq.tick.change import AnyChange, apply_changes
@@ -54,6 +39,7 @@ from zq.tick.due import attend
 from zq.tick.gates import Gates
 from zq.tick.intake import enqueue
 from zq.tick.leases import extend, give_back, note_residents, release
+from zq.tick.phases import Apply, Phase, PhaseTable, Stage
 from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
 from zq.tick.shown import show_results
@@ -73,35 +59,24 @@ STORAGE_FULL = (
 LARGE_COMMIT = 4096
 """A COMMIT of this many rows or more takes so long that the event loop does not wait for it."""
 
-Phase = Callable[[UnitOfWork, Sequence[Any]], Sliced[list[object]]]
+PHASES = (
+    Phase(Stage.SETTLE, by_slices(succeed), (Succeed,)),
+    Phase(Stage.SETTLE, by_slices(fail), (Fail,)),
+    Phase(Stage.RETURN, by_slices(extend), (Extend,)),
+    Phase(Stage.RETURN, by_slices(release), (Release,)),
+    Phase(Stage.RETURN, by_slices(give_back), (Return,)),
+    Phase(Stage.RETURN, by_slices(note_residents), (NoteResidents,)),
+    Phase(Stage.CHANGE, by_slices(apply_changes), get_args(AnyChange)),
+    Phase(Stage.ENQUEUE, enqueue, (Enqueue,)),
+)
+"""The phases of the life of a job."""
 
-PHASES: dict[Phase, tuple[type, ...]] = {
-    by_slices(succeed): (Succeed,),
-    by_slices(fail): (Fail,),
-    by_slices(extend): (Extend,),
-    by_slices(release): (Release,),
-    by_slices(give_back): (Return,),
-    by_slices(note_residents): (NoteResidents,),
-    by_slices(apply_changes): get_args(AnyChange),
-    change_targets: get_args(AnyTargetChange),
-    change_crons: get_args(AnyCronChange),
-    enqueue: (Enqueue,),
-    fire: (Fire,),
-    change_users: get_args(AnyUserChange),
-    by_slices(record_actions): (RecordActions,),
-    change_topics: get_args(AnyTopicChange),
-    change_routers: get_args(AnyRouterChange),
-    append: (Append, LayAside),
-    number_jobs: get_args(AnyNumbering),
-    add_trends: (AddTrends,),
-    add_type_trends: (AddTypeTrends,),
-}
-"""The phases and their commands, in order."""
 
-BRING_MORE = (Enqueue, Fire, Append, AddTarget)
-"""The commands that are refused if the disk is full."""
-
-_PHASE_OF = {kind: phase for phase, kinds in PHASES.items() for kind in kinds}
+@cache
+def all_phases() -> PhaseTable:
+    """The runner's phases, and those that rooms bring."""
+    brought = [phase for phases in parts("tick", "PHASES", tuple) for phase in phases]
+    return PhaseTable([*PHASES, *brought])
 
 
 def make_ticks(
@@ -134,6 +109,7 @@ class TickRunner:
         self._transactions = transactions
         self._rulebook = Rulebook(policy, transactions(0).settings())
         self._version = transactions(0).version()
+        self._phases = all_phases()
         self._gates = Gates()
         self._ledger = TokenLedger(max_budgets)
         self._ledger.learn(transactions(0))
@@ -267,24 +243,24 @@ class TickRunner:
     ) -> Sliced[list[object]]:
         kinds = set(map(type, commands))
         if len(kinds) == 1:  # as in most ticks: nothing to sort
-            return (yield from _PHASE_OF[kinds.pop()](work, commands))
-        chosen: dict[Phase, list[int]] = {phase: [] for phase in PHASES}
+            return (yield from self._phases.of[kinds.pop()](work, commands))
+        chosen: dict[Apply, list[int]] = {apply: [] for apply in self._phases.applies}
         for index, command in enumerate(commands):
-            chosen[_PHASE_OF[type(command)]].append(index)
+            chosen[self._phases.of[type(command)]].append(index)
         replies: dict[int, object] = {}
-        for phase, indexes in chosen.items():
+        for apply, indexes in chosen.items():
             if indexes:
-                answers = yield from phase(work, [commands[index] for index in indexes])
+                answers = yield from apply(work, [commands[index] for index in indexes])
                 replies.update(zip(indexes, answers, strict=True))
         return [replies[index] for index in range(len(commands))]
 
     def _apply_without_enqueues(
         self, work: UnitOfWork, commands: Sequence[AnyCommand]
     ) -> Sliced[list[object]]:
-        kept = [command for command in commands if not isinstance(command, BRING_MORE)]
+        kept = [command for command in commands if not command.brings_more]
         replies = iter((yield from self._apply_together(work, kept)))
         return [
-            StorageFull(STORAGE_FULL) if isinstance(command, BRING_MORE) else next(replies)
+            StorageFull(STORAGE_FULL) if command.brings_more else next(replies)
             for command in commands
         ]
 

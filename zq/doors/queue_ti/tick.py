@@ -1,6 +1,7 @@
 """The tick's phase of changes to users and their grants."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 import msgspec
 
@@ -8,6 +9,7 @@ from zq.doors.queue_ti.commands import AddGrant, ChangeUser, CreateUser, DeleteG
 from zq.doors.queue_ti.errors import GrantExists, GrantNotFound, LastAdmin, UserExists, UserNotFound
 from zq.doors.queue_ti.model import User
 from zq.store.api import Sliced
+from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork
 
 AnyUserChange = CreateUser | ChangeUser | DeleteUser | AddGrant | DeleteGrant
@@ -101,3 +103,6 @@ def _add_grant(work: UnitOfWork, command: AddGrant) -> object:
         created=grant.created_at,
     )
     return grant if stored else GrantExists(grant.group or "")
+
+
+PHASES = (Phase(Stage.RECORD, change_users, get_args(AnyUserChange)),)

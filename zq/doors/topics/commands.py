@@ -1,6 +1,7 @@
 """The commands about topics, as those of `zq.model.commands` are about all else."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -59,6 +60,8 @@ class Append(Command[Appended], frozen=True):
     also answers `TopicFull` or `TooManyTopics`. A write with the `key` of one before is that one.
     The records of a queue become jobs with the `keys`; without these it answers `TopicIsQueue`.
     """
+
+    brings_more: ClassVar[bool] = True
 
     topic: str
     records: Sequence[NewRecord]

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from zq.doors.topics.commands import Append, Appended, LayAside
 from zq.doors.topics.errors import TopicFull, TopicIsQueue, TopicNotFound
 from zq.doors.topics.model import MAX_SEQ, SEQ_BITS, NewRecord, TopicState, refuse_overflow
-from zq.doors.topics.tick import create_topic
 from zq.doors.topics.tick_numbers import (
     RecordBatch,
     admit_jobs,
@@ -17,6 +16,7 @@ from zq.doors.topics.tick_numbers import (
     store_jobs,
 )
 from zq.doors.topics.tick_routers import Forwarding
+from zq.doors.topics.tick_topics import create_topic
 from zq.doors.topics.tick_trimming import MOST_TRIMMED, find_topics, trim, write_topics
 from zq.model.checksums import record_checksum
 from zq.model.errors import ZqError

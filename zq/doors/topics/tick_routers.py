@@ -15,7 +15,7 @@ from zq.doors.topics.model_routers import (
     TopicRouter,
     check_place,
 )
-from zq.doors.topics.tick import create_topic
+from zq.doors.topics.tick_topics import create_topic
 from zq.doors.topics.tick_trimming import find_topics
 from zq.model.errors import ZqError
 from zq.store.api import Sliced, as_json

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from zq.features.audit.model import AUDIT_LOG, RecordActions
 from zq.tick.logs import append_records
+from zq.tick.phases import Phase, Stage
+from zq.tick.slices import by_slices
 from zq.tick.work import UnitOfWork
 
 
@@ -12,3 +14,6 @@ def record_actions(work: UnitOfWork, commands: Sequence[RecordActions]) -> list[
     actions = [action for command in commands for action in command.actions]
     append_records(work, AUDIT_LOG, "append_actions", {}, actions=actions)
     return [None] * len(commands)
+
+
+PHASES = (Phase(Stage.RECORD, by_slices(record_actions), (RecordActions,)),)

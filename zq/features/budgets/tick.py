@@ -1,6 +1,7 @@
 """Changes of budgets themselves: policies, budgets that jobs bring, and the draws of jobs."""
 
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -32,11 +33,14 @@ from zq.features.budgets.model import (
     patched_policy,
 )
 from zq.features.budgets.tick_ledger import TokenLedger
+from zq.features.sweeps.tick_notes import note_slice
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import NO_OPTIONS, JobRecord, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import BudgetMaker, Reach
 from zq.store.api import as_json
+from zq.tick.phases import Phase, Stage
+from zq.tick.slices import by_slices
 from zq.tick.work import UnitOfWork, visible_job
 
 AnyBudgetChange = CreateBudget | PutBudget | ChangeBudget | DeleteBudget | BindJob | BindSlice
@@ -86,8 +90,12 @@ def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord]) -> Unprocessable
     return None
 
 
-def change_budget(work: UnitOfWork, command: AnyBudgetChange) -> object:
-    """Apply a command about budgets. Return an error of the tree if it is refused."""
+def change_budgets(work: UnitOfWork, commands: Sequence[AnyBudgetChange]) -> list[object]:
+    """Change budgets, and what jobs draw from them, one command after the other."""
+    return [_change(work, command) for command in commands]
+
+
+def _change(work: UnitOfWork, command: AnyBudgetChange) -> object:
     try:
         match command:
             case CreateBudget():
@@ -103,7 +111,9 @@ def change_budget(work: UnitOfWork, command: AnyBudgetChange) -> object:
             case BindJob():
                 return _bind_job(work, command)
             case BindSlice():
-                return _bind_slice(work, command)
+                bound = _bind_slice(work, command)
+                note_slice(work, command.mark, bound.changed)
+                return bound
     except ZqError as refusal:
         return refusal
 
@@ -313,3 +323,6 @@ def _rebind(
         work.effects.woken.add(job.queue)
     work.tx.run("rebind", draws=as_json(rows))
     return len(jobs)
+
+
+PHASES = (Phase(Stage.CHANGE, by_slices(change_budgets), get_args(AnyBudgetChange)),)

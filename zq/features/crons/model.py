@@ -5,6 +5,7 @@ runs beside changes, so it is guarded by everything that it was computed from.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -134,6 +135,8 @@ class Fire(Command[int], frozen=True):
     room stays due. Returns how many have moved on: entries that have changed are left alone. A job
     with a batch has a command of its own, which returns `StalePlan` if its plan is not valid.
     """
+
+    brings_more: ClassVar[bool] = True
 
     firings: Sequence[Firing]
 

@@ -6,6 +6,7 @@ lose nor double a firing. The jobs go through the same intake as all others.
 """
 
 from collections.abc import Sequence
+from typing import get_args
 
 import msgspec
 
@@ -26,6 +27,7 @@ from zq.model.events import EventType
 from zq.model.job import Brief, NewJob, batch_of
 from zq.store.api import Sliced, as_json
 from zq.tick.intake import enqueue
+from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork
 
 SLICE_ENTRIES = 256
@@ -189,3 +191,9 @@ def _enqueue(
     work.effects.tally.fired += len(jobs) - len(refused)
     work.effects.tally.put_off += len(refused)
     return refused
+
+
+PHASES = (
+    Phase(Stage.CHANGE, change_crons, get_args(AnyCronChange)),
+    Phase(Stage.ENQUEUE, fire, (Fire,)),
+)

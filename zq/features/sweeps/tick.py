@@ -1,38 +1,35 @@
-"""What a slice leaves behind of its sweep, and how a cancellation is taken back."""
+"""How a cancellation is taken back, and how a sweep ends."""
 
 from collections.abc import Sequence
 
 from zq.features.budgets.tick import refuse_gone
-from zq.features.sweeps.model import MOST_SWEEPS, SweepMark
+from zq.features.sweeps.tick_notes import note_slice
 from zq.model.commands import EndSweep, Undone, UndoSlice
 from zq.model.job import JobRecord, brief_of
 from zq.model.lifecycle import Move, Status
 from zq.tick.entering import QueueEntry, letters_among
 from zq.tick.moves import apply
+from zq.tick.phases import Phase, Stage
+from zq.tick.slices import by_slices
 from zq.tick.work import UnitOfWork
 
 
-def note_slice(work: UnitOfWork, mark: SweepMark | None, changed: int) -> None:
-    """Store what a sweep has done so far, in the transaction in which it did it."""
-    if mark is None or not changed:
-        return
-    work.tx.run(
-        "note_slice",
-        id=mark.id,
-        outline=mark.outline,
-        changed=changed,
-        passed=mark.passed,
-        now=work.now,
-    )
-    work.tx.run("forget_sweeps", upto=mark.id - MOST_SWEEPS)
+def change_sweeps(work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]) -> list[object]:
+    """Take back cancellations, and note the ends of sweeps, one command after the other."""
+    replies: list[object] = []
+    for command in commands:
+        if isinstance(command, UndoSlice):
+            undone = _undo_slice(work, command)
+            note_slice(work, command.mark, undone.changed)
+            replies.append(undone)
+        else:
+            # Its last look has found nothing more.
+            work.tx.run("end_sweep", id=command.id)
+            replies.append(None)
+    return replies
 
 
-def end_sweep(work: UnitOfWork, command: EndSweep) -> None:
-    """Note that a sweep came to its end by a look that found nothing more."""
-    work.tx.run("end_sweep", id=command.id)
-
-
-def undo_slice(work: UnitOfWork, command: UndoSlice) -> Undone:
+def _undo_slice(work: UnitOfWork, command: UndoSlice) -> Undone:
     """Take back those of the keys that the sweep has cancelled and that may come back."""
     found = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
     jobs = [job for job in found if job.purge_at is not None and job.purge_at > work.steady]
@@ -86,3 +83,6 @@ def _go_on_waiting(work: UnitOfWork, job: JobRecord) -> None:
         if job.ttl_ms is not None:
             job.expires_at = job.ready_at + work.steady - work.now + job.ttl_ms
             job.ttl_ms = None
+
+
+PHASES = (Phase(Stage.CHANGE, by_slices(change_sweeps), (UndoSlice, EndSweep)),)

@@ -5,6 +5,8 @@ unless that is a target too. These jobs are twins. They have nothing to do with 
 taken, fails and ends by itself.
 """
 
+from typing import ClassVar
+
 from zq.model.commands import Command
 
 
@@ -15,6 +17,8 @@ class AddTarget(Command[int], frozen=True):
     that another target has not finished. A target without settings gets those of the queue. The
     errors are `TargetExists`, `FanOutChain` and `InvalidRequest`.
     """
+
+    brings_more: ClassVar[bool] = True
 
     queue: str
     target: str

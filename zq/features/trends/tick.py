@@ -14,6 +14,7 @@ from zq.features.trends.model_types import (
     TypeTrend,
 )
 from zq.store.api import Sliced
+from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork
 
 
@@ -77,3 +78,9 @@ def _add_types(work: UnitOfWork, length: int, command: AddTypeTrends) -> None:
     changed = {REST_OF_TYPES, *command.trends} & trends.keys()
     written = [(*name, trends[name]) for name in changed]
     work.tx.run("write_type_trends", length=length, at=at, rows=written)
+
+
+PHASES = (
+    Phase(Stage.RECORD, add_trends, (AddTrends,)),
+    Phase(Stage.RECORD, add_type_trends, (AddTypeTrends,)),
+)

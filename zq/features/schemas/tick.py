@@ -1,0 +1,24 @@
+"""The tick's phase of schemas."""
+
+from collections.abc import Sequence
+
+from zq.features.schemas.model import DropSchema, PutSchema, StoredSchema
+from zq.tick.phases import Phase, Stage
+from zq.tick.slices import by_slices
+from zq.tick.work import UnitOfWork
+
+
+def change_schemas(work: UnitOfWork, commands: Sequence[PutSchema | DropSchema]) -> list[object]:
+    """Store and drop schemas, one command after the other."""
+    return [_change(work, command) for command in commands]
+
+
+def _change(work: UnitOfWork, command: PutSchema | DropSchema) -> StoredSchema | None:
+    if isinstance(command, DropSchema):
+        work.tx.run("drop_schema", queue=command.queue)
+        return None
+    version = work.tx.value("put_schema", queue=command.queue, body=command.body, now=work.now)
+    return StoredSchema(command.queue, command.body, version, work.now)
+
+
+PHASES = (Phase(Stage.CHANGE, by_slices(change_schemas), (PutSchema, DropSchema)),)

@@ -1,0 +1,91 @@
+"""New jobs of queues with targets: one job for each target."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from zq.model.commands import Enqueue, EnqueueResult
+from zq.model.errors import Unprocessable
+from zq.model.events import EventType
+from zq.model.fixing import fixed
+from zq.model.job import NO_EXTRAS, Brief, NewJob, batch_of
+from zq.model.lifecycle import Status
+from zq.model.unique import KeySpace
+from zq.tick.work import UnitOfWork
+
+T = TypeVar("T")
+
+
+def spread(work: UnitOfWork, command: Enqueue) -> Enqueue | Unprocessable:
+    """The command with the jobs that its jobs become.
+
+    A job keeps its place and its key for its first target. Its twins for other targets come behind
+    all jobs of the command, with keys of their own. Defaults are fixed for the queue that the job
+    named. A unique key belongs to each target by itself.
+    """
+    fanning = work.rulebook.fanning
+    if not any(job.queue in fanning for job in command.jobs):
+        return command
+    firsts: list[NewJob] = []
+    twins: list[NewJob] = []
+    for key, job in zip(command.keys, command.jobs, strict=True):
+        targets = fanning.get(job.queue)
+        if targets is None:
+            firsts.append(job)
+            continue
+        if batch_of(job) is not None:
+            return Unprocessable(
+                f"the queue {job.queue!r} has targets, so its jobs cannot have a batch: enqueue the"
+                " job into one of the targets, or leave the batch out"
+            )
+        if command.defaults is not None:
+            job = fixed(job, work.settings_of(job.queue), command.defaults)
+        extras = msgspec.structs.replace(job.extras or NO_EXTRAS, twin_of=key)
+        first, *others = targets
+        firsts.append(msgspec.structs.replace(job, queue=first, unique_in=KeySpace.QUEUE))
+        twins += [
+            msgspec.structs.replace(job, queue=other, unique_in=KeySpace.QUEUE, extras=extras)
+            for other in others
+        ]
+    keys = [*command.keys, *work.new_keys(len(twins))]
+    return msgspec.structs.replace(command, jobs=firsts + twins, keys=keys)
+
+
+def tell_of_twins(
+    work: UnitOfWork, command: Enqueue, spread: Enqueue, result: EnqueueResult
+) -> None:
+    """Note the news of the twins. That of the first ones follows from the command's result."""
+    joined = result.joined
+    twins = [
+        Brief(key, job.queue, None, Status.READY, unique_key=job.unique_key)
+        for index, (key, job) in enumerate(zip(spread.keys, spread.jobs, strict=True))
+        if index >= len(command.jobs) and index not in joined
+    ]
+    if twins:
+        work.effects.news.append((EventType.ENQUEUED, twins))
+
+
+def gathered(command: Enqueue, spread: Enqueue, result: EnqueueResult) -> EnqueueResult:
+    """The result of the command that was sent, from that of the one which was carried out.
+
+    It tells of the first target of each job.
+    """
+    count = len(command.jobs)
+    renamed = {
+        index: stored.queue
+        for index, (sent, stored) in enumerate(zip(command.jobs, spread.jobs, strict=False))
+        if sent.queue != stored.queue
+    }
+    return EnqueueResult(
+        _below(result.owners, count),
+        {index for index in result.replaced if index < count},
+        _below(result.gone, count),
+        _below(result.expiries, count),
+        _below(result.folded, count),
+        renamed,
+    )
+
+
+def _below(values: Mapping[int, T], count: int) -> dict[int, T]:
+    return {index: value for index, value in values.items() if index < count}
