@@ -40,7 +40,7 @@ async def test_a_job_of_an_unknown_task_goes_back_after_a_pause_without_an_attem
 @pytest.mark.parametrize(
     "payload",
     [
-        *([1, 2, 3], {"to": 1, "cc": 2}, {"args": 1, "kwargs": {}}, {"args": [1]}),
+        *({"to": 1, "cc": 2}, {"args": 1, "kwargs": {}}, {"args": [1]}),
         {"args": [1], "kwargs": {"cc": 1}},
     ],
 )
@@ -58,6 +58,21 @@ async def test_an_argument_of_a_later_version_waits_for_a_worker_that_knows_it(
     assert (job.status, job.attempts, job.ready_at) == ("scheduled", 0, site.now + 10_000)
     (said,) = [each.message for each in caplog.records if "no parameters in" in each.message]
     assert f"send for the arguments of {job.id}: a job goes back to the queue" in said
+
+
+@pytest.mark.parametrize("payload", [[1, 2, 3], {"args": [1, 2, 3], "kwargs": {}}])
+async def test_too_many_arguments_without_names_are_refused(payload: object, app: App) -> None:
+    @app.task(queue="q")
+    async def send(to: int, at: int = 0) -> None:
+        raise AssertionError
+
+    (stored,) = await app.backend.enqueue([Submission("q", "send", payload, retry_limit=5)])
+    (outcome,) = await finish(app)
+    assert outcome.error is not None
+    assert "does not fit" in str(outcome.error)
+    assert "too many positional arguments" in str(outcome.error)
+    found = await app.backend.get(stored.id)
+    assert (found.status, found.attempts) == ("dead", 1)
 
 
 async def test_unknown_jobs_do_not_wait_behind_those_that_run(app: App) -> None:

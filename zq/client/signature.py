@@ -46,7 +46,6 @@ class Signature:
         # Calls with positional arguments only are the most common, and cheap to check.
         self._fit = range(len(needed), len(positional) + 1) if plain_kinds else range(0)
         variable = {each.kind for each in kinds}
-        self._most = None if _PLACES in variable else len(positional)
         names = {name for name, each in self._signature.parameters.items() if each.kind in _BY_NAME}
         self._names = None if _NAMES in variable else names
         self._types: _Types | None = None
@@ -66,13 +65,12 @@ class Signature:
         return self._types
 
     def is_known(self, payload: Any) -> bool:
-        """Whether the function has parameters for the arguments in a payload.
+        """Whether the function has parameters for the named arguments in a payload.
 
-        If not, the call may be one of a later version of the program.
+        If not, the call may be one of a later version of the program. Too many arguments without
+        names are a mistake instead, which `arguments` refuses: a name tells what was meant.
         """
-        args, kwargs = call_of(payload)
-        if self._most is not None and len(args) > self._most:
-            return False
+        _, kwargs = call_of(payload)
         return not kwargs or self._names is None or kwargs.keys() <= self._names
 
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
