@@ -28,9 +28,11 @@ LAYERS: dict[str, set[str]] = {
     "engine": {"model", "store", "tick"},
     "service": {"model", "store", "engine"},
     "services": {"model", "engine", "service"},
+    "verbs": {"model", "wire"},
+    "answers": {"model", "wire", "service", "services", "rooms", "verbs"},
     "http": {
         *("http.transport", "model", "store", "wire", "engine", "service", "services"),
-        *("doors.settings", "rooms"),
+        *("answers", "verbs", "doors.settings", "rooms"),
     },
     "http.transport": {"model"},
     "setting": set(),
@@ -64,10 +66,10 @@ LAYERS: dict[str, set[str]] = {
         *("rooms", "model", "store", "setting", "config", "instance", "keyfile", "logs", "serving"),
         *("logfile", "systemd", "client", "outbox", "spark"),
     },
-    "client": {"model", "wire", "client.embedded"},
+    "client": {"model", "wire", "verbs", "client.embedded"},
     "client.embedded": {
         *("client", "model", "store", "wire", "engine", "service", "services"),
-        *("config", "instance", "setting"),
+        *("answers", "verbs", "config", "instance", "setting"),
     },
     "outbox": {"client", "model"},
     "moving": set(),
@@ -280,11 +282,11 @@ def test_every_room_is_in_the_list() -> None:
 
 
 def test_the_parts_of_rooms_come_in_the_order_of_the_list() -> None:
-    routes = parts("http", "BUDGET", str) + parts("http", "GROUP", str)
+    commands = [sorted(found) for found in parts("cli", "COMMANDS", dict)]
 
-    assert routes == ["/budgets/{key}", "/crons/{group}"]
-    with pytest.raises(TypeError, match=r"BUDGET of zq\.features\.budgets\.http is no int"):
-        parts("http", "BUDGET", int)
+    assert commands[:3] == [["Look back"], ["Queues"], ["Queues"]]  # audit, budgets, crons
+    with pytest.raises(TypeError, match=r"COMMANDS of zq\.features\.audit\.cli is no int"):
+        parts("cli", "COMMANDS", int)
 
 
 def test_no_module_imports_itself_through_others() -> None:

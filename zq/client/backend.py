@@ -4,9 +4,10 @@ App, Queue, Task and Worker use these protocols only. A refusal is raised as one
 `zq.client.errors` (`refusal` makes one from the server's code).
 """
 
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from zq.client.asking import NO_QUERY
 from zq.client.job_error import JobError
 from zq.client.operations import Operations
 from zq.client.values import (
@@ -32,6 +33,7 @@ from zq.features.crons.client import Schedules
 from zq.features.sweeps.client import ServerSweeps
 from zq.features.waits.model import WaitReason
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.verbs import Verb
 
 T = TypeVar("T")
 
@@ -86,6 +88,7 @@ class Backend(Protocol):
     @property
     def schedules(self) -> Schedules:
         """The cron entries of the server."""
+        return Schedules(self.ask)
 
     @property
     def budgets(self) -> ServerBudgets:
@@ -230,6 +233,19 @@ class Backend(Protocol):
 
     async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
         """Listen to the events of jobs from now on, or after the place `since`."""
+
+    # What rooms offer
+
+    async def ask(
+        self,
+        verb: Verb[T],
+        body: object = None,
+        query: Mapping[str, str] = NO_QUERY,
+        *,
+        wait_ms: int = 0,
+        **path: str,
+    ) -> T:
+        """Ask for a verb of a room: see `zq.client.asking.Ask`."""
 
     async def close(self) -> None:
         """Close what is open. The next verb connects again."""

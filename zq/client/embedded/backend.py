@@ -5,10 +5,13 @@ program cannot tell the two backends apart.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from types import NoneType
+from typing import Any, TypeVar, cast
 
-from zq.client.backend import EventStream, TakeStream
+from zq.answers import Asked, answering_of
+from zq.client.asking import NO_QUERY
+from zq.client.backend import Backend, EventStream, TakeStream
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home
 from zq.client.embedded.listening import listen
@@ -44,7 +47,6 @@ from zq.client.values import (
 )
 from zq.engine.delivery.takers import Subscription
 from zq.features.budgets.client_embedded import EmbeddedBudgets
-from zq.features.crons.client_embedded import EmbeddedSchedules
 from zq.features.sweeps.client_embedded import EmbeddedSweeps
 from zq.features.sweeps.model import SweepAuthor
 from zq.features.waits.model import WaitReason
@@ -54,6 +56,7 @@ from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.services import Services
+from zq.verbs import Verb
 from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import job_document
@@ -61,7 +64,7 @@ from zq.wire.ids import NamedKeys, held_key, key_of, place_of
 from zq.wire.settings import decode_limit, decode_settings_patch
 
 T = TypeVar("T")
-Verb = Callable[[Services], Coroutine[Any, Any, T]]
+Act = Callable[[Services], Coroutine[Any, Any, T]]
 
 LIMITS = bodies.Limits(body=2**62, payload=2**31, items=2**31)
 """A program's own memory limits its input. The engine's limits apply anyway."""
@@ -69,7 +72,7 @@ LIMITS = bodies.Limits(body=2**62, payload=2**31, items=2**31)
 LAST_ERRORS = 50
 
 
-class EmbeddedBackend:
+class EmbeddedBackend(Backend):
     """A `zq.client.backend.Backend` for a `Home`. With `blocks`, verbs block the thread."""
 
     def __init__(self, home: Home, *, blocks: bool = False) -> None:
@@ -85,11 +88,6 @@ class EmbeddedBackend:
     def url(self) -> str:
         """``sqlite://`` and the data directory."""
         return self.home.url
-
-    @property
-    def schedules(self) -> EmbeddedSchedules:
-        """The cron entries of the engine."""
-        return EmbeddedSchedules(self._do, LIMITS)
 
     @property
     def budgets(self) -> EmbeddedBudgets:
@@ -398,7 +396,27 @@ class EmbeddedBackend:
 
     # Between the caller and the engine
 
-    async def _do(self, verb: Verb[T]) -> T:
+    async def ask(
+        self,
+        verb: Verb[T],
+        body: object = None,
+        query: Mapping[str, str] = NO_QUERY,
+        *,
+        wait_ms: int = 0,
+        **path: str,
+    ) -> T:
+        """Ask for a verb of a room: its answer is made as for a request with these texts."""
+        text = b"" if body is None else JSON.encode(body)
+        answering = answering_of(verb)
+
+        async def done(services: Services) -> bytes:
+            asked = Asked(services, path, query, text, wire.JSON, LIMITS, EVERYWHERE)
+            return wire.JSON.encode(await answering(asked))
+
+        document = await self._do(done)
+        return JSON.decode(document, verb.answer) if verb.answer is not NoneType else cast(T, None)
+
+    async def _do(self, verb: Act[T]) -> T:
         """Run a verb in the engine's thread. Its errors become those of the library."""
         if not self.home.is_running:
             await start(self.home, blocks=self._blocks)

@@ -3,19 +3,21 @@
 The same class uses both transports. Over the blocking one, its coroutines never suspend.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from types import NoneType
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from zq.client.backend import EventStream, TakeStream
+from zq.client.asking import NO_QUERY
+from zq.client.backend import Backend, EventStream, TakeStream
 from zq.client.errors import BackendError, ZqError, again
 from zq.client.http.address import Address
 from zq.client.http.aio import AioTransport
 from zq.client.http.batches import Stored, one_by_one, overlapped
 from zq.client.http.blocking import BlockingTransport
-from zq.client.http.calls import SWEEP_MS, filtered, job_path
+from zq.client.http.calls import SWEEP_MS, filtered, job_path, with_query
 from zq.client.http.gathering import Encoded, Fate, Gatherer
 from zq.client.http.operations import HttpOperations
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
@@ -37,10 +39,10 @@ from zq.client.values import (
     TakeRequest,
 )
 from zq.features.budgets.client_http import HttpBudgets
-from zq.features.crons.client_http import HttpSchedules
 from zq.features.sweeps.client_http import HttpSweeps, because
 from zq.features.waits.model import WaitReason
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.verbs import Verb
 
 T = TypeVar("T")
 
@@ -82,7 +84,7 @@ class _Requeued(msgspec.Struct):
     requeued: int
 
 
-class HttpBackend:
+class HttpBackend(Backend):
     """A `zq.client.backend.Backend` for a server at an address."""
 
     def __init__(self, address: Address, transport: Transport | None = None) -> None:
@@ -107,11 +109,6 @@ class HttpBackend:
     def url(self) -> str:
         """The address of the server."""
         return self._address.url
-
-    @property
-    def schedules(self) -> HttpSchedules:
-        """The cron entries of the server."""
-        return HttpSchedules(self._call, self._read)
 
     @property
     def budgets(self) -> HttpBudgets:
@@ -317,6 +314,21 @@ class HttpBackend:
         await self._transport.close()
 
     # Requests and answers
+
+    async def ask(
+        self,
+        verb: Verb[T],
+        body: object = None,
+        query: Mapping[str, str] = NO_QUERY,
+        *,
+        wait_ms: int = 0,
+        **path: str,
+    ) -> T:
+        """Ask for a verb of a room."""
+        place = with_query(verb.at(path), query)
+        safe = verb.is_repeatable
+        reply = await self._call(verb.method, place, body, safe=safe, wait_ms=wait_ms)
+        return self._read(reply, verb.answer) if verb.answer is not NoneType else cast(T, None)
 
     async def _settle(self, path: str, body: object) -> RefusedItems:
         reply = await self._call("POST", path, body, safe=True, also=(422,))

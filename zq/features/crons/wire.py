@@ -148,6 +148,12 @@ class CronEntryDocument(msgspec.Struct, omit_defaults=True):
     fault: str | None = None
 
 
+class CronNames(msgspec.Struct):
+    """The names of the groups."""
+
+    crons: list[str]
+
+
 class CronGroupDocument(msgspec.Struct, omit_defaults=True):
     """A group with its entries. Times are in milliseconds since the epoch."""
 

@@ -9,10 +9,11 @@ from zq.features.sweeps.wire import (
     SweepsDocument,
     UndoneDocument,
 )
-from zq.http.api.description.operation import ENDED, NO_JOB, UNBUILT, Operation
-from zq.http.api.description.parameters import CHOICE, FIFTY, TEXT, WHOLE, Parameter
-from zq.http.api.description.shapes import Deleted
+from zq.http.api.description.operation import ENDED, NO_JOB, Operation
+from zq.http.api.description.parameters import CHOICE, FIFTY, TEXT, WHOLE
+from zq.verbs import UNBUILT, Parameter
 from zq.wire import bodies, settings
+from zq.wire.counts import Deleted
 from zq.wire.documents import JobDocument
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from zq.http.api.description.operation import Operation
-from zq.http.api.description.shapes import Deleted
+from zq.wire.counts import Deleted
 
 
 class AddedJobs(msgspec.Struct):

@@ -8,7 +8,8 @@ from zq.features.waits.wire import (
     WaitDocument,
 )
 from zq.http.api.description.operation import NO_JOB, Operation
-from zq.http.api.description.parameters import FIFTY, TEXT, Parameter
+from zq.http.api.description.parameters import FIFTY, TEXT
+from zq.verbs import Parameter
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/jobs/{id}/why"): Operation({200: WaitDocument}, refusals=NO_JOB),

@@ -7,7 +7,6 @@ from aiohttp import web
 from zq.features.archive.http import RetainedApi
 from zq.features.audit.http import AuditApi
 from zq.features.budgets.http import BudgetsApi
-from zq.features.crons.http import CronsApi
 from zq.features.failures.http import FailuresApi
 from zq.features.history.http import HistoryApi
 from zq.features.schemas.http import QueueSchemasApi
@@ -37,6 +36,7 @@ from zq.http.guard import Guard
 from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
+from zq.http.verbs import VerbsApi
 from zq.model.errors import ZqError
 from zq.operators.ops.http.metrics.api import MetricsApi
 from zq.operators.ops.http.service import ServiceApi
@@ -96,7 +96,7 @@ def zizq_routes(
         SuggestApi(services),
         BudgetsApi(services, endpoints),
         EventsApi(services, guard, endpoints, take),
-        CronsApi(services, endpoints, packer, limits),
+        VerbsApi(services, endpoints, packer, limits),
         StatsApi(services, packer),
         TrendsApi(services, endpoints),
         ServiceApi(services),

@@ -12,13 +12,13 @@ from aiohttp import web
 from zq import __version__
 from zq.http.api.description.operation import Operation
 from zq.http.api.description.operations import OPERATIONS
-from zq.http.api.description.parameters import Parameter
 from zq.http.api.description.shapes import Error
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.names import MAX_LABEL
 from zq.model.unique import BY_NAME, SPACES, OnConflict
+from zq.verbs import Parameter
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
 
 Document = dict[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from zq.http.api.description.parameters import Parameter
+from zq.verbs import Parameter
 
 
 class Operation(NamedTuple):
@@ -29,4 +29,3 @@ FULL = {
     429: "A queue is full: try again after `Retry-After` seconds.",
     507: "There is no room for new jobs.",
 }
-UNBUILT = {422: "A feature that this version does not have."}

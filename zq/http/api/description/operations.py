@@ -5,7 +5,7 @@ A room has those of its own routes in its `description.py`.
 
 from typing import Any
 
-from zq.http.api.description.operation import ENDED, FULL, NO_JOB, UNBUILT, Operation
+from zq.http.api.description.operation import ENDED, FULL, NO_JOB, Operation
 from zq.http.api.description.parameters import (
     FILTERS,
     HUNDRED,
@@ -18,7 +18,6 @@ from zq.http.api.description.parameters import (
     TEXT,
     WAIT,
     WHOLE,
-    Parameter,
     names,
 )
 from zq.http.api.description.shapes import (
@@ -35,11 +34,13 @@ from zq.http.api.description.shapes import (
     QueuesSchema,
     WorkersDocument,
 )
+from zq.http.verbs import operations
 from zq.model.events import EventType
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.rooms import parts
+from zq.verbs import UNBUILT, Parameter
 from zq.wire import bodies, bulk, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
@@ -201,3 +202,4 @@ CORE: dict[tuple[str, str], Operation] = {
 OPERATIONS: dict[tuple[str, str], Operation] = dict(CORE)
 for _table in parts("description", "OPERATIONS", dict):
     OPERATIONS |= _table
+OPERATIONS |= operations()

@@ -1,24 +1,13 @@
 """Parameters that routes share, with their JSON schemas."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from zq.http.api.query import DEFAULT_LIMIT, MAX_LIMIT, ZIZQS
 from zq.model.job import MAX_PRIORITY
 from zq.model.lifecycle import NAMES
 from zq.model.outcome import MOST_WAIT_MS
 from zq.model.words import MOST_WORDS
-
-
-class Parameter(NamedTuple):
-    """One parameter of a query, or a header, with its JSON schema."""
-
-    name: str
-    schema: Mapping[str, Any]
-    text: str
-    required: bool = False
-    place: str = "query"
-
+from zq.verbs import Parameter
 
 WHOLE = {"type": "integer", "minimum": 0}
 TEXT = {"type": "string"}

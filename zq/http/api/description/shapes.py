@@ -135,12 +135,6 @@ class Count(msgspec.Struct):
     searched_to: str | UnsetType = UNSET
 
 
-class Deleted(msgspec.Struct):
-    """How many jobs were deleted."""
-
-    deleted: int
-
-
 class QueuesSchema(msgspec.Struct):
     """Names in byte order."""
 
