@@ -10,7 +10,7 @@ import pytest
 from zq.answers import all_answers, answering_of
 from zq.model.keys import KeyScope
 from zq.rooms import ROOMS
-from zq.verbs import Verb
+from zq.verbs.verb import Verb
 
 
 def declared() -> list[Verb[Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Mapping
 from typing import Protocol, TypeVar
 
-from zq.verbs import Verb
+from zq.verbs.verb import Verb
 
 T = TypeVar("T")
 

@@ -33,7 +33,7 @@ from zq.features.crons.client import Schedules
 from zq.features.sweeps.client import ServerSweeps
 from zq.features.waits.model import WaitReason
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.verbs import Verb
+from zq.verbs.verb import Verb
 
 T = TypeVar("T")
 

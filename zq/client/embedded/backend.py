@@ -56,7 +56,7 @@ from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.services import Services
-from zq.verbs import Verb
+from zq.verbs.verb import Verb
 from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import job_document

@@ -42,7 +42,7 @@ from zq.features.budgets.client_http import HttpBudgets
 from zq.features.sweeps.client_http import HttpSweeps, because
 from zq.features.waits.model import WaitReason
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.verbs import Verb
+from zq.verbs.verb import Verb
 
 T = TypeVar("T")
 

@@ -1,7 +1,8 @@
 """The parameters and answers of the routes about completed and expired jobs."""
 
 from zq.features.schemas.wire import CleaningDocument, Replayed, ReplaySent
-from zq.http.api.description.operation import FULL, Operation
+from zq.http.api.description.operation import Operation
+from zq.verbs.refusals import FULL
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/queues/{queue}/replay"): Operation(

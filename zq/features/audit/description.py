@@ -2,8 +2,8 @@
 
 from zq.features.audit.wire import ActionsDocument
 from zq.http.api.description.operation import Operation
-from zq.http.api.description.parameters import HUNDRED, WHOLE
-from zq.verbs import Parameter
+from zq.verbs.parameters import HUNDRED, WHOLE
+from zq.verbs.verb import Parameter
 
 _CHOOSING = (
     Parameter("who", {"type": "string", "minLength": 1}, "Only those of this actor or address."),

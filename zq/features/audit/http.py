@@ -10,7 +10,7 @@ from zq.features.audit.model import OperatorAction
 from zq.features.audit.wire import ActionsDocument, action_document
 from zq.features.audit.wire_deeds import deed_of
 from zq.http.api.endpoints import answer, lines_or_codec
-from zq.http.api.query import parameters, whole_number
+from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
@@ -18,6 +18,7 @@ from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
 from zq.services import Services
 from zq.wire.framing import NDJSON
+from zq.wire.query import whole_number
 
 DEFAULT_LIMIT = 100
 MOST_LIMIT = 1_000

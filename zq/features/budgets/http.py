@@ -14,7 +14,7 @@ from zq.features.budgets.wire import (
 )
 from zq.features.sweeps.http_author import Choices
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
-from zq.http.api.query import parameters, refuse_filter_in_body
+from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -24,6 +24,7 @@ from zq.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
+from zq.wire.query import refuse_filter_in_body
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 

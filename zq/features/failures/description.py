@@ -4,8 +4,8 @@ from zq.features.failures.model import FailureRange
 from zq.features.failures.service import FailureOrder
 from zq.features.failures.wire import FailuresDocument
 from zq.http.api.description.operation import Operation
-from zq.http.api.description.parameters import names
-from zq.verbs import Parameter
+from zq.verbs.parameters import names
+from zq.verbs.verb import Parameter
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/failures"): Operation(

@@ -6,13 +6,14 @@ from zq.features.failures.model import FailureRange
 from zq.features.failures.service import FailureOrder
 from zq.features.failures.wire import failures_document
 from zq.http.api.endpoints import answer, endpoint
-from zq.http.api.query import choice, names, parameters
+from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.services import Services
 from zq.wire.codecs import BodyCodec
+from zq.wire.query import choice, names
 
 
 class FailuresApi:

@@ -2,8 +2,8 @@
 
 from zq.features.history.wire import HistoryDocument
 from zq.http.api.description.operation import Operation
-from zq.http.api.description.parameters import WHOLE
-from zq.verbs import Parameter
+from zq.verbs.parameters import WHOLE
+from zq.verbs.verb import Parameter
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/history"): Operation(

@@ -7,7 +7,7 @@ from zq.features.history.service import HistoryRecords
 from zq.features.history.wire import lines_of
 from zq.http.api.endpoints import lines_or_codec
 from zq.http.api.packing import Packer
-from zq.http.api.query import parameters, whole_number
+from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
@@ -16,6 +16,7 @@ from zq.model.keys import KeyScope
 from zq.model.outcome import MOST_WAIT_MS
 from zq.services import Services
 from zq.wire.framing import NDJSON
+from zq.wire.query import whole_number
 
 DEFAULT_LIMIT = 1_000
 MOST_LIMIT = 10_000

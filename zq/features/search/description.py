@@ -2,8 +2,8 @@
 
 from zq.features.search.wire import NearQueuesDocument, SuggestionsDocument
 from zq.http.api.description.operation import Operation
-from zq.http.api.description.parameters import TEXT
-from zq.verbs import Parameter
+from zq.verbs.parameters import TEXT
+from zq.verbs.verb import Parameter
 
 _FIELD = Parameter(
     "field",

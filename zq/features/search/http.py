@@ -4,7 +4,7 @@ from aiohttp import web
 
 from zq.features.search.wire import NearQueuesDocument, suggestions_document
 from zq.http.api.endpoints import answer, endpoint
-from zq.http.api.query import QUERY, parameters
+from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -13,6 +13,7 @@ from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.services import Services
 from zq.wire.codecs import BodyCodec
+from zq.wire.query import QUERY
 
 LONGEST = 200
 

@@ -9,9 +9,10 @@ from zq.features.sweeps.wire import (
     SweepsDocument,
     UndoneDocument,
 )
-from zq.http.api.description.operation import ENDED, NO_JOB, Operation
-from zq.http.api.description.parameters import CHOICE, FIFTY, TEXT, WHOLE
-from zq.verbs import UNBUILT, Parameter
+from zq.http.api.description.operation import Operation
+from zq.verbs.parameters import CHOICE, FIFTY, TEXT, WHOLE
+from zq.verbs.refusals import ENDED, NO_JOB, UNBUILT
+from zq.verbs.verb import Parameter
 from zq.wire import bodies, settings
 from zq.wire.counts import Deleted
 from zq.wire.documents import JobDocument

@@ -14,14 +14,7 @@ from zq.features.sweeps.wire import (
     running_document,
 )
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
-from zq.http.api.query import (
-    FILTERS,
-    job_filter,
-    parameters,
-    refuse_filter_in_body,
-    switch,
-    whole_number,
-)
+from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -32,6 +25,7 @@ from zq.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
+from zq.wire.query import FILTERS, job_filter, refuse_filter_in_body, switch, whole_number
 from zq.wire.settings import decode_limit
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE

@@ -7,12 +7,13 @@ from aiohttp import web
 from zq.features.sweeps.errors import PreviewNeeded
 from zq.features.sweeps.model import MOST_REASON, Confirmation, SweepAuthor
 from zq.features.sweeps.service_one import AFFECTED
-from zq.http.api.query import FILTERS, QUERY, is_careful, job_filter, parameters, whole_number
+from zq.http.api.query import is_careful, parameters
 from zq.http.guard import actor_of, reach_of
 from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter
 from zq.model.job import MAX_TIME
 from zq.services import Services
+from zq.wire.query import FILTERS, QUERY, job_filter, whole_number
 
 CHANGING = (*FILTERS, "reason", "count", "typed")
 """The parameters of a change by filter."""

@@ -6,8 +6,8 @@ from zq.features.trends.service_types import TypeRange, TypeSort
 from zq.features.trends.wire import NewMark, TrendsDocument
 from zq.features.trends.wire_types import TypesDocument
 from zq.http.api.description.operation import Operation
-from zq.http.api.description.parameters import TEXT
-from zq.verbs import Parameter
+from zq.verbs.parameters import TEXT
+from zq.verbs.verb import Parameter
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/stats/history"): Operation(

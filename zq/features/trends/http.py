@@ -18,7 +18,7 @@ from zq.features.trends.wire import (
 )
 from zq.features.trends.wire_types import TypeDocument, TypePointDocument, TypesDocument
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
-from zq.http.api.query import choice, parameters
+from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -27,6 +27,7 @@ from zq.model.lifecycle import Status
 from zq.model.names import check_name
 from zq.services import Services
 from zq.wire.codecs import BodyCodec
+from zq.wire.query import choice
 
 
 class TrendsApi:

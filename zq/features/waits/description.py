@@ -7,9 +7,10 @@ from zq.features.waits.wire import (
     StuckJobsDocument,
     WaitDocument,
 )
-from zq.http.api.description.operation import NO_JOB, Operation
-from zq.http.api.description.parameters import FIFTY, TEXT
-from zq.verbs import Parameter
+from zq.http.api.description.operation import Operation
+from zq.verbs.parameters import FIFTY, TEXT
+from zq.verbs.refusals import NO_JOB
+from zq.verbs.verb import Parameter
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/jobs/{id}/why"): Operation({200: WaitDocument}, refusals=NO_JOB),

@@ -15,7 +15,7 @@ from zq.features.waits.wire import (
     stuck_document,
 )
 from zq.http.api.endpoints import answer, endpoint
-from zq.http.api.query import QUERY, parameters, whole_number
+from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -28,6 +28,7 @@ from zq.model.names import check_name
 from zq.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.ids import key_of
+from zq.wire.query import QUERY, whole_number
 
 MOST_SCHEDULED = 500
 MOST_GROUPS = 500

@@ -9,7 +9,7 @@ from aiohttp import web
 from zq.engine.subscribers.events import EventHub, Reader
 from zq.engine.subscribers.window import Told, Wanted
 from zq.http.api.endpoints import BodyEndpoints, event_framing
-from zq.http.api.query import is_ulid, names, parameters
+from zq.http.api.query import parameters
 from zq.http.api.take import HEADERS, TakeOptions
 from zq.http.door import PATH, Route
 from zq.http.guard import Guard, reach_of
@@ -27,6 +27,7 @@ from zq.wire.codecs import BodyCodec
 from zq.wire.documents import event_document
 from zq.wire.events import EVENT_FRAMINGS, EventDocument, EventFraming
 from zq.wire.ids import held_key
+from zq.wire.query import is_ulid, names
 
 log = logging.getLogger(__name__)
 

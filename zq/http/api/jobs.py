@@ -9,20 +9,7 @@ from zq.features.sweeps.http_author import Choices
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.api.outcomes import outcome_answer, wait_time
 from zq.http.api.packing import Packer
-from zq.http.api.query import (
-    FILTERS,
-    PAGING,
-    ZIZQS,
-    PageShown,
-    canonical,
-    job_filter,
-    links,
-    paging,
-    parameters,
-    refuse_filter_in_body,
-    switch,
-    whole_number,
-)
+from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -41,6 +28,19 @@ from zq.wire.documents import (
     last_error_document,
 )
 from zq.wire.ids import key_of, place_of
+from zq.wire.query import (
+    FILTERS,
+    PAGING,
+    ZIZQS,
+    PageShown,
+    canonical,
+    job_filter,
+    links,
+    paging,
+    refuse_filter_in_body,
+    switch,
+    whole_number,
+)
 
 MOST_SEARCH_MS = 60_000
 

@@ -9,12 +9,7 @@ from zq.features.sweeps.model import SweepAuthor
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.api.packing import Packer
 from zq.http.api.problems import CODE_HEADER, STATUSES
-from zq.http.api.query import (
-    is_careful,
-    parameters,
-    refuse_filter_in_body,
-    whole_number,
-)
+from zq.http.api.query import is_careful, parameters
 from zq.http.door import PATH, Route, status_in
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
@@ -27,6 +22,7 @@ from zq.wire.bodies import decode_cancel, decode_force, decode_retention
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
 from zq.wire.ids import key_of
+from zq.wire.query import refuse_filter_in_body, whole_number
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 

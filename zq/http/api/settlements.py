@@ -5,7 +5,7 @@ from functools import partial
 from aiohttp import web
 
 from zq.http.api.endpoints import BodyEndpoints, PlainRefusal, answer, endpoint
-from zq.http.api.query import PAGING, PageShown, canonical, links, paging, parameters, whole_number
+from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -17,6 +17,7 @@ from zq.wire.bodies import Limits, decode_failure, decode_success, decode_succes
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import error_document, job_document
 from zq.wire.ids import NamedKeys, held_key, key_of, raise_refusal
+from zq.wire.query import PAGING, PageShown, canonical, links, paging, whole_number
 
 TAKE, READ = KeyScope.TAKE, KeyScope.READ
 

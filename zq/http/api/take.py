@@ -11,7 +11,7 @@ from aiohttp import hdrs, web
 from zq.engine.delivery.takers import MOST_UNSENT, Stream, Subscription
 from zq.http.api.endpoints import PlainRefusal, stream_framing
 from zq.http.api.packing import SMALL, Packer
-from zq.http.api.query import QUERY, names, parameters, whole_number
+from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
 from zq.http.transport.answer import EXTRA_HEADERS
@@ -27,6 +27,7 @@ from zq.service.work import Work
 from zq.services import Services
 from zq.wire.documents import NoticeDocument, taken_documents
 from zq.wire.framing import MSGPACK_STREAM, Framing, packed_frames
+from zq.wire.query import QUERY, names, whole_number
 
 log = logging.getLogger(__name__)
 

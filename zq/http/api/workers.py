@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from zq.http.api.endpoints import answer, endpoint
-from zq.http.api.query import parameters, whole_number
+from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -14,6 +14,7 @@ from zq.model.keys import KeyScope
 from zq.service.admin import OpenLease, OpenStream
 from zq.services import Services
 from zq.wire.codecs import BodyCodec
+from zq.wire.query import whole_number
 
 MOST_LEASES = 1_000
 

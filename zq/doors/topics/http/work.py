@@ -16,7 +16,6 @@ from zq.doors.topics.model import TopicState
 from zq.doors.topics.model_jobs import check_node
 from zq.doors.topics.service_queues import QueueTopics, RecordClaim
 from zq.engine.delivery.windows import ClaimWindow
-from zq.http.api.query import whole_number
 from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.model.errors import ZqError
@@ -25,6 +24,7 @@ from zq.model.keys import KeyScope
 from zq.model.leasing import MOST_CLAIMED
 from zq.model.reach import Reach
 from zq.services import Services
+from zq.wire.query import whole_number
 
 HEARTBEAT_MS = 15_000
 LONG_MS = 3_600_000

@@ -18,7 +18,7 @@ from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.names import MAX_LABEL
 from zq.model.unique import BY_NAME, SPACES, OnConflict
-from zq.verbs import Parameter
+from zq.verbs.verb import Parameter
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
 
 Document = dict[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from zq.verbs import Parameter
+from zq.verbs.verb import Parameter
 
 
 class Operation(NamedTuple):
@@ -21,11 +21,3 @@ class Operation(NamedTuple):
     refusals: Mapping[int, str] = {}
     streams: tuple[str, ...] = ()
     plain_refusal: bool = False
-
-
-NO_JOB = {404: "There is no such job."}
-ENDED = {409: "The job's status does not allow that."}
-FULL = {
-    429: "A queue is full: try again after `Retry-After` seconds.",
-    507: "There is no room for new jobs.",
-}

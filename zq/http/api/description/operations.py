@@ -5,21 +5,7 @@ A room has those of its own routes in its `description.py`.
 
 from typing import Any
 
-from zq.http.api.description.operation import ENDED, FULL, NO_JOB, Operation
-from zq.http.api.description.parameters import (
-    FILTERS,
-    HUNDRED,
-    KEY,
-    KEY_QUEUE,
-    LAST_ERROR,
-    ONWARD,
-    PAGING,
-    SEARCH,
-    TEXT,
-    WAIT,
-    WHOLE,
-    names,
-)
+from zq.http.api.description.operation import Operation
 from zq.http.api.description.shapes import (
     ClaimedJobs,
     Count,
@@ -40,7 +26,22 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.rooms import parts
-from zq.verbs import UNBUILT, Parameter
+from zq.verbs.parameters import (
+    FILTERS,
+    HUNDRED,
+    KEY,
+    KEY_QUEUE,
+    LAST_ERROR,
+    ONWARD,
+    PAGING,
+    SEARCH,
+    TEXT,
+    WAIT,
+    WHOLE,
+    names,
+)
+from zq.verbs.refusals import ENDED, FULL, NO_JOB, UNBUILT
+from zq.verbs.verb import Parameter
 from zq.wire import bodies, bulk, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument

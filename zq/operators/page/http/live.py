@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from zq.http.api.query import parameters, whole_number
+from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
 from zq.http.transport.answer import Answer, Response
@@ -18,6 +18,7 @@ from zq.operators.page.http.page import SAFE
 from zq.operators.page.http.views import MOST_ROWS, SORTS, View, Views
 from zq.services import Services
 from zq.wire.codecs import JSON
+from zq.wire.query import whole_number
 
 HEARTBEAT_S = 2.0
 """A page says that it is stale after five seconds without a word."""

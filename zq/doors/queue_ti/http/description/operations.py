@@ -11,8 +11,8 @@ from zq.doors.queue_ti.http.documents import OverridesDocument
 from zq.doors.queue_ti.http.pages import LARGEST_PAGE, USUAL_PAGE
 from zq.doors.queue_ti.http.schemas import SchemaDocument
 from zq.http.api.description.operation import Operation
-from zq.http.api.description.parameters import TEXT
-from zq.verbs import Parameter
+from zq.verbs.parameters import TEXT
+from zq.verbs.verb import Parameter
 
 _NUMBER = {"type": "integer", "minimum": 0}
 _PAGING = (

@@ -35,7 +35,8 @@ from zq.doors.topics.http.paging import LARGEST_PAGE, USUAL_PAGE
 from zq.doors.topics.http.streams import MEDIA_TYPE
 from zq.doors.topics.model import MOST_WRITE_KEY, TopicPatch
 from zq.http.api.description.operation import Operation
-from zq.http.api.description.parameters import TEXT, Parameter
+from zq.verbs.parameters import TEXT
+from zq.verbs.verb import Parameter
 
 _SWITCH = {"type": "string", "enum": ["true", "false"]}
 _PAGING = (

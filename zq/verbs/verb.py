@@ -69,6 +69,3 @@ class Verb(Generic[T]):
     def read_as(self, answer: type[S]) -> "Verb[S]":
         """This verb for a client that reads the answer as another type. `NoneType` ignores it."""
         return replace(self, answer=answer)  # type: ignore[arg-type, return-value]
-
-
-UNBUILT = {422: "A feature that this version does not have."}

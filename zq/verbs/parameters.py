@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from zq.http.api.query import DEFAULT_LIMIT, MAX_LIMIT, ZIZQS
 from zq.model.job import MAX_PRIORITY
 from zq.model.lifecycle import NAMES
 from zq.model.outcome import MOST_WAIT_MS
 from zq.model.words import MOST_WORDS
-from zq.verbs import Parameter
+from zq.verbs.verb import Parameter
+from zq.wire.query import DEFAULT_LIMIT, MAX_LIMIT, ZIZQS
 
 WHOLE = {"type": "integer", "minimum": 0}
 TEXT = {"type": "string"}
