@@ -13,7 +13,8 @@ from zq.setting import DURATION, SIZE, ConfigError
 
 
 def load(name: str, text: str) -> Any:
-    return getattr(Settings.load({name: text}, {}), name)
+    settings = Settings.load({name: text}, {})
+    return next(value for setting, value in settings.rows() if setting.name == name)
 
 
 @pytest.mark.parametrize(

@@ -32,28 +32,23 @@ LAYERS: dict[str, set[str]] = {
     "answers": {"model", "wire", "service", "services", "rooms", "verbs"},
     "http": {
         *("http.transport", "model", "store", "wire", "engine", "service", "services"),
-        *("answers", "verbs", "doors.settings", "rooms"),
+        *("answers", "verbs", "config", "setting", "settings", "rooms"),
     },
     "http.transport": {"model"},
     "setting": set(),
-    "doors.settings": {"setting"},
-    "config": {"doors.settings", "setting"},
+    "settings": {"setting"},
+    "config": {"setting", "settings", "rooms"},
     "logfile": set(),
     "logs": {"logfile"},
     "systemd": set(),
     "keyfile": {"model"},
     "instance": {
         *("model", "wire", "store", "store.sqlite", "tick", "engine", "service", "services"),
-        *("config", "setting"),
+        *("config", "setting", "settings"),
     },
     "entrance": {"model", "engine", "http", "http.transport", "config", "setting"},
-    "doors.opening": {
-        *("model", "engine", "service", "services", "http", "http.transport"),
-        *("config", "setting"),
-    },
     "runtime": {
-        "doors.opening",
-        *("model", "store", "wire", "engine", "service", "services", "instance"),
+        *("model", "store", "wire", "rooms", "engine", "service", "services", "instance"),
         *("http", "http.transport", "entrance"),
         *("config", "keyfile", "logs", "setting", "systemd"),
     },
@@ -77,10 +72,10 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }
-PARTS = ("client.embedded", "store.sqlite", "http.transport", "doors.opening", "doors.settings")
+PARTS = ("client.embedded", "store.sqlite", "http.transport")
 """Layers of their own within another: the engine in the caller's process, which no other part of
-the client knows; the one store, which only those know who choose it; what carries requests, which
-knows nothing of what they ask for; and what knows which doors are open."""
+the client knows; the one store, which only those know who choose it; and what carries requests,
+which knows nothing of what they ask for."""
 
 WINGS = ("features", "doors", "operators")
 """The folders of rooms. In a room, the first word of a file's name, or a folder, is its layer."""
@@ -90,6 +85,8 @@ WORDS = {
     "errors": "model",
     "sqlite": "store.sqlite",
     "description": "http",
+    "metrics": "http",
+    "opening": "http",
 }
 """First words of files in rooms that have another name than their layer."""
 
@@ -107,23 +104,19 @@ KNOWN = {
     "zq.client.options",
     "zq.client.periodic",
     "zq.client.values",
-    "zq.doors.opening",
     "zq.engine.clock_steps",
     "zq.engine.engine",
     "zq.engine.inbox",
     "zq.engine.loop",
     "zq.engine.subscribers.times",
-    "zq.http.api.description.reference",
     "zq.http.api.door",
     "zq.http.api.jobs",
     "zq.http.api.outcomes",
     "zq.http.api.settings",
     "zq.http.api.stats",
-    "zq.http.app",
     "zq.instance",
     "zq.model.commands",
     "zq.model.job",
-    "zq.runtime",
     "zq.service.admin",
     "zq.service.cohorts",
     "zq.service.jobs",

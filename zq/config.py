@@ -2,18 +2,18 @@
 
 A field of `Settings` has everything about a setting: default, kind, limits, meaning. Flags,
 variables, `--help` and the table in docs/configuration.md are derived from it (`python -m
-zq.config` prints that table).
+zq.config` prints that table). A room has its own settings in its `settings.py`; they come last.
 
 The value of a setting comes from the flag, or else from `ZQ_…`, or else from `ZIZQ_…`, or else it
 is the default. An empty variable counts as unset.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args, get_type_hints
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from zq.doors.settings import DoorSettings
+from zq.rooms import parts
 from zq.setting import (
     CHOICE,
     DURATION,
@@ -27,8 +27,11 @@ from zq.setting import (
     SWITCH,
     TEXT,
     ConfigError,
+    RoomSettings,
     Rule,
     Setting,
+    names_of,
+    table_of,
 )
 
 LogLevel = Literal["trace", "debug", "info", "warn", "error"]
@@ -41,9 +44,16 @@ Http2Engine = Literal["h2", "zttp"]
 
 _U32 = 2**32 - 1
 
+R = TypeVar("R", bound=RoomSettings)
+
+DOORS = tuple(parts("settings", "DOOR", str))
+"""The names of the doors that rooms bring."""
+
+_OF_ROOMS: tuple[type[RoomSettings], ...] = tuple(parts("settings", "SETTINGS", type))
+
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(DoorSettings):
+class Settings:
     """The settings of a server's start. A value out of range raises ConfigError."""
 
     root_dir: Annotated[
@@ -337,6 +347,29 @@ class Settings(DoorSettings):
     drain: Annotated[
         int, Rule(DURATION, "How long a stopping server waits for acknowledgements.")
     ] = 2_000
+    doors: Annotated[
+        tuple[str, ...],
+        Rule(
+            names_of(DOORS),
+            f"The doors beside the native API: `{'`, `'.join(DOORS)}`, or `none` of them.",
+        ),
+    ] = DOORS
+    rooms: tuple[RoomSettings, ...] = ()
+    """The settings of rooms. Those of rooms that are left out are at their defaults."""
+
+    def __getitem__(self, kind: type[R]) -> R:
+        """The settings of one room, by their class."""
+        for each in self.rooms:
+            if isinstance(each, kind):
+                return each
+        raise KeyError(kind)
+
+    def rows(self) -> Iterator[tuple[Setting, Any]]:
+        """Each setting with its value, in the order of the table."""
+        owners: tuple[Settings | RoomSettings, ...] = (self, *self.rooms)
+        for owner in owners:
+            for setting in table_of(type(owner)):
+                yield setting, getattr(owner, setting.name)
 
     @property
     def log_directory(self) -> Path | None:
@@ -346,8 +379,11 @@ class Settings(DoorSettings):
         return self.log_dir
 
     def __post_init__(self) -> None:
-        for setting in SETTINGS:
-            setting.check(getattr(self, setting.name), setting.flag)
+        given = {type(each): each for each in self.rooms}
+        rooms = tuple(given.get(kind) or kind() for kind in _OF_ROOMS)
+        object.__setattr__(self, "rooms", rooms)
+        for setting, value in self.rows():
+            setting.check(value, setting.flag)
         _check_tls("--", self.tls_cert, self.tls_key, self.tls_client_ca)
         admin = (self.admin_tls_cert, self.admin_tls_key, self.admin_tls_client_ca)
         _check_tls("--admin-", *admin)
@@ -357,8 +393,20 @@ class Settings(DoorSettings):
                 f"--max-inbox-bytes: {SIZE.show(self.max_inbox_bytes)} cannot hold a body of "
                 f"--max-body ({SIZE.show(self.max_body)}): raise the one or lower the other"
             )
+        for room in rooms:
+            room.check(self.doors)
 
-        self.check_doors()
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """The settings with these values, by the names of the table.
+
+        Raises ConfigError for the first value that cannot be used.
+        """
+        rooms = []
+        for kind in _OF_ROOMS:
+            names = [field.name for field in fields(kind) if field.name in values]
+            rooms.append(kind(**{name: values.pop(name) for name in names}))
+        return cls(**values, rooms=tuple(rooms))
 
     @classmethod
     def load(cls, flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Self:
@@ -371,7 +419,7 @@ class Settings(DoorSettings):
             if given := setting.given(flags, environ):
                 source, text = given
                 values[setting.name] = setting.read(text, source)
-        return cls(**values)
+        return cls.of(**values)
 
 
 def _check_tls(prefix: str, cert: Path | None, key: Path | None, client_ca: Path | None) -> None:
@@ -386,16 +434,9 @@ def _check_tls(prefix: str, cert: Path | None, key: Path | None, client_ca: Path
         )
 
 
-def _table() -> tuple[Setting, ...]:
-    hints = get_type_hints(Settings, include_extras=True)
-    about_doors = fields(DoorSettings)
-    return tuple(
-        Setting(name=field.name, default=field.default, rule=hints[field.name].__metadata__[0])
-        for field in sorted(fields(Settings), key=lambda field: field in about_doors)
-    )
+_OWNERS: tuple[type, ...] = (Settings, *_OF_ROOMS)
 
-
-SETTINGS = _table()
+SETTINGS = tuple(setting for kind in _OWNERS for setting in table_of(kind))
 
 
 def markdown() -> str:

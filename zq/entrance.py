@@ -36,9 +36,6 @@ ADMIN_CONNECTIONS = 128
 """The most connections to the admin listener. They are counted separately: if producers and workers
 use up theirs, an operator can still look at the server."""
 
-GRPC_CONNECTIONS = 1_024
-"""The most connections of gRPC, which are at most half of all: a client needs only one."""
-
 
 class ListeningPlace(NamedTuple):
     """The address of an entrance, and the prefix of its flags."""
@@ -106,6 +103,11 @@ class Entrance:
         self._address = ("", 0)
 
     @property
+    def name(self) -> str:
+        """`primary` or `admin`."""
+        return self._place.api
+
+    @property
     def url(self) -> str:
         """The address on which it listens."""
         return url(self._address, self.scheme)
@@ -125,33 +127,24 @@ class Entrance:
         """Its side of TLS, if it speaks that. Other listeners may use it too."""
         return None if self._certificates is None else self._certificates.context
 
-    def grpc_gate(self) -> Gate:
-        """The gate of gRPC: its connections are among those of this entrance."""
-        most = max(1, min(GRPC_CONNECTIONS, self._place.max_connections // 2))
-        return Gate(
-            self._clock,
-            self.gate.refused,
-            max_connections=most,
-            max_per_peer=0,
-            fixed="gRPC listener",
-            within=self.gate,
-        )
-
     @property
     def has_certificates(self) -> bool:
         """Whether it speaks TLS."""
         return self._certificates is not None
 
-    async def prepare(self, keys: KeyRing | None) -> None:
-        """Check whether it can be opened. Raises `ConfigError` or `CertificateError`."""
+    async def prepare(self, keys: KeyRing | None, public_url: str | None) -> None:
+        """Check whether it can be opened. Raises `ConfigError` or `CertificateError`.
+
+        `public_url` is where a proxy shows it.
+        """
         place, settings = self._place, self._settings
         await self._refuse_exposure()
         # Some systems accept 0.0.0.0 for this machine. A page must not enter by that name.
         everywhere = is_wildcard(place.host)
         own = () if everywhere else (place.host,)
         names, own_origin = settings.allow_host or (), None
-        if settings.public_url is not None and settings.ui == place.api:
-            public = urlsplit(settings.public_url)
+        if public_url is not None:
+            public = urlsplit(public_url)
             names = (*names, public.hostname or "")
             own_origin = f"{public.scheme}://{public.netloc}".lower()
         browsers = Browsers(

@@ -12,7 +12,7 @@ from typing import IO
 
 from tzlocal import get_localzone
 
-from zq.config import SETTINGS, Settings
+from zq.config import Settings
 from zq.doors.queue_ti.service import Users
 from zq.doors.topics.service import Topics
 from zq.doors.topics.service_queues import QueueTopics
@@ -23,6 +23,7 @@ from zq.engine.jq.filter import JqFilter
 from zq.engine.loop import Durability
 from zq.features.archive.service import Replays
 from zq.features.archive.service_cleaning import Cleaning
+from zq.features.archive.settings import ArchiveSettings
 from zq.features.audit.service import Audit
 from zq.features.batches.engine import Folding
 from zq.features.budgets.service import Budgets
@@ -102,7 +103,7 @@ class Instance:
         `StoreError` or OSError.
         """
         settings = self._settings
-        _check_schedule(settings.queue_ti_delete_reaper_schedule)
+        _check_schedule(settings[ArchiveSettings].queue_ti_delete_reaper_schedule)
         history = _history(settings)
         directory = Path(settings.root_dir)
         opening = partial(
@@ -204,7 +205,10 @@ class Instance:
             Crons(store, clock, engine.inbox, engine.scheduler, self._folding),
             Cleaning(
                 *(store, clock, engine.inbox, partial(sweeps.delete, author=BY_SCHEDULE)),
-                *(engine.scheduler.zone_of(None), settings.queue_ti_delete_reaper_schedule),
+                *(
+                    engine.scheduler.zone_of(None),
+                    settings[ArchiveSettings].queue_ti_delete_reaper_schedule,
+                ),
             ),
             topics,
             QueueTopics(store, clock, engine.inbox, topics, work, engine.mint),
@@ -314,8 +318,7 @@ def _limits(settings: Settings) -> ServerLimits:
 
 def _flags(settings: Settings) -> dict[str, str]:
     """The settings that are not at their defaults: flags and how their values are written."""
-    values = ((setting, getattr(settings, setting.name)) for setting in SETTINGS)
-    return {s.flag: s.rule.kind.show(value) for s, value in values if value != s.default}
+    return {s.flag: s.rule.kind.show(value) for s, value in settings.rows() if value != s.default}
 
 
 def _durability(settings: Settings) -> Durability:

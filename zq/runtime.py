@@ -8,24 +8,22 @@ import socket
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from zq import keyfile, logs
 from zq.config import Settings
-from zq.doors.opening import grpc_listener, open_auth, other_doors, other_metrics, read_auth
-from zq.doors.queue_ti.http.auth.api import DoorAuth
-from zq.doors.queue_ti.http.rpc import require_grpc
 from zq.engine.aside.aside import AsideLane
 from zq.engine.engine import Engine
 from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace
-from zq.features.audit.http_recording import Auditor
 from zq.http.api.door import ZizqDoor, zizq_routes
-from zq.http.api.take import TakeOptions
+from zq.http.api.parts import ApiParts
 from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
 from zq.http.cross_origin import CrossOrigin
+from zq.http.door import Door, Route
+from zq.http.listening import ListenerAddresses
 from zq.http.reading import BODIES, MEMORY, MODULES, RequestBodies
+from zq.http.room_doors import RoomDoors
 from zq.http.transport.answer import Responder
 from zq.http.transport.answers import Answers
 from zq.http.transport.h2.codec import MakeCodec, codec_by
@@ -35,17 +33,8 @@ from zq.http.transport.turns import LoopTurns
 from zq.instance import Instance, server_name
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
-from zq.operators.admin.http.door import AdminDoor, admin_routes
-from zq.operators.admin.http.maintenance import MaintenanceApi
-from zq.operators.ops.http.listeners import ListenerAddresses, ListenersApi
-from zq.operators.ops.http.metrics.api import MetricsApi
-from zq.operators.ops.http.metrics.scrape import Sources
-from zq.operators.page.http.door import Dashboard
+from zq.rooms import parts
 from zq.services import Services
-from zq.wire.bodies import Limits
-
-if TYPE_CHECKING:
-    from zq.doors.queue_ti.http.rpc.server import RpcServer
 
 log = logging.getLogger("zq.serve")
 
@@ -75,7 +64,8 @@ class Server:
         )
         self._admin: Entrance | None = None
         self._listeners = ListenerAddresses(lambda: self.url, lambda: self.admin_url)
-        self._rpc: RpcServer | None = None
+        rooms: list[type[RoomDoors]] = parts("opening", "DOORS", type)
+        self._rooms = [room(settings) for room in rooms]
         self._lag: LagMeter | None = None
         self._aside: AsideLane | None = None
         self._bodies: RequestBodies | None = None
@@ -105,9 +95,19 @@ class Server:
         return self._primary.port
 
     @property
-    def grpc_port(self) -> int | None:
-        """The port that gRPC listens on, if it does."""
-        return None if self._rpc is None else self._rpc.port
+    def ports(self) -> dict[str, int]:
+        """The ports of the listeners that rooms have, by their protocols."""
+        return {name: port for room in self._rooms for name, port in room.ports.items()}
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Addresses for people, such as that of the operators' page, by their names."""
+        return {name: url for room in self._rooms for name, url in room.places.items()}
+
+    @property
+    def descriptors(self) -> int:
+        """How many descriptors the listeners of rooms may need."""
+        return sum(room.descriptors for room in self._rooms)
 
     @property
     def admin_url(self) -> str | None:
@@ -124,14 +124,14 @@ class Server:
         settings = self._settings
         keys = None if settings.keys is None else keyfile.read(settings.keys)
         for entrance in self.entrances:
-            await entrance.prepare(keys)
+            urls = (room.public_url(entrance.name) for room in self._rooms)
+            await entrance.prepare(keys, next(filter(None, urls), None))
         make_codec = codec_by(settings.http2_engine)
-        if settings.grpc_port is not None:
-            require_grpc()
-        files = read_auth(settings)
+        for room in self._rooms:
+            room.prepare()
         await self._core.start()
         try:
-            await self._listen(make_codec, await open_auth(files, self.services))
+            await self._listen(make_codec)
         except BaseException:
             await self._close()
             raise
@@ -139,7 +139,7 @@ class Server:
             fields = {"jobs": self._core.returned}
             log.info("jobs in flight at the last stop are ready again", extra={"fields": fields})
 
-    async def _listen(self, make_codec: MakeCodec, auth: DoorAuth | None) -> None:
+    async def _listen(self, make_codec: MakeCodec) -> None:
         """Put the doors together over the running engine, and open the listeners."""
         settings = self._settings
         self._aside = AsideLane(self._clock, MEMORY + BODIES * settings.max_body, MODULES)
@@ -157,50 +157,49 @@ class Server:
             timeout=settings.answer_timeout / 1000,
         )
         self._lag = LagMeter()
-        sources = Sources(
-            *(self.services, self._refused, self._primary.gate, bodies, answers, self._lag),
-            *(self.engine.tallies, logs.dropped_lines),
-        )
         heartbeats = HeartbeatTimer(
             self._clock,
             heartbeat=settings.heartbeat_interval / 1000,
             stall_timeout=settings.stall_timeout / 1000,
         )
-        line = BulkLine(self.engine.inbox, self._clock)
-        shared = (self.services, self._primary.guard, bodies, line, answers)
-        routes = zizq_routes(
-            *shared,
-            Limits(settings.max_body, settings.max_payload, settings.max_bulk_items),
-            TakeOptions(heartbeats, settings.max_streams_per_peer),
-            MetricsApi(sources, other_metrics(settings)),
-        )
-        others = other_doors(settings, shared, heartbeats, auth)
-        backup = MaintenanceApi(self.services, answers).backup_route
-        dashboard = Dashboard(
-            *(settings, server_name(settings), self._listeners),
-            *(self.services, bodies, [*routes, backup]),
-        )
         door = self._primary
-        self._rpc = grpc_listener(
-            *(settings, shared, self._refused, auth), door.grpc_gate(), door.tls
+        given = ApiParts(
+            settings=settings,
+            server_name=server_name(settings),
+            services=self.services,
+            guard=door.guard,
+            gate=door.gate,
+            tls=door.tls,
+            bodies=bodies,
+            line=BulkLine(self.engine.inbox, self._clock),
+            answers=answers,
+            heartbeats=heartbeats,
+            addresses=self._listeners,
+            refused=self._refused,
+            lag=self._lag,
+            dropped_lines=logs.dropped_lines,
         )
-        if self._rpc is not None:
-            await self._rpc.start()
-        await self._open_admin(answers, make_codec, dashboard)
-        routes = [*routes, *dashboard.pointer(self.admin_url)]
-        routes += ListenersApi("primary", self._listeners, self._primary.guard).routes()
-        doors = [ZizqDoor(self.services.ids, routes), *others]
-        doors += dashboard.on("primary", self._primary.guard)
-        auditor = self._auditor()
-        app: Responder = Application(doors, self._primary.guard, answers, self._refused, auditor)
+        native = zizq_routes(given)
+        for room in self._rooms:
+            await room.start(given, native)
+        await self._open_admin(answers, make_codec)
+        routes = [*native, *self._routes_on(door)]
+        doors = [ZizqDoor(self.services.ids, routes), *self._doors_on(door)]
+        app: Responder = Application(doors, door.guard, answers, self._refused, self._over)
         if settings.allow_origin:
             app = CrossOrigin(app, settings.allow_origin)
-        await self._primary.listen(app, make_codec)
+        await door.listen(app, make_codec)
 
-    def _auditor(self) -> Auditor | None:
-        if self._settings.no_audit:
-            return None
-        return Auditor(self.services.audit, self._clock)
+    def _doors_on(self, place: Entrance) -> list[Door]:
+        return [door for room in self._rooms for door in room.doors(place.name, place.guard)]
+
+    def _routes_on(self, place: Entrance) -> list[Route]:
+        return [route for room in self._rooms for route in room.routes(place.name, place.guard)]
+
+    def _over(self, route: Route) -> Route:
+        for room in self._rooms:
+            route = room.over(route)
+        return route
 
     def reload(self) -> None:
         """Read the keys and the certificates again. New certificates are for new connections.
@@ -244,9 +243,7 @@ class Server:
         self.engine.let_go()
         await self._close()
 
-    async def _open_admin(
-        self, answers: Answers, make_codec: MakeCodec, dashboard: Dashboard
-    ) -> None:
+    async def _open_admin(self, answers: Answers, make_codec: MakeCodec) -> None:
         """Open the admin listener.
 
         If another program, such as a second server on this machine, has the default port, this
@@ -254,12 +251,13 @@ class Server:
         """
         if self._admin is None:
             return
-        guard = self._admin.guard
-        routes = admin_routes(self.services, guard, answers, self._listeners)
-        door = AdminDoor(self.services.ids, routes, self._listeners)
-        doors = [door, *dashboard.on("admin", guard)]
+        guard, doors = self._admin.guard, self._doors_on(self._admin)
+        if not doors:
+            self._admin = None
+            return
+        doors[0].routes = [*doors[0].routes, *self._routes_on(self._admin)]
         try:
-            app = Application(doors, guard, answers, self._refused, self._auditor())
+            app = Application(doors, guard, answers, self._refused, self._over)
             await self._admin.listen(app, make_codec)
         except AddressInUse as error:
             if self._settings.admin_port is not None:
@@ -269,8 +267,7 @@ class Server:
 
     async def _close(self) -> None:
         doors = [entrance.stop(CLOSE_TIMEOUT_S) for entrance in self.entrances]
-        if self._rpc is not None:
-            doors.append(self._rpc.stop(CLOSE_TIMEOUT_S))
+        doors += [room.stop(CLOSE_TIMEOUT_S) for room in self._rooms]
         await asyncio.gather(*doors)
         if self._lag is not None:
             self._lag.stop()

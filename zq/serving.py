@@ -14,7 +14,7 @@ from typing import Any
 from zq import systemd
 from zq.config import Settings
 from zq.engine.process import share_one_heap
-from zq.entrance import ADMIN_CONNECTIONS, GRPC_CONNECTIONS
+from zq.entrance import ADMIN_CONNECTIONS
 from zq.http.transport.h2.codec import LibraryMissing
 from zq.http.transport.ports import ListenError
 from zq.http.transport.tls import CertificateError
@@ -52,9 +52,6 @@ OWN_URL = "http://127.0.0.1:7890"
 OWN_DESCRIPTORS = 128
 """The descriptors besides connections: the database's, the log's, and some to spare."""
 
-GRPC_DESCRIPTORS = 2 * GRPC_CONNECTIONS
-"""A connection of gRPC is passed on to its library, which takes two more descriptors."""
-
 
 def prepare_process() -> None:
     """Prepare the process before its first thread, such as the one that writes the log."""
@@ -79,9 +76,8 @@ async def _serve(settings: Settings) -> int:
     except systemd.ActivationError as error:
         log.error(str(error))
         return EX_CONFIG
-    has_grpc = settings.grpc_port is not None
-    _allow_connections(settings.max_connections + (GRPC_DESCRIPTORS if has_grpc else 0))
     server = Server(settings, passed=passed)
+    _allow_connections(settings.max_connections + server.descriptors)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
     code = await _start(server, settings)
     if code:
@@ -130,10 +126,7 @@ async def _serve(settings: Settings) -> int:
 
 def _say_how_to_begin(server: Server, settings: Settings) -> None:
     """Log where the data is, the addresses of the API and of the page, and a command to try."""
-    fields = {"data": str(settings.root_dir.absolute()), "server": server.url}
-    page = {"primary": server.url, "admin": server.admin_url}.get(settings.ui)
-    if page is not None:
-        fields["page"] = f"{page}/ui/"
+    fields = {"data": str(settings.root_dir.absolute()), "server": server.url, **server.places}
     there = "" if server.url == OWN_URL else f" --url {server.url}"
     log.info("serving", extra={"fields": {**fields, "try": f"zq push mail hello{there}"}})
 

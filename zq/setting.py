@@ -5,10 +5,10 @@ mean seconds to users of the library and milliseconds to users of the HTTP API.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 _DURATIONS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
@@ -16,7 +16,6 @@ _SIZES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "K
 _YES = ("yes", "true", "on", "1")
 _NO = ("no", "false", "off", "0")
 _HOST = re.compile(r"[^\s,/:\[\]]+|[0-9a-fA-F:.]+")
-_DOOR = re.compile("topics|queue-ti")
 _WORD = re.compile(r"[\w.-]{1,20}")
 _ORIGIN = re.compile(r"https?://[^\s,/?#]+")
 _ONE_CHARACTER = re.compile(r"\\[^0-9]|\[\^?\]?(?:\\.|[^\]\\])*+\]", re.DOTALL)
@@ -148,18 +147,25 @@ PATTERN = Kind(
     f" enough, and with at most {MOST_CHOICES} groups and {MOST_CHOICES} optional parts",
     _pattern,
 )
-DOORS = Kind(
-    "list",
-    "write names of doors separated by commas, or none",
-    lambda text: () if text.strip() == "none" else _list(text, _DOOR),
-    lambda doors: ",".join(doors) or "none",
-)
 SCHEDULE = Kind(
     "schedule",
     "write none, or five fields of cron",
     lambda text: "" if text.strip() == "none" else _non_empty(text),
     lambda text: text or "none",
 )
+
+
+def names_of(known: Collection[str]) -> Kind:
+    """Some of the known names, or none of them."""
+    name = re.compile("|".join(map(re.escape, known)))
+    return Kind(
+        "list",
+        "write names of doors separated by commas, or none",
+        lambda text: () if text.strip() == "none" else _list(text, name),
+        lambda doors: ",".join(doors) or "none",
+    )
+
+
 FLOAT = Kind("number", "write a number such as 4 or 4.0", float)
 CHOICE = Kind("choice", "", lambda text: text.strip().lower())
 DURATION = Kind(
@@ -269,3 +275,20 @@ def variable_given(variable: str, environ: Mapping[str, str]) -> tuple[str, str]
         if environ.get(name):
             return name, environ[name]
     return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoomSettings:
+    """The settings that a room brings. Each room's class has fields with rules."""
+
+    def check(self, doors: Collection[str]) -> None:
+        """Raise ConfigError if they contradict each other, or the doors that are open."""
+
+
+def table_of(kind: type) -> Iterator[Setting]:
+    """The rows of a class whose fields have rules, in the order of its fields."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        rules = getattr(hints[field.name], "__metadata__", ())
+        if rules:
+            yield Setting(name=field.name, default=field.default, rule=rules[0])

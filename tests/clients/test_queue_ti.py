@@ -37,7 +37,7 @@ async def said(*command: str | Path) -> str:
 
 
 async def test_it_publishes_consumes_acknowledges_and_refuses(site: Site) -> None:
-    address = f"localhost:{site.server.grpc_port}"
+    address = f"localhost:{site.server.ports['grpc']}"
     found = json.loads(await said(PROGRAM, address, secret("root")))
     good, bad = found["ids"]
     assert sorted(found["seen"]) == sorted(
@@ -52,4 +52,4 @@ async def test_it_publishes_consumes_acknowledges_and_refuses(site: Site) -> Non
 
 async def test_the_program_of_the_documents_runs(site: Site) -> None:
     text = code("queue-ti grpc").replace("SECRET", secret("root"))
-    assert await said("-c", text.replace("50051", str(site.server.grpc_port))) == "a book\n"
+    assert await said("-c", text.replace("50051", str(site.server.ports["grpc"]))) == "a book\n"

@@ -54,7 +54,7 @@ class Site:
         # Requests that tests write by hand call the server q.
         settings["allow_host"] = ("q",)
         settings |= self._settings | changes
-        return Server(Settings(**settings), clock=self.clock, rng=random.Random(1))
+        return Server(Settings.of(**settings), clock=self.clock, rng=random.Random(1))
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:

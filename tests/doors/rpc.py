@@ -80,7 +80,7 @@ async def rpc_of(
     site: Site, authorization: str | None = None, tls: grpc.ChannelCredentials | None = None
 ) -> AsyncIterator[Rpc]:
     """A client of a site's gRPC."""
-    address = f"localhost:{site.server.grpc_port}"
+    address = f"localhost:{site.server.ports['grpc']}"
     channel = aio.insecure_channel(address) if tls is None else aio.secure_channel(address, tls)
     async with channel:
         yield Rpc(channel, authorization)

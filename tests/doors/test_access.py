@@ -1,6 +1,7 @@
 """Every route of queue-ti's door with every kind of caller."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +10,8 @@ from conformance.client import Client, Wire
 from conformance.site import Site
 
 from zq.config import Settings
-from zq.doors.opening import AuthFiles, open_auth, other_doors
+from zq.doors.queue_ti.opening import QueueTiDoors
+from zq.http.api.parts import no_server
 
 from .users import Caller, admin_of, auth_settings, basic
 
@@ -68,10 +70,10 @@ async def callers(site: Site, wire: Wire) -> AsyncIterator[dict[str, Caller]]:
 
 async def routes_of(site: Site) -> list[tuple[str, str]]:
     """Every route of the door, as it is where there are users."""
-    auth = await open_auth(AuthFiles(b"s" * 32, None), site.server.services)
-    settings = Settings(queue_ti_auth=True, doors=("queue-ti",))
-    shared = cast(Any, (site.server.services, None, None, None, None))
-    (door,) = other_doors(settings, shared, cast(Any, None), auth)
+    opened = QueueTiDoors(Settings.of(queue_ti_auth=True, doors=("queue-ti",)))
+    opened.prepare()
+    await opened.start(replace(no_server(), services=site.server.services), [])
+    (door,) = opened.doors("primary", cast(Any, None))
     paths = [(route.method, door.prefix + route.path) for route in door.routes]
     return [(method, path) for method, path in paths if not path.endswith("/")]
 

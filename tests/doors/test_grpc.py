@@ -217,17 +217,17 @@ async def test_a_subscription_ends_with_the_server(site: Site, rpc: Rpc) -> None
 
 async def test_it_is_off_unless_it_is_asked_for(site: Site) -> None:
     await site.restart(grpc_port=None)
-    assert site.server.grpc_port is None
+    assert site.server.ports == {}
 
 
 def test_it_needs_its_door() -> None:
     with pytest.raises(ConfigError, match="--grpc-port is about the door queue-ti"):
-        Settings(grpc_port=0, doors=("topics",))
+        Settings.of(grpc_port=0, doors=("topics",))
 
 
 async def test_a_port_in_use_is_named(site: Site, tmp_path: Path) -> None:
-    other = Settings(
-        root_dir=tmp_path / "other", port=0, no_admin=True, grpc_port=site.server.grpc_port
+    other = Settings.of(
+        root_dir=tmp_path / "other", port=0, no_admin=True, grpc_port=site.server.ports["grpc"]
     )
     with pytest.raises(Exception, match=r"in use by another.*choose another --grpc-port"):
         await Server(other, clock=ManualClock()).start()
@@ -251,7 +251,7 @@ async def test_groups_take_and_settle_messages_of_their_own(api: Messages, rpc: 
 
 
 async def test_bytes_that_are_no_message_are_an_invalid_argument(site: Site) -> None:
-    async with aio.insecure_channel(f"127.0.0.1:{site.server.grpc_port}") as channel:
+    async with aio.insecure_channel(f"127.0.0.1:{site.server.ports['grpc']}") as channel:
         for method in ("Enqueue", "Dequeue", "BatchDequeue", "Ack", "Nack"):
             call: Any = channel.unary_unary(f"/queue.QueueService/{method}")
             with pytest.raises(aio.AioRpcError) as raised:

@@ -31,8 +31,8 @@ async def scrape(site: Site) -> Any:
 
 
 async def opened(site: Site, source: str = "127.0.0.1") -> RawConnection:
-    assert site.server.grpc_port is not None
-    return await RawConnection.open(site.server.grpc_port, source=source)
+    assert site.server.ports["grpc"] is not None
+    return await RawConnection.open(site.server.ports["grpc"], source=source)
 
 
 async def closed(connections: list[RawConnection]) -> None:

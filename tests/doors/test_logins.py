@@ -9,9 +9,9 @@ from conformance.client import Client, Wire
 from conformance.site import Site
 
 from zq.config import Settings
-from zq.doors.opening import read_auth
 from zq.doors.queue_ti.errors import TooManyLogins
 from zq.doors.queue_ti.http.auth.limit import LoginLimit
+from zq.doors.queue_ti.opening import QueueTiDoors
 from zq.model.clock import ManualClock
 
 from .users import ADMIN, PASSWORD, Caller, admin_of, auth_settings
@@ -80,6 +80,6 @@ async def test_a_login_is_renewed_for_twelve_hours(site: Site, admin: Caller) ->
 def test_users_without_keys_are_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, has_keys: bool
 ) -> None:
-    settings = Settings(**auth_settings(tmp_path), keys=tmp_path / "keys" if has_keys else None)
-    read_auth(settings)
+    settings = Settings.of(**auth_settings(tmp_path), keys=tmp_path / "keys" if has_keys else None)
+    QueueTiDoors(settings).prepare()
     assert ("--queue-ti-auth without --keys" in caplog.text) is not has_keys

@@ -13,8 +13,8 @@ from zq.doors.queue_ti.http.calls import MessageCalls
 from zq.doors.queue_ti.http.description.openapi import QUEUE_TI
 from zq.doors.queue_ti.http.description.operations import OPERATIONS
 from zq.doors.queue_ti.http.door import queue_ti_routes
+from zq.http.api.parts import no_server
 from zq.http.json_description import json_openapi
-from zq.services import Services
 
 LEFT_OUT = (
     # Rules of names, schedules and schemas that no JSON schema says.
@@ -32,10 +32,9 @@ EXAMPLES = 1
 
 def routes(*, users: bool) -> Any:
     nobody: Any = None
-    services = Services(*[nobody] * len(Services._fields))
-    calls = MessageCalls(services, nobody, nobody, 0)
+    calls = MessageCalls(no_server().services, nobody, nobody, 0)
     auth = DoorAuth(Access(nobody, nobody, nobody), nobody) if users else None
-    every = queue_ti_routes(services, nobody, nobody, nobody, nobody, calls, nobody, auth)
+    every = queue_ti_routes(no_server(), calls, nobody, auth)
     return [route for route in every if not route.path.endswith("/")]
 
 

@@ -4,7 +4,7 @@ import pytest
 from conformance.metrics import Metrics
 from documents import region
 
-from zq.doors.queue_ti.http.metrics import QUEUE_TI_METRICS
+from zq.doors.queue_ti.metrics import METRICS
 from zq.engine.subscribers.tallies import MOST_COUNTED, QueueTallies
 from zq.operators.ops.http.metrics.table import markdown
 
@@ -12,8 +12,8 @@ from .messages import Messages
 
 
 def test_the_documents_hold_the_table() -> None:
-    assert region("queue-ti-metrics") == markdown(QUEUE_TI_METRICS), (
-        "run `python -m zq.doors.queue_ti.http.metrics` and paste the table"
+    assert region("queue-ti-metrics") == markdown(METRICS), (
+        "run `python -m zq.doors.queue_ti.metrics` and paste the table"
     )
 
 

@@ -9,10 +9,8 @@ from process.server import running
 from zq.doors.topics.http.description.openapi import TOPICS
 from zq.doors.topics.http.description.operations import OPERATIONS
 from zq.doors.topics.http.door import topics_routes
+from zq.http.api.parts import no_server
 from zq.http.json_description import json_openapi
-from zq.model.clock import ManualClock
-from zq.operators.admin.engine import Viewers
-from zq.services import Services
 
 LEFT_OUT = (
     # Rules of names and tags that no JSON schema says.
@@ -27,11 +25,7 @@ EXAMPLES = 1
 
 
 def routes() -> Any:
-    nobody: Any = None
-    clock = ManualClock()
-    services = Services(*[nobody] * len(Services._fields))
-    services = services._replace(clock=clock, viewers=Viewers(nobody, clock))
-    return topics_routes(services, *[nobody] * 5)
+    return topics_routes(no_server())
 
 
 def test_every_route_is_described() -> None:

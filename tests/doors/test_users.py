@@ -337,7 +337,7 @@ async def test_a_server_on_which_nobody_could_log_in_does_not_start(tmp_path: Pa
     with pytest.raises(ConfigError, match="nobody could log in"):
         await site.start()
     with pytest.raises(ConfigError, match="--queue-ti-auth is about the door queue-ti"):
-        Settings(queue_ti_auth=True, doors=())
+        Settings.of(queue_ti_auth=True, doors=())
 
 
 class TestKeys:

@@ -81,7 +81,7 @@ class Served:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        self.server = Server(Settings(**self._settings))
+        self.server = Server(Settings.of(**self._settings))
         await self.server.start()
         self._started.set()
         await self._stop.wait()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
-from zq.features.audit.http_recording import Auditor
 from zq.http.door import PATH, Door, Route
 from zq.http.guard import Guard
 from zq.http.strictness import refuse_unread_query
@@ -37,12 +36,12 @@ class Application:
         guard: Guard,
         answers: Answers,
         refused: Counter[str],
-        auditor: Auditor | None = None,
+        over: Callable[[Route], Route] | None = None,
     ) -> None:
-        """With an `auditor`, what operators do is recorded."""
+        """`over` puts something around the requests of every route, such as a record of them."""
         self._doors = doors
         self._answers = answers
-        self._router = Router(doors, auditor)
+        self._router = Router(doors, over)
         self._guard = guard
         self._refused = refused
 
@@ -107,7 +106,7 @@ class Router:
     place, and is looked up as a whole.
     """
 
-    def __init__(self, doors: Sequence[Door], auditor: Auditor | None = None) -> None:
+    def __init__(self, doors: Sequence[Door], over: Callable[[Route], Route] | None = None) -> None:
         self._root = _Node(doors[0])
         self._known: dict[str, _Node] = {}
         # The places below a place belong to the same door, so the prefixes come first.
@@ -115,7 +114,7 @@ class Router:
             self._place(door.prefix).door = door
         for door in doors:
             for served in door.routes:
-                route = served if auditor is None else auditor.over(served)
+                route = served if over is None else over(served)
                 path = door.prefix + route.path
                 place = self._place(path)
                 if "{" not in path:

@@ -42,7 +42,7 @@ class TestServer:
     async def start(self) -> None:
         """Start on the directory, at the same port as before."""
         settings = {**self._settings, "port": self._port or self._settings["port"]}
-        server = Server(Settings(**settings), clock=self.clock, rng=Random(1))
+        server = Server(Settings.of(**settings), clock=self.clock, rng=Random(1))
         await server.start()
         self._server, self._port = server, server.port
 

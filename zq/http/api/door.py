@@ -16,33 +16,27 @@ from zq.features.targets.http import TargetsApi
 from zq.features.trends.http import TrendsApi
 from zq.features.waits.http import WaitsApi
 from zq.http.api.description.openapi import DescriptionApi
-from zq.http.api.endpoints import BodyEndpoints, answer, answer_codec
+from zq.http.api.endpoints import answer, answer_codec
 from zq.http.api.events import EventsApi
 from zq.http.api.jobs import JobsApi
 from zq.http.api.keys import KeysApi
 from zq.http.api.leases import LeasesApi
 from zq.http.api.outcomes import OutcomesApi
-from zq.http.api.packing import Packer
+from zq.http.api.parts import ApiParts
 from zq.http.api.problems import error_codec, problem
 from zq.http.api.push import PushApi
 from zq.http.api.settings import SettingsApi
 from zq.http.api.settlements import SettlementsApi
 from zq.http.api.stats import StatsApi
-from zq.http.api.take import TakeApi, TakeOptions
+from zq.http.api.take import TakeApi
 from zq.http.api.workers import WorkersApi
-from zq.http.bulk_line import BulkLine
 from zq.http.door import Door, Route
-from zq.http.guard import Guard
-from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer
-from zq.http.transport.answers import Answers
 from zq.http.verbs import VerbsApi
 from zq.model.errors import ZqError
 from zq.operators.ops.http.metrics.api import MetricsApi
 from zq.operators.ops.http.service import ServiceApi
 from zq.operators.ops.http.status import StatusApi
-from zq.services import Services
-from zq.wire.bodies import Limits
 
 
 class ZizqDoor(Door):
@@ -62,19 +56,11 @@ class ZizqDoor(Door):
         return super().not_found(request)
 
 
-def zizq_routes(
-    services: Services,
-    guard: Guard,
-    bodies: RequestBodies,
-    line: BulkLine,
-    answers: Answers,
-    limits: Limits,
-    take: TakeOptions,
-    metrics: MetricsApi,
-) -> Sequence[Route]:
+def zizq_routes(parts: ApiParts) -> Sequence[Route]:
     """Every route of the door, and the one that describes them."""
-    endpoints = BodyEndpoints(bodies, line)
-    packer = Packer(services.turns)
+    services, guard, bodies, line = parts.services, parts.guard, parts.bodies, parts.line
+    answers, limits, take = parts.answers, parts.limits, parts.take
+    endpoints, packer = parts.endpoints, parts.packer
     apis = (
         JobsApi(services, endpoints, answers, packer, limits),
         SettlementsApi(services, endpoints, limits),
@@ -101,7 +87,7 @@ def zizq_routes(
         TrendsApi(services, endpoints),
         ServiceApi(services),
         StatusApi(services),
-        metrics,
+        MetricsApi(parts),
     )
     routes = [route for api in apis for route in api.routes()]
     return routes + DescriptionApi(routes).routes()

@@ -16,15 +16,11 @@ from zq.doors.queue_ti.http.messages import MessagesApi
 from zq.doors.queue_ti.http.problems import answer, problem
 from zq.doors.queue_ti.http.schemas import SchemasApi
 from zq.doors.queue_ti.http.topics import TopicsApi
-from zq.http.bulk_line import BulkLine
+from zq.http.api.parts import ApiParts
 from zq.http.door import Door, Route
-from zq.http.guard import Guard
 from zq.http.json_description import JsonDescriptionApi
-from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer
-from zq.http.transport.answers import Answers
 from zq.model.errors import ZqError
-from zq.services import Services
 
 
 class QueueTiDoor(Door):
@@ -47,18 +43,12 @@ class QueueTiDoor(Door):
 
 
 def queue_ti_routes(
-    services: Services,
-    guard: Guard,
-    bodies: RequestBodies,
-    line: BulkLine,
-    answers: Answers,
-    calls: MessageCalls,
-    defaults: Defaults,
-    auth: DoorAuth | None = None,
+    parts: ApiParts, calls: MessageCalls, defaults: Defaults, auth: DoorAuth | None = None
 ) -> Sequence[Route]:
     """Every route of the door, each with a slash behind it too."""
-    endpoints = MessageEndpoints(bodies, line)
-    messages = MessagesApi(services, guard, endpoints, answers, calls, defaults)
+    services = parts.services
+    endpoints = MessageEndpoints(parts.bodies, parts.line)
+    messages = MessagesApi(services, parts.guard, endpoints, parts.answers, calls, defaults)
     archive = ArchiveApi(services, endpoints, calls.ids, defaults)
     schemas = SchemasApi(services, endpoints)
     topics = TopicsApi(services, endpoints)

@@ -17,16 +17,11 @@ from zq.doors.topics.http.streams import EventStreams
 from zq.doors.topics.http.turns import RequestTurns, within_reach
 from zq.doors.topics.http.watch import TopicWatchApi
 from zq.doors.topics.http.work import TopicWorkApi
-from zq.http.bulk_line import BulkLine
+from zq.http.api.parts import ApiParts
 from zq.http.door import Door, Route
-from zq.http.guard import Guard
 from zq.http.json_description import JsonDescriptionApi
-from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer
-from zq.http.transport.answers import Answers
-from zq.http.transport.heartbeats import HeartbeatTimer
 from zq.model.errors import ZqError
-from zq.services import Services
 
 
 class TopicsDoor(Door):
@@ -49,19 +44,11 @@ class TopicsDoor(Door):
         return refusal(405, "method_not_allowed", message, headers={"Allow": allowed})
 
 
-def topics_routes(
-    services: Services,
-    guard: Guard,
-    bodies: RequestBodies,
-    line: BulkLine,
-    answers: Answers,
-    heartbeats: HeartbeatTimer,
-    *,
-    gzip: bool = False,
-) -> Sequence[Route]:
+def topics_routes(parts: ApiParts, *, gzip: bool = False) -> Sequence[Route]:
     """Every route of the door."""
-    reader = TopicBodies(bodies, line, takes_gzip=gzip)
-    streams = EventStreams(guard, services.clock, heartbeats)
+    services, guard, answers = parts.services, parts.guard, parts.answers
+    reader = TopicBodies(parts.bodies, parts.line, takes_gzip=gzip)
+    streams = EventStreams(guard, services.clock, parts.heartbeats)
     watch = TopicWatchApi(services, reader, streams)
     turns = RequestTurns(compresses=gzip)
     routes = [

@@ -1,7 +1,7 @@
 """The description for people: `python -m zq.http.api.description.reference` prints it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 from zq.http.api.description.openapi import (
     ABOUT,
@@ -14,11 +14,8 @@ from zq.http.api.description.openapi import (
 )
 from zq.http.api.description.operation import Operation
 from zq.http.api.door import zizq_routes
-from zq.http.api.take import TakeOptions
+from zq.http.api.parts import no_server
 from zq.http.door import Route
-from zq.operators.ops.http.metrics.api import MetricsApi
-from zq.operators.ops.http.metrics.scrape import Sources
-from zq.services import Services
 
 HEAD = f"""# The HTTP API
 
@@ -31,11 +28,7 @@ the scope named. Besides the answers that are listed, any request may get these:
 
 def routes() -> Sequence[Route]:
     """Every route, without a server behind them."""
-    nobody: Any = None
-    metrics = MetricsApi(cast(Sources, None))
-    options = TakeOptions(nobody, 0)
-    services = Services(*[nobody] * len(Services._fields))
-    return zizq_routes(services, nobody, nobody, nobody, nobody, nobody, options, metrics)
+    return zizq_routes(no_server())
 
 
 def markdown() -> str:

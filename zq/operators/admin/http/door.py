@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from zq.http.api.endpoints import answer
+from zq.http.api.parts import ApiParts
 from zq.http.api.problems import problem
 from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
+from zq.http.listening import ListenerAddresses
 from zq.http.transport.answer import Answer
-from zq.http.transport.answers import Answers
 from zq.model.errors import ZqError
 from zq.operators.admin.http.events import ViewersApi
 from zq.operators.admin.http.maintenance import MaintenanceApi
-from zq.operators.ops.http.listeners import ListenerAddresses, ListenersApi
 from zq.operators.ops.http.service import ServiceApi
-from zq.services import Services
 from zq.wire.codecs import JSON
 
 
@@ -41,13 +40,10 @@ class AdminDoor(Door):
         return answer({"error": text}, JSON, status)
 
 
-def admin_routes(
-    services: Services, guard: Guard, answers: Answers, listeners: ListenerAddresses
-) -> Sequence[Route]:
-    """Every route of the door."""
+def admin_routes(parts: ApiParts, guard: Guard) -> Sequence[Route]:
+    """Every route of the door, but for those that other rooms add."""
     return [
-        *ServiceApi(services).probes(),
-        *ListenersApi("admin", listeners, guard).routes(),
-        *ViewersApi(services, guard).routes(),
-        *MaintenanceApi(services, answers).routes(),
+        *ServiceApi(parts.services).probes(),
+        *ViewersApi(parts.services, guard).routes(),
+        *MaintenanceApi(parts.services, parts.answers).routes(),
     ]

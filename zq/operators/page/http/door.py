@@ -6,23 +6,23 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from zq.doors.settings import DoorSettings
 from zq.http.api.endpoints import answer
 from zq.http.api.problems import problem
 from zq.http.api.query import CAREFUL
 from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
+from zq.http.listening import ListenerAddresses
 from zq.http.sessions import Sessions
 from zq.http.transport.answer import Answer, Response
 from zq.http.transport.bodies import Bodies
 from zq.model.errors import ZqError
 from zq.model.keys import KeyScope
-from zq.operators.ops.http.listeners import ListenerAddresses
 from zq.operators.page.http.assets import Assets
 from zq.operators.page.http.live import LiveApi
 from zq.operators.page.http.mask import Mask
 from zq.operators.page.http.page import PageApi
 from zq.operators.page.http.session import OFFERED, READ_ONLY, ServerNames, SessionApi
+from zq.operators.page.settings import PageSettings
 from zq.services import Services
 from zq.wire.codecs import JSON
 
@@ -61,7 +61,7 @@ class DashboardDoor(Door):
 class Dashboard(NamedTuple):
     """What the page's door is made of. `routes` are those of the native API, and backups."""
 
-    settings: DoorSettings
+    settings: PageSettings
     server_name: str
     listeners: ListenerAddresses
     services: Services

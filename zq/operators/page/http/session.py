@@ -6,11 +6,11 @@ import msgspec
 from aiohttp import hdrs, web
 
 from zq import __version__
-from zq.doors.settings import DoorSettings
 from zq.http.api.endpoints import answer
 from zq.http.browsers import is_guest
 from zq.http.door import Route
 from zq.http.guard import Guard
+from zq.http.listening import ListenerAddresses
 from zq.http.sessions import LONGEST_S, Sessions, cookie_name
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import Bodies
@@ -18,8 +18,8 @@ from zq.model.clock import Clock
 from zq.model.errors import InvalidRequest, ScopeMissing, Unauthorized
 from zq.model.keys import Key, KeyScope
 from zq.model.reach import EVERYWHERE
-from zq.operators.ops.http.listeners import ListenerAddresses
 from zq.operators.page.http.page import SAFE
+from zq.operators.page.settings import PageSettings
 from zq.wire.codecs import JSON
 
 READ_ONLY = frozenset({KeyScope.READ, KeyScope.HISTORY, KeyScope.REVEAL})
@@ -42,7 +42,7 @@ class ServerNames(NamedTuple):
     """The name of the server on its page, and the address that its page's commands name."""
 
     name: str
-    settings: DoorSettings
+    settings: PageSettings
     listeners: ListenerAddresses
 
     def address_for(self, request: web.BaseRequest) -> str:
@@ -61,7 +61,7 @@ class SessionApi:
         sessions: Sessions,
         bodies: Bodies,
         clock: Clock,
-        settings: DoorSettings,
+        settings: PageSettings,
         server: ServerNames,
     ) -> None:
         self._guard = guard

@@ -18,11 +18,12 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from zq.engine.subscribers.figures import Histogram
+from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
-from zq.operators.ops.http.metrics.scrape import Scrape, Scraper, Sources
-from zq.operators.ops.http.metrics.table import METRICS, Metric, TimesByQueue
+from zq.operators.ops.http.metrics.scrape import Scrape, Scraper
+from zq.operators.ops.http.metrics.table import Metric, TimesByQueue, every_metric
 
 _POWERS = (*range(3, 12), *range(12, 22, 2))
 """Bounds of times: 8 ms, then twice as much up to 4 s, then four times as much up to 17 minutes."""
@@ -31,11 +32,12 @@ _BOUNDS = [*map(floatToGoString, (2**power / 1000 for power in _POWERS)), "+Inf"
 
 
 class MetricsApi:
-    """The endpoint. `more` are the metrics of other doors."""
+    """The endpoint. A room whose door is shut has no metrics."""
 
-    def __init__(self, sources: Sources, more: Sequence[Metric] = ()) -> None:
-        self._metrics = (*METRICS, *more)
-        self._scraper = Scraper(sources)
+    def __init__(self, parts: ApiParts) -> None:
+        doors = ("", *parts.settings.doors)
+        self._metrics = [metric for metric in every_metric() if metric.door in doors]
+        self._scraper = Scraper(parts)
         self._process = ProcessCollector(registry=None)
 
     def routes(self) -> list[Route]:

@@ -1,20 +1,16 @@
 """One reading of all metrics: from the store, and from the counters of the server."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 
-from zq.engine.process import LagMeter
 from zq.engine.subscribers.figures import Histogram
 from zq.engine.subscribers.tallies import QueueTallies
 from zq.features.trends.model import Trend
-from zq.http.transport.answers import Answers
-from zq.http.transport.bodies import Bodies
-from zq.http.transport.gate import Gate
+from zq.http.api.parts import ApiParts
 from zq.model.lifecycle import Status
 from zq.service.admin import ServerFigures
-from zq.services import Services
 
 MOST_QUEUES = 100
 """How many queues have a label of their own. The cost of a scrape must not grow with the queues."""
@@ -24,22 +20,6 @@ MOST_BUDGETS = 100
 
 REST = "*"
 """The label of all others together. Neither a queue nor a budget can have this name."""
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The parts of the server that count."""
-
-    services: Services
-    refused: Mapping[str, int]
-    """How many requests and connections were refused, by the code of the error."""
-    gate: Gate
-    bodies: Bodies
-    answers: Answers
-    lag: LagMeter
-    tallies: QueueTallies
-    dropped_lines: Callable[[], int]
-    """How many lines of the log were dropped."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +77,14 @@ class _Labels:
 class Scraper:
     """Takes scrapes. A queue with a label keeps it as long as it has jobs."""
 
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+    def __init__(self, parts: ApiParts) -> None:
+        self._parts = parts
         self._queues = _Labels(MOST_QUEUES)
         self._budgets = _Labels(MOST_BUDGETS)
 
     async def scrape(self) -> Scrape:
         """Read the store and the counters. Raises `ReadTimeout`."""
-        sources, services = self._sources, self._sources.services
+        parts, services = self._parts, self._parts.services
         counts = await services.queues.counts()
         queues = self._queues.of(_totals(counts.items()))
         labelled = set(queues)
@@ -130,14 +110,14 @@ class Scraper:
             crons=await services.crons.count(),
             cron_lag=services.crons.lag() / 1000,
             faulty_crons=services.admin.health().faulty.entries,
-            refused=sources.refused,
-            connections=sources.gate.open,
-            accepted=sources.gate.accepted,
-            body_bytes=sources.bodies.held,
-            answer_bytes=sources.answers.held,
-            lag=sources.lag.seconds,
-            tallies=sources.tallies,
-            dropped_lines=sources.dropped_lines(),
+            refused=parts.refused,
+            connections=parts.gate.open,
+            accepted=parts.gate.accepted,
+            body_bytes=parts.bodies.held,
+            answer_bytes=parts.answers.held,
+            lag=parts.lag.seconds,
+            tallies=services.tallies,
+            dropped_lines=parts.dropped_lines(),
         )
 
 

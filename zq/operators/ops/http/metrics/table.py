@@ -7,6 +7,7 @@ from zq import __version__
 from zq.engine.subscribers.figures import Histogram
 from zq.engine.subscribers.times import MOST_NAMED
 from zq.operators.ops.http.metrics.scrape import MOST_BUDGETS, MOST_QUEUES, REST, Scrape
+from zq.rooms import parts
 
 Values = Iterable[tuple[tuple[str, ...], float]]
 """Pairs of label values and a number."""
@@ -26,6 +27,8 @@ class Metric(NamedTuple):
     help: str
     read: Callable[[Scrape], Values | Histogram | TimesByQueue]
     labels: tuple[str, ...] = ()
+    door: str = ""
+    """The metric is there while this door is open; without a name it always is."""
 
 
 def _one(value: float) -> Values:
@@ -344,6 +347,11 @@ METRICS = (
         ("version",),
     ),
 )
+
+
+def every_metric() -> list[Metric]:
+    """The metrics of the core, then those of rooms, whose doors are open or not."""
+    return [*METRICS, *(metric for some in parts("metrics", "METRICS", tuple) for metric in some)]
 
 
 def markdown(metrics: Iterable[Metric] = METRICS) -> str:

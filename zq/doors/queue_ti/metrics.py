@@ -1,4 +1,4 @@
-"""Metrics by the names of queue-ti; `python -m zq.doors.queue_ti.http.metrics` prints them."""
+"""Metrics by the names of queue-ti; `python -m zq.doors.queue_ti.metrics` prints them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from zq.doors.queue_ti.http.documents import statistics
+from zq.doors.queue_ti.settings import DOOR
 from zq.engine.subscribers.tallies import MOST_COUNTED, QueueTallies
 from zq.operators.ops.http.metrics.scrape import REST, Scrape
 from zq.operators.ops.http.metrics.table import Metric, Values, markdown
@@ -15,7 +16,7 @@ def _counter(name: str, help: str, read: Callable[[QueueTallies], Counter[str]])
     def values(scrape: Scrape) -> Values:
         return [((topic,), n) for topic, n in sorted(read(scrape.tallies).items())]
 
-    return Metric(f"queueti_{name}_total", "counter", help, values, ("topic",))
+    return Metric(f"queueti_{name}_total", "counter", help, values, ("topic",), DOOR)
 
 
 def _nacked(scrape: Scrape) -> Values:
@@ -31,7 +32,7 @@ def _depth(scrape: Scrape) -> Values:
     return [((row["topic"], row["status"]), row["count"]) for row in statistics(scrape.jobs)]
 
 
-QUEUE_TI_METRICS = (
+METRICS = (
     _counter(
         "enqueued",
         f"Accepted messages. At most {MOST_COUNTED} topics are counted by name, the"
@@ -46,6 +47,7 @@ QUEUE_TI_METRICS = (
         "Failures of messages: `retry`, `failed`, or `dlq` if they moved to a dead-letter topic.",
         _nacked,
         ("topic", "outcome"),
+        DOOR,
     ),
     _counter("requeued", "Messages that came back from the dead.", lambda t: t.revived),
     _counter("expired", "Messages whose time was over.", lambda t: t.expired),
@@ -57,9 +59,10 @@ QUEUE_TI_METRICS = (
         "Messages by status, of the queues named in `zq_jobs`.",
         _depth,
         ("topic", "status"),
+        DOOR,
     ),
 )
 
 
 if __name__ == "__main__":
-    print(markdown(QUEUE_TI_METRICS))
+    print(markdown(METRICS))
