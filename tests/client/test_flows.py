@@ -175,7 +175,7 @@ async def test_a_chord_goes_on_when_its_failed_member_succeeds_at_last(
     await zq.chord([zq.step(member, 0), zq.step(member, 1)], zq.step(last))
     outcomes = await run_until_idle(zq_app, raise_failures=False)
     assert [outcome.ok for outcome in outcomes] == [True, False]
-    assert await zq_app.backend.redrive() == 1
+    assert await zq_app.backend.requeue_many() == 1
     outcomes = await run_until_idle(zq_app)
     assert [outcome.result for outcome in outcomes] == [1, [0, 1]]
 

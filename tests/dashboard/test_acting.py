@@ -86,12 +86,12 @@ def test_the_jobs_of_one_cause_of_the_last_hour_are_retried_in_two_clicks(
     row = cause.filter(has_text=f"the {how} gateway is away")
     dialog = page.get_by_role("dialog")
     if how == "mouse":
-        row.get_by_role("button", name="Retry").click()
-        dialog.get_by_role("button", name="Retry 2 jobs").click()
+        row.get_by_role("button", name="Requeue").click()
+        dialog.get_by_role("button", name="Requeue 2 jobs").click()
     else:
         row.get_by_role("link").first.focus()
         page.keyboard.press("r")
-        expect(dialog).to_contain_text(f"Retries 2 jobs of outage-{how}.")
+        expect(dialog).to_contain_text(f"Requeues 2 jobs of outage-{how}.")
         page.keyboard.press("Enter")
     assert toast(page) == "2 jobs are ready again."
     assert api(place, f"/jobs/count?queue=outage-{how}&status=ready") == {"count": 2}

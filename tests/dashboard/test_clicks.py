@@ -186,7 +186,7 @@ def test_a_cause_is_acted_on_from_its_row_and_the_card_follows_the_row(
     expect(row).to_have_class("here")
     page.get_by_label("only with dead jobs").check()
     expect(page).to_have_url(re.compile("dead=1"))
-    row.get_by_role("button", name="Retry the dead jobs").click()
+    row.get_by_role("button", name="Requeue the dead jobs").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator("h2")).to_contain_text("3")
     page.keyboard.press("Escape")

@@ -271,9 +271,9 @@ def test_selected_jobs_are_retried_by_keys_and_no_other_one(
     expect(page.get_by_text("2 selected of 3")).to_be_visible()
     page.keyboard.press("r")
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Retry 2 jobs")
+    expect(dialog).to_contain_text("Requeue 2 jobs")
     page.keyboard.press("x")
-    dialog.get_by_role("button", name="Retry 2 jobs").click()
+    dialog.get_by_role("button", name="Requeue 2 jobs").click()
     assert toast(page) == "2 jobs are ready again."
     assert [api(place, f"/jobs/{id}")["status"] for id in (one, two, three)] == [
         "ready",

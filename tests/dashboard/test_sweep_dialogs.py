@@ -58,7 +58,7 @@ def test_the_dialog_shows_a_command_that_does_the_same(
     place: Place, page: Page, ids: dict[str, str]
 ) -> None:
     go(page, place, "jobs?f=status%3Adead")
-    page.get_by_role("button", name="Retry all 3…").click()
+    page.get_by_role("button", name="Requeue all 3…").click()
     page.get_by_label("Reason").fill("it's mended")
     words = command(page)
     assert words[:4] == ["requeue", "--status", "dead", "--upto"]
@@ -101,7 +101,7 @@ def test_a_deletion_says_by_status_what_is_lost_and_offers_to_cancel_first(
 ) -> None:
     mixed(place, "loss", completed=3, dead=1, ready=2)
     go(page, place, "jobs?f=queue%3Aloss")
-    for label in ("Retry 1 dead…", "Cancel 2 waiting…", "Move 2 waiting…", "Delete all 6…"):
+    for label in ("Requeue 1 dead…", "Cancel 2 waiting…", "Move 2 waiting…", "Delete all 6…"):
         expect(page.get_by_role("button", name=label)).to_be_visible()
     page.get_by_role("button", name="Delete all 6…").click()
     dialog = page.get_by_role("dialog")
@@ -132,10 +132,10 @@ def test_a_mixed_selection_says_how_many_each_verb_takes(place: Place, page: Pag
     page.get_by_label("Select the 6 of this page").check()
     bar = page.get_by_role("region", name="Selection")
     labels = bar.get_by_role("button").all_inner_texts()
-    assert labels == ["Retry 2 dead…", "Cancel 3 waiting…", "Move 3 waiting…", "Delete 6…", ""]
-    bar.get_by_role("button", name="Retry 2 dead…").click()
-    expect(page.get_by_role("dialog")).to_contain_text("Retries 2 jobs of some.")
-    page.get_by_role("dialog").get_by_role("button", name="Retry 2 jobs").click()
+    assert labels == ["Requeue 2 dead…", "Cancel 3 waiting…", "Move 3 waiting…", "Delete 6…", ""]
+    bar.get_by_role("button", name="Requeue 2 dead…").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Requeues 2 jobs of some.")
+    page.get_by_role("dialog").get_by_role("button", name="Requeue 2 jobs").click()
     assert toast(page) == "2 jobs are ready again."
     assert api(place, "/jobs/count?queue=some&status=ready") == {"count": 5}
 

@@ -37,7 +37,7 @@ async def test_a_change_answers_the_job_as_it_is_then(services: Services) -> Non
     with pytest.raises(QueueOutOfReach):
         await services.jobs.patch(key, Patch(queue="p"), HERE)
     with pytest.raises(NotDead):
-        await services.jobs.retry(key, EVERYWHERE)
+        await services.jobs.requeue(key, EVERYWHERE)
     assert (await services.jobs.cancel(key, False, EVERYWHERE)).status is Status.CANCELLED
 
 

@@ -29,7 +29,7 @@ async def test_a_filter_that_names_jobs_which_the_change_leaves_alone_is_refused
     with pytest.raises(Unprocessable, match="cannot patch jobs in Completed"):
         await sweeps.patch(DONE, Patch(priority=1))
     with pytest.raises(Unprocessable, match="completed cannot be requeued"):
-        await sweeps.redrive(DONE, None)
+        await sweeps.requeue(DONE, None)
     assert (await sweeps.cancel(HELD, True)).changed == 0
     assert (await sweeps.cancel(WAITING, False)).changed == 0
 

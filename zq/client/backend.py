@@ -156,7 +156,7 @@ class Backend(Protocol):
         Raises `JobNotFound`, or `JobState` if it is not finished.
         """
 
-    async def retry(self, id: str) -> StoredJob:
+    async def requeue(self, id: str) -> StoredJob:
         """Make a dead job ready again. Raises `JobNotFound`, or `JobState` if it is not dead."""
 
     # Many
@@ -177,7 +177,7 @@ class Backend(Protocol):
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
 
-    async def redrive(
+    async def requeue_many(
         self,
         query: JobQuery = EVERYTHING,
         limit: int | None = None,

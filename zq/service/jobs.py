@@ -270,7 +270,7 @@ class Jobs:
         """Begin the retention of a finished job now. Raises `JobNotFound` or `NotFinished`."""
         return await self._inbox.ask(RetainJob(key=key, retention=retention, reach=reach))
 
-    async def retry(self, key: int, reach: Reach) -> JobRecord:
+    async def requeue(self, key: int, reach: Reach) -> JobRecord:
         """Make a dead job ready again. Raises `JobNotFound`, `NotDead`, `KeyTaken`, `QueueFull`."""
         return await self._inbox.ask(Revive(key=key, reach=reach))
 

@@ -208,9 +208,11 @@ class EmbeddedBackend(Backend):
 
         return await named(self._do, id, verb)
 
-    async def retry(self, id: str) -> StoredJob:
+    async def requeue(self, id: str) -> StoredJob:
         """Make a dead job ready again."""
-        return await named(self._do, id, lambda services, key: services.jobs.retry(key, EVERYWHERE))
+        return await named(
+            self._do, id, lambda services, key: services.jobs.requeue(key, EVERYWHERE)
+        )
 
     # Many
 
@@ -243,7 +245,7 @@ class EmbeddedBackend(Backend):
         """The names of queues that have jobs."""
         return await self._do(lambda services: services.queues.names(EVERYWHERE))
 
-    async def redrive(
+    async def requeue_many(
         self,
         query: JobQuery = EVERYTHING,
         limit: int | None = None,
@@ -255,7 +257,7 @@ class EmbeddedBackend(Backend):
         async def verb(services: Services) -> int:
             most = decode_limit(JSON.encode({"limit": limit}), wire.JSON)
             filter = filter_of(query, services.ids)
-            return await services.sweeps.redrive(filter, most, SweepAuthor(reason=reason))
+            return await services.sweeps.requeue(filter, most, SweepAuthor(reason=reason))
 
         return await self._do(verb)
 

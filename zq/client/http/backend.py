@@ -192,7 +192,7 @@ class HttpBackend(Backend):
         reply = await self._call("PATCH", f"{job_path(id)}/retention", body, safe=True)
         return self._read(reply, StoredJob)
 
-    async def retry(self, id: str) -> StoredJob:
+    async def requeue(self, id: str) -> StoredJob:
         """Make a dead job ready again."""
         return self._read(await self._call("POST", f"{job_path(id)}/requeue"), StoredJob)
 
@@ -222,7 +222,7 @@ class HttpBackend(Backend):
         """The names of queues that have jobs."""
         return self._read(await self._call("GET", "/queues"), _Queues).queues
 
-    async def redrive(
+    async def requeue_many(
         self,
         query: JobQuery = EVERYTHING,
         limit: int | None = None,

@@ -38,7 +38,7 @@ def requeue(remote: Remote, choice: Choice, limit: int | None) -> None:
         one_by_one(
             remote,
             choice.ids,
-            remote.backend.retry,
+            remote.backend.requeue,
             lambda job: f"{one_line(job.id)} is {job.status} in {one_line(job.queue)}",
             "requeued",
             job_document,
@@ -46,7 +46,7 @@ def requeue(remote: Remote, choice: Choice, limit: int | None) -> None:
         return
     bound = agreed(remote, "requeue", query, "This requeues {}", yes=choice.yes, most=limit)
     with spinning("requeuing dead jobs"):
-        count = remote.run(remote.backend.redrive(bound, limit, reason=choice.reason))
+        count = remote.run(remote.backend.requeue_many(bound, limit, reason=choice.reason))
     if remote.as_json:
         print_json({"requeued": count})
     else:

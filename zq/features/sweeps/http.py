@@ -73,7 +73,7 @@ class SweepsApi:
         """
         home = switch("home", parameters(request, ("home",)))
         key, reach = key_of(request[PATH]["id"], self._ids), reach_of(request)
-        job = await (self._jobs.send_home if home else self._jobs.retry)(key, reach)
+        job = await (self._jobs.send_home if home else self._jobs.requeue)(key, reach)
         return answer(job_document(job, self._ids, with_payload=False), accepted)
 
     async def retry(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
@@ -101,7 +101,7 @@ class SweepsApi:
         refuse_filter_in_body(body, sent)
         limit = decode_limit(body, sent)
         filter, author = await self._choices.of(request, "requeue")
-        return await self._sweeps.redrive(filter, limit, author)
+        return await self._sweeps.requeue(filter, limit, author)
 
     async def preview(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """How many jobs a change by filter would change now, and an id of this moment: `upto`.

@@ -151,7 +151,7 @@ class Sweeps:
         job = await self._inbox.ask(CancelJob(key=key, force=force, reach=reach, mark=mark))
         return job, None if job.purge_at is None else mark.id
 
-    async def redrive(self, filter: Filter, limit: int | None, author: SweepAuthor = NOBODY) -> int:
+    async def requeue(self, filter: Filter, limit: int | None, author: SweepAuthor = NOBODY) -> int:
         """Bring back up to `limit` matching jobs. Return how many.
 
         These are dead jobs and, if queues are named, also jobs that wait in them as in dead-letter

@@ -113,22 +113,22 @@ class Managing(Contract):
     ) -> None:
         jobs = await stored(backend, *range(4), retry_limit=0)
         with pytest.raises(JobState) as refused:
-            await backend.retry(jobs[0].id)
+            await backend.requeue(jobs[0].id)
         assert refused.value.state == "ready"
         for delivery in await taking.jobs(4):
             await backend.fail(delivery.id, LeasedFailure("boom", lease=delivery.lease))
         assert await backend.count(JobQuery(statuses=("dead",))) == 4
-        revived = await backend.retry(jobs[0].id)
+        revived = await backend.requeue(jobs[0].id)
         assert (revived.id, revived.status, revived.attempts) == (jobs[0].id, "ready", 0)
-        assert await backend.redrive(JobQuery(queues=("other",))) == 0
-        assert await backend.redrive(JobQuery(queues=("q",)), 1) == 1
-        assert await backend.redrive(JobQuery(queues=("q",))) == 2
-        assert await backend.redrive() == 0
+        assert await backend.requeue_many(JobQuery(queues=("other",))) == 0
+        assert await backend.requeue_many(JobQuery(queues=("q",)), 1) == 1
+        assert await backend.requeue_many(JobQuery(queues=("q",))) == 2
+        assert await backend.requeue_many() == 0
         assert await backend.count(JobQuery(statuses=("dead",))) == 0
         with pytest.raises(JobNotFound):
-            await backend.retry("0" * 26)
+            await backend.requeue("0" * 26)
         with pytest.raises(BackendError):
-            await backend.redrive(JobQuery(statuses=("completed",)))
+            await backend.requeue_many(JobQuery(statuses=("completed",)))
 
     async def test_jobs_are_found_by_the_cause_of_their_latest_failure(
         self, backend: Backend, taking: Taking
@@ -138,7 +138,7 @@ class Managing(Contract):
             await backend.fail(delivery.id, LeasedFailure(message, "E", lease=delivery.lease))
         cause = JobQuery(errors=(cause_of("E", "no user 12").signature,))
         assert [job.id for job in (await backend.jobs(cause)).jobs] == [jobs[0].id]
-        assert await backend.redrive(cause) == 1
+        assert await backend.requeue_many(cause) == 1
         assert await backend.count(JobQuery(statuses=("dead",))) == 1
 
     # Queues

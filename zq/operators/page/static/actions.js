@@ -191,7 +191,7 @@ async function atOnce(plan, after, not) {
  * @param {any} job @param {() => void} after
  * @returns {{verb: string, label: string, act: () => void, look?: string}[]} */
 export const verbsOf = (job, after) => (!may("manage") ? [] : [
-  job.status === "dead" && { verb: "retry", label: "Retry", look: "solid", act: () => atOnce(retryPlan(job), after, "Not retried") },
+  job.status === "dead" && { verb: "requeue", label: "Requeue", look: "solid", act: () => atOnce(requeuePlan(job), after, "Not requeued") },
   waits(job) && { verb: "cancel", label: "Cancel", act: () => atOnce(cancelPlan(job), after, "Not cancelled") },
   job.status === "in_flight" && { verb: "cancel", label: "Cancel…", act: () => confirm(cancelPlan(job), after) },
   waits(job) && { verb: "move", label: "Move…", act: () => move(job, after) },
@@ -199,7 +199,7 @@ export const verbsOf = (job, after) => (!may("manage") ? [] : [
 ].filter((each) => each !== false));
 
 /** @param {any} job @returns {Plan} */
-const retryPlan = (job) => ({ title: "Retry this job", say: "", button: "Retry", method: "POST", path: `${pathOf(job)}/requeue`,
+const requeuePlan = (job) => ({ title: "Requeue this job", say: "", button: "Requeue", method: "POST", path: `${pathOf(job)}/requeue`,
   done: () => `${called(job)} is ready again.` });
 
 /** @param {any} job @returns {Plan} */
@@ -355,8 +355,8 @@ async function undoSweep(answers) {
  * @type {Record<string, (filter: Record<string, string>, now: Seen, after: () => void) => Plan & {swap?: () => void}>} */
 const PLANS = {
   requeue: (filter, now) => ({
-    title: `Retry ${jobs(now)}${ofQueues(filter, now)}?`, button: `Retry ${jobs(now)}`, method: "POST", body: {},
-    say: `Retries ${jobs(now)}${ofQueues(filter, now)}${countsBy(now, "status").length > 1 ? `: ${statuses(now)}` : ""}. Each is ready at once, in the queue where it died, and may be tried as often as a new one.`,
+    title: `Requeue ${jobs(now)}${ofQueues(filter, now)}?`, button: `Requeue ${jobs(now)}`, method: "POST", body: {},
+    say: `Requeues ${jobs(now)}${ofQueues(filter, now)}${countsBy(now, "status").length > 1 ? `: ${statuses(now)}` : ""}. Each is ready at once, in the queue where it died, and may be tried as often as a new one.`,
     parts: about(filter, now), bound: boundTo(now), ...because(commandOf("requeue", filter, now), `jobs/requeue${query({ ...filter, upto: now.upto })}`),
     done: ({ requeued }) => `${number(requeued)} ${requeued === 1 ? "job is" : "jobs are"} ready again.`,
   }),
@@ -411,12 +411,11 @@ export async function sweep(verb, filter, after) {
   }
 }
 
-const KEYS = { requeue: "retry", cancel: "cancel", delete: "delete", patch: "move" };
 
 /** A button that looks ahead and asks. @param {"requeue" | "cancel" | "delete" | "patch"} verb @param {string} label
  * @param {Record<string, string>} filter @param {() => void} after @param {Record<string, any>} [more] */
 export const filterButton = (verb, label, filter, after, more) =>
-  actionButton("manage", label, () => sweep(verb, filter, after), { "data-verb": KEYS[verb], ...verb === "delete" && { class: "destroy" }, ...more });
+  actionButton("manage", label, () => sweep(verb, filter, after), { "data-verb": verb === "patch" ? "move" : verb, ...verb === "delete" && { class: "destroy" }, ...more });
 
 /** What may be done with many jobs, by how many there are of each status: only what changes some of them.
  * @param {[string, number][]} counts @param {Record<string, string>} filter @param {() => void} after @param {{all?: boolean, small?: boolean, partly?: boolean}} [look] With `partly` there may be more of each than that. */
@@ -427,7 +426,7 @@ export function filterButtons(counts, filter, after, { all = false, small = fals
     `${word} ${n === total ? `${all ? "all" : ""}${partly ? "" : ` ${number(n)}`}`.trim() : `${partly ? "all" : number(n)} ${of}`}…`;
   const size = small ? "small " : "";
   const [dead, waiting] = [sum(["dead"]), sum(["ready", "scheduled"])];
-  return [dead ? filterButton("requeue", label("Retry", dead, "dead"), filter, after, { class: `${size}${small ? "" : "solid"}` }) : null,
+  return [dead ? filterButton("requeue", label("Requeue", dead, "dead"), filter, after, { class: `${size}${small ? "" : "solid"}` }) : null,
     waiting ? filterButton("cancel", label("Cancel", waiting, "waiting"), { ...filter, status: waitingOf(filter) }, after, { class: size }) : null,
     waiting ? filterButton("patch", label("Move", waiting, "waiting"), { ...filter, status: waitingOf(filter) }, after, { class: size }) : null,
     total ? filterButton("delete", label("Delete", total, ""), filter, after, { class: `${size}destroy` }) : null].filter(Boolean);

@@ -113,19 +113,19 @@ const beside = ({ before, is_new: isNew, times }) => [before === undefined ? "�
 /** @param {any} cause @param {(change: any) => string} place @param {(to: string) => void} go @param {() => void} after */
 function doOf(cause, place, go, after) {
   const act = (/** @type {"requeue" | "cancel" | "delete"} */ verb, /** @type {string} */ status) => () => filterButton(verb, "", { status, error: cause.id }, after)?.click();
-  return [retryButton(cause, after, "small"), " ", ...menu(`More for ${cause.id}`, [["Its jobs", `jobs${query({ f: lineOf({ error: cause.id }) })}`],
-    cause.sample && ["A sample", `job${query({ id: cause.sample })}`], cause.dead && ["Retry the dead ones…", act("requeue", "dead")],
+  return [requeueButton(cause, after, "small"), " ", ...menu(`More for ${cause.id}`, [["Its jobs", `jobs${query({ f: lineOf({ error: cause.id }) })}`],
+    cause.sample && ["A sample", `job${query({ id: cause.sample })}`], cause.dead && ["Requeue the dead ones…", act("requeue", "dead")],
     ["Cancel those that wait…", act("cancel", "scheduled")], cause.dead && ["Delete the dead ones…", act("delete", "dead")]])];
 }
 
 /** @param {any} cause @param {() => void} after @param {string} look */
-function retryButton(cause, after, look) {
-  const made = filterButton("requeue", cause.dead ? `Retry ${number(cause.dead)}…` : "Retry…", { status: "dead", error: cause.id }, after);
+function requeueButton(cause, after, look) {
+  const made = filterButton("requeue", cause.dead ? `Requeue ${number(cause.dead)}…` : "Requeue…", { status: "dead", error: cause.id }, after);
   if (!made) return null;
   made.className = `btn ${look}`;
   made.disabled = !cause.dead;
   made.title = cause.dead ? "" : "None of its jobs is dead";
-  made.setAttribute("aria-label", look.includes("solid") ? `Retry the ${number(cause.dead)} dead jobs of the cause that is open` : `Retry the dead jobs of ${cause.id}`);
+  made.setAttribute("aria-label", look.includes("solid") ? `Requeue the ${number(cause.dead)} dead jobs of the cause that is open` : `Requeue the dead jobs of ${cause.id}`);
   return made;
 }
 
@@ -160,7 +160,7 @@ class Chosen {
     }
     this.learn(cause.sample);
     show(this.place, el("header", {}, el("h2", { class: "cut", title: plain(called(cause)) }, plain(called(cause))), cause.is_new && el("span", { class: "bad" }, "new"),
-      el("span", { class: "push acts" }, retryButton(cause, this.after, "solid small"), el("a", { class: "btn small", href: `#/jobs${query({ f: lineOf({ error: cause.id }) })}` }, "Its jobs"),
+      el("span", { class: "push acts" }, requeueButton(cause, this.after, "solid small"), el("a", { class: "btn small", href: `#/jobs${query({ f: lineOf({ error: cause.id }) })}` }, "Its jobs"),
         cause.sample && el("a", { class: "btn small", href: `#/job${query({ id: cause.sample })}` }, "A sample"))),
     el("div", { class: "body stackv" }, el("p", {}, began(cause)), this.text,
       el("dl", { class: "facts" }, [["queues", cause.queues?.length === 1 ? queueName(cause.queues[0]) : name((cause.queues ?? []).join(", ") || "–")],

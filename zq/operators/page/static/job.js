@@ -160,7 +160,7 @@ function reasons({ job, reasons: found, errors, alike }, now) {
   const [latest] = errors;
   return el("p", { class: "why", "data-code": "dead" }, `It is dead: ${n === 1 ? "its attempt has" : `${number(n)} attempts have`} failed${
     job.reason === "killed" ? ", and its worker gave it up" : ""}`, latest ? [", the last one ", when(latest.failed_at, now)] : null,
-  ". It runs again only if you retry it.", alike && alike > 1 ? [` ${number(alike - 1)} other dead ${alike === 2 ? "job has" : "jobs have"} `,
+  ". It runs again only if you requeue it.", alike && alike > 1 ? [` ${number(alike - 1)} other dead ${alike === 2 ? "job has" : "jobs have"} `,
     link(`jobs${query({ f: `status:dead cause:${latest.signature}` })}`, "the same cause"), "."] : null);
 }
 
@@ -181,7 +181,7 @@ function course(job, errors, now) {
   if (job.status === "expired" && job.failed_at) steps.push(step("Expired before it ran", job.failed_at, now, { is: "failed end" }));
   if (["ready", "scheduled"].includes(job.status) && job.ready_at > job.created_at + 1000) steps.push(step(errors.length ? "Ready again" : "Ready", job.ready_at, now));
   if (job.lease_until) steps.push(step("Its lease ends", job.lease_until, now));
-  if (job.purge_at) steps.push(step(job.status === "dead" ? "Deleted if nobody retries it" : "Forgotten", job.purge_at, now));
+  if (job.purge_at) steps.push(step(job.status === "dead" ? "Deleted if nobody requeues it" : "Forgotten", job.purge_at, now));
   return steps.sort((one, other) => one.at - other.at).map(({ node }) => node);
 }
 

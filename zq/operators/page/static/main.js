@@ -418,7 +418,7 @@ const KEYS = {
   "?": showSettings, p: togglePause, t: () => setTheme(THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]), z: turnZone,
   "/": () => byId("find").find.focus(), f: () => document.getElementById("filter")?.focus(),
   j: () => moveRow(1), k: () => moveRow(-1), x: () => tick(false), X: () => tick(true), Escape: close,
-  r: () => press("retry"), c: () => press("cancel"), m: () => press("move"), "#": () => press("delete"), y: () => press("copy"),
+  r: () => press("requeue"), c: () => press("cancel"), m: () => press("move"), "#": () => press("delete"), y: () => press("copy"),
   "[": () => turnRange(-1), "]": () => turnRange(1),
 };
 

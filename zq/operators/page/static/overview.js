@@ -13,7 +13,7 @@ const KINDS = /** @type {Record<string, [string, (queue: string) => any[]]>} */ 
   old: ["Waits long", (queue) => [to("Workers", queue, "workers"), why(queue)]],
   stuck: ["Stuck", (queue) => [to("Workers", queue, "workers"), to("Jobs", queue, "jobs")]],
   budget: ["No budget", (queue) => [step("Budget", queue, "queues?tab=budgets"), why(queue)]],
-  dead: ["Dead jobs", (queue) => [step("Jobs", queue, deadJobs(queue)), retry({ status: "dead", queue }, `Retry the dead jobs of ${queue}`)]],
+  dead: ["Dead jobs", (queue) => [step("Jobs", queue, deadJobs(queue)), requeue({ status: "dead", queue }, `Requeue the dead jobs of ${queue}`)]],
   paused: ["Paused", (queue) => [pause(queue, true, `Resume: ${queue}`)]],
 });
 const SEVERITY = ["", "note", "warning", "alarm"];
@@ -35,8 +35,8 @@ const actions = () => import("./actions.js");
 const pause = (/** @type {string} */ queue, paused = false, label = `${paused ? "Resume" : "Pause"} ${queue}`) =>
   lateButton("manage", paused ? "Resume…" : "Pause…", () => import("./pausing.js"), (made) => made[paused ? "resume" : "pause"]([queue]), { class: "small", "aria-label": label });
 /** @param {Record<string, string>} filter @param {string} label */
-const retry = (filter, label) => lateButton("manage", "Retry…", actions, ({ sweep }) => sweep("requeue", filter, () => {}),
-  { class: "small keep", "aria-label": label, "data-verb": "retry" });
+const requeue = (filter, label) => lateButton("manage", "Requeue…", actions, ({ sweep }) => sweep("requeue", filter, () => {}),
+  { class: "small keep", "aria-label": label, "data-verb": "requeue" });
 
 /** @param {number} share */
 export const percent = (share) => `${rate(share * 100)} %`;
@@ -99,7 +99,7 @@ const causesCard = (causes, all) => card("Why jobs failed, last 60 minutes", nul
   columns: [{ spoken: "cause" }, { spoken: "by 5 minutes", is: "w7 c1" }, { spoken: "count", is: "num w4" }, { spoken: "actions", is: "do wact" }],
   rows: causes.slice(0, MOST_CAUSES).map((cause) => ({ key: cause.id, cells: [name(cause.message || cause.id, `failures${query({ cause: cause.id })}`),
     spark(cause.bars, `${number(cause.count)} in the last hour`, { bars: true, hot: cause.is_new || cause.times >= 2 }), number(cause.count),
-    cause.dead ? retry({ status: "dead", error: cause.id }, `Retry the ${number(cause.dead)} dead jobs of ${plain(cause.message || cause.id)}`) : null] })),
+    cause.dead ? requeue({ status: "dead", error: cause.id }, `Requeue the ${number(cause.dead)} dead jobs of ${plain(cause.message || cause.id)}`) : null] })),
   nothing: el("p", { class: "empty" }, "No attempt has failed.") }), all > 0 && link("failures", all === 1 ? "All 1 cause" : `All ${number(all)} causes`));
 
 /** What is told of a queue in a row, as columns for `table`. */

@@ -17,7 +17,7 @@ const ICONS = {
 export const icon = (name) => svg("svg", { class: "i", viewBox: "0 0 16 16", "aria-hidden": "true" },
   ICONS[name].map((d) => svg("path", { d, "stroke-width": name === "more" ? 2.4 : null })));
 
-/** A button: `button("Retry 3…", act, { class: "solid" })`. Further attributes as for `el`; `title` says why one is `disabled`.
+/** A button: `button("Requeue 3…", act, { class: "solid" })`. Further attributes as for `el`; `title` says why one is `disabled`.
  * @param {Child} label @param {(event: any) => void} act @param {Record<string, any>} [more] */
 export const button = (label, act, { class: look = "", ...more } = {}) =>
   el("button", { type: "button", class: `btn ${look}`.trim(), onclick: act, ...more }, label);

@@ -7,7 +7,7 @@ import { rights } from "./rights.js";
 
 const KEYS = [
   ["/", "find a job, a queue or a type"], ["f", "the filter line"], ["j k", "next and previous row"], ["Enter", "open the row"],
-  ["Esc", "close, then clear"], ["x", "tick the row"], ["Shift x", "tick up to here"], ["r", "retry"], ["c", "cancel"], ["m", "move"],
+  ["Esc", "close, then clear"], ["x", "tick the row"], ["Shift x", "tick up to here"], ["r", "requeue"], ["c", "cancel"], ["m", "move"],
   ["#", "delete, which always asks"], ["y", "copy the id"], ["[ ]", "range of the charts"], ["p", "pause updates"], ["t", "theme"],
   ["z", "zone: yours or UTC"], ["?", "this"],
 ];

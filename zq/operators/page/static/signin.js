@@ -34,7 +34,7 @@ export function signIn(main, why, after) {
   main.className = "alone";
   main.replaceChildren(...why ? [banner(why, ["Sign in, and you are back at ", back(), "."].flat(2))] : [],
     el("section", { class: "card", "aria-labelledby": "sign-in" }, el("h1", { id: "sign-in" }, "Sign in"), form,
-      el("p", { class: "muted" }, "Keys are made on the server. This one may look, retry and pause:"),
+      el("p", { class: "muted" }, "Keys are made on the server. This one may look, requeue and pause:"),
       el("pre", { class: "code", tabindex: "0" }, "zq keys add mia --scopes read,manage --keys FILE"),
       el("p", { class: "muted" }, "The page keeps a cookie that no script can read, for an hour after its last request and twelve hours at most.")));
   key.focus();
