@@ -243,6 +243,15 @@ class Settings:
     max_bulk_items: Annotated[
         int, Rule(INT, "Most jobs, or ids, in one bulk request; more get 413.", low=1)
     ] = 10_000
+    max_bulk_bytes: Annotated[
+        int,
+        Rule(
+            SIZE,
+            "Most bytes of payloads in one bulk request, which is stored in one go while others"
+            " wait; more get 413.",
+            low=1,
+        ),
+    ] = 16 * 2**20
     max_values: Annotated[
         int, Rule(INT, "Most values (texts, numbers, …) in a body; more get 413.", low=1_000)
     ] = 1_000_000

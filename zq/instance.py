@@ -155,7 +155,9 @@ class Instance:
     def _services(self) -> Services:
         settings, store, clock, engine = self._settings, self._store, self.clock, self.engine
         ids = codec_of(store.id_suffix, store.former_suffixes)
-        admission = Admission(store, clock, engine.inbox, settings.disk_reserve)
+        admission = Admission(
+            *(store, clock, engine.inbox), settings.disk_reserve, settings.max_bulk_bytes
+        )
         counts = QueueCounts(store, clock)
         sweeps = Sweeps(
             *(store, clock, counts, self._filter),

@@ -56,7 +56,7 @@ def many_names(site: Site, count: int) -> Outcome:
 
 
 def large_bulk(site: Site, count: int) -> Outcome:
-    """A valid bulk: jobs with a text of 5,000 bytes."""
+    """A bulk of jobs with a text of 5,000 bytes. 3,300 of them make the largest valid one."""
     jobs = [{"queue": "b", "type": "t", "payload": "x" * 5_000}] * count
     return sent(site, "/jobs/bulk", json.dumps({"jobs": jobs}).encode())
 
@@ -112,7 +112,8 @@ ATTACKS = (
     Attack("300,000 objects of floats beside a wrong one", wrong_float, 300_000, 30_000),
     Attack("4 MB below 600 brackets beside a float", deep_float, 4_000_000, 300_000),
     Attack("3 payloads of 300,000 names", many_names, 300_000, 10_000),
-    Attack("bulk of 10,000 jobs in 50 MB", large_bulk, 10_000, 1_000),
+    Attack("bulk of 10,000 jobs in 50 MB", large_bulk, 10_000, 4_000),
+    Attack("bulk of 3,300 jobs in 16 MB", large_bulk, 3_300, 1_000),
     Attack("payload of 8,000 towers of brackets", deep_payload, 8_000, 1_200),
     Attack("30 MB form at /api", form_of_messages, 7_500_000, 75_000),
     Attack("30 MB form that is pushed", pushed_form, 7_500_000, 75_000),

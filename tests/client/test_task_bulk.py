@@ -43,6 +43,16 @@ async def test_many_calls_go_in_smaller_requests_where_the_server_asks_for_it(ap
     assert await app.backend.count() == CHUNK
 
 
+@pytest.mark.settings(max_bulk_bytes=100_000)
+async def test_many_large_calls_go_in_requests_that_are_stored_in_one_go(app: App) -> None:
+    @app.task
+    async def work(text: str) -> None: ...
+
+    jobs = await work.enqueue_many([work.args("x" * 1_000)] * 300)
+
+    assert len(jobs) == await app.backend.count() == 300
+
+
 @pytest.mark.settings(max_payload=1000)
 async def test_a_refusal_tells_how_many_calls_were_stored_before(app: App) -> None:
     @app.task

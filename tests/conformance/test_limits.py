@@ -143,6 +143,27 @@ async def test_more_items_in_bulk_than_the_limit_are_413(client: Client, scrape:
     assert (await scrape())["zq_refusals_total", "too_many_items"] == 2
 
 
+@pytest.mark.settings(max_bulk_bytes=4 * KIB)
+@pytest.mark.parametrize("door", ["native", "log", "queue"])
+async def test_more_bytes_than_are_stored_in_one_go_are_413(client: Client, door: str) -> None:
+    sent_as = {"content-type": "application/json"}
+    if door != "native":
+        await client.send("PUT", "/v0/topics/t", json.dumps({"type": door}).encode(), sent_as)
+
+    async def sent(count: int, size: int) -> Reply:
+        if door == "native":
+            return await client.post("/jobs/bulk", {"jobs": [new_job(payload="x" * size)] * count})
+        body = json.dumps({"records": [{"data": "x" * size}] * count}).encode()
+        return await client.send("POST", "/v0/topics/t", body, sent_as)
+
+    refused = await sent(5, KIB)
+    assert refused.status == 413
+    assert b"--max-bulk-bytes" in refused.body
+    assert (await sent(3, KIB)).status in (200, 201)
+    # A single payload has a limit of its own.
+    assert (await sent(1, 5 * KIB)).status in (200, 201)
+
+
 @pytest.mark.settings(max_payload=KIB)
 async def test_a_payload_over_the_limit_is_413(client: Client, scrape: Scraper) -> None:
     fits, over = "x" * (KIB - 2), "x" * (KIB - 1)  # the quotes count

@@ -9,6 +9,18 @@ class UnknownField(InvalidRequest):
     code = "unknown_field"
 
 
+class BulkTooLarge(TooLarge):
+    """The payloads of one bulk request would hold all others up while they are stored."""
+
+    code = "bulk_too_large"
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(
+            f"the payloads of this request have {size} bytes, but at most {most} are stored in one"
+            " go: send several requests, or raise --max-bulk-bytes"
+        )
+
+
 class TooManyValues(TooLarge):
     """A body holds more values than a request may, although it may have so many bytes."""
 

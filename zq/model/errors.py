@@ -57,6 +57,8 @@ ZqError
 ├── TooLarge                the body is larger than its limit
 │   ├── PayloadTooLarge
 │   ├── TooManyItems        one bulk request has too many items
+│   ├── BulkTooLarge        its payloads are too large to be stored in one go
+│   ├── TooManyValues       the body has too many values
 │   └── TooManyCompared     its payloads take too long to compare with their schemas
 ├── ServiceUnavailable      the cause will pass; the same request may succeed later
 │   ├── InboxFull

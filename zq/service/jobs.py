@@ -13,6 +13,7 @@ from zq.engine.inbox import Inbox, result_of
 from zq.engine.subscribers.waiters import Waiter, Waiters
 from zq.features.batches.engine import Folding
 from zq.features.schemas.service import PayloadChecks
+from zq.model.body_errors import BulkTooLarge
 from zq.model.clock import Clock
 from zq.model.commands import (
     CancelJob,
@@ -63,10 +64,14 @@ class Admission:
     """Whether the disk has room for new jobs. Acknowledgements are always accepted.
 
     Between two checks of the disk, admitted bytes are counted, so that a burst cannot fill the disk
-    unnoticed.
+    unnoticed. New jobs that come together are stored in one transaction, for which all others wait:
+    so they are bounded by `max_bytes`.
     """
 
-    def __init__(self, store: Store, clock: Clock, inbox: Inbox, disk_reserve: int) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, inbox: Inbox, disk_reserve: int, max_bytes: int
+    ) -> None:
+        self._max_bytes = max_bytes
         self._store = store
         self._clock = clock
         self._inbox = inbox
@@ -75,7 +80,12 @@ class Admission:
         self._left = 0
 
     def admit(self, jobs: int, payload_bytes: int) -> None:
-        """Count jobs that will be stored. Raises `StorageFull` or `WalFull` if there is no room."""
+        """Count jobs that will be stored together.
+
+        Raises `BulkTooLarge`, and `StorageFull` or `WalFull` if there is no room.
+        """
+        if payload_bytes > self._max_bytes and jobs > 1:
+            raise BulkTooLarge(payload_bytes, self._max_bytes)
         cost = _cost(jobs, payload_bytes)
         looked_lately = self._clock.monotonic() - self._looked < SPACE_CHECK_S
         if cost > self._left or not looked_lately or self._store.wal_is_over:
@@ -152,8 +162,8 @@ class Jobs:
         and queues leave open are fixed; batches are not allowed then. With `registered_only`, a
         queue without settings raises `QueueNotRegistered`. Payloads that are `checked` already are
         not held against the schemas of their queues. Raises `QueueOutOfReach`, `SchemaMismatch`,
-        `TooManyCompared`, `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, or `Unprocessable`
-        if the rule of a batch fails.
+        `TooManyCompared`, `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, `BulkTooLarge`, or
+        `Unprocessable` if the rule of a batch fails.
         """
         if reach is not EVERYWHERE:
             reach.require(jobs)

@@ -210,7 +210,9 @@ def directory_of(path: str, must_exist: bool = False) -> Path | None:
 
 def _settings(directory: Path) -> Settings:
     try:
-        return Settings.load({"root_dir": str(directory)}, os.environ)
+        # Nobody else waits while a program stores much in one go.
+        given = {"root_dir": str(directory), "max_bulk_bytes": str(2**62)}
+        return Settings.load(given, os.environ)
     except ConfigError as error:
         raise InvalidOption(str(error)) from error
 

@@ -87,9 +87,13 @@ def _next(
         return None, None, error
 
 
+_HALVED = ("too_large", "bulk_too_large", "too_many_items", "too_many_values", "too_many_compared")
+"""The codes of errors by which fewer jobs would pass."""
+
+
 async def _in_halves(enqueue: Enqueue, batch: Batch, error: BackendError) -> Stored:
     """Store the refused jobs in smaller requests, if that can help. Raises the error if not."""
-    if error.code not in ("too_large", "too_many_items", "too_many_compared") or len(batch) == 1:
+    if error.code not in _HALVED or len(batch) == 1:
         raise error
     half = len(batch) // 2
     async for part in one_by_one(enqueue, (batch[:half], batch[half:])):
