@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from aiohttp import web
 
@@ -14,6 +14,9 @@ Handler = Callable[[web.BaseRequest], Awaitable[Response]]
 
 PATH = web.RequestKey("path", dict[str, str])
 """The parameters in the path of a request."""
+
+BEFORE = web.RequestKey("before", dict[str, Any])
+"""What a request has changed, as it was, if its handler says so."""
 
 
 class Route(NamedTuple):

@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from zq.features.audit.model import MOST_ANSWER, MOST_QUERY, OperatorAction
 from zq.features.audit.service import Audit
-from zq.http.door import Route
+from zq.http.door import BEFORE, Route
 from zq.http.guard import actor_of
 from zq.http.transport.answer import Answer, Response
 from zq.http.transport.gate import peer_of
@@ -29,10 +28,6 @@ GONE = 499
 """The client had gone before its answer: what it wanted is done as a whole, in part or not."""
 
 _READS = ("GET", "HEAD")
-
-
-BEFORE = web.RequestKey("before", dict[str, Any])
-"""What a request has changed, as it was, if its handler says so."""
 
 
 class Auditor:

@@ -12,6 +12,7 @@ from zq.features.history.http import HistoryApi
 from zq.features.schemas.http import QueueSchemasApi
 from zq.features.search.http import SuggestApi
 from zq.features.sweeps.http import SweepsApi
+from zq.features.sweeps.http_changes import ChangesApi
 from zq.features.targets.http import TargetsApi
 from zq.features.trends.http import TrendsApi
 from zq.features.waits.http import WaitsApi
@@ -27,7 +28,6 @@ from zq.http.api.problems import error_codec, problem
 from zq.http.api.push import PushApi
 from zq.http.api.settings import SettingsApi
 from zq.http.api.settlements import SettlementsApi
-from zq.http.api.stats import StatsApi
 from zq.http.api.take import TakeApi
 from zq.http.api.workers import WorkersApi
 from zq.http.door import Door, Route
@@ -36,6 +36,7 @@ from zq.http.verbs import VerbsApi
 from zq.model.errors import ZqError
 from zq.operators.ops.http.metrics.api import MetricsApi
 from zq.operators.ops.http.service import ServiceApi
+from zq.operators.ops.http.stats import StatsApi
 from zq.operators.ops.http.status import StatusApi
 
 
@@ -79,6 +80,7 @@ def zizq_routes(parts: ApiParts) -> Sequence[Route]:
         QueueSchemasApi(services, endpoints),
         RetainedApi(services, endpoints),
         SweepsApi(services, endpoints),
+        ChangesApi(services, endpoints),
         SuggestApi(services),
         BudgetsApi(services, endpoints),
         EventsApi(services, guard, endpoints, take),

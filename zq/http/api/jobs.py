@@ -5,7 +5,6 @@ from functools import partial
 
 from aiohttp import web
 
-from zq.features.sweeps.http_author import Choices
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.api.outcomes import outcome_answer, wait_time
 from zq.http.api.packing import Packer
@@ -37,7 +36,6 @@ from zq.wire.query import (
     job_filter,
     links,
     paging,
-    refuse_filter_in_body,
     switch,
     whole_number,
 )
@@ -58,9 +56,8 @@ class JobsApi:
         packer: Packer,
         limits: Limits,
     ) -> None:
-        self._jobs, self._listing, self._sweeps = services.jobs, services.listing, services.sweeps
+        self._jobs, self._listing = services.jobs, services.listing
         self._queues, self._ids = services.queues, services.ids
-        self._choices = Choices(services)
         self._endpoints = endpoints
         self._answers = answers
         self._packer = packer
@@ -77,9 +74,7 @@ class JobsApi:
             Route("GET", "/jobs/count", endpoint(self.count), READ, query=True),
             Route("GET", "/queues", endpoint(self.queues), READ),
             Route("GET", "/jobs/{id}", endpoint(self.get), READ),
-            Route("PATCH", "/jobs", change(self.patch_all), MANAGE, query=True),
             Route("PATCH", "/jobs/{id}", change(self.patch), MANAGE),
-            Route("DELETE", "/jobs", endpoint(self.delete_all), MANAGE, query=True),
             Route("DELETE", "/jobs/{id}", endpoint(self.delete), MANAGE),
         ]
 
@@ -197,24 +192,10 @@ class JobsApi:
         job = await self._jobs.patch(key, patch, reach_of(request))
         return answer(job_document(job, self._ids, with_payload=False), accepted)
 
-    async def patch_all(
-        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
-    ) -> Answer:
-        """Change the matching jobs. Errors in the body are reported before errors in the query."""
-        refuse_filter_in_body(body, sent, ("queue", "priority", "ready_at"))
-        patch = decode_patch(body, sent)
-        filter, author = await self._choices.of(request, "patch")
-        return answer({"patched": await self._sweeps.patch(filter, patch, author)}, accepted)
-
     async def delete(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
         """Delete one job."""
         await self._jobs.delete(key_of(request[PATH]["id"], self._ids), reach_of(request))
         return Answer(204)
-
-    async def delete_all(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """Delete the matching jobs. Without a filter, delete all."""
-        filter, author = await self._choices.of(request, "delete")
-        return answer({"deleted": await self._sweeps.delete(filter, author)}, accepted)
 
     def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[EnqueuedDocument]:
         return enqueued_documents(jobs, stored.keys, stored.now, stored.reply, self._ids)

@@ -4,25 +4,23 @@ from functools import partial
 
 from aiohttp import web
 
-from zq.features.sweeps.http_author import Choices
-from zq.features.sweeps.model import SweepAuthor
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.api.packing import Packer
 from zq.http.api.problems import CODE_HEADER, STATUSES
-from zq.http.api.query import is_careful, parameters
+from zq.http.api.query import parameters
 from zq.http.door import PATH, Route, status_in
-from zq.http.guard import actor_of, reach_of
+from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.outcome import MOST_WAIT_MS, Ending
 from zq.services import Services
-from zq.wire.bodies import decode_cancel, decode_force, decode_retention
+from zq.wire.bodies import decode_force, decode_retention
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
 from zq.wire.ids import key_of
-from zq.wire.query import refuse_filter_in_body, whole_number
+from zq.wire.query import whole_number
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
@@ -33,8 +31,7 @@ class OutcomesApi:
     """The endpoints about the ends of jobs, except success and failure."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints, packer: Packer) -> None:
-        self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
-        self._choices = Choices(services)
+        self._jobs, self._ids = services.jobs, services.ids
         self._endpoints = endpoints
         self._packer = packer
 
@@ -45,9 +42,7 @@ class OutcomesApi:
         return [
             Route("GET", "/jobs/by-key", endpoint(self.by_key), READ, query=True),
             Route("POST", "/jobs/by-key/cancel", cancel(self.cancel_by_key), MANAGE, query=True),
-            Route("POST", "/jobs/cancel", cancel(self.cancel_all), MANAGE, query=True),
             Route("GET", "/jobs/{id}/result", endpoint(self.result), READ, query=True),
-            Route("POST", "/jobs/{id}/cancel", cancel(self.cancel), MANAGE),
             Route("PATCH", "/jobs/{id}/retention", change(self.retain), MANAGE),
         ]
 
@@ -63,27 +58,6 @@ class OutcomesApi:
         document = job_document(job, self._ids, with_payload=True)
         return await self._packer.answer(document, accepted)
 
-    async def cancel(
-        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
-    ) -> Answer:
-        """Cancel one job, one in flight only by force. Its stream is told on request.
-
-        With `undo`, which the operators' page need not say, the answer has `undo`: the id of a
-        sweep that `POST /sweeps/{id}/undo` takes back, as long as the job is retained.
-        """
-        force, undo = decode_cancel(body, sent)
-        key, reach = key_of(request[PATH]["id"], self._ids), reach_of(request)
-        if undo is None:
-            undo = is_careful(request)
-        if not undo:
-            job = await self._jobs.cancel(key, force, reach)
-            return answer(job_document(job, self._ids, with_payload=False), accepted)
-        author = SweepAuthor(actor_of(request))
-        job, sweep = await self._sweeps.cancel_one(key, force, reach, author)
-        document = job_document(job, self._ids, with_payload=False)
-        document.undo = None if sweep is None else str(sweep)
-        return answer(document, accepted)
-
     async def cancel_by_key(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
     ) -> Answer:
@@ -91,22 +65,6 @@ class OutcomesApi:
         owned, force = _unique_key(request), decode_force(body, sent)
         job = await self._jobs.cancel_owner(*owned, force, reach_of(request))
         return answer(job_document(job, self._ids, with_payload=False), accepted)
-
-    async def cancel_all(
-        self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec
-    ) -> Answer:
-        """Cancel the matching jobs. Without a filter, cancel all that can be cancelled.
-
-        The operators' page gets `undo`, the id of the sweep, too.
-        """
-        refuse_filter_in_body(body, sent)
-        force = decode_force(body, sent)
-        filter, author = await self._choices.of(request, "cancel", force=force)
-        sweep = await self._sweeps.cancel(filter, force, author)
-        done: dict[str, object] = {"cancelled": sweep.changed}
-        if is_careful(request) and sweep.changed:
-            done["undo"] = str(sweep.id)
-        return answer(done, accepted)
 
     async def retain(
         self, request: web.BaseRequest, accepted: BodyCodec, body: bytes, sent: BodyCodec

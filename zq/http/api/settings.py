@@ -5,10 +5,9 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
-from zq.features.audit.http_recording import BEFORE
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.api.query import parameters
-from zq.http.door import PATH, Route
+from zq.http.door import BEFORE, PATH, Route
 from zq.http.guard import KEY, reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
