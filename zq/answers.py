@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from zq.model.reach import Reach
 from zq.rooms import parts
-from zq.services import Services
+from zq.service.services import Services
 from zq.verbs.verb import Verb
 from zq.wire.bodies import Limits
 from zq.wire.codecs import BodyCodec

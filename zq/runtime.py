@@ -34,7 +34,7 @@ from zq.instance import Instance, server_name
 from zq.model.clock import Clock
 from zq.model.keys import InvalidKey
 from zq.rooms import parts
-from zq.services import Services
+from zq.service.services import Services
 
 log = logging.getLogger("zq.serve")
 

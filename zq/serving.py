@@ -21,7 +21,7 @@ from zq.http.transport.tls import CertificateError
 from zq.instance import database_of
 from zq.model.keys import InvalidKey
 from zq.runtime import Server
-from zq.services import Services
+from zq.service.services import Services
 from zq.setting import ConfigError
 from zq.store.errors import (
     DatabaseTooNew,

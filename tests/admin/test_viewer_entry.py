@@ -11,7 +11,7 @@ from conformance.keyed import secret, write_keys
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
 
-from zq.operators.admin.engine import MOST_VIEWERS
+from zq.operators.admin.engine import MOST_VIEWERS, Viewers
 
 from .viewing import ADMIN, Watcher, watching
 
@@ -89,7 +89,7 @@ async def test_what_is_no_upgrade_is_told_so(site: Site) -> None:
 
 
 async def test_viewers_are_bounded(site: Site) -> None:
-    viewers = site.server.services.viewers
+    viewers = site.server.services.engine[Viewers]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("zq.operators.admin.engine.MOST_VIEWERS", 1)
         async with watching(site):

@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from zq.operators.admin.engine import Viewers
+
 from .viewing import ADMIN, BEAT_MS, ids, watching
 
 pytestmark = pytest.mark.settings(**ADMIN)
@@ -53,7 +55,7 @@ def unsent(site: Site) -> int:
 
 async def turn(site: Site, beats: int) -> None:
     """Let the time of some frames pass, and each of them be read."""
-    viewers = site.server.services.viewers
+    viewers = site.server.services.engine[Viewers]
     for _ in range(beats):
         site.clock.advance(BEAT_MS)
         scenes = list(viewers._scenes.values())
@@ -65,7 +67,7 @@ async def turn(site: Site, beats: int) -> None:
 async def all_gone(site: Site) -> None:
     """Wait until the server has noticed that its viewers have gone."""
     async with asyncio.timeout(PATIENCE_S):
-        while len(site.server.services.viewers):
+        while len(site.server.services.engine[Viewers]):
             await site.server.services.admin.ping()
 
 
@@ -92,7 +94,7 @@ async def test_a_viewer_that_hardly_reads_holds_up_nobody_and_little_memory(
 
 async def test_a_viewer_that_never_reads_is_cut_off(site: Site, client: Client) -> None:
     await client.enqueue_many(200, type="t" * 200)
-    viewers = site.server.services.viewers
+    viewers = site.server.services.engine[Viewers]
     async with sleeper(site):
         async with asyncio.timeout(PATIENCE_S):
             while len(viewers):
@@ -101,7 +103,7 @@ async def test_a_viewer_that_never_reads_is_cut_off(site: Site, client: Client) 
 
 
 async def test_those_who_look_at_the_same_share_one_reading(site: Site) -> None:
-    viewers = site.server.services.viewers
+    viewers = site.server.services.engine[Viewers]
     async with watching(site) as one, watching(site) as other:
         await one.hear_of("job_snapshot")
         await other.hear_of("job_snapshot")
@@ -112,7 +114,7 @@ async def test_those_who_look_at_the_same_share_one_reading(site: Site) -> None:
 
 
 async def test_nothing_is_left_of_viewers_that_have_gone(site: Site, client: Client) -> None:
-    viewers = site.server.services.viewers
+    viewers = site.server.services.engine[Viewers]
     assert not viewers.listens
     for number in range(3):
         async with watching(site) as watcher:
@@ -132,7 +134,7 @@ async def test_nothing_is_left_of_viewers_that_have_gone(site: Site, client: Cli
 
 
 async def test_a_viewer_that_breaks_off_is_forgotten(site: Site) -> None:
-    viewers = site.server.services.viewers
+    viewers = site.server.services.engine[Viewers]
     async with sleeper(site):
         assert len(viewers) == 1
     await all_gone(site)
@@ -150,7 +152,7 @@ async def test_a_server_that_stops_says_goodbye(site: Site) -> None:
 async def test_a_reading_that_fails_is_made_again(site: Site, client: Client) -> None:
     async with watching(site) as watcher:
         await watcher.hear_of("job_snapshot")
-        jobs = site.server.services.viewers._reads
+        jobs = site.server.services.engine[Viewers]._reads
         sight = jobs.sight
         failures = 1
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from zq.features.sweeps.service import Sweeps
 from zq.model.reach import EVERYWHERE
 
 from .client import Client, Doc
@@ -92,7 +93,7 @@ async def test_a_sweep_stopped_while_it_runs_goes_on_without_the_jobs_that_came_
         (sweep,) = await until_shown(client, len)
         assert sweep["by"] == {"queue": ["a"], "status": ["scheduled", "ready"], "upto": upto}
         stop = asyncio.create_task(client.send("DELETE", f"/sweeps/{sweep['id']}"))
-        running = client.site.server.services.sweeps.running
+        running = client.site.server.services[Sweeps].running
         await until_shown(client, lambda _: all(s.is_stopped for s in running(EVERYWHERE)))
     assert (await stop).status == 204
     stopped = (await first).doc["cancelled"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from zq.features.sweeps.service import Sweeps
 from zq.model.reach import EVERYWHERE
 
 from .client import Client, Doc, Reply
@@ -41,7 +42,7 @@ async def until_shown(client: Client, seen: Callable[[list[Doc]], Any]) -> list[
 
 async def until_begun(client: Client) -> None:
     """Until the first sweep has looked how far it goes: an equal request cannot join it then."""
-    sweeps = client.site.server.services.sweeps
+    sweeps = client.site.server.services[Sweeps]
     await until_shown(client, lambda _: any(s.has_begun for s in sweeps.running(EVERYWHERE)))
 
 

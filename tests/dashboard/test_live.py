@@ -17,6 +17,7 @@ from zq.model.reach import EVERYWHERE
 from zq.operators.page.http.frames import ViewFrame, changed
 from zq.operators.page.http.hub import KEPT_S, MOST_READERS, MOST_VIEWS, LiveHub
 from zq.operators.page.http.views import View, Views
+from zq.operators.page.service import Lookout
 from zq.store.sqlite import lookups
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
@@ -84,7 +85,7 @@ async def test_a_page_that_comes_back_soon_has_only_queues_read_that_have_change
     site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services = site.server.services
-    hub = LiveHub(Views(services, None), services.lookout, site.clock)
+    hub = LiveHub(Views(services, None), services[Lookout], site.clock)
     read, asked = lookups.visible_counts, list[Any]()
 
     def noted(connection: sqlite3.Connection, now: int, queues: Any = None) -> Any:
@@ -263,7 +264,7 @@ async def test_a_page_is_told_how_old_its_numbers_are_while_looks_fail(
     async with live(site, http, topic="pulse") as answer:
         await frame(answer)
         with monkeypatch.context() as patch:
-            patch.setattr(site.server.services.lookout, "look", refused)
+            patch.setattr(site.server.services[Lookout], "look", refused)
             await push(site, http, "mail")
             site.clock.advance(2_100)
             assert await comment(answer) == b": 2100 ms old\n"

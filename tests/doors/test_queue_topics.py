@@ -7,6 +7,8 @@ import pytest
 from conformance.client import Client, Wire
 from conformance.streams import PATIENCE_S
 
+from zq.doors.topics.service_queues import QueueTopics
+
 from .queues import Queue
 from .records import Doc, Records, refused, told
 
@@ -366,7 +368,7 @@ async def test_claims_that_come_together_get_equal_shares(queue: Queue, wire: Wi
             for n, each in enumerate(workers)
         ]
         async with asyncio.timeout(PATIENCE_S):
-            while queue.records.site.server.services.queue_topics.in_cohort("q") < 4:
+            while queue.records.site.server.services[QueueTopics].in_cohort("q") < 4:
                 await queue.counts()
         clock.advance(51)
         shares = await asyncio.gather(*claims)

@@ -9,6 +9,8 @@ from conformance.client import Wire
 from conformance.keyed import client_of, secret, write_keys
 from conformance.site import Site
 
+from zq.doors.topics.engine import TopicReaders
+
 from .frames import Frames
 from .records import Records, refused, told
 from .test_routers import put, route, routers
@@ -138,7 +140,7 @@ async def test_a_key_has_a_bounded_number_of_requests_under_way(
         await log.append("shop-t", 1)
         waiting = [asyncio.create_task(log.diff("shop-t", 1, wait_ms=30_000)) for _ in range(2)]
         async with asyncio.timeout(30):
-            while len(site.server.engine.topics) < 2:  # noqa: ASYNC110
+            while len(site.server.engine[TopicReaders]) < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0)
         reply = await log.get("")
         assert refused(reply) == (429, "throttled")

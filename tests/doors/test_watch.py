@@ -11,6 +11,9 @@ from conformance.client import JSON, Client, Wire
 from conformance.site import Site
 from conformance.streams import PATIENCE_S, StreamEnded
 
+from zq.doors.topics.engine import TopicReaders
+from zq.doors.topics.service_watches import Watches
+
 from .frames import Frames
 from .records import Doc, Records, refused, told
 
@@ -256,7 +259,7 @@ async def test_a_reader_that_stops_reading_holds_back_its_own_stream_and_loses_n
         while before != now:
             for _ in range(50):
                 assert (await client.get("/v0/health")).status == 200, "others go on"
-            cursors = site.server.services.watches.session(session["wid"]).cursors
+            cursors = site.server.services[Watches].session(session["wid"]).cursors
             before, now = now, cursors["t"]
         assert now < 32
         text = bytearray()
@@ -275,7 +278,7 @@ async def test_many_readers_of_one_topic_are_all_woken_by_one_write(log: Records
         await stream.expect("caught-up")
     patient = [asyncio.create_task(log.diff("t", 1, wait_ms=30_000)) for _ in range(40)]
     async with asyncio.timeout(PATIENCE_S):
-        while len(log.site.server.engine.topics) < 80:  # noqa: ASYNC110
+        while len(log.site.server.engine[TopicReaders]) < 80:  # noqa: ASYNC110
             await asyncio.sleep(0)
     await log.append("t", 2)
     for stream in streams:

@@ -12,15 +12,17 @@ from blank import lay_out
 from store.rig import new_job
 
 from zq.config import Settings
-from zq.features.crons.engine import SURVEY_S
+from zq.features.crons.engine import SURVEY_S, Scheduler
 from zq.features.crons.model import CronSchedule, EntryDraft, GroupPatch
 from zq.features.crons.model_expression import CronExpression
+from zq.features.crons.service import Crons
 from zq.features.crons.sqlite_reads import SqliteCronReads
 from zq.features.crons.store import EntryPlace
 from zq.instance import Instance
 from zq.model.clock import ManualClock
 from zq.model.filters import Filter
 from zq.model.reach import EVERYWHERE
+from zq.operators.page.service import Lookout
 
 EVERY_MINUTE = "0 * * * * *"
 BROKEN = {
@@ -32,7 +34,7 @@ BROKEN = {
 
 async def put(instance: Instance, group: str) -> None:
     draft = EntryDraft("e", CronExpression(EVERY_MINUTE), "UTC", None, new_job(queue=group))
-    await instance.services.crons.put_entry(group, draft, EVERYWHERE)
+    await instance.services[Crons].put_entry(group, draft, EVERYWHERE)
 
 
 def write(root: Path, column: str, value: str) -> None:
@@ -60,7 +62,7 @@ async def test_others_fire_beside_a_schedule_that_cannot_be_evaluated(
     column: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    services, scheduler = instance.services, instance.engine.scheduler
+    services, scheduler = instance.services, instance.engine[Scheduler]
     for group in ("bad", "good"):
         await put(instance, group)
     write(tmp_path, column, BROKEN[column])
@@ -74,12 +76,12 @@ async def test_others_fire_beside_a_schedule_that_cannot_be_evaluated(
     assert (group, entry) == ("bad", "e")
     assert BROKEN[column].lower() in reason.lower()
     assert caplog.text.count("a cron entry cannot be evaluated and is set aside") == 1
-    assert (await services.crons.entry("bad", "e", EVERYWHERE)).fault == reason
-    assert (await services.crons.entry("good", "e", EVERYWHERE)).fault is None
-    look = await services.lookout.look()
+    assert (await services[Crons].entry("bad", "e", EVERYWHERE)).fault == reason
+    assert (await services[Crons].entry("good", "e", EVERYWHERE)).fault is None
+    look = await services[Lookout].look()
     assert any("bad/e is set aside" in finding.text for finding in look.findings)
     # Its group can still be changed.
-    _, entries = await services.crons.change_group("bad", GroupPatch(timezone="CET"), EVERYWHERE)
+    _, entries = await services[Crons].change_group("bad", GroupPatch(timezone="CET"), EVERYWHERE)
     assert len(entries) == 1
 
     # It makes up for what it has missed once it can be evaluated again.
@@ -94,7 +96,7 @@ async def test_a_schedule_that_is_put_again_leaves_its_fault_behind(
 ) -> None:
     await put(instance, "bad")
     write(tmp_path, "expression", BROKEN["expression"])
-    while not instance.engine.scheduler.faulty.entries:
+    while not instance.engine[Scheduler].faulty.entries:
         clock.advance(1000)
         await asyncio.sleep(0)
     await put(instance, "bad")

@@ -71,7 +71,6 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     streams = Streams(0, 0, inbox.give_back)
     loop = TickLoop(
         *(store, clock, inbox, streams, guides, Durability(True, True), [first, deaf, last]),
-        reschedule=lambda _: None,
         mint=Mint(0),
     )
     running = asyncio.create_task(loop.run())

@@ -9,7 +9,7 @@ import pytest
 from zq.config import Settings
 from zq.instance import Instance
 from zq.model.clock import ManualClock
-from zq.services import Services
+from zq.service.services import Services
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import pytest
 
 from zq.engine.turns import SLICE
 from zq.features.failures.model import FailureRow
-from zq.features.failures.service import LASTS_S, STEPS, Depth
+from zq.features.failures.service import LASTS_S, STEPS, Depth, Failures
 from zq.model.clock import ManualClock
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
-from zq.services import Services
+from zq.service.services import Services
 from zq.store.sqlite import lookups
 
 
@@ -47,15 +47,15 @@ async def test_all_who_look_at_the_overview_share_one_answer_for_a_while(
 
     monkeypatch.setattr(lookups, "failures", counted)
     await fail(services, ["one"])
-    looks = await asyncio.gather(*(services.failures.causes(EVERYWHERE) for _ in range(5)))
+    looks = await asyncio.gather(*(services[Failures].causes(EVERYWHERE) for _ in range(5)))
     assert [look.total for look in looks] == [1] * 5
     await fail(services, ["other"])
-    assert (await services.failures.causes(EVERYWHERE)).total == 1
+    assert (await services[Failures].causes(EVERYWHERE)).total == 1
     assert len(asked) == 1
-    assert (await services.failures.causes(Reach(("r",)))).total == 0
-    assert (await services.failures.look(EVERYWHERE)).total == 2
+    assert (await services[Failures].causes(Reach(("r",)))).total == 0
+    assert (await services[Failures].look(EVERYWHERE)).total == 2
     clock.advance(int(LASTS_S * 1000))
-    found = await services.failures.causes(EVERYWHERE)
+    found = await services[Failures].causes(EVERYWHERE)
     assert {group.message for group in found.first} == {"one", "other"}
 
 
@@ -63,7 +63,7 @@ async def test_others_are_served_while_many_causes_are_looked_at(services: Servi
     words = [f"{a}{b}" for a in "abcdefghij" for b in "abcdefghijklmnop"]
     await fail(services, words)
     before = services.turns.waited
-    found = await services.failures.look(EVERYWHERE)
+    found = await services[Failures].look(EVERYWHERE)
     assert found.total == len(words) == len(found.first)
     assert services.turns.waited - before == len(words) * STEPS // SLICE
 
@@ -73,5 +73,5 @@ async def test_where_not_all_failures_are_looked_at_more_jobs_may_be_dead(
 ) -> None:
     await fail(services, ["same 1", "same 2", "same 3"])
     for most, expected in ((4, (3, False)), (3, (3, True)), (2, (2, True))):
-        (group,) = (await services.failures.look(EVERYWHERE, depth=Depth(200, most))).first
+        (group,) = (await services[Failures].look(EVERYWHERE, depth=Depth(200, most))).first
         assert (group.dead, group.more_dead) == expected

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from zq.features.sweeps.service import Sweeps
 from zq.instance import Instance
 from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach, ServiceUnavailable
 from zq.model.filters import EVERYTHING, Filter
@@ -11,7 +12,7 @@ from zq.model.job import NewJob
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
-from zq.services import Services
+from zq.service.services import Services
 
 HERE = Reach(("q",))
 
@@ -57,8 +58,8 @@ async def test_jobs_are_listed_counted_and_swept_by_a_filter(services: Services)
     assert await services.listing.count(Filter(queues=("q",))) == 2
     assert await services.queues.names(EVERYWHERE) == ["p", "q"]
     assert await services.queues.names(HERE) == ["q"]
-    assert await services.sweeps.delete(Filter(queues=("q",))) == 2
-    assert await services.sweeps.delete(EVERYTHING) == 1
+    assert await services[Sweeps].delete(Filter(queues=("q",))) == 2
+    assert await services[Sweeps].delete(EVERYTHING) == 1
     assert await services.listing.count(EVERYTHING) == 0
 
 

@@ -12,6 +12,10 @@ from zq.engine.subscribers.changes import MOST, QueueChanges
 from zq.engine.subscribers.figures import NO_FLOW
 from zq.features.diagnosis import service_judge as judge
 from zq.features.diagnosis.service import OLD_MS, Finding, FindingCode
+from zq.features.diagnosis.service_judge import QueueJudge
+from zq.features.diagnosis.service_noted import Noted
+from zq.features.sweeps.service import Sweeps
+from zq.features.trends.service import Trends
 from zq.instance import Instance
 from zq.model.clock import ManualClock
 from zq.model.filters import Filter
@@ -19,12 +23,13 @@ from zq.model.job import NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.operators.ops.service import StatusBoard
 from zq.operators.page import service as lookout
 from zq.operators.page.service import RATES_MS, Lookout
 from zq.operators.page.service_overview import Overview, WatchedQueue
 from zq.service import queues
 from zq.service.queues import QueueStatistics
-from zq.services import Services
+from zq.service.services import Services
 from zq.store.sqlite import lookups
 
 T = TypeVar("T")
@@ -62,7 +67,7 @@ async def enqueue(services: Services, *jobs: NewJob) -> None:
 async def test_ticks_get_their_turn_while_many_queues_are_looked_at(services: Services) -> None:
     await enqueue(services, *[job(f"q{number}") for number in range(1000)])
 
-    look = Turns(services.lookout.look())
+    look = Turns(services[Lookout].look())
     found = await look
 
     assert len(found.queues) == 1000
@@ -72,10 +77,10 @@ async def test_ticks_get_their_turn_while_many_queues_are_looked_at(services: Se
 
 async def test_a_look_reads_only_the_queues_that_have_changed(services: Services) -> None:
     await enqueue(services, *[job(f"q{number}") for number in range(1000)])
-    await services.lookout.look()
+    await services[Lookout].look()
     await enqueue(services, job("q7"), job("new"))
 
-    look = Turns(services.lookout.look())
+    look = Turns(services[Lookout].look())
     found = await look
 
     assert look.count == 0
@@ -97,7 +102,7 @@ async def test_a_look_reads_the_settings_of_queues_once(
 
     monkeypatch.setattr(lookups, "all_settings", counted)
     for _ in range(2):
-        (queue,) = (await services.lookout.look()).queues
+        (queue,) = (await services[Lookout].look()).queues
         assert queue.settings is not None
         assert queue.settings.paused
     assert len(reads) == 2
@@ -137,15 +142,15 @@ class Rival:
         services = self.services
         while True:
             await services.admin.ping()
-            ticks = services.lookout.ticks()
-            found = seen(await services.lookout.look(), rates=rates)
+            ticks = services[Lookout].ticks()
+            found = seen(await services[Lookout].look(), rates=rates)
             fresh = Lookout(
-                *(services.clock, services.queues, services.admin, services.status),
-                *(services.trends, QueueChanges(), services.noted, services.judge),
+                *(services.clock, services.queues, services.admin, services[StatusBoard]),
+                *(services[Trends], QueueChanges(), services[Noted], services[QueueJudge]),
             )
             afresh = seen(await fresh.look(), rates=rates)
             await services.admin.ping()
-            if services.lookout.ticks() == ticks:
+            if services[Lookout].ticks() == ticks:
                 assert found == afresh
                 return found
 
@@ -204,7 +209,7 @@ async def test_a_look_that_fails_spoils_none_after_it(
     with monkeypatch.context() as patch:
         patch.setattr(rival.services.queues, "statistics", None)
         with pytest.raises(TypeError):
-            await rival.services.lookout.look()
+            await rival.services[Lookout].look()
     assert (await rival.same()).totals[Status.READY] == 3
 
 
@@ -232,7 +237,7 @@ class Operator:
         await enqueue(self.services, job(queue, ready_at=later), job(queue, group="g"))
 
     async def delete(self, queue: str) -> None:
-        await self.services.sweeps.delete(Filter(queues=(queue,)))
+        await self.services[Sweeps].delete(Filter(queues=(queue,)))
 
     async def pause(self, queue: str) -> None:
         patch = SettingsPatch(paused=self.random.random() < 0.5)

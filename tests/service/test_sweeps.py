@@ -5,12 +5,13 @@ from functools import partial
 
 import pytest
 
+from zq.features.sweeps.service import Sweeps
 from zq.features.sweeps.service_one import cancellable, changeable, revivable
 from zq.model.errors import Unprocessable
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
-from zq.services import Services
+from zq.service.services import Services
 
 DONE, HELD, WAITING = (
     Filter(statuses=(status,)) for status in (Status.COMPLETED, Status.IN_FLIGHT, Status.READY)
@@ -21,7 +22,7 @@ async def test_a_filter_that_names_jobs_which_the_change_leaves_alone_is_refused
     services: Services,
 ) -> None:
     """Also for whoever uses no door, such as the embedded engine."""
-    sweeps = services.sweeps
+    sweeps = services[Sweeps]
     with pytest.raises(Unprocessable, match="that is completed cannot be cancelled"):
         await sweeps.cancel(DONE, True)
     with pytest.raises(Unprocessable, match="in_flight cannot be cancelled without force"):

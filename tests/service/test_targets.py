@@ -9,7 +9,7 @@ from zq.model.queue_errors import TargetNotFound
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
 from zq.service import queues
-from zq.services import Services
+from zq.service.services import Services
 
 JOBS = 100
 

@@ -7,13 +7,13 @@ from statistics import quantiles as exact
 
 from zq.features.trends.model import quantiles
 from zq.features.trends.model_types import PARTS, part_of
-from zq.features.trends.service_types import TypeRange, TypeSort
+from zq.features.trends.service_types import TypeRange, TypeSort, TypeTrends
 from zq.model.clock import ManualClock
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE
 from zq.model.settling import Failure
-from zq.services import Services
+from zq.service.services import Services
 from zq.tick.slices import SLICE_ROWS
 
 
@@ -28,7 +28,7 @@ async def test_failures_of_a_tick_count_once_however_many_slices_it_has(
     clock.advance(100)
     told = [services.work.fail(key, Failure("no"), EVERYWHERE) for key in keys[1:]]
     await asyncio.gather(services.work.succeed([keys[0]], EVERYWHERE), *told)
-    look = await services.type_trends.look(None, None, TypeRange.HOUR, TypeSort.SLOWEST, EVERYWHERE)
+    look = await services[TypeTrends].look(None, None, TypeRange.HOUR, TypeSort.SLOWEST, EVERYWHERE)
     (only,) = look.first
     assert (only.type, only.trend.done, only.trend.failed) == ("t", 1, len(keys) - 1)
     assert sum(only.trend.run.values()) == len(keys)

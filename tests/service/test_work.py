@@ -11,7 +11,7 @@ from zq.model.leasing import Terms
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settling import Failure
-from zq.services import Services
+from zq.service.services import Services
 
 
 async def stored(services: Services, count: int = 1) -> list[int]:

@@ -1,6 +1,7 @@
 """A tick that is on the disk, and the subscribers that learn of it."""
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Protocol
 
 import msgspec
@@ -20,8 +21,20 @@ class Committed(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class Awaited(IntEnum):
+    """Who waits for what a subscriber does with a tick. Subscribers learn of it in this order."""
+
+    BY_REQUESTS = 0
+    BY_WORKERS = 1
+    BY_NOBODY = 2
+
+
 class Subscriber(Protocol):
-    """A listener to ticks. `zq.engine.engine` lists the subscribers in their order."""
+    """A listener to ticks.
+
+    A room names the class of each that it has in `engine.py: SUBSCRIBERS`, with who waits for it.
+    The class is a part of the engine, as `zq.engine.engine.EnginePart` says.
+    """
 
     @property
     def listens(self) -> object:

@@ -1,12 +1,12 @@
 """The engine: the loop, its guides, and everything that memory learns from ticks."""
 
 import asyncio
-from collections.abc import Sequence
-from datetime import tzinfo
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Self, TypeVar
 
-from zq.doors.topics.engine import TopicReaders
-from zq.engine.after_commit import Subscriber
+from zq.config import Settings
+from zq.engine.admission import Admission
+from zq.engine.after_commit import Awaited, Subscriber
 from zq.engine.clock_steps import ClockSteps
 from zq.engine.delivery.signs import LifeSigns
 from zq.engine.delivery.streams import Streams
@@ -23,34 +23,53 @@ from zq.engine.subscribers.waiters import HistoryReaders, Waiters
 from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.turns import Turns
 from zq.engine.upkeep import Upkeep
-from zq.features.crons.engine import Scheduler
-from zq.features.trends.engine import TrendMeter
 from zq.model.clock import Clock
 from zq.model.commands import SetAside
 from zq.model.ids import Mint
-from zq.operators.admin.engine import Viewers
+from zq.rooms import parts
 from zq.store.api import Store
 
 
-class EngineOptions(NamedTuple):
-    """The engine's settings. `reaper_interval` is in seconds; `recording` concerns the history."""
+class EnginePart(Protocol):
+    """A part of the engine that a room has. `engine[ThePart]` makes it at its first use."""
 
-    global_in_flight_limit: int
-    max_inbox_jobs: int
-    reaper_interval: float
-    recording: bool
-    durability: Durability
-    zone: tzinfo
-    """The server's own time zone, for cron entries without one."""
+    @classmethod
+    def of(cls, engine: "Engine", /) -> Self:
+        """Make it from the parts of an engine that it needs."""
+
+
+class RunningPart(EnginePart, Protocol):
+    """A part that runs while the engine does. A room names its class in `engine.py: RUNNING`."""
+
+    def start(self) -> None:
+        """Begin: the loop ticks."""
+
+    async def stop(self) -> None:
+        """End. The loop still ticks, unless the store has failed."""
+
+
+P = TypeVar("P", bound=EnginePart)
 
 
 class Engine:
-    """The engine of one store. Start it in the event loop that it runs in."""
+    """The engine of one store. Start it in the event loop that it runs in.
 
-    def __init__(self, store: Store, clock: Clock, options: EngineOptions) -> None:
-        self.inbox = Inbox(options.max_inbox_jobs)
+    Its own parts are attributes. The parts of rooms are found by their classes, as in
+    `engine[TrendMeter]`.
+    """
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
+        self.store = store
+        self.clock = clock
+        self.settings = settings
+        self.durability = _durability(settings)
+        self.inbox = Inbox(settings.max_inbox_jobs)
+        self.admission = Admission(
+            *(store, clock, self.inbox), settings.disk_reserve, settings.max_bulk_bytes
+        )
+        """Whether there is room for new jobs."""
         self.streams = Streams(
-            *(options.global_in_flight_limit, store.claimed, self.inbox.give_back, store.slot),
+            *(settings.global_in_flight_limit, store.claimed, self.inbox.give_back, store.slot),
             *(store.died, store.last_holder),
         )
         self.turns = Turns()
@@ -58,16 +77,13 @@ class Engine:
         self.signs = LifeSigns(clock, self.streams)
         self.waiters = Waiters(clock)
         self.events = EventHub(clock)
-        self.history = HistoryReaders(store.logged, clock, recording=options.recording)
-        self.topics = TopicReaders(clock)
+        self.history = HistoryReaders(store.logged, clock, recording=bool(settings.history))
         self.mint = Mint(store.last_key, store.slot)
         """Gives new jobs their keys, whichever door they come through."""
-        self.scheduler = Scheduler(store, clock, self.inbox, self.mint, options.zone)
         self.flows = Flows(clock)
         self.stats = Stats()
         self.tallies = QueueTallies()
         self.changes = QueueChanges()
-        self.trends = TrendMeter(clock, self.inbox)
         self.pulse = Pulse(self.stats)
         alarm = Alarm(clock, self.inbox.awake.set)
         self.lock = ForeignLock(clock)
@@ -75,10 +91,10 @@ class Engine:
         upkeep = Upkeep(store, clock, self.history, self.lock, alarm.ring)
         self.compact = upkeep.compact
         """Gives all free space back. Its future is done when that has happened."""
-        self.viewers = Viewers(store.reads, clock)
         self.openings = Openings(clock)
         """When the rates of queues let the next jobs through."""
-        timetable = Timetable(clock, store.steady, store.deadlines, options.reaper_interval)
+        rest = settings.reaper_check_interval / 1000
+        timetable = Timetable(clock, store.steady, store.deadlines, rest)
 
         def hold(wait: bool) -> None:
             timetable.holds_dates = wait
@@ -86,7 +102,9 @@ class Engine:
 
         self.steps = ClockSteps(store.steady, store.reads, self.events, hold)
         """The steps of the wall clock."""
-        self.scheduler.ready = self.steps.told
+        self.when_let_go: list[Callable[[], object]] = []
+        """Called by `let_go`. Whoever has clients wait adds what ends their waits."""
+        self._parts: dict[type, Any] = {}
         guides = Guides(
             alarm,
             timetable,
@@ -95,46 +113,60 @@ class Engine:
             upkeep,
             self.lock,
         )
-        subscribers: tuple[Subscriber, ...] = (
-            # Requests wait for the first three, and workers for the fourth.
-            self.waiters,
-            self.history,
-            self.topics,
-            self.streams,
-            # Nobody waits for the rest.
-            self.pulse,
-            self.flows,
-            self.trends.step,
-            self.stats,
-            self.tallies,
-            self.changes,
-            self.events,
-            self.viewers,
-        )
         self._loop = TickLoop(
-            *(store, clock, self.inbox, self.streams, guides, options.durability, subscribers),
-            self.scheduler.reschedule,
+            *(store, clock, self.inbox, self.streams, guides, self.durability),
+            self._subscribers(),
             self.mint,
         )
+        self._running: list[RunningPart] = [
+            self[kind] for kinds in parts("engine", "RUNNING", tuple) for kind in kinds
+        ]
         self.failure = self._loop.failure
         """Set when the store has failed: nothing can be stored any more."""
         self._task: asyncio.Task[None] | None = None
         store.when_unreadable = self.set_aside
+
+    def __getitem__(self, kind: type[P]) -> P:
+        """The part of a room. It is made at its first use."""
+        if kind not in self._parts:
+            # The parts that it needs come before it.
+            self._parts[kind] = kind.of(self)
+        found: P = self._parts[kind]
+        return found
+
+    def _subscribers(self) -> list[Subscriber]:
+        """Who learns of ticks: first those whom somebody waits for."""
+        own: list[tuple[Awaited, Subscriber]] = [
+            (Awaited.BY_REQUESTS, self.waiters),
+            (Awaited.BY_REQUESTS, self.history),
+            (Awaited.BY_WORKERS, self.streams),
+            (Awaited.BY_NOBODY, self.pulse),
+            (Awaited.BY_NOBODY, self.flows),
+            (Awaited.BY_NOBODY, self.stats),
+            (Awaited.BY_NOBODY, self.tallies),
+            (Awaited.BY_NOBODY, self.changes),
+            (Awaited.BY_NOBODY, self.events),
+        ]
+        others = [
+            (awaited, self[kind])
+            for kinds in parts("engine", "SUBSCRIBERS", tuple)
+            for awaited, kind in kinds
+        ]
+        return [each for _, each in sorted([*own, *others], key=lambda pair: pair[0])]
 
     def start(self) -> None:
         """Begin to tick."""
         self.steps.start()
         self.streams.bury_died()
         self._task = asyncio.create_task(self._loop.run(), name="zq-tick")
-        self.scheduler.start()
-        self.trends.start()
+        for part in self._running:
+            part.start()
 
     async def stop(self) -> None:
         """Run the commands that wait, then end. Streams should be closed by then."""
-        await self.scheduler.stop()
+        for part in reversed(self._running):
+            await part.stop()
         await self.steps.stop()
-        if not self.failure.done():
-            self.trends.close()
         self._loop.stop()
         if self._task is not None:
             await self._task
@@ -144,11 +176,17 @@ class Engine:
         self.streams.end_all()
         self.waiters.close()
         self.events.close()
-        self.viewers.close()
         self.history.close()
-        self.topics.close()
+        for end in self.when_let_go:
+            end()
 
     async def set_aside(self, source: str, keys: Sequence[object]) -> None:
         """Set aside the unreadable rows among these rows of a table."""
         if not self.failure.done():
             await self.inbox.submit(SetAside(source, keys))
+
+
+def _durability(settings: Settings) -> Durability:
+    changes = settings.default_commit_mode
+    enqueues = settings.enqueue_commit_mode or changes
+    return Durability(changes == "fsync", enqueues == "fsync")

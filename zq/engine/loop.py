@@ -6,7 +6,7 @@ No timer delays a commit. The next tick gathers while one commits, so ticks grow
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import NamedTuple
@@ -84,13 +84,9 @@ class TickLoop:
         guides: Guides,
         durability: Durability,
         subscribers: Sequence[Subscriber],
-        reschedule: Callable[[int | None], object],
         mint: Mint,
     ) -> None:
-        """`subscribers` learn of each tick in this order, after its commands have their replies.
-
-        `reschedule` is called after changes of cron entries, with the time of the first firing.
-        """
+        """`subscribers` learn of each tick in this order, after its commands have their replies."""
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
         self._clock = clock
@@ -100,7 +96,6 @@ class TickLoop:
         self._pace, self._upkeep, self._lock = guides[3:]
         self._durability = durability
         self._subscribers = subscribers
-        self._reschedule = reschedule
         self._mint = mint
         self._stopping = False
         self._logged = ""
@@ -214,8 +209,6 @@ class TickLoop:
         if result.openings:
             self._openings.note(result.openings)
             self._alarm.is_set = False
-        if result.rescheduled:
-            self._reschedule(result.next_firing)
         self._pace.learn(committed)
         # Replies come before frames are rendered: a worker with its reply sends more meanwhile.
         for request, reply in zip(committed.requests, result.replies, strict=True):

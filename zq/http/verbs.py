@@ -13,7 +13,7 @@ from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
-from zq.services import Services
+from zq.service.services import Services
 from zq.verbs.verb import Verb
 from zq.wire.bodies import Limits
 from zq.wire.codecs import JSON, BodyCodec

@@ -1,1 +1,1 @@
-"""The verbs of the core: jobs, work, queues, the server. `zq.services` has all services."""
+"""The verbs of the core: jobs, work, queues, the server. `zq.service.services` has all services."""

@@ -1,6 +1,6 @@
 """The verbs about the whole server: health, figures, workers, and clearing it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zq.engine.clock_steps import NotedStep
@@ -9,8 +9,6 @@ from zq.engine.delivery.takers import Stream
 from zq.engine.engine import Engine
 from zq.engine.loop import Durability
 from zq.engine.subscribers.figures import Histogram
-from zq.features.crons.model_faults import FaultyEntries
-from zq.features.schemas.service import Schemas
 from zq.model.clock import Clock
 from zq.model.commands import AcknowledgeDamage, Clear
 from zq.model.damage import Quarantined
@@ -19,7 +17,6 @@ from zq.model.errors import WorkerNotFound, ZqError
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.reach import Reach
-from zq.service.jobs import Admission
 from zq.store.api import Store
 
 
@@ -35,8 +32,6 @@ class ServerHealth(NamedTuple):
     """Rows that were set aside because they cannot be read. Jobs are named by their ids."""
     locked_since: int | None
     """When another program's lock on the database came in the way (ms); None if nothing does."""
-    faulty: FaultyEntries
-    """The cron entries whose schedules cannot be evaluated."""
     clock_set: NotedStep | None
     """The latest large step of the wall clock since the start."""
 
@@ -125,17 +120,13 @@ class Admin:
         clock: Clock,
         ids: IdCodec,
         engine: Engine,
-        admission: Admission,
-        durability: Durability,
-        schemas: Schemas,
     ) -> None:
+        self.when_cleared: list[Callable[[], object]] = []
+        """Called when everything is deleted: whoever remembers some of it forgets that."""
         self._store = store
         self._clock = clock
         self._ids = ids
         self._engine = engine
-        self._admission = admission
-        self._durability = durability
-        self._schemas = schemas
         self.ping = store.ping
         """Waits until a tick under way and the store's thread are done."""
 
@@ -147,12 +138,11 @@ class Admin:
             for row in latest
         ]
         return ServerHealth(
-            self._durability,
+            self._engine.durability,
             self._store.flushed_by,
-            self._admission.refusal(),
+            self._engine.admission.refusal(),
             Quarantined(count, named),
             self._engine.lock.since,
-            self._engine.scheduler.faulty,
             self._engine.steps.latest,
         )
 
@@ -164,7 +154,7 @@ class Admin:
             stats.tick_rows,
             stats.tick_seconds,
             stats.fsync_seconds,
-            self._admission.refusal() is None,
+            self._engine.admission.refusal() is None,
             *self._engine.inbox.waiting,
             len(self._engine.streams),
             store.wal_bytes(),
@@ -183,7 +173,8 @@ class Admin:
     async def clear(self) -> None:
         """Delete every job, and the settings and schemas of all queues."""
         await self._engine.inbox.ask(Clear(settings=True))
-        self._schemas.parsed.clear()
+        for forget in self.when_cleared:
+            forget()
 
     # Workers
 

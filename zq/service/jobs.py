@@ -1,19 +1,18 @@
-"""The verbs about new jobs and single jobs, and the check whether there is room for new jobs.
+"""The verbs about new jobs and single jobs.
 
 A verb gets the reach of its caller. Jobs beyond it do not exist.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import msgspec
 
-from zq.engine.inbox import Inbox, result_of
+from zq.engine.admission import Admission
+from zq.engine.inbox import Inbox
 from zq.engine.subscribers.waiters import Waiter, Waiters
-from zq.features.batches.engine import Folding
-from zq.features.schemas.service import PayloadChecks
-from zq.model.body_errors import BulkTooLarge
 from zq.model.clock import Clock
 from zq.model.commands import (
     CancelJob,
@@ -24,7 +23,7 @@ from zq.model.commands import (
     RetainJob,
     Revive,
 )
-from zq.model.errors import ErrorRecordNotFound, JobNotFound, StorageFull, WalFull, ZqError
+from zq.model.errors import ErrorRecordNotFound, JobNotFound
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, JobRecord, NewJob, Retention
 from zq.model.outcome import Ending
@@ -33,15 +32,6 @@ from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.model.unique import KeySpace, lock_of
 from zq.store.api import PAGE_BYTES, Store
-
-SPACE_CHECK_S = 1.0
-"""While jobs come, the disk is checked at least this often, since others fill it too."""
-
-ROW_BYTES = 512
-"""The approximate size of a job besides its payload, in the table and its indexes."""
-
-COPIES = 2
-"""Each byte is written to the log and, by a checkpoint, to the database."""
 
 FIRST, LAST = 0, 2**63 - 1
 """Places before the first attempt of a job and after its last one."""
@@ -60,64 +50,27 @@ class Accepted(msgspec.Struct, frozen=True):
         return len(self.reply.owners) + len(self.reply.gone) + len(self.reply.folded)
 
 
-class Admission:
-    """Whether the disk has room for new jobs. Acknowledgements are always accepted.
+class PayloadCheck(Protocol):
+    """A check that may refuse new jobs before they are stored."""
 
-    Between two checks of the disk, admitted bytes are counted, so that a burst cannot fill the disk
-    unnoticed. New jobs that come together are stored in one transaction, for which all others wait:
-    so they are bounded by `max_bytes`.
-    """
+    @property
+    def in_use(self) -> bool:
+        """Whether some payloads have to be checked."""
 
-    def __init__(
-        self, store: Store, clock: Clock, inbox: Inbox, disk_reserve: int, max_bytes: int
-    ) -> None:
-        self._max_bytes = max_bytes
-        self._store = store
-        self._clock = clock
-        self._inbox = inbox
-        self._disk_reserve = disk_reserve
-        self._looked = float("-inf")
-        self._left = 0
+    async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
+        """Raise an error unless each payload, given with its queue, may be stored."""
 
-    def admit(self, jobs: int, payload_bytes: int) -> None:
-        """Count jobs that will be stored together.
 
-        Raises `BulkTooLarge`, and `StorageFull` or `WalFull` if there is no room.
-        """
-        if payload_bytes > self._max_bytes and jobs > 1:
-            raise BulkTooLarge(payload_bytes, self._max_bytes)
-        cost = _cost(jobs, payload_bytes)
-        looked_lately = self._clock.monotonic() - self._looked < SPACE_CHECK_S
-        if cost > self._left or not looked_lately or self._store.wal_is_over:
-            # A frame with its own error would keep the error, and the request's body, in memory.
-            result_of(self.refusal(cost))
-        self._left -= cost
+class EnqueuePlanner(Protocol):
+    """Has jobs stored that need a plan before the tick."""
 
-    def refusal(self, cost: int = 0) -> ZqError | None:
-        """The error for new jobs with this many bytes; None if there is room."""
-        if not self._has_space(cost):
-            return StorageFull(
-                f"less than {self._disk_reserve} bytes would be free where the data lies: new jobs"
-                " are refused, acknowledgements still pass. Free some space, or lower"
-                " --disk-reserve"
-            )
-        if self._store.wal_is_over:
-            return WalFull(
-                "the write-ahead log is over --max-wal, for another program that reads the database"
-                " keeps it from being emptied: new jobs are refused until it ends,"
-                " acknowledgements still pass"
-            )
-        return None
+    def concerns(self, jobs: Sequence[NewJob]) -> bool:
+        """Whether one of the jobs of a request needs a plan."""
 
-    def _has_space(self, cost: int) -> bool:
-        now = self._clock.monotonic()
-        if cost > self._left or now - self._looked >= SPACE_CHECK_S:
-            self._looked = now
-            # Admitted jobs will still be written, even if no more are admitted.
-            owed = _cost(self._inbox.waiting_jobs, self._inbox.waiting_bytes)
-            owed += self._store.uncopied_bytes
-            self._left = self._store.free_bytes() - self._disk_reserve - owed
-        return self._left >= cost
+    async def enqueue(
+        self, keys: Sequence[int], jobs: Sequence[NewJob], now: int, size: int, reach: Reach
+    ) -> EnqueueResult:
+        """Store the jobs, all or none, in order. `size` is the bytes of their payloads."""
 
 
 class Jobs:
@@ -132,9 +85,11 @@ class Jobs:
         waiters: Waiters,
         admission: Admission,
         mint: Mint,
-        folding: Folding,
-        checks: PayloadChecks,
     ) -> None:
+        self.checks: list[PayloadCheck] = []
+        """What new payloads are held against."""
+        self.planners: list[EnqueuePlanner] = []
+        """The first that is concerned stores the jobs of a request. Otherwise a tick does."""
         self._reads = store.reads
         self._clock = clock
         self._ids = ids
@@ -142,8 +97,6 @@ class Jobs:
         self._waiters = waiters
         self._admission = admission
         self._mint = mint
-        self._folding = folding
-        self._checks = checks
 
     # Jobs in
 
@@ -168,16 +121,19 @@ class Jobs:
         if reach is not EVERYWHERE:
             reach.require(jobs)
             reach.require_budgets(key for job in jobs for key in job.create_budgets or ())
-        if self._checks.schemas and not checked:
-            await self._checks.require((job.queue, job.payload) for job in jobs)
+        for check in self.checks:
+            if check.in_use and not checked:
+                await check.require((job.queue, job.payload) for job in jobs)
         size = sum([job.payload_size for job in jobs])
         self._admission.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
         if waiter is not None:
             self._waiters.watch(waiter, keys[0])
-        if [job for job in jobs if job.extras is not None and job.extras.batch is not None]:
-            reply = await self._folding.enqueue(keys, jobs, now, size, reach)
+        for planner in self.planners:
+            if planner.concerns(jobs):
+                reply = await planner.enqueue(keys, jobs, now, size, reach)
+                break
         else:
             reply = await self._inbox.ask(
                 Enqueue(
@@ -363,7 +319,3 @@ def _found(job: JobRecord | None) -> JobRecord:
     if job is None:
         raise JobNotFound
     return job
-
-
-def _cost(jobs: int, payload_bytes: int) -> int:
-    return COPIES * (payload_bytes + jobs * ROW_BYTES)

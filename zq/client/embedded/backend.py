@@ -49,13 +49,16 @@ from zq.engine.delivery.takers import Subscription
 from zq.features.budgets.client_embedded import EmbeddedBudgets
 from zq.features.sweeps.client_embedded import EmbeddedSweeps
 from zq.features.sweeps.model import SweepAuthor
+from zq.features.sweeps.service import Sweeps
 from zq.features.waits.model import WaitReason
+from zq.features.waits.service import Waits
 from zq.model import errors
 from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.services import Services
+from zq.operators.page.service import Lookout
+from zq.service.services import Services
 from zq.verbs.verb import Verb
 from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
@@ -160,7 +163,7 @@ class EmbeddedBackend(Backend):
         """Why a job does not run now."""
 
         async def verb(services: Services) -> list[WaitReason]:
-            return (await services.waits.why(key_of(id, services.ids), EVERYWHERE)).reasons
+            return (await services[Waits].why(key_of(id, services.ids), EVERYWHERE)).reasons
 
         return await self._do(verb)
 
@@ -183,7 +186,7 @@ class EmbeddedBackend(Backend):
 
         async def verb(services: Services) -> StoredJob:
             key = key_of(id, services.ids)
-            job, sweep = await services.sweeps.cancel_one(key, force, EVERYWHERE)
+            job, sweep = await services[Sweeps].cancel_one(key, force, EVERYWHERE)
             document = job_document(job, services.ids, with_payload=False)
             document.undo = None if sweep is None else str(sweep)
             return stored_job(document)
@@ -257,7 +260,7 @@ class EmbeddedBackend(Backend):
         async def verb(services: Services) -> int:
             most = decode_limit(JSON.encode({"limit": limit}), wire.JSON)
             filter = filter_of(query, services.ids)
-            return await services.sweeps.requeue(filter, most, SweepAuthor(reason=reason))
+            return await services[Sweeps].requeue(filter, most, SweepAuthor(reason=reason))
 
         return await self._do(verb)
 
@@ -267,7 +270,7 @@ class EmbeddedBackend(Backend):
         """The jobs and the traffic of every queue."""
 
         async def verb(services: Services) -> list[QueueStats]:
-            return list(map(stats_of, await services.lookout.queues(EVERYWHERE)))
+            return list(map(stats_of, await services[Lookout].queues(EVERYWHERE)))
 
         return await self._do(verb)
 

@@ -9,7 +9,7 @@ from zq.client.errors import Unavailable
 from zq.client.values import Delivery, Notice
 from zq.engine.delivery.takers import MOST_UNSENT, Stream, StreamNotice
 from zq.model.job import NO_EXTRAS, JobRecord
-from zq.services import Services
+from zq.service.services import Services
 
 T = TypeVar("T")
 

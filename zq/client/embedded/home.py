@@ -16,7 +16,7 @@ from zq.client.loggers import keep_loggers
 from zq.config import Settings
 from zq.instance import Instance, database_of
 from zq.model.clock import Clock
-from zq.services import Services
+from zq.service.services import Services
 from zq.setting import ConfigError
 from zq.store.errors import DatabaseTooNew, DirectoryInUse, FilesMoved, ForeignDatabase
 

@@ -13,7 +13,7 @@ from zq.client.values import EventType as EventName
 from zq.engine.subscribers.events import Reader
 from zq.engine.subscribers.window import Told, Wanted
 from zq.model.events import EventType
-from zq.services import Services
+from zq.service.services import Services
 
 
 class Listening:

@@ -7,7 +7,7 @@ from zq.client.embedded.deliveries import Do
 from zq.client.embedded.words import stored_job
 from zq.client.values import StoredJob
 from zq.model.job import JobRecord
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
 

@@ -8,17 +8,19 @@ from zq.client.formats import JSON
 from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
 from zq.features.failures.model import FailureRange
-from zq.features.failures.service import FailureOrder
+from zq.features.failures.service import FailureOrder, Failures
 from zq.features.failures.wire import FailuresDocument, failures_document
+from zq.features.schemas.service import Schemas
 from zq.features.schemas.wire import AvroSchema, QueueSchemaDocument, decode_schema, schema_document
 from zq.features.trends.model import TimeMark
+from zq.features.trends.service_marks import Marks
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
 from zq.service.admin import OpenStream
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire import codecs as wire
 from zq.wire.bodies import decode_patch
 from zq.wire.ids import key_of
@@ -68,7 +70,7 @@ class EmbeddedOperations:
         length = FailureRange(range)
 
         async def verb(services: Services) -> FailuresDocument:
-            found = await services.failures.look(EVERYWHERE, queues, length, FailureOrder(order))
+            found = await services[Failures].look(EVERYWHERE, queues, length, FailureOrder(order))
             return failures_document(length, found.first, services.ids, **found.figures)
 
         return await self._do(verb)
@@ -77,7 +79,7 @@ class EmbeddedOperations:
         """Give this moment a name."""
 
         async def verb(services: Services) -> TimeMark:
-            return await services.marks.add(text)
+            return await services[Marks].add(text)
 
         return await self._do(verb)
 
@@ -85,7 +87,7 @@ class EmbeddedOperations:
         """The schema of a queue."""
 
         async def verb(services: Services) -> QueueSchemaDocument:
-            return schema_document(await services.schemas.get(queue, EVERYWHERE))
+            return schema_document(await services[Schemas].get(queue, EVERYWHERE))
 
         return await self._do(verb)
 
@@ -95,7 +97,7 @@ class EmbeddedOperations:
 
         async def verb(services: Services) -> QueueSchemaDocument:
             sent, name = decode_schema(text, wire.JSON), check_name("queue", queue)
-            return schema_document(await services.schemas.put(name, sent, EVERYWHERE))
+            return schema_document(await services[Schemas].put(name, sent, EVERYWHERE))
 
         return await self._do(verb)
 
@@ -103,7 +105,7 @@ class EmbeddedOperations:
         """Take the schema of a queue away, if it has one."""
 
         async def verb(services: Services) -> None:
-            await services.schemas.drop(queue, EVERYWHERE)
+            await services[Schemas].drop(queue, EVERYWHERE)
 
         await self._do(verb)
 

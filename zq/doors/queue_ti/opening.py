@@ -15,13 +15,14 @@ from zq.doors.queue_ti.http.calls import Defaults, MessageCalls
 from zq.doors.queue_ti.http.door import QueueTiDoor, queue_ti_routes
 from zq.doors.queue_ti.http.ids import UuidIds
 from zq.doors.queue_ti.http.rpc import require_grpc
+from zq.doors.queue_ti.service import Users
 from zq.doors.queue_ti.settings import DOOR, QueueTiSettings
 from zq.http.api.parts import ApiParts
 from zq.http.door import Door, Route
 from zq.http.guard import Guard
 from zq.http.room_doors import RoomDoors
 from zq.http.transport.gate import Gate
-from zq.services import Services
+from zq.service.services import Services
 from zq.setting import ConfigError
 
 if TYPE_CHECKING:
@@ -157,11 +158,11 @@ DOORS = QueueTiDoors
 async def _open_auth(files: AuthFiles, services: Services) -> DoorAuth:
     """Make what knows users, and the first administrator."""
     if files.admin is not None:
-        await services.users.ensure_first(*files.admin)
-    elif not await services.users.every():
+        await services[Users].ensure_first(*files.admin)
+    elif not await services[Users].every():
         raise ConfigError(
             "--queue-ti-auth: nobody could log in, for there are no users: give --queue-ti-admin"
             " FILE with name:password of the first one"
         )
     tokens = Tokens(files.secret, services.clock)
-    return DoorAuth(Access(services.users, tokens, LoginLimit(services.clock)), tokens)
+    return DoorAuth(Access(services[Users], tokens, LoginLimit(services.clock)), tokens)

@@ -1,6 +1,7 @@
 """The verbs about users: their lives, their grants, and who has which password."""
 
 import uuid
+from typing import Self
 
 from zq.doors.queue_ti.commands import AddGrant, ChangeUser, CreateUser, DeleteGrant, DeleteUser
 from zq.doors.queue_ti.errors import OwnUser, UserExists, UserNotFound
@@ -16,11 +17,17 @@ from zq.doors.queue_ti.service_passwords import Passwords
 from zq.engine.inbox import Inbox
 from zq.model.clock import Clock
 from zq.model.errors import InvalidRequest
+from zq.service.services import Services
 from zq.store.api import Store
 
 
 class Users:
     """Users by their ids. The door decides by `Permit` of the model who may call which verb."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The users of a server."""
+        return cls(services.store, services.clock, services.engine.inbox)
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:
         self._reads = store.users

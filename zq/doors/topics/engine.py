@@ -9,9 +9,11 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Self
 
 from zq.doors.topics.commands import Appended
-from zq.engine.after_commit import Committed
+from zq.engine.after_commit import Awaited, Committed
+from zq.engine.engine import Engine
 from zq.engine.subscribers.waking import SHARE, Crowd, WakeLine
 from zq.model.clock import Clock
 from zq.model.commands import Clear
@@ -125,6 +127,13 @@ def _nudge(topic: str, waiter: TopicWaiter) -> None:
 class TopicReaders:
     """All waiting readers, by the names of their topics."""
 
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """The readers of an engine."""
+        readers = cls(engine.clock)
+        engine.when_let_go.append(readers.close)
+        return readers
+
     def __init__(self, clock: Clock) -> None:
         self.listens = False
         """Whether somebody has appended or waited yet. Most servers have no topics."""
@@ -209,3 +218,6 @@ class TopicReaders:
         finally:
             self._open.discard(waiter)
             waiter.leave()
+
+
+SUBSCRIBERS = ((Awaited.BY_REQUESTS, TopicReaders),)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -33,12 +33,13 @@ from zq.doors.topics.model import (
     configured,
 )
 from zq.doors.topics.store import PageWanted
+from zq.engine.admission import Admission
 from zq.engine.inbox import Inbox
 from zq.features.schemas.service import PayloadChecks
 from zq.model.clock import Clock
 from zq.model.ids import Mint
 from zq.model.reach import Reach
-from zq.service.jobs import Admission
+from zq.service.services import Services
 from zq.store.api import Store
 
 
@@ -61,6 +62,15 @@ EndWith = Callable[[Callable[[], object]], AbstractContextManager[None]]
 
 class Topics:
     """Topics by name. A name out of reach is refused: `QueueOutOfReach`."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The topics of a server."""
+        engine = services.engine
+        return cls(
+            *(engine.store, engine.clock, engine.inbox, engine[TopicReaders], engine.admission),
+            *(engine.mint, services[PayloadChecks]),
+        )
 
     def __init__(
         self,

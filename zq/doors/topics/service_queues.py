@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.doors.topics.commands import (
     Append,
@@ -47,6 +47,7 @@ from zq.model.leasing import Terms
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.cohorts import Cohorts
+from zq.service.services import Services
 from zq.service.shared import SharedReads
 from zq.service.work import Work
 from zq.store.api import Store
@@ -108,6 +109,12 @@ class Decided(NamedTuple):
 
 class QueueTopics:
     """Queue topics by name. A name out of reach is refused: `QueueOutOfReach`."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The queues of a server as topics."""
+        engine, topics = services.engine, services[Topics]
+        return cls(engine.store, engine.clock, engine.inbox, topics, services.work, engine.mint)
 
     def __init__(
         self, store: Store, clock: Clock, inbox: Inbox, topics: Topics, work: Work, mint: Mint

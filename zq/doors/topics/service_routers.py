@@ -1,5 +1,7 @@
 """The verbs about routers."""
 
+from typing import Self
+
 from zq.doors.topics.commands_routers import DeleteRouter, PutRouter, RouterPut
 from zq.doors.topics.errors import RouterNotFound
 from zq.doors.topics.model_routers import (
@@ -11,6 +13,7 @@ from zq.doors.topics.model_routers import (
 )
 from zq.engine.inbox import Inbox
 from zq.model.reach import Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 
@@ -19,6 +22,11 @@ class Routers:
 
     One whose ends are out of reach is refused: `QueueOutOfReach`. Lists leave it out.
     """
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The routers of a server."""
+        return cls(services.store, services.engine.inbox)
 
     def __init__(self, store: Store, inbox: Inbox) -> None:
         self._reads = store.topics

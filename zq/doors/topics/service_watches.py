@@ -8,7 +8,7 @@ import asyncio
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.doors.topics.engine import TopicReaders, TopicWatcher
 from zq.doors.topics.errors import TooManyWatches, TopicNotFound, WatchNotFound
@@ -23,6 +23,7 @@ from zq.doors.topics.model_watching import (
 from zq.doors.topics.store import PageWanted
 from zq.model.clock import Clock, Timer
 from zq.model.reach import Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 
@@ -49,6 +50,11 @@ class WatchMade(NamedTuple):
 
 class Watches:
     """Watch sessions by their ids."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The watch sessions of a server."""
+        return cls(services.store, services.clock, services.engine[TopicReaders])
 
     def __init__(self, store: Store, clock: Clock, readers: TopicReaders) -> None:
         self._reads = store.topics

@@ -2,6 +2,8 @@
 
 from aiohttp import web
 
+from zq.features.archive.service import Replays
+from zq.features.archive.service_cleaning import Cleaning
 from zq.features.schemas.wire import CleaningDocument, Replayed, decode_replay, decode_schedule
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.api.query import parameters
@@ -10,7 +12,7 @@ from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
@@ -20,7 +22,7 @@ class RetainedApi:
     """Replays of queues, and the schedule by which expired jobs are deleted."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
-        self._replays, self._cleaning = services.replays, services.cleaning
+        self._replays, self._cleaning = services[Replays], services[Cleaning]
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:

@@ -4,7 +4,9 @@ A queue has an archive if its settings keep completed jobs: the archive is these
 """
 
 from collections.abc import Callable
+from typing import Self
 
+from zq.features.archive.service_cleaning import Cleaning
 from zq.model.clock import Clock
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import NO_EXTRAS, Extras, JobRecord, NewJob
@@ -14,6 +16,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.unique import OnConflict
 from zq.service.jobs import Jobs
+from zq.service.services import Services
 from zq.store.api import Store
 
 SLICE = 256
@@ -22,6 +25,12 @@ SLICE = 256
 
 class Replays:
     """Replays of archives. `count` learns how many jobs of a queue came back."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """Replays of the jobs of a server."""
+        count = services.tallies.count_replayed
+        return cls(services.store, services.clock, services.jobs, count)
 
     def __init__(
         self, store: Store, clock: Clock, jobs: Jobs, count: Callable[[str, int], None]
@@ -85,3 +94,6 @@ def _copy(job: JobRecord, *, with_options: bool) -> NewJob:
         extras=None if said == NO_EXTRAS else said,
         unique_in=job.unique_in,
     )
+
+
+RUNNING = (Cleaning,)

@@ -4,15 +4,23 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import tzinfo
+from functools import partial
+from typing import Self
 
 from zq.engine.inbox import Inbox
+from zq.features.archive.settings import ArchiveSettings
+from zq.features.crons.engine import Scheduler
 from zq.features.crons.errors import InvalidSchedule
 from zq.features.crons.model_schedule import ChoreSchedule
+from zq.features.sweeps.model import BY_SCHEDULE
+from zq.features.sweeps.service import Sweeps
 from zq.model.clock import Clock, Timer
 from zq.model.commands import WriteNote
 from zq.model.errors import ZqError
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
+from zq.service.services import Services
+from zq.setting import ConfigError
 from zq.store.api import Store
 
 log = logging.getLogger(__name__)
@@ -26,6 +34,20 @@ NAP_MS = 60_000
 
 class Cleaning:
     """Deletes expired jobs when their time comes. A stored schedule comes before the configured."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """Cleaning by the schedule of the settings. Raises ConfigError."""
+        configured = services.settings[ArchiveSettings].queue_ti_delete_reaper_schedule
+        try:
+            ChoreSchedule(configured or "@daily")
+        except InvalidSchedule as error:
+            raise ConfigError(f"--queue-ti-delete-reaper-schedule: {error}") from None
+        return cls(
+            *(services.store, services.clock, services.engine.inbox),
+            partial(services[Sweeps].delete, author=BY_SCHEDULE),
+            *(services.engine[Scheduler].zone_of(None), configured),
+        )
 
     def __init__(
         self,

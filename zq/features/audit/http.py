@@ -7,6 +7,7 @@ from aiohttp import web
 from msgspec import UNSET
 
 from zq.features.audit.model import OperatorAction
+from zq.features.audit.service import Audit
 from zq.features.audit.wire import ActionsDocument, action_document
 from zq.features.audit.wire_deeds import deed_of
 from zq.http.api.endpoints import answer, lines_or_codec
@@ -16,7 +17,7 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.framing import NDJSON
 from zq.wire.query import whole_number
 
@@ -30,7 +31,7 @@ class AuditApi:
     """`/audit`."""
 
     def __init__(self, services: Services) -> None:
-        self._audit = services.audit
+        self._audit = services[Audit]
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

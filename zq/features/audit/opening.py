@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from zq.features.audit.http_recording import Auditor
+from zq.features.audit.service import Audit
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.room_doors import RoomDoors
@@ -12,7 +13,7 @@ class AuditDoors(RoomDoors):
     """Records what operators do, unless the settings say otherwise."""
 
     async def start(self, parts: ApiParts, native: Sequence[Route]) -> None:
-        self._auditor = Auditor(parts.services.audit, parts.services.clock)
+        self._auditor = Auditor(parts.services[Audit], parts.services.clock)
 
     def over(self, route: Route) -> Route:
         return route if self.settings.no_audit else self._auditor.over(route)

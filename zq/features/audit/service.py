@@ -1,13 +1,14 @@
 """The verbs about the audit: recording what operators do, and reading it."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
 from zq.engine.inbox import Inbox
 from zq.features.audit.model import AUDIT_LOG, OperatorAction, RecordActions, RecordedAction
 from zq.model.errors import RecordsGone
+from zq.service.services import Services
 from zq.store.api import Store
 
 PAGE = 500
@@ -24,6 +25,11 @@ class AuditPage(NamedTuple):
 
 class Audit:
     """The log of actions."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The audit of a server."""
+        return cls(services.store, services.engine.inbox)
 
     def __init__(self, store: Store, inbox: Inbox) -> None:
         self._reads = store.reads

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
+from zq.engine.engine import Engine
 from zq.engine.inbox import Inbox, result_of
 from zq.features.batches.engine_jq import JqFolds
 from zq.features.batches.engine_lane import FoldLane
@@ -24,6 +25,15 @@ class Folding:
 
     The first enqueue with a batch starts jq.
     """
+
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """Folding by the limits of the settings."""
+        return cls(
+            *(engine.store.reads, engine.inbox, engine.clock),
+            timeout=engine.settings.filter_timeout / 1000,
+            max_payload=engine.settings.max_payload,
+        )
 
     def __init__(
         self, reads: Reads, inbox: Inbox, clock: Clock, *, timeout: float, max_payload: int
@@ -74,6 +84,12 @@ class Folding:
         self._lanes[0].put(request)
         return result_of(await request.reply)
 
-    async def close(self) -> None:
+    def start(self) -> None:
+        """Nothing has to begin: the first batch starts jq."""
+
+    async def stop(self) -> None:
         """Tell those who wait that the server is stopping, and end the processes."""
         await asyncio.gather(*(lane.close() for lane in self._lanes))
+
+
+RUNNING = (Folding,)

@@ -26,7 +26,7 @@ from zq.features.budgets.wire import (
 )
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire import codecs as wire
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
@@ -42,7 +42,7 @@ class EmbeddedBudgets:
 
     async def all(self) -> list[ShownBudget]:
         """Every budget by its key."""
-        return list(map(_shown, await self._do(lambda services: services.budgets.all())))
+        return list(map(_shown, await self._do(lambda services: services[Budgets].all())))
 
     async def get(self, key: str) -> ShownBudget:
         """One budget."""
@@ -77,7 +77,7 @@ class EmbeddedBudgets:
 
         async def bind(services: Services) -> StoredJob:
             key = key_of(id, services.ids)
-            job = await services.budgets.bind(key, _binding(verb, budgets), EVERYWHERE)
+            job = await services[Budgets].bind(key, _binding(verb, budgets), EVERYWHERE)
             return stored_job(job_document(job, services.ids, with_payload=False))
 
         return await self._do(bind)
@@ -89,7 +89,7 @@ class EmbeddedBudgets:
         async def bind(services: Services) -> BindingReport:
             ids = services.ids
             filter = filter_of(query, ids)
-            changed, blocked = await services.budgets.bind_all(filter, _binding(verb, budgets))
+            changed, blocked = await services[Budgets].bind_all(filter, _binding(verb, budgets))
             return BindingReport(changed, list(map(ids.text, blocked)))
 
         return await self._do(bind)
@@ -98,7 +98,7 @@ class EmbeddedBudgets:
         """The result of a verb about the budget with this key."""
 
         async def checked(services: Services) -> T:
-            return await verb(services.budgets, check_name("budget key", key))
+            return await verb(services[Budgets], check_name("budget key", key))
 
         return await self._do(checked)
 

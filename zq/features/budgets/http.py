@@ -4,6 +4,7 @@ from aiohttp import web
 
 from zq.features.budgets.commands import Binding
 from zq.features.budgets.model import BudgetRequest
+from zq.features.budgets.service import Budgets
 from zq.features.budgets.wire import (
     budget_document,
     decode_binding,
@@ -20,7 +21,7 @@ from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
@@ -37,7 +38,7 @@ class BudgetsApi:
     """`/budgets`, which needs a key of all queues, and the budgets of jobs."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
-        self._budgets, self._ids = services.budgets, services.ids
+        self._budgets, self._ids = services[Budgets], services.ids
         self._choices = Choices(services)
         self._endpoints = endpoints
 

@@ -1,6 +1,6 @@
 """The verbs about budgets, and about the draws of jobs."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.engine.inbox import Inbox
 from zq.features.budgets.commands import (
@@ -21,6 +21,7 @@ from zq.model.filters import Filter
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.reach import Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 
@@ -33,6 +34,12 @@ class Rebound(NamedTuple):
 
 class Budgets:
     """Budgets belong to no queue: a caller who may use budgets at all may use all of them."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The budgets of a server."""
+        store, clock, inbox = services.store, services.clock, services.engine.inbox
+        return cls(store, clock, services.ids, inbox, services[Sweeps])
 
     def __init__(
         self, store: Store, clock: Clock, ids: IdCodec, inbox: Inbox, sweeps: Sweeps

@@ -98,7 +98,7 @@ async def delete_entry(asked: Asked) -> None:
 
 
 def _crons(asked: Asked) -> Crons:
-    return asked.services.crons
+    return asked.services[Crons]
 
 
 def _group(asked: Asked) -> str:

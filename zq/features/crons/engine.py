@@ -13,10 +13,14 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import tzinfo
+from datetime import UTC, tzinfo
+from typing import Self
 
 from msgspec import structs
+from tzlocal import get_localzone
 
+from zq.engine.after_commit import Awaited, Committed
+from zq.engine.engine import Engine
 from zq.engine.inbox import Inbox
 from zq.features.batches.engine import Folding
 from zq.features.crons.model import RETRY_MS, CronSchedule, DueCron, Fire, Firing
@@ -66,13 +70,37 @@ Admit = Callable[[int, int], object]
 class Scheduler:
     """Fires cron entries while it runs. `zone` is the time zone of entries without one."""
 
-    def __init__(self, store: Store, clock: Clock, inbox: Inbox, mint: Mint, zone: tzinfo) -> None:
-        self.admit: Admit = _admit_all
-        """Called with the number of jobs and their bytes. Raises if there is no room for them."""
-        self.folding: Folding | None = None
-        """Plans the jobs that come with a batch."""
-        self.ready: Callable[[], Awaitable[object]] | None = None
-        """Called before entries fire: dates that a step of the clock made due are counted first."""
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """The scheduler of an engine."""
+        return cls(
+            *(engine.store, engine.clock, engine.inbox, engine.mint, _local_zone()),
+            admit=engine.admission.admit,
+            folding=engine[Folding],
+            ready=engine.steps.told,
+        )
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        inbox: Inbox,
+        mint: Mint,
+        zone: tzinfo,
+        *,
+        admit: Admit,
+        folding: Folding,
+        ready: Callable[[], Awaitable[object]],
+    ) -> None:
+        """`admit` raises if there is no room for so many jobs of so many bytes.
+
+        `ready` is called before entries fire: dates that a step of the clock made due are counted
+        first. `folding` plans the jobs that come with a batch.
+        """
+        self.listens = True
+        self._admit = admit
+        self._folding = folding
+        self._ready = ready
         self._crons = store.crons
         self._clock = clock
         self._steady = store.steady
@@ -98,10 +126,11 @@ class Scheduler:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def reschedule(self, next_firing: int | None) -> None:
-        """Learn when the first entry is due, if there is one."""
-        self._next = next_firing
-        self._awake.set()
+    def learn(self, committed: Committed) -> None:
+        """Learn when the first entry is due, if there is one, from a tick that has changed some."""
+        if committed.result.rescheduled:
+            self._next = committed.result.next_firing
+            self._awake.set()
 
     def lag(self) -> int:
         """How many milliseconds ago the first entry became due."""
@@ -161,12 +190,11 @@ class Scheduler:
 
     async def _fire(self, now: int) -> int:
         """Fire the entries that are due, or the first of them. Return how many have moved on."""
-        if self.ready is not None:
-            await self.ready()
+        await self._ready()
         due = _first(await self._crons.due(now, MOST_FIRINGS))
         if not due:
             return 0
-        self.admit(len(due), sum(cron.size for cron in due))
+        self._admit(len(due), sum(cron.size for cron in due))
         # A key of an entry that is paused or has changed stays unused. That does no harm.
         keys = self._mint.take(len(due), now)
         firings: list[Firing] = []
@@ -187,7 +215,7 @@ class Scheduler:
     async def _fold(self, firing: Firing, now: int) -> int:
         """Fire an entry whose job comes with a batch. If the fold fails, the job is left out."""
         _, entry = await self._crons.entry(firing.group, firing.entry)
-        if entry is None or self.folding is None or firing.key is None:
+        if entry is None or firing.key is None:
             return 0
         job = entry.job
 
@@ -195,7 +223,7 @@ class Scheduler:
             return Fire([structs.replace(firing, job=job, plan=planned.plan)])
 
         try:
-            return await self.folding.fire(firing.key, job, now, command)
+            return await self._folding.fire(firing.key, job, now, command)
         except (Unprocessable, TooLarge) as error:
             name = f"{firing.group}/{firing.entry}"
             log.warning(f"the job of the cron entry {name} is left out: {error}")
@@ -281,5 +309,14 @@ def _first(due: Sequence[DueCron]) -> Sequence[DueCron]:
     return due
 
 
-def _admit_all(_jobs: int, _size: int) -> None:
-    """Admit all jobs: nobody limits them."""
+def _local_zone() -> tzinfo:
+    """The time zone of this machine; UTC if its settings are not valid."""
+    try:
+        return get_localzone()
+    except (LookupError, ValueError, OSError) as error:
+        log.warning(f"this machine's time zone is not clear, so UTC is used: {error}")
+        return UTC
+
+
+SUBSCRIBERS = ((Awaited.BY_NOBODY, Scheduler),)
+RUNNING = (Scheduler,)

@@ -7,7 +7,7 @@ entries is refused.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from msgspec import structs
 
@@ -33,10 +33,11 @@ from zq.features.crons.model import (
     paused_group,
 )
 from zq.features.crons.model_expression import parsed
-from zq.features.crons.model_faults import fault_of
+from zq.features.crons.model_faults import FaultyEntries, fault_of
 from zq.model.clock import Clock
 from zq.model.patching import UNSET
 from zq.model.reach import EVERYWHERE, Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 MOST_SHOWN = 64 * 1024 * 1024
@@ -54,6 +55,12 @@ Group = tuple[CronGroup, Sequence[CronEntry]]
 class Crons:
     """Groups and their entries."""
 
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The cron entries of a server."""
+        engine = services.engine
+        return cls(engine.store, engine.clock, engine.inbox, engine[Scheduler], engine[Folding])
+
     def __init__(
         self, store: Store, clock: Clock, inbox: Inbox, scheduler: Scheduler, folding: Folding
     ) -> None:
@@ -66,13 +73,22 @@ class Crons:
         self._changes: set[asyncio.Task[object]] = set()
         self.lag = scheduler.lag
         """How many milliseconds ago the first entry became due."""
+        self._scheduler = scheduler
         self.count = store.crons.count
         """Returns how many entries there are."""
+
+    async def start(self) -> None:
+        """Nothing has to begin."""
 
     async def stop(self) -> None:
         """Wait for the changes under way."""
         if self._changes:
             await asyncio.wait(self._changes)
+
+    @property
+    def faulty(self) -> FaultyEntries:
+        """The entries whose schedules cannot be evaluated."""
+        return self._scheduler.faulty
 
     # Looking
 
@@ -308,3 +324,6 @@ def _judged(entry: CronEntry, group: CronGroup) -> CronEntry:
     """The entry, with its fault if it has one."""
     fault = fault_of(entry.expression, entry.timezone or group.timezone)
     return entry if fault is None else structs.replace(entry, fault=fault)
+
+
+RUNNING = (Crons,)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.engine.subscribers.figures import NO_FLOW
 from zq.features.diagnosis.service import Finding, due_at, findings_of_queue, is_failing
@@ -15,6 +15,7 @@ from zq.model.settings import QueueSettings
 from zq.operators.page.service_overview import Crew, WatchedQueue
 from zq.service.admin import Admin, OpenStream
 from zq.service.queues import QueueStatistics
+from zq.service.services import Services
 
 AT_A_TIME = 100
 """How many queues are judged before other tasks get a turn."""
@@ -58,12 +59,22 @@ class JudgedQueue(NamedTuple):
 class QueueJudge:
     """Judges many queues in slices."""
 
-    def __init__(self, clock: Clock, admin: Admin, trends: Trends, lookback: Lookback) -> None:
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The judge of a server."""
+        return cls(
+            services.clock, services.admin, services[Trends], services[Lookback], services.since
+        )
+
+    def __init__(
+        self, clock: Clock, admin: Admin, trends: Trends, lookback: Lookback, began: int
+    ) -> None:
+        """`began` is when the server was started, in milliseconds."""
         self._clock = clock
         self._admin = admin
         self._trends = trends
         self._lookback = lookback
-        self._began = clock.now_ms()
+        self._began = began
 
     async def judge(
         self,

@@ -4,7 +4,7 @@ Each hour is read seldom, since many looks ask for the same ones.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.features.diagnosis.service import FAILING_SHARE, Beginning
 from zq.features.trends.model import HOUR_MS, MINUTE_MS, TrendAt
@@ -12,6 +12,7 @@ from zq.features.trends.service import TrendRange, Trends
 from zq.features.trends.service_marks import Marks
 from zq.model.clock import Clock
 from zq.model.reach import EVERYWHERE
+from zq.service.services import Services
 
 KEPT_MS = MINUTE_MS
 MOST_KEPT = 1_000
@@ -35,6 +36,11 @@ class _Hour(NamedTuple):
 
 class Lookback:
     """Remembers the hours that were asked for."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The look back of a server."""
+        return cls(services.clock, services[Trends], services[Marks])
 
     def __init__(self, clock: Clock, trends: Trends, marks: Marks) -> None:
         self._clock = clock

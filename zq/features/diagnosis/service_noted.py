@@ -1,7 +1,7 @@
 """What is wrong and takes reads to find: stuck work, and jobs that their budgets cannot pay."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.features.diagnosis.service import Finding, FindingCode, Severity
 from zq.features.diagnosis.service_stuck import StuckWork
@@ -10,6 +10,7 @@ from zq.features.waits.model import budget_text
 from zq.features.waits.model_queue import BudgetLine
 from zq.model.clock import Clock
 from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.service.services import Services
 from zq.store.api import Store
 
 UNPAID_MS = MINUTE_MS
@@ -28,6 +29,11 @@ class NotedLook(NamedTuple):
 
 class Noted:
     """Looks seldom. No tick waits for that."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """What is known of all queues of a server."""
+        return cls(services.store, services.clock, services[StuckWork])
 
     def __init__(self, store: Store, clock: Clock, stuck: StuckWork) -> None:
         self._reads = store.reads

@@ -4,7 +4,7 @@ Of a type that has seldom run, the runs of its queue are what is usual.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.engine.delivery.streams import Streams
 from zq.features.diagnosis.service import Finding, FindingCode, Severity
@@ -14,6 +14,7 @@ from zq.features.trends.service_types import TypeTrends
 from zq.model.clock import Clock
 from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE, Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 LEAST_MS = MINUTE_MS
@@ -54,6 +55,12 @@ class StuckLook(NamedTuple):
 
 class StuckWork:
     """Finds them. It reads a bounded number of rows, and no tick waits for that."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The jobs of a server that run for too long."""
+        trends, type_trends = services[Trends], services[TypeTrends]
+        return cls(services.store, services.clock, trends, type_trends, services.engine.streams)
 
     def __init__(
         self,

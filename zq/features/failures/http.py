@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from zq.features.failures.model import FailureRange
-from zq.features.failures.service import FailureOrder
+from zq.features.failures.service import FailureOrder, Failures
 from zq.features.failures.wire import failures_document
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.query import parameters
@@ -11,7 +11,7 @@ from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.query import choice, names
 
@@ -20,7 +20,7 @@ class FailuresApi:
     """`/failures`."""
 
     def __init__(self, services: Services) -> None:
-        self._failures, self._ids = services.failures, services.ids
+        self._failures, self._ids = services[Failures], services.ids
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

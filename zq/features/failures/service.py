@@ -4,7 +4,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from zq.engine.turns import Slices, Turns
 from zq.features.failures.model import (
@@ -20,6 +20,7 @@ from zq.features.failures.model import (
 from zq.features.trends.service_marks import Marks
 from zq.model.clock import Clock
 from zq.model.reach import EVERYWHERE, Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 
@@ -98,6 +99,11 @@ class CausesLook(NamedTuple):
 
 class Failures:
     """Groups of failures. A bounded reach sees only what happened in its queues."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The failures of a server."""
+        return cls(services.store, services.clock, services[Marks], services.turns)
 
     def __init__(self, store: Store, clock: Clock, marks: Marks, turns: Turns) -> None:
         self._reads = store.reads

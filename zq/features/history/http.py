@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from zq.features.history.model import HistoryRecord
-from zq.features.history.service import HistoryRecords
+from zq.features.history.service import History, HistoryRecords
 from zq.features.history.wire import lines_of
 from zq.http.api.endpoints import lines_or_codec
 from zq.http.api.packing import Packer
@@ -14,7 +14,7 @@ from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
 from zq.model.outcome import MOST_WAIT_MS
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.framing import NDJSON
 from zq.wire.query import whole_number
 
@@ -26,7 +26,7 @@ class HistoryApi:
     """The history, read by record numbers."""
 
     def __init__(self, services: Services, packer: Packer) -> None:
-        self._history = services.history
+        self._history = services[History]
         self._packer = packer
 
     def routes(self) -> list[Route]:

@@ -1,13 +1,14 @@
 """The verb that reads the history of attempts, as far as it is on the disk."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
 from zq.engine.subscribers.waiters import HistoryReaders
 from zq.features.history.model import HISTORY_LOG, AttemptOutcome, HistoryRecord, StoredAttempt
 from zq.model.ids import IdCodec, minted_at
+from zq.service.services import Services
 from zq.store.api import Store
 
 
@@ -24,6 +25,11 @@ class HistoryRecords(NamedTuple):
 
 class History:
     """The log of attempts."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The history of a server."""
+        return cls(services.store, services.ids, services.engine.history)
 
     def __init__(self, store: Store, ids: IdCodec, readers: HistoryReaders) -> None:
         self._reads = store.reads

@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from zq.features.schemas.service import Schemas
 from zq.features.schemas.wire import QueueSchemasDocument, decode_schema, schema_document
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.api.query import parameters
@@ -10,7 +11,7 @@ from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
@@ -22,7 +23,7 @@ class QueueSchemasApi:
     """What payloads of a queue must look like. A slash in a queue's name is written `%2F`."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
-        self._schemas = services.schemas
+        self._schemas = services[Schemas]
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from typing import Self
 
 from zq.engine.inbox import Inbox
 from zq.engine.turns import Slices, Turns
@@ -14,6 +15,7 @@ from zq.features.schemas.model import (
 )
 from zq.model.queue_errors import InvalidSchema, SchemaNotFound, TooManyCompared
 from zq.model.reach import Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 log = logging.getLogger(__name__)
@@ -22,10 +24,23 @@ log = logging.getLogger(__name__)
 class PayloadChecks:
     """Holds the payloads of new jobs against the schemas of their queues, in slices."""
 
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The checks of a server. New jobs are held against them."""
+        checks = cls(services.turns)
+        services.jobs.checks.append(checks)
+        services.admin.when_cleared.append(checks.schemas.clear)
+        return checks
+
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.schemas: dict[str, PayloadSchema] = {}
         """Schemas by queue, for queues that have one."""
+
+    @property
+    def in_use(self) -> bool:
+        """Whether any queue has a schema."""
+        return bool(self.schemas)
 
     async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
         """Raise an error unless each payload of one request, given with its queue, matches.
@@ -46,6 +61,11 @@ class PayloadChecks:
 class Schemas:
     """Schemas by queue. A queue has none, or one. `checks` learns them."""
 
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The schemas of a server."""
+        return cls(services.store, services.engine.inbox, services[PayloadChecks])
+
     def __init__(self, store: Store, inbox: Inbox, checks: PayloadChecks) -> None:
         self._reads = store.crons
         self._inbox = inbox
@@ -58,6 +78,9 @@ class Schemas:
                 self.parsed[stored.queue] = PayloadSchema(stored.body)
             except InvalidSchema as error:
                 log.error(f"jobs of {stored.queue!r} are not checked: {error}")
+
+    async def stop(self) -> None:
+        """Nothing has to end."""
 
     async def every(self, reach: Reach) -> list[StoredSchema]:
         """The schemas of queues within reach, in the order of their names."""
@@ -84,3 +107,6 @@ class Schemas:
         reach.require([queue])
         await self._inbox.ask(DropSchema(queue))
         self.parsed.pop(queue, None)
+
+
+RUNNING = (Schemas,)

@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from zq.features.search.service_suggestions import Suggestions
 from zq.features.search.wire import NearQueuesDocument, suggestions_document
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.query import parameters
@@ -11,7 +12,7 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.query import QUERY
 
@@ -22,7 +23,7 @@ class SuggestApi:
     """The endpoints."""
 
     def __init__(self, services: Services) -> None:
-        self._suggestions = services.suggestions
+        self._suggestions = services[Suggestions]
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -46,7 +47,7 @@ class SuggestApi:
         if len(typed) > LONGEST:
             raise InvalidRequest(f"{QUERY}`q` is longer than {LONGEST} characters: shorten it")
         queue = check_name("queue", values["queue"]) if "queue" in values else None
-        found = await self._suggestions.of(field, typed, queue, reach_of(request))
+        found = await self._suggestions.complete(field, typed, queue, reach_of(request))
         return answer(suggestions_document(found), accepted)
 
     async def near(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:

@@ -1,7 +1,7 @@
 """The verbs that complete what somebody types, from what the server has."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.engine.turns import Turns
 from zq.features.failures.model import FailureRange
@@ -12,6 +12,7 @@ from zq.model.near import near
 from zq.model.reach import Reach
 from zq.service.admin import Admin
 from zq.service.queues import Queues
+from zq.service.services import Services
 from zq.store.api import Store
 
 MOST = 20
@@ -45,6 +46,14 @@ class NearQueues(NamedTuple):
 class Suggestions:
     """Suggestions for the fields of a filter. Queues beyond the caller's reach are not told."""
 
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The suggestions of a server."""
+        return cls(
+            *(services.store, services.clock, services.queues),
+            *(services[Failures], services.admin, services.turns),
+        )
+
     def __init__(
         self,
         store: Store,
@@ -69,7 +78,9 @@ class Suggestions:
         }
         """What can be completed. Types and keys are those of a sample of jobs."""
 
-    async def of(self, field: str, typed: str, queue: str | None, reach: Reach) -> list[Suggestion]:
+    async def complete(
+        self, field: str, typed: str, queue: str | None, reach: Reach
+    ) -> list[Suggestion]:
         """Up to `MOST` values of one of the `fields`, in their order, that contain what is typed.
 
         Those that begin with it come first. Raises `QueueOutOfReach`.

@@ -3,10 +3,13 @@
 from zq.client.embedded.deliveries import Do
 from zq.client.embedded.words import filter_of
 from zq.client.values import JobQuery
+from zq.features.audit.service import Audit
 from zq.features.audit.wire import ActionDocument, action_document
 from zq.features.sweeps.client import SweepVerb
 from zq.features.sweeps.errors import SweepNotFound
 from zq.features.sweeps.model import SweepAuthor
+from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.service_ended import EndedSweeps
 from zq.features.sweeps.service_one import AFFECTED
 from zq.features.sweeps.wire import (
     SweepDocument,
@@ -17,7 +20,7 @@ from zq.features.sweeps.wire import (
     running_document,
 )
 from zq.model.reach import EVERYWHERE
-from zq.services import Services
+from zq.service.services import Services
 
 
 class EmbeddedSweeps:
@@ -33,7 +36,7 @@ class EmbeddedSweeps:
 
         async def look(services: Services) -> SweepPreviewDocument:
             asked = filter_of(query, services.ids)
-            found = await services.sweeps.preview(AFFECTED[verb](asked, force), asked)
+            found = await services[Sweeps].preview(AFFECTED[verb](asked, force), asked)
             return preview_document(found, services.ids)
 
         return await self._do(look)
@@ -45,7 +48,7 @@ class EmbeddedSweeps:
 
         async def verb(services: Services) -> int:
             filter, author = filter_of(query, services.ids), SweepAuthor(reason=reason)
-            return (await services.sweeps.cancel(filter, force, author)).changed
+            return (await services[Sweeps].cancel(filter, force, author)).changed
 
         return await self._do(verb)
 
@@ -54,7 +57,7 @@ class EmbeddedSweeps:
 
         async def verb(services: Services) -> int:
             filter, author = filter_of(query, services.ids), SweepAuthor(reason=reason)
-            return await services.sweeps.delete(filter, author)
+            return await services[Sweeps].delete(filter, author)
 
         return await self._do(verb)
 
@@ -64,7 +67,7 @@ class EmbeddedSweeps:
         async def verb(services: Services) -> list[SweepDocument]:
             return [
                 running_document(each.id, each.outline, each.changed, each.passed, services.ids)
-                for each in services.sweeps.running(EVERYWHERE)
+                for each in services[Sweeps].running(EVERYWHERE)
             ]
 
         return await self._do(verb)
@@ -73,7 +76,7 @@ class EmbeddedSweeps:
         """The sweeps that have changed jobs."""
 
         async def verb(services: Services) -> list[SweepDocument]:
-            found = await services.ended_sweeps.latest(EVERYWHERE, None, limit)
+            found = await services[EndedSweeps].latest(EVERYWHERE, None, limit)
             return [ended_document(sweep, services.ids) for sweep in found]
 
         return await self._do(verb)
@@ -82,10 +85,10 @@ class EmbeddedSweeps:
         """One sweep."""
 
         async def verb(services: Services) -> SweepDocument:
-            sweep = await services.ended_sweeps.get(_number(id), EVERYWHERE)
+            sweep = await services[EndedSweeps].get(_number(id), EVERYWHERE)
             document = ended_document(sweep, services.ids)
             if sweep.outline.verb == "cancel":
-                left = await services.ended_sweeps.left(sweep)
+                left = await services[EndedSweeps].left(sweep)
                 document.left, document.exact = left.jobs, left.exact
             return document
 
@@ -95,7 +98,7 @@ class EmbeddedSweeps:
         """Stop a sweep."""
 
         async def verb(services: Services) -> None:
-            services.sweeps.cut_short(_number(id), EVERYWHERE)
+            services[Sweeps].cut_short(_number(id), EVERYWHERE)
 
         await self._do(verb)
 
@@ -104,7 +107,7 @@ class EmbeddedSweeps:
 
         async def verb(services: Services) -> UndoneDocument:
             author = SweepAuthor(reason=reason)
-            done = await services.ended_sweeps.undo(_number(id), EVERYWHERE, author)
+            done = await services[EndedSweeps].undo(_number(id), EVERYWHERE, author)
             return UndoneDocument(*done)
 
         return await self._do(verb)
@@ -113,7 +116,7 @@ class EmbeddedSweeps:
         """Actions of operators."""
 
         async def verb(services: Services) -> list[ActionDocument]:
-            page = await services.audit.latest(before, limit)
+            page = await services[Audit].latest(before, limit)
             return [action_document(each) for each in page.actions]
 
         return await self._do(verb)

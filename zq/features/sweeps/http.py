@@ -5,6 +5,8 @@ import re
 from aiohttp import web
 
 from zq.features.sweeps.http_author import Choices, author_of
+from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.service_ended import EndedSweeps
 from zq.features.sweeps.service_one import AFFECTED, Sweep
 from zq.features.sweeps.wire import (
     SweepDocument,
@@ -21,7 +23,7 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
@@ -42,8 +44,8 @@ class SweepsApi:
     """`requeue`, with its older names, and `/sweeps`."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
-        self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
-        self._ended = services.ended_sweeps
+        self._jobs, self._sweeps, self._ids = services.jobs, services[Sweeps], services.ids
+        self._ended = services[EndedSweeps]
         self._choices = Choices(services)
         self._endpoints = endpoints
 

@@ -6,13 +6,14 @@ from aiohttp import web
 
 from zq.features.sweeps.errors import PreviewNeeded
 from zq.features.sweeps.model import MOST_REASON, Confirmation, SweepAuthor
+from zq.features.sweeps.service import Sweeps
 from zq.features.sweeps.service_one import AFFECTED
 from zq.http.api.query import is_careful, parameters
 from zq.http.guard import actor_of, reach_of
 from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter
 from zq.model.job import MAX_TIME
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.query import FILTERS, QUERY, job_filter, whole_number
 
 CHANGING = (*FILTERS, "reason", "count", "typed")
@@ -23,7 +24,7 @@ class Choices:
     """Reads the choice of jobs in a query, and holds it against its preview."""
 
     def __init__(self, services: Services) -> None:
-        self._sweeps = services.sweeps
+        self._sweeps = services[Sweeps]
         self._ids = services.ids
 
     async def of(

@@ -7,13 +7,14 @@ from aiohttp import web
 
 from zq.features.sweeps.http_author import Choices
 from zq.features.sweeps.model import SweepAuthor
+from zq.features.sweeps.service import Sweeps
 from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
 from zq.http.api.query import is_careful
 from zq.http.door import PATH, Route
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.bodies import decode_cancel, decode_force, decode_patch
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import job_document
@@ -27,7 +28,7 @@ class ChangesApi:
     """The changes by filter, and the cancellation of one job."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
-        self._jobs, self._sweeps, self._ids = services.jobs, services.sweeps, services.ids
+        self._jobs, self._sweeps, self._ids = services.jobs, services[Sweeps], services.ids
         self._choices = Choices(services)
         self._endpoints = endpoints
 

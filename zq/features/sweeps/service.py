@@ -19,7 +19,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -69,6 +69,7 @@ from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.reach import Reach
 from zq.service.queues import QueueCounts
+from zq.service.services import Services
 from zq.store.api import Store, as_json
 
 SLICE = 1000
@@ -86,6 +87,15 @@ SliceOf = Callable[[list[int], Filter, SweepMark], Command[Any]]
 
 class Sweeps:
     """Runs sweeps as tasks of their own, up to a number at a time."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The sweeps of a server."""
+        engine = services.engine
+        return cls(
+            *(services.store, services.clock, services.counts, services.filter),
+            *(engine.inbox, engine.mint, services.settings.max_sweeps),
+        )
 
     def __init__(
         self,
@@ -255,6 +265,9 @@ class Sweeps:
             raise SweepNotFound
         sweep.is_stopped = True
 
+    async def start(self) -> None:
+        """Nothing has to begin."""
+
     async def stop(self) -> None:
         """Stop all running sweeps between two slices."""
         tasks = [sweep.task for sweep in self._under_way.values()]
@@ -389,3 +402,6 @@ class Sweeps:
 
 def _within(sweep: Sweep, reach: Reach) -> bool:
     return all(map(reach.covers, sweep.change.filter.reach.prefixes))
+
+
+RUNNING = (Sweeps,)

@@ -1,6 +1,6 @@
 """The verbs about sweeps that have ended: reading them, and undoing a cancellation."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.features.sweeps.errors import NothingToUndo, SweepNotFound
 from zq.features.sweeps.model import MOST_SWEEPS, NOBODY, StoredSweep, SweepAuthor, SweepPreview
@@ -9,6 +9,7 @@ from zq.model.filters import Filter
 from zq.model.job import MAX_TIME
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 _PAGE = 200
@@ -24,6 +25,11 @@ class UndoneSweep(NamedTuple):
 
 class EndedSweeps:
     """The sweeps that have changed jobs and no longer run."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The ended sweeps of a server."""
+        return cls(services.store, services[Sweeps])
 
     def __init__(self, store: Store, sweeps: Sweeps) -> None:
         self._reads = store.reads

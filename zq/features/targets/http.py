@@ -9,7 +9,7 @@ from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 TARGET = "/queues/{queue}/targets/{target}"

@@ -6,9 +6,12 @@ A crash loses the minute that has not ended yet.
 import logging
 from collections import deque
 from itertools import islice
+from typing import Self
 
 import msgspec
 
+from zq.engine.after_commit import Awaited
+from zq.engine.engine import Engine
 from zq.engine.inbox import Inbox
 from zq.engine.subscribers.times import QueueTimes
 from zq.features.trends.engine_step import OpenTrends
@@ -44,10 +47,15 @@ _trend = msgspec.msgpack.Decoder(Trend)
 class TrendMeter:
     """Turns the steps and the minutes."""
 
-    def __init__(self, clock: Clock, inbox: Inbox) -> None:
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """The meter of an engine."""
+        return cls(engine.clock, engine.inbox, engine[OpenTrends])
+
+    def __init__(self, clock: Clock, inbox: Inbox, step: OpenTrends) -> None:
         self._clock = clock
         self._inbox = inbox
-        self.step = OpenTrends()
+        self.step = step
         self.step.when_over = self._turn
         self.times = QueueTimes(self.step)
         self._timer: Timer | None = None
@@ -66,7 +74,7 @@ class TrendMeter:
         """Begin: from now on each minute is stored when it is over."""
         self._ring()
 
-    def close(self) -> None:
+    async def stop(self) -> None:
         """Have the open minute stored: the engine is about to end."""
         if self._timer is not None:
             self._timer.cancel()
@@ -183,3 +191,7 @@ def _of(minute: Minute, queue: str) -> Trend:
     if queue == TOTAL:
         return summed(list(minute.values()))
     return minute.get(queue) or Trend()
+
+
+SUBSCRIBERS = ((Awaited.BY_NOBODY, OpenTrends),)
+RUNNING = (TrendMeter,)

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import repeat
 from sys import intern
+from typing import Self
 
 from zq.engine.after_commit import Committed
+from zq.engine.engine import Engine
 from zq.features.trends.model import STEP_MS, Trend, room_for
 from zq.features.trends.model_types import PARTS, TypeName, TypeTrend, part_of, room_for_type
 from zq.model.commands import Fail, Succeed, TickResult
@@ -26,6 +28,11 @@ _ENDS = {EventType.FAILED: "died", EventType.EXPIRED: "expired"}
 
 class OpenTrends:
     """What happens in each queue, and to jobs of each type, until `when_over` takes it away."""
+
+    @classmethod
+    def of(cls, _engine: Engine) -> Self:
+        """The open step of an engine."""
+        return cls()
 
     def __init__(self) -> None:
         self.listens = True

@@ -6,8 +6,16 @@ POST /marks names a moment.
 from aiohttp import web
 from msgspec import UNSET, UnsetType
 
-from zq.features.trends.service import TrendRange
-from zq.features.trends.service_types import Runs, TypeLook, TypeRange, TypeSort, runs_of
+from zq.features.trends.service import TrendRange, Trends
+from zq.features.trends.service_marks import Marks
+from zq.features.trends.service_types import (
+    Runs,
+    TypeLook,
+    TypeRange,
+    TypeSort,
+    TypeTrends,
+    runs_of,
+)
 from zq.features.trends.wire import (
     PercentilesDocument,
     TrendsDocument,
@@ -25,7 +33,7 @@ from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.query import choice
 
@@ -34,9 +42,9 @@ class TrendsApi:
     """`/stats/history`, `/stats/types` and `/marks`."""
 
     def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
-        self._trends, self._queues = services.trends, services.queues
-        self._types = services.type_trends
-        self._marks, self._endpoints = services.marks, endpoints
+        self._trends, self._queues = services[Trends], services.queues
+        self._types = services[TypeTrends]
+        self._marks, self._endpoints = services[Marks], endpoints
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

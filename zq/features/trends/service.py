@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.features.trends.engine import TrendMeter
 from zq.features.trends.model import (
@@ -20,6 +20,7 @@ from zq.features.trends.model import (
 from zq.model.clock import Clock
 from zq.model.errors import ScopeMissing
 from zq.model.reach import EVERYWHERE, Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 
@@ -66,6 +67,11 @@ class TrendSeries(NamedTuple):
 
 class Trends:
     """The trends that are stored, and the minute that is open in memory."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The trends of a server."""
+        return cls(services.store, services.clock, services.engine[TrendMeter])
 
     def __init__(self, store: Store, clock: Clock, meter: TrendMeter) -> None:
         self._reads = store.reads

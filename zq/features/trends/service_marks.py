@@ -1,6 +1,7 @@
 """The verbs about marks: moments to which operators give a name, such as a deployment."""
 
 import asyncio
+from typing import Self
 
 import msgspec
 
@@ -9,6 +10,7 @@ from zq.features.trends.model import TimeMark
 from zq.model.clock import Clock
 from zq.model.commands import WriteNote
 from zq.model.errors import InvalidRequest
+from zq.service.services import Services
 from zq.store.api import Store
 
 NOTE = "marks"
@@ -23,6 +25,11 @@ _marks = msgspec.json.Decoder(list[TimeMark])
 
 class Marks:
     """The latest marks, the oldest first."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The marks of a server."""
+        return cls(services.store, services.clock, services.engine.inbox)
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:
         self._reads = store.crons

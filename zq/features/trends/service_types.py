@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from zq.engine.turns import Slices, Turns
 from zq.features.trends.engine import TrendMeter
@@ -17,6 +17,7 @@ from zq.features.trends.model_types import (
 )
 from zq.model.clock import Clock
 from zq.model.reach import EVERYWHERE, Reach
+from zq.service.services import Services
 from zq.store.api import Store
 
 MOST_SHOWN = 200
@@ -111,6 +112,12 @@ _SORTS: dict[TypeSort, Callable[[TypeLook], Any]] = {
 
 class TypeTrends:
     """The trends of types that are stored, and the minute that is open in memory."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The trends of the types of a server."""
+        meter = services.engine[TrendMeter]
+        return cls(services.store, services.clock, meter, services.turns)
 
     def __init__(self, store: Store, clock: Clock, meter: TrendMeter, turns: Turns) -> None:
         self._reads = store.reads

@@ -4,6 +4,8 @@ import re
 
 from aiohttp import web
 
+from zq.features.diagnosis.service_stuck import StuckWork
+from zq.features.waits.service import Waits
 from zq.features.waits.store import TimePlace
 from zq.features.waits.wire import (
     OpenGroupsDocument,
@@ -25,7 +27,7 @@ from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.ids import key_of
 from zq.wire.query import QUERY, whole_number
@@ -41,7 +43,7 @@ class WaitsApi:
     """Why jobs and queues wait, `/scheduled`, `/queues/{queue}/groups` and `/stuck`."""
 
     def __init__(self, services: Services) -> None:
-        self._waits, self._stuck, self._ids = services.waits, services.stuck, services.ids
+        self._waits, self._stuck, self._ids = services[Waits], services[StuckWork], services.ids
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

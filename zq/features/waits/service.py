@@ -1,6 +1,6 @@
 """The verbs that say why a job waits, what comes next, and what the groups of a queue wait for."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import MOST_UNSENT
@@ -15,6 +15,7 @@ from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.service.queues import Queues
+from zq.service.services import Services
 from zq.store.api import Store
 
 
@@ -27,6 +28,15 @@ class WaitVerdict(NamedTuple):
 
 class Waits:
     """Gathers the facts: one bounded read of the store, and the workers in memory."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The answers for the jobs and queues of a server."""
+        store, engine = services.store, services.engine
+        return cls(
+            *(store, services.clock, services.ids, engine.streams, engine.openings),
+            services.queues,
+        )
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from zq.model.clock import Clock
 from zq.model.errors import InvalidRequest, TooManyStreams
 from zq.model.events import EventType
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.bodies import decode_progress
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import event_document

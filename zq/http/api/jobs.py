@@ -16,7 +16,7 @@ from zq.http.transport.answers import Answers
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.service.jobs import Accepted
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.bodies import Limits, decode_job, decode_patch
 from zq.wire.bulk import decode_jobs
 from zq.wire.codecs import BodyCodec

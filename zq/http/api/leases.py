@@ -15,7 +15,7 @@ from zq.http.transport.channel import channel_of, when_peer_ends
 from zq.model.job import JobRecord
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.bodies import Limits
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import taken_documents

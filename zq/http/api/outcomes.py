@@ -15,7 +15,7 @@ from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.outcome import MOST_WAIT_MS, Ending
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.bodies import decode_force, decode_retention
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import EnqueuedDocument, job_document, outcome_document

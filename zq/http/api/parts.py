@@ -21,7 +21,7 @@ from zq.http.reading import RequestBodies
 from zq.http.transport.answers import Answers
 from zq.http.transport.gate import Gate
 from zq.http.transport.heartbeats import HeartbeatTimer
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.bodies import Limits
 
 

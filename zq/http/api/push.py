@@ -12,7 +12,7 @@ from zq.model.errors import InvalidRequest, NotFound, Unprocessable
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.bodies import Limits, decode_job
 from zq.wire.codecs import JSON
 from zq.wire.documents import enqueued_documents

@@ -13,7 +13,7 @@ from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch, changed_between
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.settings import decode_settings, decode_settings_patch
 

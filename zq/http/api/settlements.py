@@ -12,7 +12,7 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import ErrorRecordNotFound, InvalidRequest
 from zq.model.job import MAX_UINT32
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.bodies import Limits, decode_failure, decode_success, decode_successes
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import error_document, job_document

@@ -23,8 +23,8 @@ from zq.model.ids import IdCodec
 from zq.model.job import MAX_UINT32, MAX_UINT64, JobRecord
 from zq.model.keys import KeyScope
 from zq.model.reach import EVERYWHERE
+from zq.service.services import Services
 from zq.service.work import Work
-from zq.services import Services
 from zq.wire.documents import NoticeDocument, taken_documents
 from zq.wire.framing import MSGPACK_STREAM, Framing, packed_frames
 from zq.wire.query import QUERY, names, whole_number

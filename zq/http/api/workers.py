@@ -12,7 +12,7 @@ from zq.http.transport.answer import Answer
 from zq.model.ids import IdCodec
 from zq.model.keys import KeyScope
 from zq.service.admin import OpenLease, OpenStream
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.query import whole_number
 

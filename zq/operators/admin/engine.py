@@ -7,11 +7,13 @@ database, and nothing of it is kept twice. Without viewers nothing is done.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Self
 
-from zq.engine.after_commit import Committed
+from zq.engine.after_commit import Awaited, Committed
+from zq.engine.engine import Engine
 from zq.engine.subscribers.reading import NewsReader, log_failure
 from zq.model.clock import Clock, Timer
 from zq.model.errors import TooManyStreams
@@ -48,6 +50,13 @@ class Viewer(NewsReader):
 class Viewers:
     """All viewers. They subscribe to ticks while there are any."""
 
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """The viewers of an engine."""
+        viewers = cls(engine.store.reads, engine.clock)
+        engine.when_let_go.append(viewers.close)
+        return viewers
+
     def __init__(self, reads: Reads, clock: Clock) -> None:
         self._reads = reads
         self._clock = clock
@@ -60,8 +69,6 @@ class Viewers:
         self._version = 0
         self._endings = _Endings()
         self._closed = False
-        self.when_closed: list[Callable[[], None]] = []
-        """What else ends when viewers end."""
 
     def __len__(self) -> int:
         return len(self._viewers)
@@ -122,8 +129,6 @@ class Viewers:
         self._closed = True
         for viewer in self._viewers:
             viewer.end()
-        for end in self.when_closed:
-            end()
 
     def _beat(self) -> None:
         """Read all views again that are out of date and may be read."""
@@ -254,3 +259,6 @@ class _Scene:
             self.frame = Frame(before.number + 1, sight, changes)
         for viewer in self.watchers:
             viewer.nudge()
+
+
+SUBSCRIBERS = ((Awaited.BY_NOBODY, Viewers),)

@@ -1,16 +1,16 @@
 """The verb about the server's state at one moment: is it the queue or the disk?"""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from zq.config import Settings
 from zq.engine.engine import Engine
 from zq.engine.subscribers.recent import RecentTimes
+from zq.features.crons.engine import Scheduler
 from zq.features.crons.model_faults import FaultyEntries
-from zq.model.clock import Clock
 from zq.model.errors import InboxFull, WalFull
 from zq.model.storage_errors import DatabaseLocked
-from zq.service.jobs import Admission
-from zq.store.api import Store
+from zq.service.services import Services
 
 
 class ServerLimits(NamedTuple):
@@ -50,26 +50,30 @@ class StatusLook(NamedTuple):
 class StatusBoard:
     """Collects numbers that the engine counts anyway. It waits for no tick and makes no query."""
 
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The status of a server."""
+        settings, engine = services.settings, services.engine
+        limits = ServerLimits(
+            settings.max_inbox_jobs,
+            settings.global_in_flight_limit,
+            settings.max_wal,
+            settings.disk_reserve,
+        )
+        return cls(engine, services.since, limits, _flags(settings))
+
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        engine: Engine,
-        admission: Admission,
-        limits: ServerLimits,
-        flags: Mapping[str, str],
+        self, engine: Engine, since: int, limits: ServerLimits, flags: Mapping[str, str]
     ) -> None:
-        self._store = store
-        self._clock = clock
+        """`since` is when the server was started, in milliseconds."""
         self._engine = engine
-        self._admission = admission
+        self._since = since
         self._limits = limits
         self._flags = flags
-        self._since = clock.now_ms()
 
     def look(self) -> StatusLook:
         """The state of this moment."""
-        engine, store, now = self._engine, self._store, self._clock.monotonic()
+        engine, store, now = self._engine, self._engine.store, self._engine.clock.monotonic()
         return StatusLook(
             self._since,
             engine.pulse.ticks.look(now),
@@ -85,13 +89,13 @@ class StatusBoard:
             self._limits,
             self._reached(),
             self._flags,
-            engine.scheduler.faulty,
+            engine[Scheduler].faulty,
         )
 
     def _reached(self) -> list[str]:
-        refusal = self._admission.refusal()
+        refusal = self._engine.admission.refusal()
         reached = [] if refusal is None else [refusal.code]
-        if self._store.wal_is_over and WalFull.code not in reached:
+        if self._engine.store.wal_is_over and WalFull.code not in reached:
             reached.append(WalFull.code)
         if self._engine.lock.is_long:
             reached.append(DatabaseLocked.code)
@@ -100,3 +104,8 @@ class StatusBoard:
         if self._engine.streams.free <= 0:
             reached.append("server_limit")
         return reached
+
+
+def _flags(settings: Settings) -> dict[str, str]:
+    """The settings that are not at their defaults: flags and how their values are written."""
+    return {s.flag: s.rule.kind.show(value) for s, value in settings.rows() if value != s.default}

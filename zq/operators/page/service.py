@@ -4,7 +4,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from zq.engine.subscribers.changes import QueueChanges
 from zq.features.diagnosis.service import (
@@ -26,6 +26,7 @@ from zq.operators.ops.service import StatusBoard, StatusLook
 from zq.operators.page.service_overview import Overview, WatchedQueue
 from zq.service.admin import Admin
 from zq.service.queues import Queues
+from zq.service.services import Services
 
 RATES_MS = 5_000
 """After this time, queues with traffic are looked at anew: their rates fall also without a tick."""
@@ -93,6 +94,14 @@ class Lookout:
     A look reads by connections of its own, so no tick waits for it. It reads the queues that have
     changed, as far as it remembers a look before.
     """
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The lookout of a server."""
+        return cls(
+            *(services.clock, services.queues, services.admin, services[StatusBoard]),
+            *(services[Trends], services.engine.changes, services[Noted], services[QueueJudge]),
+        )
 
     def __init__(
         self,

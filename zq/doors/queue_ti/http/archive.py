@@ -14,6 +14,8 @@ from zq.doors.queue_ti.http.documents import created_at, metadata_of, payload_of
 from zq.doors.queue_ti.http.groups import queues_of, topic_behind
 from zq.doors.queue_ti.http.pages import MessagePage, page_of
 from zq.doors.queue_ti.http.problems import answer
+from zq.features.archive.service import Replays
+from zq.features.sweeps.service import Sweeps
 from zq.http.door import PATH, Ids, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -25,7 +27,7 @@ from zq.model.lifecycle import Status
 from zq.model.names import check_name
 from zq.model.queue_errors import NotArchived, OutOfArchive
 from zq.model.reach import Reach
-from zq.services import Services
+from zq.service.services import Services
 
 ARCHIVED = (Status.COMPLETED,)
 
@@ -50,8 +52,8 @@ class ArchiveApi:
     def __init__(
         self, services: Services, endpoints: MessageEndpoints, ids: Ids, defaults: Defaults
     ) -> None:
-        self._listing, self._sweeps = services.listing, services.sweeps
-        self._queues, self._replays = services.queues, services.replays
+        self._listing, self._sweeps = services.listing, services[Sweeps]
+        self._queues, self._replays = services.queues, services[Replays]
         self._clock = services.clock
         self._endpoints = endpoints
         self._ids = ids

@@ -23,7 +23,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure, bounded
 from zq.model.unique import KeySpace, OnConflict, Scope
-from zq.services import Services
+from zq.service.services import Services
 
 TYPE = "queue-ti"
 """The type of the jobs that are messages."""

@@ -16,6 +16,7 @@ from zq.doors.queue_ti.http.messages import MessagesApi
 from zq.doors.queue_ti.http.problems import answer, problem
 from zq.doors.queue_ti.http.schemas import SchemasApi
 from zq.doors.queue_ti.http.topics import TopicsApi
+from zq.doors.queue_ti.service import Users
 from zq.http.api.parts import ApiParts
 from zq.http.door import Door, Route
 from zq.http.json_description import JsonDescriptionApi
@@ -59,7 +60,7 @@ def queue_ti_routes(
     routes.append(status_route(required=auth is not None))
     if auth is not None:
         routes += AuthApi(*auth, endpoints).routes()
-        routes += UsersApi(services.users, endpoints).routes()
+        routes += UsersApi(services[Users], endpoints).routes()
     routes += JsonDescriptionApi(QUEUE_TI, [*routes]).routes()
     if auth is not None:
         routes = auth.access.guarded(routes)

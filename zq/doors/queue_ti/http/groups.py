@@ -14,7 +14,7 @@ from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.service.queues import Queues
-from zq.services import Services
+from zq.service.services import Services
 
 AT = "@"
 """Stands between a topic and a group in the name of the group's queue."""

@@ -18,7 +18,7 @@ from zq.http.transport.answers import Answers
 from zq.model.errors import InvalidRequest, NotFound
 from zq.model.filters import Filter
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 
 
 class MessagesApi:

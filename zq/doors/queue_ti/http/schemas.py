@@ -7,12 +7,13 @@ from zq.doors.queue_ti.http.bodies import MessageEndpoints, SchemaBody
 from zq.doors.queue_ti.http.documents import rfc3339
 from zq.doors.queue_ti.http.problems import answer
 from zq.features.schemas.model import StoredSchema
+from zq.features.schemas.service import Schemas
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.services import Services
+from zq.service.services import Services
 
 
 class SchemaDocument(msgspec.Struct):
@@ -28,7 +29,7 @@ class SchemasApi:
     """Schemas by topic."""
 
     def __init__(self, services: Services, endpoints: MessageEndpoints) -> None:
-        self._schemas = services.schemas
+        self._schemas = services[Schemas]
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:

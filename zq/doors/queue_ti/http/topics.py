@@ -15,7 +15,9 @@ from zq.doors.queue_ti.http.bodies import (
 from zq.doors.queue_ti.http.documents import DLQ, FOREVER_MS, STATUSES, overrides, statistics
 from zq.doors.queue_ti.http.groups import queues_of
 from zq.doors.queue_ti.http.problems import answer
+from zq.features.archive.service_cleaning import Cleaning
 from zq.features.sweeps.model import SweepAuthor
+from zq.features.sweeps.service import Sweeps
 from zq.http.door import PATH, Route
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
@@ -26,7 +28,7 @@ from zq.model.lifecycle import Status
 from zq.model.names import check_name
 from zq.model.patching import RetentionPatch
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.services import Services
+from zq.service.services import Services
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 PURGEABLE = ("pending", "processing", "expired")
@@ -45,8 +47,8 @@ class TopicsApi:
     """`/topic-configs`, `/topics`, `/stats` and the reapers under `/admin`."""
 
     def __init__(self, services: Services, endpoints: MessageEndpoints) -> None:
-        self._queues, self._sweeps, self._admin = services.queues, services.sweeps, services.admin
-        self._cleaning = services.cleaning
+        self._queues, self._sweeps, self._admin = services.queues, services[Sweeps], services.admin
+        self._cleaning = services[Cleaning]
         self._endpoints = endpoints
         self._reported = 0
         """How many expiries have been told of."""

@@ -7,13 +7,15 @@ from zq.doors.topics.http.bodies import CONFIG, TopicBodies
 from zq.doors.topics.http.paging import cursor_of, name_in, page_size
 from zq.doors.topics.http.problems import Stopwatch
 from zq.doors.topics.model import check_topic
+from zq.doors.topics.service import Topics
+from zq.doors.topics.service_queues import QueueTopics
 from zq.doors.topics.wire import config_document
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 
 TOPIC = "/topics/{topic}"
 
@@ -22,7 +24,7 @@ class TopicLifecycleApi:
     """`/topics` and `/topics/{topic}`."""
 
     def __init__(self, services: Services, bodies: TopicBodies) -> None:
-        self._topics, self._queues = services.topics, services.queue_topics
+        self._topics, self._queues = services[Topics], services[QueueTopics]
         self._bodies = bodies
 
     def routes(self) -> list[Route]:

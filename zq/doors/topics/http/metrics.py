@@ -17,12 +17,15 @@ from prometheus_client.registry import Collector
 from zq.doors.topics.http.problems import Stopwatch
 from zq.doors.topics.http.streams import EventStreams
 from zq.doors.topics.model import TopicState
+from zq.doors.topics.service import Topics
+from zq.doors.topics.service_routers import Routers
+from zq.doors.topics.service_watches import Watches
 from zq.engine.subscribers.figures import Histogram
 from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 
 MOST_SHOWN = 1_000
 """How many topics have labels of their own. The cost of a scrape must not grow with the topics."""
@@ -65,9 +68,9 @@ class TopicMetricsApi:
     """`/metrics`."""
 
     def __init__(self, services: Services, streams: EventStreams) -> None:
-        self._topics = services.topics
-        self._routers = services.routers
-        self._watches = services.watches
+        self._topics = services[Topics]
+        self._routers = services[Routers]
+        self._watches = services[Watches]
         self._admin = services.admin
         self._clock = services.clock
         self._streams = streams

@@ -9,7 +9,7 @@ from zq.doors.topics.http.documents import claimed
 from zq.doors.topics.http.lifecycle import TOPIC, topic_of
 from zq.doors.topics.http.problems import Stopwatch
 from zq.doors.topics.model_jobs import Selection, check_node
-from zq.doors.topics.service_queues import Decided
+from zq.doors.topics.service_queues import Decided, QueueTopics
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
 from zq.http.transport.answer import Answer
@@ -17,7 +17,7 @@ from zq.http.transport.answers import Answers
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
 from zq.model.leasing import MOST_CLAIMED
-from zq.services import Services
+from zq.service.services import Services
 
 
 class QueueTopicsApi:
@@ -26,7 +26,7 @@ class QueueTopicsApi:
     def __init__(
         self, services: Services, guard: Guard, bodies: TopicBodies, answers: Answers
     ) -> None:
-        self._queues = services.queue_topics
+        self._queues = services[QueueTopics]
         self._guard = guard
         self._bodies = bodies
         self._answers = answers

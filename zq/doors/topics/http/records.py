@@ -19,7 +19,8 @@ from zq.doors.topics.http.bodies import (
 from zq.doors.topics.http.lifecycle import TOPIC, flag, topic_of
 from zq.doors.topics.http.problems import Stopwatch
 from zq.doors.topics.model import MOST_WAIT_MS, MOST_WRITE_KEY, NO_PATCH, TopicPatch
-from zq.doors.topics.service import RecordsWanted
+from zq.doors.topics.service import RecordsWanted, Topics
+from zq.doors.topics.service_queues import QueueTopics
 from zq.doors.topics.wire import new_records
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
@@ -27,7 +28,7 @@ from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 
 
 class TopicRecordsApi:
@@ -36,7 +37,7 @@ class TopicRecordsApi:
     def __init__(
         self, services: Services, guard: Guard, bodies: TopicBodies, answers: Answers
     ) -> None:
-        self._topics, self._queues = services.topics, services.queue_topics
+        self._topics, self._queues = services[Topics], services[QueueTopics]
         self._guard = guard
         self._bodies = bodies
         self._answers = answers

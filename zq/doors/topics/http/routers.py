@@ -9,12 +9,13 @@ from zq.doors.topics.http.bodies import ROUTER, TopicBodies, filtered
 from zq.doors.topics.http.paging import cursor_of, name_in, page_size
 from zq.doors.topics.http.problems import Stopwatch
 from zq.doors.topics.model_routers import RouterConfig, RoutersWanted, TopicRouter, check_router
+from zq.doors.topics.service_routers import Routers
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
-from zq.services import Services
+from zq.service.services import Services
 
 ROUTER_PATH = "/routers/{router}"
 
@@ -23,7 +24,7 @@ class TopicRoutersApi:
     """`/routers` and `/routers/{router}`."""
 
     def __init__(self, services: Services, bodies: TopicBodies) -> None:
-        self._routers = services.routers
+        self._routers = services[Routers]
         self._bodies = bodies
 
     def routes(self) -> list[Route]:

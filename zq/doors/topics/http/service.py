@@ -4,16 +4,17 @@ from aiohttp import web
 
 from zq import __version__
 from zq.doors.topics.http.problems import Stopwatch
+from zq.doors.topics.service import Topics
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
-from zq.services import Services
+from zq.service.services import Services
 
 
 class TopicsServiceApi:
     """The endpoints that need no key."""
 
     def __init__(self, services: Services) -> None:
-        self._topics = services.topics
+        self._topics = services[Topics]
         self._clock = services.clock
         self._began = self._clock.monotonic()
 

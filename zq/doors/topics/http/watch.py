@@ -35,7 +35,7 @@ from zq.http.guard import KEY, reach_of
 from zq.http.transport.answer import Answer
 from zq.model.errors import Unauthorized, ZqError
 from zq.model.keys import Key, KeyScope
-from zq.services import Services
+from zq.service.services import Services
 
 LONGEST_ID = 32 * 1024
 
@@ -54,7 +54,7 @@ class TopicWatchApi:
     """`/watch` and `/watch/{wid}`."""
 
     def __init__(self, services: Services, bodies: TopicBodies, streams: EventStreams) -> None:
-        self._watches = services.watches
+        self._watches = services[Watches]
         self._bodies = bodies
         self._streams = streams
 

@@ -23,7 +23,7 @@ from zq.model.job import MAX_TIME, MAX_UINT32
 from zq.model.keys import KeyScope
 from zq.model.leasing import MOST_CLAIMED
 from zq.model.reach import Reach
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.query import whole_number
 
 HEARTBEAT_MS = 15_000
@@ -35,10 +35,10 @@ class TopicWorkApi:
     """The endpoint."""
 
     def __init__(self, services: Services, streams: EventStreams) -> None:
-        self._queues = services.queue_topics
+        self._queues = services[QueueTopics]
         self._streams = streams
         self._open: set[_Worker] = set()
-        services.viewers.when_closed.append(self._end_all)
+        services.engine.when_let_go.append(self._end_all)
 
     def streams(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint with a lasting answer."""

@@ -14,7 +14,7 @@ from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.model.errors import ScopeMissing, ZqError
 from zq.model.keys import KeyScope
 from zq.model.reach import EVERYWHERE
-from zq.operators.admin.engine import Viewer
+from zq.operators.admin.engine import Viewer, Viewers
 from zq.operators.admin.engine_frames import Frame
 from zq.operators.admin.http.frames import FrameTexts
 from zq.operators.admin.model import NO_JOBS, FoundJob, ListsView
@@ -27,7 +27,7 @@ from zq.operators.admin.wire import (
     ViewerMessage,
     decode_message,
 )
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import JSON
 from zq.wire.ids import key_of
 
@@ -69,7 +69,7 @@ class ViewersApi:
         if request.version.major != 1 or not socket.can_prepare(request).ok:
             headers = {"Upgrade": "websocket"} if request.version.major == 1 else {}
             return answer({"error": UPGRADE_REQUIRED}, JSON, 426, headers)
-        with self._services.viewers.one_more() as viewer:
+        with self._services.engine[Viewers].one_more() as viewer:
             await socket.prepare(request)
             channel = channel_of(request)
             if channel.transport is not None:
@@ -100,7 +100,7 @@ class _Conversation:
         may_delete: bool,
     ) -> None:
         self._services = services
-        self._viewers = services.viewers
+        self._viewers = services.engine[Viewers]
         self._texts = texts
         self._viewer = viewer
         self._socket = socket

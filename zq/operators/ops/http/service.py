@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from zq import __version__
+from zq.features.crons.service import Crons
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.door import Route
 from zq.http.guard import KEY
@@ -12,7 +13,7 @@ from zq.model.damage import Quarantined
 from zq.model.errors import Forbidden
 from zq.model.keys import KeyScope
 from zq.model.storage_errors import DatabaseLocked
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 API_VERSION = "0.7.0"
@@ -36,7 +37,7 @@ class ServiceApi:
     """The endpoints that are not about jobs."""
 
     def __init__(self, services: Services) -> None:
-        self._admin = services.admin
+        self._admin, self._crons = services.admin, services[Crons]
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -77,7 +78,7 @@ class ServiceApi:
                 "since": health.locked_since,
                 "error": DatabaseLocked().message,
             }
-        if (faulty := health.faulty).entries:
+        if (faulty := self._crons.faulty).entries:
             document["faulty_crons"] = {
                 "entries": faulty.entries,
                 "named": [entry._asdict() for entry in faulty.named],

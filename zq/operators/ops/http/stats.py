@@ -13,8 +13,9 @@ from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
+from zq.operators.page.service import Lookout
 from zq.operators.page.service_overview import WatchedQueue
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.stats import QUIET, FlowDocument, QueueStatsDocument
 
@@ -23,7 +24,7 @@ class StatsApi:
     """`stats` of all queues and of one."""
 
     def __init__(self, services: Services, packer: Packer) -> None:
-        self._lookout = services.lookout
+        self._lookout = services[Lookout]
         self._packer = packer
 
     def routes(self) -> list[Route]:

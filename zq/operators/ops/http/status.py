@@ -11,7 +11,7 @@ from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.operators.ops.http.service import API_VERSION, COMMIT_MODES
-from zq.operators.ops.service import StatusLook
+from zq.operators.ops.service import StatusBoard, StatusLook
 from zq.operators.ops.wire import (
     DiskDocument,
     InboxDocument,
@@ -20,7 +20,7 @@ from zq.operators.ops.wire import (
     WriteAheadLogDocument,
 )
 from zq.service.admin import ServerHealth
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 
@@ -28,7 +28,7 @@ class StatusApi:
     """`/status`."""
 
     def __init__(self, services: Services) -> None:
-        self._admin, self._board = services.admin, services.status
+        self._admin, self._board = services.admin, services[StatusBoard]
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

@@ -23,7 +23,7 @@ from zq.operators.page.http.mask import Mask
 from zq.operators.page.http.page import PageApi
 from zq.operators.page.http.session import OFFERED, READ_ONLY, ServerNames, SessionApi
 from zq.operators.page.settings import PageSettings
-from zq.services import Services
+from zq.service.services import Services
 from zq.wire.codecs import JSON
 
 PREFIX = "/ui"

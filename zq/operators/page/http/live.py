@@ -16,7 +16,8 @@ from zq.operators.page.http.hub import LiveHub, ViewReader
 from zq.operators.page.http.mask import Mask
 from zq.operators.page.http.page import SAFE
 from zq.operators.page.http.views import MOST_ROWS, SORTS, View, Views
-from zq.services import Services
+from zq.operators.page.service import Lookout
+from zq.service.services import Services
 from zq.wire.codecs import JSON
 from zq.wire.query import whole_number
 
@@ -43,8 +44,8 @@ class LiveApi:
         self._guard = guard
         views = Views(services, mask)
         self._topics = views.topics.keys()
-        self._hub = LiveHub(views, services.lookout, services.clock)
-        services.viewers.when_closed.append(self._hub.close)
+        self._hub = LiveHub(views, services[Lookout], services.clock)
+        services.engine.when_let_go.append(self._hub.close)
         self._heartbeats = HeartbeatTimer(
             services.clock, heartbeat=HEARTBEAT_S, stall_timeout=STALL_S
         )

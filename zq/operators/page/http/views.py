@@ -7,8 +7,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from zq import __version__
+from zq.features.diagnosis.service_lookback import Lookback
+from zq.features.failures.service import Failures
 from zq.features.failures.wire import cause_document
+from zq.features.sweeps.service import Sweeps
 from zq.features.sweeps.wire import running_document
+from zq.features.trends.service import Trends
+from zq.features.waits.service import Waits
 from zq.model.errors import ScopeMissing
 from zq.model.filters import Filter
 from zq.model.lifecycle import NAMES, Status
@@ -29,7 +34,7 @@ from zq.operators.page.http.tree import Branch, branches
 from zq.operators.page.service_overview import Overview, WatchedQueue
 from zq.operators.page.service_tiles import tiles_of
 from zq.service.admin import OpenStream
-from zq.services import Services
+from zq.service.services import Services
 
 WORST = 20
 MOST_ROWS = 100
@@ -99,7 +104,7 @@ class Views:
         self._rates.learn(overview.workers, overview.at)
         within = overview.within(view.reach)
         document = await self.topics[view.topic](view, within)
-        causes = (await self._services.failures.causes(view.reach)).total
+        causes = (await self._services[Failures].causes(view.reach)).total
         return document | {"pulse": _pulse(within) | {"causes": causes}}
 
     async def _pulse(self, _view: View, _overview: Overview) -> Document:
@@ -140,7 +145,7 @@ class Views:
         found = [queue for queue in overview.queues if queue.figures.queue == view.queue]
         workers = [worker for worker in overview.workers if worker.takes(view.queue)]
         settings = await self._services.queues.settings(view.queue, view.reach)
-        why = await self._services.waits.why_of(view.queue, view.reach)
+        why = await self._services[Waits].why_of(view.queue, view.reach)
         return {
             "queue": (await self._rows(found)).get(view.queue, {}),
             "settings": msgspec.to_builtins(settings),
@@ -175,18 +180,18 @@ class Views:
 
     async def _before(self, view: View, overview: Overview) -> Document:
         """What the figures over the page were. It is known of all queues together."""
-        causes = (await self._services.failures.causes(view.reach)).total
+        causes = (await self._services[Failures].causes(view.reach)).total
         if view.reach is not EVERYWHERE:
             return {"causes": causes}
-        lookback = self._services.lookback
+        lookback = self._services[Lookback]
         lines = await lookback.waiting({None: overview.totals.get(Status.READY, 0)})
         failed = await lookback.failed_before()
         return plain({"causes": causes, "line": lines[None], "failed_before": failed})
 
     async def _rows(self, queues: Sequence[WatchedQueue]) -> Document:
         """Queues by name."""
-        wait_ms = self._services.trends.wait_ms
-        lines = await self._services.lookback.waiting(
+        wait_ms = self._services[Trends].wait_ms
+        lines = await self._services[Lookback].waiting(
             {queue.figures.queue: queue.waiting for queue in queues}
         )
         return {
@@ -206,12 +211,12 @@ class Views:
         return {
             "sweeps": [
                 msgspec.to_builtins(running_document(s.id, s.outline, s.changed, s.passed, ids))
-                for s in self._services.sweeps.running(view.reach)
+                for s in self._services[Sweeps].running(view.reach)
             ]
         }
 
     async def _failures(self, view: View, _overview: Overview) -> Document:
-        look = await self._services.failures.causes(view.reach)
+        look = await self._services[Failures].causes(view.reach)
         causes = [cause_document(group, self._services.ids) for group in look.first]
         if self._mask is not None:
             for cause in causes:

@@ -7,7 +7,10 @@ from heapq import nlargest
 
 from zq.engine.subscribers.figures import Histogram
 from zq.engine.subscribers.tallies import QueueTallies
+from zq.features.budgets.service import Budgets
+from zq.features.crons.service import Crons
 from zq.features.trends.model import Trend
+from zq.features.trends.service import Trends
 from zq.http.api.parts import ApiParts
 from zq.model.lifecycle import Status
 from zq.service.admin import ServerFigures
@@ -93,7 +96,7 @@ class Scraper:
             jobs[queue if queue in labelled else REST, status] += n
         waiting = [queue for queue in queues if counts[queue, Status.READY]]
         oldest = await services.queues.oldest_ready(waiting)
-        budgets = await services.budgets.all()
+        budgets = await services[Budgets].all()
         named = set(self._budgets.of({budget.key: budget.waiting for budget in budgets}))
         demand: Counter[str] = Counter()
         for budget in budgets:
@@ -105,11 +108,11 @@ class Scraper:
             oldest_ready=oldest,
             budgets=len(budgets),
             waiting=demand,
-            times=services.trends.times(),
+            times=services[Trends].times(),
             tokens={budget.key: budget.available for budget in budgets if budget.key in named},
-            crons=await services.crons.count(),
-            cron_lag=services.crons.lag() / 1000,
-            faulty_crons=services.admin.health().faulty.entries,
+            crons=await services[Crons].count(),
+            cron_lag=services[Crons].lag() / 1000,
+            faulty_crons=services[Crons].faulty.entries,
             refused=parts.refused,
             connections=parts.gate.open,
             accepted=parts.gate.accepted,

@@ -1,0 +1,44 @@
+"""How new jobs with a batch are stored: folding gets the requests that have some."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from zq.features.batches.engine import Folding
+from zq.model.commands import EnqueueResult
+from zq.model.job import NewJob
+from zq.model.reach import Reach
+from zq.service.services import Services
+
+
+class BatchPlanner:
+    """Plans the requests in which a job comes with a batch."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The planner of a server. New jobs come to it."""
+        planner = cls(services.engine[Folding])
+        services.jobs.planners.append(planner)
+        return planner
+
+    def __init__(self, folding: Folding) -> None:
+        self._folding = folding
+
+    async def start(self) -> None:
+        """Nothing has to begin."""
+
+    async def stop(self) -> None:
+        """Nothing has to end."""
+
+    def concerns(self, jobs: Sequence[NewJob]) -> bool:
+        """Whether one of the jobs comes with a batch."""
+        # One pass without a call for each job: most requests have none.
+        return bool([job for job in jobs if job.extras is not None and job.extras.batch])
+
+    async def enqueue(
+        self, keys: Sequence[int], jobs: Sequence[NewJob], now: int, size: int, reach: Reach
+    ) -> EnqueueResult:
+        """Store or fold the jobs, as `Folding.enqueue` does."""
+        return await self._folding.enqueue(keys, jobs, now, size, reach)
+
+
+RUNNING = (BatchPlanner,)
