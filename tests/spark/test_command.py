@@ -35,6 +35,7 @@ def test_the_documents_tell_every_table_and_option() -> None:
         "--master",
         "--days",
         "--to",
+        "--stats",
     ):
         assert option in text
     assert f"within {round(ACCURACY * 100)} %" in text

@@ -28,6 +28,7 @@ from zq.spark.report import plots
 from zq.spark.report.figures import ReportFigures, ReportRequest, gather
 from zq.spark.report.page import render, tokens
 from zq.spark.report.scale import ReportSpan
+from zq.spark.report.waiting import WaitingNow, WaitingQueue
 
 
 def browser(*arguments: str, page: Path) -> str:
@@ -323,6 +324,11 @@ def test_work_that_has_not_ended_is_never_shown_as_drained(
     shown = {row["queue"] for row in figures.queues} | set(figures.other_queues)
     assert shown == {"video"} | {each.queue for each in stuck}
     assert all(queue in text for queue in shown)
+    assert "--stats URL" in text
+    told = WaitingNow(last, ["http://edge:7890"], [WaitingQueue("never-ended", 1_200, 0, 3)])
+    text = render(figures, "Jobs", told)
+    assert "as http://edge:7890 said at 05 Jan 12:08 UTC" in text
+    assert ('data-key="never-ended"' in text, ">1,200<" in text) == (True, True)
     # The lines of the stuck queues have a point where they are known, and none at 0 after it.
     titles = re.findall(r"<title>(.*?)</title>", drawing, re.DOTALL)
     assert len([title for title in titles if "stuck" in title]) == 1

@@ -1,5 +1,6 @@
 """`zq pipeline`: the history of one server or a fleet as a lake, and a report about it."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -119,6 +120,7 @@ Examples:
   zq pipeline report --lake /srv/lake --out report.html
   zq pipeline report --lake /srv/lake --out june.html --days 30 --title 'Jobs in June'
   zq pipeline report --lake /srv/lake --from 2026-06-01T11:30 --to 2026-06-01T12:30
+  zq pipeline report --lake /srv/lake --out report.html --stats http://127.0.0.1:7890
 
 Times are UTC where they name no zone. A point of a chart stands for a minute, a few minutes, an
 hour, six hours or a day: the shortest that fits the time shown.
@@ -147,6 +149,13 @@ hour, six hours or a day: the shortest that fits the time shown.
     metavar="WHEN",
     help="Show the history before then. [default: its end]",
 )
+@click.option(
+    "--stats",
+    "servers",
+    multiple=True,
+    metavar="URL",
+    help="Ask this server what waits there now, and show it. May be repeated.",
+)
 @click.option("--title", default="Job history", show_default=True, help="The page's title.")
 @_master
 def report(
@@ -155,6 +164,7 @@ def report(
     days: int,
     since: int | None,
     until: int | None,
+    servers: tuple[str, ...],
     title: str,
     master: str,
 ) -> None:
@@ -165,11 +175,13 @@ def report(
         from zq.spark.pipeline import open_lake
         from zq.spark.report.figures import ReportRequest, gather
         from zq.spark.report.page import render
+        from zq.spark.report.waiting import ask
 
+        waiting = ask(servers, os.environ.get("ZQ_TOKEN") or None) if servers else None
         with progress.step("figures", spark.sparkContext):
             figures = gather(open_lake(spark, lake), ReportRequest(days, since, until))
         with progress.step("page", spark.sparkContext) as step:
-            out.write_text(render(figures, title), encoding="utf-8")
+            out.write_text(render(figures, title, waiting), encoding="utf-8")
             step.result = f"{out}, {out.stat().st_size // 1024} KiB"
 
 

@@ -6,7 +6,8 @@ PipelineError
 ├── LakeChanged
 ├── LakeUnknown
 ├── NoHistory
-└── SparkDown
+├── SparkDown
+└── StatsUnread
 """
 
 
@@ -49,3 +50,7 @@ class NoHistory(PipelineError):
 class SparkDown(PipelineError):
     def __init__(self) -> None:
         super().__init__("Spark did not start, for the reason that it gives above")
+
+
+class StatsUnread(PipelineError):
+    """A server does not tell what waits there."""

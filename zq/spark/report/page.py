@@ -16,6 +16,7 @@ from zq.spark.report import plots
 from zq.spark.report.figures import ReportFigures
 from zq.spark.report.queries import MOST_DEVICES
 from zq.spark.report.scale import SIZES, ReportSpan, count, duration, moment, percent
+from zq.spark.report.waiting import WaitingNow
 
 BAD_RATE = 0.05
 """A figure with at least this failure rate is marked. A smaller rate does not fill its bar."""
@@ -32,8 +33,8 @@ class Tile:
     bad: bool = False
 
 
-def render(figures: ReportFigures, title: str) -> str:
-    """The whole page."""
+def render(figures: ReportFigures, title: str, waiting: WaitingNow | None = None) -> str:
+    """The whole page. `waiting` is what the servers have said, if they were asked."""
     rated = [*figures.queues, *figures.devices]
     environment = Environment(
         loader=PackageLoader("zq.spark.report", ""), autoescape=True, undefined=StrictUndefined
@@ -46,6 +47,7 @@ def render(figures: ReportFigures, title: str) -> str:
         subtitle=_subtitle(figures.span),
         tiles=_tiles(figures),
         figures=figures,
+        waiting=waiting,
         bucket=figures.span.bucket,
         worst_time=SIZES[figures.span.grain],
         plots=_plots(figures),
