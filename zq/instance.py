@@ -65,8 +65,9 @@ class Instance:
             open_store,
             directory,
             make_ticks(
-                *(_policy(settings), self._rng, history and history.device),
-                settings.max_budgets,
+                _policy(settings),
+                self._rng,
+                {"device": history and history.device, "max_budgets": settings.max_budgets},
             ),
             cache_bytes=settings.cache_size,
             read_timeout=settings.read_timeout / 1000,

@@ -117,7 +117,9 @@ class Ticker(Orders):
     def restart(self, last_key: int = 0) -> None:
         """Forget what a process knows of its database, as a new one does."""
         transactions = partial(SqliteTransaction, self.connection)
-        self.runner = TickRunner(transactions, self._policy, Random(1), last_key, self._device)
+        self.runner = TickRunner(
+            transactions, self._policy, Random(1), last_key, {"device": self._device}
+        )
 
     def run(self, *commands: AnyCommand, claims: Sequence[Claim] = (), **flags: bool) -> TickResult:
         return self.runner.run(self.tick(commands, claims, **flags))
@@ -182,7 +184,7 @@ class Rig(Orders):
         lay_out(self.directory / "zq.db")
         self._store = await self._open(
             self.directory,
-            make_ticks(POLICY, Random(1), self._history and self._history.device),
+            make_ticks(POLICY, Random(1), {"device": self._history and self._history.device}),
             cache_bytes=CACHE_BYTES,
             read_timeout=self._read_timeout,
             max_wal=self._max_wal,

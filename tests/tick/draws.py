@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 from store.rig import new_job
 
-from zq.features.batches.model import BatchPlan, FoldedPayload, HostPlace
+from zq.features.batches.model_plans import BatchPlan, HostPlace
 from zq.features.sweeps.model import SweepMark
 from zq.model.commands import (
     AnyCommand,
@@ -19,6 +19,7 @@ from zq.model.commands import (
     Enqueue,
     Extend,
     Fail,
+    FoldedPayload,
     PatchJob,
     PatchSlice,
     Release,
@@ -192,7 +193,7 @@ class Draw:
             folds[index] = host
             text = self._draw(payloads)
             payloads_then[host] = FoldedPayload(text, len(text.encode()))
-        return BatchPlan(places, folds, payloads_then, copies)
+        return BatchPlan(folds, payloads_then, places, copies)
 
     def _job(self, key_and_scope: tuple[str | None, Scope | None]) -> NewJob:
         draw = self._draw

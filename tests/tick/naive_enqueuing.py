@@ -2,7 +2,7 @@
 
 import msgspec
 
-from zq.features.batches.model import HostPlace, StalePlan
+from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import QueueFull, Unprocessable
 from zq.model.job import Extras, JobRecord, JobSettings, NewJob, Retention, batch_of
@@ -37,20 +37,23 @@ class Enqueuing(NaiveJobs):
 
     def _stale(self, command: Enqueue) -> StalePlan | None:
         """What is said where the batches are not as its plan has them."""
-        if command.plan is None:
+        plan = command.plan
+        if plan is None:
             return None
-        for key, place in command.plan.places.items():
+        assert isinstance(plan, BatchPlan)
+        for key, place in plan.places.items():
             row = self.host(key)
             if place != (None if row is None else HostPlace(row.key, row.revision or 0)):
                 return StalePlan()
         copies = self.copies(command)
-        return None if copies == command.plan.copies else StalePlan(copies)
+        return None if copies == plan.copies else StalePlan(copies)
 
     def _host_more(self, command: Enqueue, new: list[Row]) -> None:
         """What a plan brings beside new jobs: hosts that are new, and what was folded into them."""
         plan = command.plan
         if plan is None:
             return
+        assert isinstance(plan, BatchPlan)
         for row in new:
             if row.batch is not None and row.status is READY and not row.lapsed(self.now):
                 for other in self.rows.values():

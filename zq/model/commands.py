@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from zq.features.batches.model import BatchPlan
-from zq.features.sweeps.model import SweepMark
 from zq.model.clock import SteadyMark
 from zq.model.effects import Effects
 from zq.model.filters import Filter
@@ -39,6 +37,30 @@ class Command(msgspec.Struct, Generic[R_co], frozen=True):
 
 
 AnyCommand = Command[object]
+
+
+class SliceMark(msgspec.Struct, frozen=True):
+    """Names the change of many jobs of which a command is a slice."""
+
+    id: int
+
+
+class FoldedPayload(msgspec.Struct, frozen=True, gc=False):
+    """The payload of a job after others were folded into it: JSON text, and its size in bytes."""
+
+    payload: str
+    payload_size: int
+
+
+class FoldPlan(msgspec.Struct, frozen=True):
+    """Which jobs of an enqueue are not stored, but folded into others.
+
+    `folds` maps the index of a job to the key of its host, which may be another job of the command.
+    `payloads` maps a host's key to its payload after the folds.
+    """
+
+    folds: Mapping[int, int]
+    payloads: Mapping[int, FoldedPayload]
 
 
 class EnqueueResult(msgspec.Struct, frozen=True):
@@ -69,10 +91,10 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     """Store jobs, all or none, in order.
 
     The errors are `KeyConflict` if a unique key belongs to a job out of reach, `QueueFull` if a
-    queue has no room for all of its new jobs, and `StalePlan` if a `plan` is no longer valid. They
-    mean that nothing was stored. A command without a plan has no job that could fold or become a
-    host. With `defaults`, settings that jobs and their queues leave open are fixed: see
-    `zq.model.fixing`.
+    queue has no room for all of its new jobs, and what tells the maker of a `plan` that it is no
+    longer valid. They mean that nothing was stored. A command without a plan has no job that could
+    fold or become a host. With `defaults`, settings that jobs and their queues leave open are
+    fixed: see `zq.model.fixing`.
     """
 
     brings_more: ClassVar[bool] = True
@@ -82,7 +104,7 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     size: int
     """The bytes that the jobs hold in memory. They count against the limit of a tick."""
     reach: Reach = EVERYWHERE
-    plan: BatchPlan | None = None
+    plan: FoldPlan | None = None
     defaults: QueueSettings | None = None
     registered_only: bool = False
     """Whether a queue without any settings is refused, as `QueueNotRegistered`."""
@@ -197,7 +219,7 @@ class PatchSlice(Command[int], frozen=True):
     keys: Sequence[int]
     filter: Filter
     patch: Patch
-    mark: SweepMark | None = None
+    mark: SliceMark | None = None
 
 
 class DeleteJob(Command[None], frozen=True):
@@ -212,7 +234,7 @@ class DeleteSlice(Command[int], frozen=True):
 
     keys: Sequence[int]
     filter: Filter
-    mark: SweepMark | None = None
+    mark: SliceMark | None = None
 
 
 class CancelJob(Command[JobRecord], frozen=True):
@@ -227,7 +249,7 @@ class CancelJob(Command[JobRecord], frozen=True):
     lock: str | None = None
     force: bool = False
     reach: Reach = EVERYWHERE
-    mark: SweepMark | None = None
+    mark: SliceMark | None = None
 
 
 class CancelSlice(Command[int], frozen=True):
@@ -239,7 +261,7 @@ class CancelSlice(Command[int], frozen=True):
     keys: Sequence[int]
     filter: Filter
     force: bool
-    mark: SweepMark | None = None
+    mark: SliceMark | None = None
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -258,7 +280,7 @@ class UndoSlice(Command[Undone], frozen=True):
 
     keys: Sequence[int]
     filter: Filter
-    mark: SweepMark | None = None
+    mark: SliceMark | None = None
 
 
 class EndSweep(Command[None], frozen=True):
@@ -302,7 +324,7 @@ class ReviveSlice(Command[int], frozen=True):
 
     keys: Sequence[int]
     filter: Filter
-    mark: SweepMark | None = None
+    mark: SliceMark | None = None
 
 
 class SetQueue(Command[QueueSettings], frozen=True):

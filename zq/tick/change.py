@@ -4,9 +4,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.doors.topics.tick_topics import clear_topics
-from zq.features.crons.tick import clear_crons
-from zq.features.sweeps.tick_notes import note_slice
 from zq.model.commands import (
     AcknowledgeDamage,
     CancelJob,
@@ -32,7 +29,7 @@ from zq.tick.entering import QueueEntry, letters_among
 from zq.tick.finish import cancel, cancel_slice, retain
 from zq.tick.moves import apply, end_leases, remove, revoke
 from zq.tick.settings import clear_settings, set_queue
-from zq.tick.work import UnitOfWork, visible_job
+from zq.tick.work import UnitOfWork, note_slice, visible_job
 
 AnyChange = (
     PatchJob
@@ -52,7 +49,7 @@ AnyChange = (
 )
 
 SLICES = (PatchSlice, DeleteSlice, CancelSlice, ReviveSlice)
-"""The slices of sweeps. Each may say which sweep it is of."""
+"""The slices of changes of many jobs. Each may say which change it is of."""
 
 
 def apply_changes(work: UnitOfWork, commands: Sequence[AnyChange]) -> list[object]:
@@ -182,24 +179,18 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
     """Delete every job with one statement a table. SQLite does that without visiting rows."""
     if command.settings:
         clear_settings(work)
-        clear_crons(work)
-        work.tx.run("clear_error_groups")
-        work.tx.run("clear_failure_counts")
-        work.tx.run("clear_trends")
-        work.tx.run("clear_type_trends")
-        work.tx.run("clear_schemas")
-        work.tx.run("clear_sweeps")
-        clear_topics(work)
     keys = work.tx.keys("read_all_in_flight")
     held = work.tx.briefs("read_briefs", keys=keys) if keys else []
     revoke(work, held)
     end_leases(work, held)
     work.write_counts()
     total: int = work.tx.value("count_all")
-    for table in ("jobs", "payloads", "results", "errors", "counts", "names", "batches"):
+    for table in ("jobs", "payloads", "results", "errors", "counts", "names"):
         work.tx.run(f"clear_{table}")
     if work.ledger.is_used:
         work.ledger.clear(budgets=command.settings)
+    for hook in work.hooks.cleared:
+        hook(work, command.settings)
     work.retimed = True
     return total
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from zq.doors.topics.tick_trimming import trim_topics
 from zq.model.commands import Due
 from zq.model.lifecycle import Move
 from zq.tick.finish import expire
@@ -25,7 +24,8 @@ def attend(work: UnitOfWork, due: frozenset[Due]) -> None:
     """Do what is due, in the order of `Due`."""
     for kind in Due:
         if kind in due:
-            _PHASES[kind](work)
+            for attend_to in (*_OWN.get(kind, ()), *work.hooks.due[kind]):
+                attend_to(work)
 
 
 def _expire(work: UnitOfWork) -> None:
@@ -73,26 +73,19 @@ def _refill(work: UnitOfWork) -> None:
     work.ledger.attend()
 
 
-def _forget_writes(work: UnitOfWork) -> None:
-    """Forget writes that are no longer recognised."""
-    work.tx.run("forget_writes", now=work.steady, limit=SLICE)
-
-
 def _resume(work: UnitOfWork) -> None:
     """End pauses whose time is over."""
     end_pauses(work, SLICE)
 
 
-_PHASES: dict[Due, Callable[[UnitOfWork], None]] = {
-    Due.LEASE: _lapse,
-    Due.EXPIRY: _expire,
-    Due.PROMOTION: _promote,
-    Due.WAIT: _end_waits,
-    Due.PURGE: _purge,
-    Due.NAMES: _forget_names,
-    Due.TRIM: trim_logs,
-    Due.BUDGET: _refill,
-    Due.RECORDS: trim_topics,
-    Due.WRITES: _forget_writes,
-    Due.PAUSE: _resume,
+_OWN: dict[Due, tuple[Callable[[UnitOfWork], None]]] = {
+    Due.LEASE: (_lapse,),
+    Due.EXPIRY: (_expire,),
+    Due.PROMOTION: (_promote,),
+    Due.WAIT: (_end_waits,),
+    Due.PURGE: (_purge,),
+    Due.NAMES: (_forget_names,),
+    Due.TRIM: (trim_logs,),
+    Due.BUDGET: (_refill,),
+    Due.PAUSE: (_resume,),
 }

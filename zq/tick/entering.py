@@ -9,7 +9,6 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from zq.features.targets.tick_twins import store_twins
 from zq.model.errors import Conflict, LimitReached, QueueFull
 from zq.model.job import JobRecord, is_dead_letter
 from zq.model.lifecycle import TERMINAL
@@ -34,6 +33,7 @@ class QueueEntry:
     ) -> None:
         """The jobs whose keys are in `keyless` are dead letters there: they have no unique key."""
         self._work = work
+        self._fan_out = work.hooks.fan_out
         self._keyless = keyless
         self._room = Room(work, {queue for _, queue in arrivals})
         self._owners: dict[str, JobRecord] = {}
@@ -67,7 +67,7 @@ class QueueEntry:
     def place(self, job: JobRecord, queue: str) -> str:
         """The queue in which an admitted job lies: the first target of the one that it enters."""
         targets = self._work.rulebook.fanning.get(queue)
-        if targets is None:
+        if targets is None or self._fan_out is None:
             return queue
         first, *others = targets
         for other in others:
@@ -76,11 +76,11 @@ class QueueEntry:
 
     def entered(self, jobs: Sequence[JobRecord]) -> None:
         """Store the twins for further targets of jobs that have moved."""
-        if not self._twins:
+        if not self._twins or self._fan_out is None:
             return
         known = {job.key: job for job in jobs}
         for target, keys in self._twins.items():
-            store_twins(self._work, target, [self._model(known[key]) for key in keys])
+            self._fan_out.store_twins(self._work, target, [self._model(known[key]) for key in keys])
 
     def _model(self, job: JobRecord) -> JobRecord:
         return msgspec.structs.replace(job, unique_key=None) if job.key in self._keyless else job

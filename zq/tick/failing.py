@@ -1,15 +1,13 @@
-"""What failed attempts leave: error records, records of the history, counts of their causes."""
+"""What failed attempts leave: error records, and what rooms keep of them."""
 
 from collections import Counter
 
 import msgspec
 
-from zq.features.failures.model import Cause, cause_of
-from zq.features.failures.tick import count_causes
-from zq.features.history.tick import FailedAttempt, record_failures
 from zq.model.checksums import error_checksum
 from zq.model.job import ErrorRecord, JobRecord
 from zq.model.settling import Failure
+from zq.tick.hooks import FailedAttempt
 from zq.tick.work import UnitOfWork
 
 _ERROR_COLUMNS = (
@@ -24,7 +22,6 @@ class FailedAttempts:
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work
         self._errors: list[tuple[object, ...]] = []
-        self._causes: list[tuple[Cause, JobRecord]] = []
         self._failed: list[FailedAttempt] = []
         self._last: dict[int, int] = {}
         """The attempts of the jobs that die, by key."""
@@ -35,11 +32,9 @@ class FailedAttempts:
 
     def add(self, job: JobRecord, failure: Failure, *, died: bool) -> ErrorRecord:
         """Note a counted failure, of which the job may have died. Return its error record."""
-        cause = cause_of(failure.error_type, failure.message)
-        record = self._record(job, failure, cause)
-        self._causes.append((cause, job))
+        record = self._record(job, failure)
         self._errors.append((job.key, *msgspec.structs.astuple(record), error_checksum(record)))
-        self._failed.append(FailedAttempt(job.key, job.holder, died, failure))
+        self._failed.append(FailedAttempt(job, died, failure))
         if died:
             self._last[job.key] = job.attempts
         return record
@@ -49,17 +44,19 @@ class FailedAttempts:
         if not self._failed:
             return
         work = self._work
-        work.effects.traffic.append(("failed", Counter([job.queue for _, job in self._causes])))
-        record_failures(work, self._failed)
+        work.effects.traffic.append(("failed", Counter([each.job.queue for each in self._failed])))
+        for hook in work.hooks.failed:
+            hook(work, self._failed)
         work.tx.insert_large("errors", _ERROR_COLUMNS, self._errors)
-        count_causes(work, self._causes)
         if self._last:
             work.tx.run("note_last_failures", attempts=self._last, now=work.now)
 
-    def _record(self, job: JobRecord, failure: Failure, cause: Cause) -> ErrorRecord:
+    def _record(self, job: JobRecord, failure: Failure) -> ErrorRecord:
         assert job.dequeued_at is not None
         holder = self._work.workers.get(job.holder or 0)
         worker = job.claimant or (holder.name or None if holder else None)
         texts = (failure.message, failure.error_type, failure.backtrace)
         times = (job.dequeued_at, self._work.now)
-        return ErrorRecord(job.attempts, *texts, *times, cause.signature, worker)
+        sign = self._work.hooks.signature
+        signature = None if sign is None else sign(failure)
+        return ErrorRecord(job.attempts, *texts, *times, signature, worker)

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from zq.features.sweeps.model import SweepMark
-from zq.model.commands import CancelJob, CancelSlice, RetainJob
+from zq.model.commands import CancelJob, CancelSlice, RetainJob, SliceMark
 from zq.model.errors import JobNotFound, NotCancellable, NotFinished
 from zq.model.job import Brief, brief_of
 from zq.model.lifecycle import NAMES, TERMINAL, Move, Status, sources
@@ -63,9 +62,7 @@ def retain(work: UnitOfWork, command: RetainJob) -> object:
 
 
 def expire(work: UnitOfWork, jobs: Sequence[Brief]) -> None:
-    """Expire waiting jobs that nobody took in time. Readers of their topics will miss them."""
-    if jobs:
-        work.tx.run("note_expired_numbers", keys=[job.key for job in jobs])
+    """Expire waiting jobs that nobody took in time."""
     _finish(work, Move.EXPIRE, jobs, Status.EXPIRED)
 
 
@@ -83,7 +80,7 @@ def _finish(
     move: Move,
     jobs: Sequence[Brief],
     status: Status,
-    mark: SweepMark | None = None,
+    mark: SliceMark | None = None,
 ) -> None:
     """Give jobs their final status, or delete them if they are not retained."""
     sweep = None if mark is None else mark.id

@@ -8,14 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.features.batches.model import FoldedPayload, StalePlan
-from zq.features.batches.tick import HostTable
 from zq.features.budgets.tick import create_missing, refuse_unpayable
 from zq.features.budgets.tick_ledger import HELD_BY_BUDGET
-from zq.features.targets.tick_spreading import gathered, spread, tell_of_twins
 from zq.model.checksums import checksum, job_checksum
-from zq.model.commands import Enqueue, EnqueueResult
-from zq.model.errors import KeyConflict, QueueFull, Unprocessable
+from zq.model.commands import Enqueue, EnqueueResult, FoldedPayload
+from zq.model.errors import KeyConflict
 from zq.model.fixing import fixed
 from zq.model.job import (
     INLINE_PAYLOAD,
@@ -24,7 +21,6 @@ from zq.model.job import (
     Extras,
     JobRecord,
     NewJob,
-    batch_of,
 )
 from zq.model.lifecycle import Status
 from zq.model.queue_errors import QueueNotRegistered
@@ -33,6 +29,7 @@ from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
+from zq.tick.hooks import FoldTable
 from zq.tick.moves import GroupChange, note_groups
 from zq.tick.work import UnitOfWork
 
@@ -65,9 +62,6 @@ ALL_STORED = EnqueueResult({})
 """The reply to most commands: they bring only new jobs."""
 
 
-_Refusal = KeyConflict | StalePlan | QueueFull | Unprocessable
-
-
 class _Full(NamedTuple):
     """A job with unusual settings, which needs a longer row."""
 
@@ -83,9 +77,10 @@ def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object
 
     The reply names the owner of a duplicate, and the host of a folded job.
     """
-    if not work.rulebook.is_empty and work.rulebook.fanning:
-        return (yield from _enqueue_spread(work, commands))
-    intake = _Intake(work, commands)
+    fan_out = work.hooks.fan_out
+    if fan_out is not None and not work.rulebook.is_empty and work.rulebook.fanning:
+        return (yield from fan_out.enqueue(work, commands))
+    intake = Intake(work, commands)
     replies: list[object] = []
     for command in commands:
         reply = yield from intake.take(command)
@@ -94,25 +89,7 @@ def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object
     return replies
 
 
-def _enqueue_spread(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
-    """The same if some queues have targets."""
-    wide = [spread(work, command) for command in commands]
-    intake = _Intake(work, [command for command in wide if isinstance(command, Enqueue)])
-    replies: list[object] = []
-    for command, each in zip(commands, wide, strict=True):
-        if not isinstance(each, Enqueue):
-            replies.append(each)
-            continue
-        reply: object = yield from intake.take(each)
-        if each is not command and isinstance(reply, EnqueueResult):
-            tell_of_twins(work, command, each, reply)
-            reply = gathered(command, each, reply)
-        replies.append(reply)
-    yield from intake.store()
-    return replies
-
-
-class _Intake:
+class Intake:
     """This tick's new jobs. They are decided one after the other, then written together."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
@@ -131,6 +108,8 @@ class _Intake:
         """How many new jobs each queue gets in each status."""
         self._unusual = False
         """Whether a job has come that may have a group, a unique key or a name."""
+        self._planned = False
+        """Whether a command has come with a plan."""
 
     @cached_property
     def _keys(self) -> KeyTable:
@@ -141,11 +120,13 @@ class _Intake:
         return NameTable(self._work, self._commands)
 
     @cached_property
-    def _hosts(self) -> HostTable:
-        return HostTable(self._work, self._commands)
+    def _hosts(self) -> FoldTable:
+        make = self._work.hooks.folds
+        assert make is not None, "a command has come with a plan, and no room makes any"
+        return make(self._work, self._commands)
 
-    def take(self, command: Enqueue) -> Sliced[EnqueueResult | _Refusal]:
-        """Decide a command's jobs: all or none."""
+    def take(self, command: Enqueue) -> Sliced[object]:
+        """Decide a command's jobs: all or none. Return an `EnqueueResult`, or why none."""
         drawing = any(map(_OPTIONS, command.jobs))
         refusal = self._refusal(command, drawing)
         if refusal is not None:
@@ -195,11 +176,12 @@ class _Intake:
                     self._beside.append((key, job))
             stored[job.queue, status] += 1
         if command.plan is not None:
+            self._planned = True
             self._replaced |= command.plan.payloads
             self._hosts.note_folds(command)
         return reply
 
-    def _refusal(self, command: Enqueue, drawing: bool) -> _Refusal | None:
+    def _refusal(self, command: Enqueue, drawing: bool) -> object | None:
         """Why none of a command's jobs can be stored. `drawing`: some of them draw from budgets."""
         if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
             return KeyConflict()
@@ -241,7 +223,7 @@ class _Intake:
             if status == Status.READY:
                 expires_at = min(self._work.steady + lasts_ms, MAX_TIME)
         known = self._names.find(job, command.reach)
-        hosts = plan is not None and batch_of(job) is not None and status == Status.READY
+        hosts = plan is not None and status == Status.READY and self._hosts.may_host(job)
         if known is None and (job.unique_key is not None or job.dedupe is not None or hosts):
             new = _stored(key, job, Status(status), ready_at, expires_at)
             if status != Status.READY:
@@ -296,6 +278,7 @@ class _Intake:
             note_groups(work, [new.job for new in self._full], GroupChange.OPENS)
             self._keys.release_former_owners()
             self._names.write()
+        if self._planned:
             self._hosts.write()
         if self._plain:
             yield from work.tx.insert_by_slices("jobs", _PLAIN, self._plain)

@@ -10,8 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from zq.features.history.model import AttemptOutcome
-from zq.features.history.tick import record
 from zq.model.events import EventType
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord, NewJob
 from zq.model.lifecycle import MOVES, Move, Status
@@ -37,14 +35,10 @@ class Consequences(NamedTuple):
     group: GroupChange = GroupChange.SAME
     lock: str | None = None
     """The statement that takes the job's unique key back, unless another job has it by now."""
-    closes: bool = False
-    """Whether the batch of a host is closed, if the host is no longer ready."""
     wakes: bool = False
     """Whether claims of its queue may find more jobs than before."""
     retimes: bool = False
     """Whether the job may fall due sooner than was known."""
-    record: AttemptOutcome | None = None
-    """The outcome in the history of the attempt. A failure's record has an error of its own."""
     news: EventType | None = None
     tally: tuple[str, ...] = ()
     traffic: str | None = None
@@ -54,9 +48,8 @@ class Consequences(NamedTuple):
 TABLE: dict[Move, Consequences] = {
     # A time to live may begin and end at once.
     Move.PROMOTE: Consequences({"keys": "promote"}, wakes=True, retimes=True),
-    Move.PATCH: Consequences({"changes": "change"}, lock="restore_moved_locks", closes=True,
-        wakes=True),
-    Move.TAKE: Consequences({"holders": "take", "leases": "take_on_terms"}, closes=True,
+    Move.PATCH: Consequences({"changes": "change"}, lock="restore_moved_locks", wakes=True),
+    Move.TAKE: Consequences({"holders": "take", "leases": "take_on_terms"},
         tally=("delivered",), traffic="delivered"),
     Move.RETURN: Consequences({"holders": "give_back"}, ends_lease=True,
         group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
@@ -66,27 +59,25 @@ TABLE: dict[Move, Consequences] = {
         tally=("returned",)),
     Move.STALL: Consequences({"keys": "stall"}, ends_lease=True,
         group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
-        record=AttemptOutcome.STALLED, news=EventType.STALLED, tally=("returned", "stalled")),
-    Move.RESUME: Consequences({"claimants": "resume"}, closes=True),
+        news=EventType.STALLED, tally=("returned", "stalled")),
+    Move.RESUME: Consequences({"claimants": "resume"}),
     Move.FAIL: Consequences({"verdicts": "fail"}, ends_lease=True,
         group=GroupChange.MIXED, lock="restore_locks", retimes=True,
         news=EventType.RETRYING, tally=("retried",)),
     Move.SUCCEED: Consequences({"purges": "complete", "completions": "complete_with_results"},
         ends_lease=True, group=GroupChange.OPENS,
-        record=AttemptOutcome.COMPLETED, news=EventType.COMPLETED,
-        tally=("completed",), traffic="completed"),
+        news=EventType.COMPLETED, tally=("completed",), traffic="completed"),
     Move.BURY: Consequences({"graves": "bury"}, ends_lease=True, group=GroupChange.MIXED,
         news=EventType.FAILED, tally=("died",)),
     Move.REVIVE: Consequences({"revivals": "revive"}, ends_lease=True,
         group=GroupChange.MIXED, lock="restore_all_locks", wakes=True, retimes=True,
         news=EventType.ENQUEUED),
-    Move.EXPIRE: Consequences({"ends": "expire"}, group=GroupChange.MIXED, closes=True,
-        record=AttemptOutcome.EXPIRED, news=EventType.EXPIRED, tally=("expired",)),
-    Move.CANCEL: Consequences({"ends": "cancel"}, group=GroupChange.MIXED, closes=True,
-        record=AttemptOutcome.CANCELLED, news=EventType.CANCELLED),
+    Move.EXPIRE: Consequences({"ends": "expire"}, group=GroupChange.MIXED,
+        news=EventType.EXPIRED, tally=("expired",)),
+    Move.CANCEL: Consequences({"ends": "cancel"}, group=GroupChange.MIXED,
+        news=EventType.CANCELLED),
     Move.FORCE: Consequences({"ends": "cancel_by_force"}, ends_lease=True, revokes=True,
-        group=GroupChange.MIXED, closes=True,
-        record=AttemptOutcome.CANCELLED, news=EventType.CANCELLED),
+        group=GroupChange.MIXED, news=EventType.CANCELLED),
     Move.UNDO: Consequences({"restored": "undo"}, group=GroupChange.MIXED, wakes=True,
         retimes=True, news=EventType.ENQUEUED),
 }
@@ -130,8 +121,8 @@ def apply(
     everyone = [*jobs, *gone] if gone and jobs else (jobs or gone)
     if not everyone:
         return
-    if does.record is not None and work.device is not None:
-        record(work, does.record, everyone)
+    for hook in work.hooks.moves[move]:
+        hook(work, everyone, after)
     times = {"now": work.now, "steady": work.steady}
     for name, values in rows.items():
         if values:
@@ -151,8 +142,6 @@ def apply(
             note_groups(work, jobs, does.group)
             if after is not None:
                 note_groups(work, after, does.group)
-        if does.closes:
-            _close_batches(work, jobs, after)
         locks = [job.key for job in jobs if job.unique_key is not None] if does.lock else ()
         if does.lock and locks:
             work.tx.run(does.lock, keys=locks)
@@ -192,7 +181,8 @@ def remove(work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False) ->
             tx.run("delete_results", keys=results)
         if failed := [job.key for job in unusual if job.attempts]:
             tx.run("delete_errors", keys=failed)
-        _close_batches(work, unusual)
+        for hook in work.hooks.removed:
+            hook(work, unusual)
         note_groups(work, unusual, GroupChange.OPENS)
     for (queue, status), n in Counter([(job.queue, job.status) for job in jobs]).items():
         work.counts[queue, status] -= n
@@ -223,34 +213,6 @@ def note_groups(
             work.groups[name] = True
         else:
             work.groups.setdefault(name, False)
-
-
-def _close_batches(
-    work: UnitOfWork,
-    jobs: Sequence[Brief | JobRecord],
-    after: Sequence[Brief | JobRecord] | None = None,
-) -> None:
-    """Close the batches of these hosts, except of those that are still ready.
-
-    A batch does not open again, whatever happens to its host.
-    """
-    # Every claim comes here, and nearly no job has anything that may be a batch.
-    some = [job for job in jobs if (job.extras if isinstance(job, JobRecord) else job.batched)]
-    hosts = [job.key for job in some if _is_batched(job)]
-    if hosts and after is not None:
-        ready = {job.key for job in after if job.status is Status.READY}
-        hosts = [key for key in hosts if key not in ready]
-    if hosts:
-        work.tx.run("close_batches", keys=hosts)
-
-
-def _is_batched(job: Brief | JobRecord) -> bool:
-    """Whether a job may host a batch: it waits, and came with one."""
-    if job.status is not Status.READY:
-        return False
-    if isinstance(job, Brief):
-        return bool(job.batched)
-    return job.extras is not None and job.extras.batch is not None
 
 
 def _count_together(

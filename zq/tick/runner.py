@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
+from types import FunctionType
 from typing import get_args
 
 import msgspec
@@ -37,6 +38,7 @@ from zq.tick.change import AnyChange, apply_changes
 from zq.tick.claim import claim
 from zq.tick.due import attend
 from zq.tick.gates import Gates
+from zq.tick.hooks import HookTable, Options
 from zq.tick.intake import enqueue
 from zq.tick.leases import extend, give_back, note_residents, release
 from zq.tick.phases import Apply, Phase, PhaseTable, Stage
@@ -55,6 +57,8 @@ written once a second, not once a tick."""
 STORAGE_FULL = (
     "no space left on the disk; acknowledgements still pass, new jobs when there is space"
 )
+
+NO_OPTIONS: Options = {}
 
 LARGE_COMMIT = 4096
 """A COMMIT of this many rows or more takes so long that the event loop does not wait for it."""
@@ -79,16 +83,16 @@ def all_phases() -> PhaseTable:
     return PhaseTable([*PHASES, *brought])
 
 
-def make_ticks(
-    policy: Policy,
-    random: Random,
-    device: str | None = None,
-    max_budgets: int = MAX_BUDGETS,
-) -> MakeTicks:
-    """Make the function that makes a store's ticks. `device` names the history; None means none."""
+def all_hooks(options: Options) -> HookTable[UnitOfWork]:
+    """The hooks of all rooms."""
+    return HookTable([hooks(options) for hooks in parts("tick", "hooks", FunctionType)])
+
+
+def make_ticks(policy: Policy, random: Random, options: Options = NO_OPTIONS) -> MakeTicks:
+    """Make the function that makes a store's ticks. `options` are what rooms are told."""
 
     def ticks(transactions: Transactions, last_key: int) -> Ticks:
-        return TickRunner(transactions, policy, random, last_key, device, max_budgets).slices
+        return TickRunner(transactions, policy, random, last_key, options).slices
 
     return ticks
 
@@ -102,20 +106,19 @@ class TickRunner:
         policy: Policy,
         random: Random,
         high_water: int,
-        device: str | None = None,
-        max_budgets: int = MAX_BUDGETS,
+        options: Options = NO_OPTIONS,
     ) -> None:
-        """`device` names the history; None means that none is kept."""
+        """`high_water` is the highest key so far. `options` are what rooms are told."""
         self._transactions = transactions
         self._rulebook = Rulebook(policy, transactions(0).settings())
         self._version = transactions(0).version()
         self._phases = all_phases()
         self._gates = Gates()
-        self._ledger = TokenLedger(max_budgets)
+        self._hooks = all_hooks(options)
+        self._ledger = TokenLedger(options.get("max_budgets", MAX_BUDGETS))
         self._ledger.learn(transactions(0))
         self._random = random
         self._high_water = high_water
-        self._device = device
         self._spares = False
         """Set once a page could not be read: see `Transaction.spare`."""
 
@@ -181,7 +184,7 @@ class TickRunner:
                 self._ledger.begin(tx, tick.steady)
             work = UnitOfWork(
                 *(tx, tick.now, tick.steady, self._rulebook, self._ledger),
-                *(self._random, self._device, tick.workers, tick.mint),
+                *(self._random, self._hooks, tick.workers, tick.mint),
             )
             replies = (yield from apply(work, tick.commands)) if tick.commands else []
             if tick.due:

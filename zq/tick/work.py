@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from zq.features.budgets.tick_ledger import TokenLedger
-from zq.model.commands import TickResult
+from zq.model.commands import SliceMark, TickResult
 from zq.model.ids import Mint
 from zq.model.job import Brief, JobRecord
 from zq.model.leasing import Holder
@@ -14,6 +14,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.store.api import Transaction
+from zq.tick.hooks import HookTable
 from zq.tick.rulebook import Rulebook
 
 NOBODY: Mapping[int, Holder] = {}
@@ -33,21 +34,18 @@ class UnitOfWork:
         rulebook: Rulebook,
         ledger: TokenLedger,
         random: Random,
-        device: str | None = None,
+        hooks: "HookTable[UnitOfWork]",
         workers: Mapping[int, Holder] = NOBODY,
         mint: Mint | None = None,
     ) -> None:
-        """`device` names the history, None if none is kept; `workers` are by their holders.
-
-        `mint` makes the keys of jobs that the tick itself brings.
-        """
+        """`workers` are by their holders. `mint` makes the keys of jobs that the tick brings."""
         self.tx = tx
         self.now = now
         self.steady = steady
         self.rulebook = rulebook
         self.ledger = ledger
         self.random = random
-        self.device = device
+        self.hooks = hooks
         self.workers = workers
         self._mint = mint
         self.effects = TickResult()
@@ -72,7 +70,7 @@ class UnitOfWork:
             self.rulebook,
             self.ledger,
             self.random,
-            self.device,
+            self.hooks,
             self.workers,
             self._mint,
         )
@@ -172,6 +170,10 @@ class UnitOfWork:
 
     def _note_removed(self) -> None:
         """Note the consequences of jobs that were set aside because they cannot be read."""
+        if not self.tx.removed:
+            return
+        for lost in self.hooks.lost:
+            lost(self, [key for key, _, _ in self.tx.removed])
         for key, holder, group in self.tx.removed:
             self.retimed = True
             self.ledger.mend()
@@ -180,9 +182,14 @@ class UnitOfWork:
                 self.effects.revoked.append(key)
             if group is not None:
                 self.groups[group] = True
-        if self.tx.removed:
-            self.tx.run("close_batches", keys=[key for key, _, _ in self.tx.removed])
-            self.tx.removed.clear()
+        self.tx.removed.clear()
+
+
+def note_slice(work: UnitOfWork, mark: SliceMark | None, changed: int) -> None:
+    """Tell rooms that a slice has changed jobs, if it says of what it is one."""
+    if mark is not None and changed:
+        for hook in work.hooks.sliced:
+            hook(work, mark, changed)
 
 
 def visible_job(work: UnitOfWork, key: int, reach: Reach) -> JobRecord | None:

@@ -8,7 +8,8 @@ from zq.features.batches.engine_evaluator import Evaluator
 from zq.features.batches.engine_jq import JqFolds
 from zq.features.batches.engine_planner import Order, Planner
 from zq.features.batches.engine_request import FoldRequest, Host
-from zq.features.batches.model import BatchRule, HostPlace, StalePlan
+from zq.features.batches.model import BatchRule
+from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
 from zq.model.job import DedupeRule, Extras, NewJob
@@ -43,7 +44,7 @@ async def planned(evaluator: Evaluator, *requests: FoldRequest) -> list[Order]:
 
 def copies(order: Order) -> list[int]:
     assert isinstance(order.command, Enqueue)
-    assert order.command.plan is not None
+    assert isinstance(order.command.plan, BatchPlan)
     return sorted(order.command.plan.copies)
 
 

@@ -229,7 +229,7 @@ async def test_race_a_kill_amid_a_restore_lets_no_server_start_until_it_is_done_
     with pytest.raises(RestoreUnfinished, match="zq restore"):
         await open_store(
             target,
-            make_ticks(POLICY, Random(1), None),
+            make_ticks(POLICY, Random(1)),
             cache_bytes=CACHE_BYTES,
             read_timeout=60.0,
             max_wal=2**30,

@@ -13,6 +13,7 @@ from zq.model.errors import ZqError
 from zq.model.lifecycle import TERMINAL
 from zq.store.api import Sliced
 from zq.tick.finish import displace
+from zq.tick.hooks import Jobs
 from zq.tick.intake import enqueue
 from zq.tick.work import UnitOfWork
 
@@ -36,6 +37,11 @@ def number_jobs(work: UnitOfWork, commands: Sequence[AnyNumbering]) -> Sliced[li
             replies.append(None)
         yield None
     return replies
+
+
+def note_expired(work: UnitOfWork, jobs: Jobs, after: object) -> None:
+    """Note that jobs were in their topics for too long. Readers will miss them."""
+    work.tx.run("note_expired_numbers", keys=[job.key for job in jobs])
 
 
 class RecordBatch(NamedTuple):
@@ -72,8 +78,9 @@ def make_room(work: UnitOfWork, state: TopicState, count: int) -> Sliced[None]:
     left = _surplus(_depth(work, str(state.name)), state, count)
     while left and (oldest := _oldest(work, state, min(left, SLICE))):
         keys = [key for _, key in oldest]
-        displace(work, work.tx.briefs("read_briefs", keys=keys))
+        # Without numbers they are not missed by readers as jobs that were there for too long.
         work.tx.run("forget_numbers", keys=keys)
+        displace(work, work.tx.briefs("read_briefs", keys=keys))
         state.cap_floor = max(state.cap_floor, oldest[-1][0] + 1)
         left -= len(oldest)
         yield None

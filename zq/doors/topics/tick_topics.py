@@ -61,8 +61,10 @@ def create_topic(work: UnitOfWork, name: str, config: TopicConfig) -> TopicState
     return TopicState(id, name, config, 0, 0, 0, 0, 0, None, None, 1)
 
 
-def clear_topics(work: UnitOfWork) -> None:
-    """Delete every topic."""
+def clear_topics(work: UnitOfWork, settings: bool) -> None:
+    """Delete every topic if all settings are deleted."""
+    if not settings:
+        return
     for table in ("topics", "topic_records", "topic_jobs", "topic_writes", "topic_routers"):
         work.tx.run(f"clear_{table}")
 

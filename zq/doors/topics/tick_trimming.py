@@ -10,6 +10,9 @@ from zq.tick.work import UnitOfWork
 SLICE = 1_000
 """How many records are removed at a time."""
 
+MOST_WRITES = 500
+"""How many writes are forgotten in one tick."""
+
 MOST_TRIMMED = 20
 """One write removes at most so many slices to keep a topic within its caps. Later ticks remove the
 rest."""
@@ -80,6 +83,11 @@ def trim_topics(work: UnitOfWork) -> None:
             trimmed.append(state)
     write_topics(work, trimmed)
     work.retimed = True
+
+
+def forget_writes(work: UnitOfWork) -> None:
+    """Forget writes that are no longer recognised."""
+    work.tx.run("forget_writes", now=work.steady, limit=MOST_WRITES)
 
 
 def _about(state: TopicState) -> int:

@@ -17,7 +17,8 @@ from zq.features.batches.engine_evaluator import Evaluator, Programs, by_rule, p
 from zq.features.batches.engine_jq import JqFolds, TooSlow
 from zq.features.batches.engine_planner import Hosts, Order, Planner, too_large
 from zq.features.batches.engine_request import FoldRequest, Host, stored_host
-from zq.features.batches.model import BatchRule, StalePlan
+from zq.features.batches.model import BatchRule
+from zq.features.batches.model_plans import StalePlan
 from zq.model.clock import Clock
 from zq.model.errors import Internal, ServiceUnavailable, Unprocessable, ZqError
 from zq.store.api import Reads

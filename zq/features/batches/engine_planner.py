@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from zq.features.batches.engine_evaluator import Evaluator
 from zq.features.batches.engine_request import FoldRequest, Host
-from zq.features.batches.model import BatchPlan, FoldedPayload, HostPlace, StalePlan
-from zq.model.commands import AnyCommand, Enqueue, EnqueueResult
+from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
+from zq.model.commands import AnyCommand, Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict, TooLarge, Unprocessable, ZqError
 from zq.model.job import CopyName, batch_of, name_of
 from zq.model.reach import Reach
@@ -115,7 +115,8 @@ class Planner:
                 folding.append(request)
             else:
                 fold()
-                orders.append(Order(_command(request, BatchPlan({key: place}, {}, {})), [request]))
+                plan = BatchPlan(folds={}, payloads={}, places={key: place})
+                orders.append(Order(_command(request, plan), [request]))
                 host, place = end, end.place
         fold()
         self._hosts[key] = host
@@ -161,7 +162,7 @@ class Planner:
             self._end(request, too_large())
             return []
         self._hosts |= hosts
-        return [Order(_command(request, BatchPlan(places, folds, payloads, copies)), [request])]
+        return [Order(_command(request, BatchPlan(folds, payloads, places, copies)), [request])]
 
     def _copies(self, request: FoldRequest) -> frozenset[int]:
         """The indexes of the jobs that the tick will recognise as copies by name."""
@@ -216,7 +217,9 @@ def _merged(requests: Sequence[FoldRequest], key: str, place: HostPlace, payload
         size=whole.payload_size,
         reach=requests[0].reach,
         plan=BatchPlan(
-            {key: place}, dict.fromkeys(range(len(requests)), place.host), {place.host: whole}
+            folds=dict.fromkeys(range(len(requests)), place.host),
+            payloads={place.host: whole},
+            places={key: place},
         ),
     )
     return Order(command, list(requests))

@@ -5,8 +5,6 @@ fold outside of the transaction, from the host of that moment. So an enqueue bri
 which names that host and its revision. The tick applies the plan only if these are still the same.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 
 from zq.model.names import check_batch, check_program
@@ -29,42 +27,3 @@ def check_rule(rule: BatchRule) -> None:
     check_batch(rule.key)
     check_program("batch.when", rule.when)
     check_program("batch.fold", rule.fold)
-
-
-class HostPlace(msgspec.Struct, frozen=True, array_like=True):
-    """The host of a batch, and how many commands have folded jobs into it."""
-
-    host: int
-    revision: int
-
-
-class FoldedPayload(msgspec.Struct, frozen=True, gc=False):
-    """The payload of a host after a fold: JSON text, and its size in bytes."""
-
-    payload: str
-    payload_size: int
-
-
-class BatchPlan(msgspec.Struct, frozen=True):
-    """The plan for an enqueue's jobs in batches. It is valid while `places` are up to date.
-
-    `places` has the open host of each batch, or None if there is none. `folds` maps the index of a
-    job to the key of its host, which may be another job of the same command. `payloads` maps a
-    host's key to its payload after the folds. `copies` are the indexes of jobs that are copies by
-    name, which neither fold nor become hosts.
-    """
-
-    places: Mapping[str, HostPlace | None]
-    folds: Mapping[int, int]
-    payloads: Mapping[int, FoldedPayload]
-    copies: frozenset[int] = frozenset()
-
-
-class StalePlan(msgspec.Struct, frozen=True):
-    """A plan is no longer valid, and nothing was done. The planner makes another one.
-
-    No client sees this. `copies` are the indexes of the jobs that are copies by name, if the plan
-    did not know them.
-    """
-
-    copies: frozenset[int] | None = None

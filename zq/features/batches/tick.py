@@ -1,4 +1,4 @@
-"""The open batches of a tick's new jobs: the host of each, and the plans made for it.
+"""The open batches of a tick's jobs: the host of each, and the plans made for it.
 
 The plan whether a job folds into a host, and with which result, was made before the tick from the
 host of that time (`zq.features.batches`). The tick applies it only if the batch still has this host
@@ -6,35 +6,81 @@ at this revision; otherwise it refuses the plan, and a new one is made. So every
 payload that it replaces, and a command is done as a whole or not at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from zq.features.batches.model import HostPlace, StalePlan
+from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
 from zq.model.commands import Enqueue
 from zq.model.errors import KeyConflict
-from zq.model.job import CopyName, JobRecord, batch_of, is_open, name_of
-from zq.tick.duplicates import NameTable
+from zq.model.job import Brief, CopyName, JobRecord, NewJob, batch_of, is_open, name_of
+from zq.model.lifecycle import Move, Status
+from zq.tick.hooks import Hooks, Jobs, KnownNames, Options
 from zq.tick.work import UnitOfWork
 
-_NO_FOLDS: Mapping[int, int] = {}
+_CLOSING = (Move.PATCH, Move.TAKE, Move.RESUME, Move.EXPIRE, Move.CANCEL, Move.FORCE)
+"""The moves by which a host may cease to be ready."""
+
+
+def hooks(options: Options) -> Hooks[UnitOfWork]:
+    """Hosts of batches: how new jobs fold into them, and when they cease to be hosts."""
+    return Hooks(
+        moves=dict.fromkeys(_CLOSING, _close),
+        removed=_close,
+        lost=_close_all,
+        cleared=_clear,
+        folds=HostTable,
+    )
+
+
+def _clear(work: UnitOfWork, settings: bool) -> None:
+    work.tx.run("clear_batches")
+
+
+def _close_all(work: UnitOfWork, keys: Sequence[int]) -> None:
+    work.tx.run("close_batches", keys=keys)
+
+
+def _close(work: UnitOfWork, jobs: Jobs, after: Jobs | None = None) -> None:
+    """Close the batches of these hosts, except of those that are still ready.
+
+    A batch does not open again, whatever happens to its host.
+    """
+    # Every claim comes here, and nearly no job has anything that may be a batch.
+    some = [job for job in jobs if (job.extras if isinstance(job, JobRecord) else job.batched)]
+    hosts = [job.key for job in some if _may_be_host(job)]
+    if hosts and after is not None:
+        ready = {job.key for job in after if job.status is Status.READY}
+        hosts = [key for key in hosts if key not in ready]
+    if hosts:
+        _close_all(work, hosts)
+
+
+def _may_be_host(job: Brief | JobRecord) -> bool:
+    """Whether a job may host a batch: it waits, and came with one."""
+    if job.status is not Status.READY:
+        return False
+    if isinstance(job, Brief):
+        return bool(job.batched)
+    return batch_of(job) is not None
 
 
 class HostTable:
     """The open batches that this tick's plans name. It changes as jobs fold and become hosts."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
+        """Read the hosts that the plans of these commands name."""
         self._work = work
         self._places: dict[str, HostPlace] = {}
         self._jobs: dict[int, JobRecord] = {}
         self._former: list[int] = []
         """Jobs whose rows in the table of batches are replaced or deleted."""
-        plans = [command.plan for command in commands if command.plan is not None]
+        plans = [plan for command in commands if (plan := _plan_of(command)) is not None]
         self._touched: set[str] = set()
         if plans:
             self._read({key for plan in plans for key in plan.places})
 
-    def refusal(self, command: Enqueue, names: NameTable) -> StalePlan | KeyConflict | None:
+    def refusal(self, command: Enqueue, names: KnownNames) -> StalePlan | KeyConflict | None:
         """Why a command cannot be done as planned; None if it can."""
-        plan = command.plan
+        plan = _plan_of(command)
         if plan is None:
             return None
         for key, place in plan.places.items():
@@ -45,9 +91,9 @@ class HostTable:
         copies = _copies(command, names)
         return None if copies == plan.copies else StalePlan(copies)
 
-    def folds(self, command: Enqueue) -> Mapping[int, int]:
-        """The hosts that a command's jobs fold into, by index."""
-        return _NO_FOLDS if command.plan is None else command.plan.folds
+    def may_host(self, job: NewJob) -> bool:
+        """Whether a new job came with a batch."""
+        return batch_of(job) is not None
 
     def host(self, key: int) -> JobRecord:
         """A host of this tick, by its key."""
@@ -64,9 +110,10 @@ class HostTable:
 
     def note_folds(self, command: Enqueue) -> None:
         """Raise the revisions of older hosts into which a command's jobs have folded."""
-        assert command.plan is not None
-        for key, place in command.plan.places.items():
-            if place is None or place.host not in command.plan.payloads:
+        plan = _plan_of(command)
+        assert plan is not None
+        for key, place in plan.places.items():
+            if place is None or place.host not in plan.payloads:
                 continue
             # If there is a new host since, it keeps its place.
             if self._places[key] == place:
@@ -103,7 +150,13 @@ class HostTable:
         self._former += revisions
 
 
-def _copies(command: Enqueue, names: NameTable) -> frozenset[int]:
+def _plan_of(command: Enqueue) -> BatchPlan | None:
+    plan = command.plan
+    assert plan is None or isinstance(plan, BatchPlan)
+    return plan
+
+
+def _copies(command: Enqueue, names: KnownNames) -> frozenset[int]:
     """The indexes of the jobs in batches that are copies by name of others."""
     brought: set[CopyName] = set()
     copies: set[int] = set()

@@ -33,7 +33,6 @@ from zq.features.budgets.model import (
     patched_policy,
 )
 from zq.features.budgets.tick_ledger import TokenLedger
-from zq.features.sweeps.tick_notes import note_slice
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import NO_OPTIONS, JobRecord, NewJob
 from zq.model.lifecycle import Status
@@ -41,7 +40,7 @@ from zq.model.reach import BudgetMaker, Reach
 from zq.store.api import as_json
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
-from zq.tick.work import UnitOfWork, visible_job
+from zq.tick.work import UnitOfWork, note_slice, visible_job
 
 AnyBudgetChange = CreateBudget | PutBudget | ChangeBudget | DeleteBudget | BindJob | BindSlice
 

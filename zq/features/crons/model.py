@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
-from zq.features.batches.model import BatchPlan
+from zq.features.batches.model_plans import BatchPlan
 from zq.features.crons.model_expression import CronExpression
 from zq.model.commands import Command
 from zq.model.job import NewJob

@@ -10,7 +10,7 @@ from typing import get_args
 
 import msgspec
 
-from zq.features.batches.model import StalePlan
+from zq.features.batches.model_plans import StalePlan
 from zq.features.budgets.tick import create_missing, refuse_unpayable
 from zq.features.crons.model import (
     RETRY_MS,
@@ -26,6 +26,7 @@ from zq.model.errors import ZqError
 from zq.model.events import EventType
 from zq.model.job import Brief, NewJob, batch_of
 from zq.store.api import Sliced, as_json
+from zq.tick.hooks import Hooks, Options
 from zq.tick.intake import enqueue
 from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork
@@ -60,8 +61,14 @@ def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[
     return replies
 
 
-def clear_crons(work: UnitOfWork) -> None:
-    """Delete all groups and entries."""
+def hooks(options: Options) -> Hooks[UnitOfWork]:
+    """Groups and entries are settings: they go with all others."""
+    return Hooks(cleared=_clear)
+
+
+def _clear(work: UnitOfWork, settings: bool) -> None:
+    if not settings:
+        return
     work.rescheduled = True
     work.tx.run("clear_crons")
     work.tx.run("clear_cron_groups")

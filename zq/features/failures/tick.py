@@ -10,19 +10,38 @@ from zq.features.failures.model import (
     OTHER,
     OTHER_QUEUE,
     Cause,
+    cause_of,
 )
 from zq.model.job import JobRecord
+from zq.model.settling import Failure
+from zq.tick.hooks import FailedAttempt, Hooks, Options
 from zq.tick.work import UnitOfWork
 
 Name = tuple[str, str]
 """The signature of a group, and a queue."""
 
 
-def count_causes(work: UnitOfWork, failed: Sequence[tuple[Cause, JobRecord]]) -> None:
-    """Count failures: the cause and the job of each."""
+def hooks(options: Options) -> Hooks[UnitOfWork]:
+    """Counts of failures by their causes, whose signatures their records have."""
+    return Hooks(failed=_count, signature=_signature, cleared=_clear)
+
+
+def _signature(failure: Failure) -> str:
+    return cause_of(failure.error_type, failure.message).signature
+
+
+def _clear(work: UnitOfWork, settings: bool) -> None:
+    """Forget all groups if the settings go as well: they tell of the past, not of jobs."""
+    if settings:
+        work.tx.run("clear_error_groups")
+        work.tx.run("clear_failure_counts")
+
+
+def _count(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
     jobs: dict[Name, list[JobRecord]] = {}
     causes: dict[Name, Cause] = {}
-    for cause, job in failed:
+    for job, _, failure in failed:
+        cause = cause_of(failure.error_type, failure.message)
         jobs.setdefault((cause.signature, job.queue), []).append(job)
         causes[cause.signature, job.queue] = cause
     kept = _kept(work, list(jobs))

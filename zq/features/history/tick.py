@@ -5,62 +5,68 @@ retention. After a crash the end of an attempt and its record are both there, or
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from functools import partial
 
 from zq.features.history.model import HISTORY_LOG, AttemptOutcome
-from zq.model.job import Brief, JobRecord
-from zq.model.settling import Failure
+from zq.model.lifecycle import Move
+from zq.tick.hooks import FailedAttempt, Hooks, Jobs, Options
 from zq.tick.logs import append_records
 from zq.tick.work import UnitOfWork
+
+OUTCOMES = {
+    Move.STALL: AttemptOutcome.STALLED,
+    Move.SUCCEED: AttemptOutcome.COMPLETED,
+    Move.EXPIRE: AttemptOutcome.EXPIRED,
+    Move.CANCEL: AttemptOutcome.CANCELLED,
+    Move.FORCE: AttemptOutcome.CANCELLED,
+}
+"""The moves that end an attempt without a failure, which has an error of its own."""
 
 MOST_MESSAGE = 1024
 """Characters of an error message in a record. The job's own record has the whole message."""
 
 
-class FailedAttempt(NamedTuple):
-    """An attempt that has failed, and whether the job has died of it."""
+def hooks(options: Options) -> Hooks[UnitOfWork]:
+    """Records of ended attempts, if the history of a device is kept."""
+    device = options.get("device")
+    if device is None:
+        return Hooks()
+    history = _History(device)
+    moves = {move: partial(history.record, outcome) for move, outcome in OUTCOMES.items()}
+    return Hooks(moves=moves, failed=history.record_failures)
 
-    key: int
-    holder: int | None
-    died: bool
-    failure: Failure
 
+class _History:
+    def __init__(self, device: str) -> None:
+        self._device = device
 
-def record(work: UnitOfWork, outcome: AttemptOutcome, jobs: Sequence[Brief | JobRecord]) -> None:
-    """Record this outcome for an attempt of each of these jobs.
-
-    Call it before their rows are changed or deleted, since the attempt is read from them. Nothing
-    happens if no history is kept.
-    """
-    if work.device is not None and jobs:
-        shared = _shared(work, [job.holder for job in jobs]) | {"outcome": outcome}
+    def record(self, outcome: AttemptOutcome, work: UnitOfWork, jobs: Jobs, after: object) -> None:
+        """Record this outcome for an attempt of each of these jobs, as read from their rows."""
+        shared = self._shared(work, [job.holder for job in jobs]) | {"outcome": outcome}
         _append(work, "append_attempts", shared, keys=[job.key for job in jobs])
 
-
-def record_failures(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
-    """The same for failed attempts, each with an outcome and an error of its own."""
-    if work.device is not None and failed:
+    def record_failures(self, work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
+        """Record failed attempts, each with an outcome and an error of its own."""
         rows = [
             (
-                each.key,
+                each.job.key,
                 AttemptOutcome.DEAD if each.died else AttemptOutcome.FAILED,
                 each.failure.error_type,
                 each.failure.message[:MOST_MESSAGE],
             )
             for each in failed
         ]
-        shared = _shared(work, [each.holder for each in failed])
+        shared = self._shared(work, [each.job.holder for each in failed])
         _append(work, "append_failures", shared, failures=rows)
 
-
-def _shared(work: UnitOfWork, holders: Iterable[int | None]) -> dict[str, object]:
-    """The fields that a tick's records share. `workers` are by the numbers of their streams."""
-    workers = {
-        holder: work.workers[holder].name
-        for holder in set(holders)
-        if holder is not None and holder in work.workers and work.workers[holder].name
-    }
-    return {"device": work.device, "finished_at": work.now, "workers": workers}
+    def _shared(self, work: UnitOfWork, holders: Iterable[int | None]) -> dict[str, object]:
+        """The fields that a tick's records share. `workers` are by the numbers of their streams."""
+        workers = {
+            holder: work.workers[holder].name
+            for holder in set(holders)
+            if holder is not None and holder in work.workers and work.workers[holder].name
+        }
+        return {"device": self._device, "finished_at": work.now, "workers": workers}
 
 
 def _append(work: UnitOfWork, statement: str, shared: object, **parameters: object) -> None:

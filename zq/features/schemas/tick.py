@@ -3,9 +3,20 @@
 from collections.abc import Sequence
 
 from zq.features.schemas.model import DropSchema, PutSchema, StoredSchema
+from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
 from zq.tick.work import UnitOfWork
+
+
+def hooks(options: Options) -> Hooks[UnitOfWork]:
+    """Schemas go with all settings."""
+    return Hooks(cleared=_clear)
+
+
+def _clear(work: UnitOfWork, settings: bool) -> None:
+    if settings:
+        work.tx.run("clear_schemas")
 
 
 def change_schemas(work: UnitOfWork, commands: Sequence[PutSchema | DropSchema]) -> list[object]:

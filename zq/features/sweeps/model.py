@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from zq.model.commands import SliceMark
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 
@@ -55,13 +56,12 @@ class Confirmation(NamedTuple):
     typed: str | None = None
 
 
-class SweepMark(msgspec.Struct, frozen=True):
+class SweepMark(SliceMark, frozen=True):
     """The place of a slice in its sweep: the part of all ids that it passes, from 0 to 1.
 
     `outline` is JSON text.
     """
 
-    id: int
     outline: str
     passed: float
 

@@ -1,17 +1,42 @@
-"""How a cancellation is taken back, and how a sweep ends."""
+"""What a slice leaves behind of its sweep, and how a cancellation is taken back."""
 
 from collections.abc import Sequence
 
 from zq.features.budgets.tick import refuse_gone
-from zq.features.sweeps.tick_notes import note_slice
-from zq.model.commands import EndSweep, Undone, UndoSlice
+from zq.features.sweeps.model import MOST_SWEEPS, SweepMark
+from zq.model.commands import EndSweep, SliceMark, Undone, UndoSlice
 from zq.model.job import JobRecord, brief_of
 from zq.model.lifecycle import Move, Status
 from zq.tick.entering import QueueEntry, letters_among
+from zq.tick.hooks import Hooks, Options
 from zq.tick.moves import apply
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
-from zq.tick.work import UnitOfWork
+from zq.tick.work import UnitOfWork, note_slice
+
+
+def hooks(options: Options) -> Hooks[UnitOfWork]:
+    """What slices leave behind of their sweeps."""
+    return Hooks(sliced=_note, cleared=_clear)
+
+
+def _note(work: UnitOfWork, mark: SliceMark, changed: int) -> None:
+    """Store what a sweep has done so far, in the transaction in which it did it."""
+    assert isinstance(mark, SweepMark)
+    work.tx.run(
+        "note_slice",
+        id=mark.id,
+        outline=mark.outline,
+        changed=changed,
+        passed=mark.passed,
+        now=work.now,
+    )
+    work.tx.run("forget_sweeps", upto=mark.id - MOST_SWEEPS)
+
+
+def _clear(work: UnitOfWork, settings: bool) -> None:
+    if settings:
+        work.tx.run("clear_sweeps")
 
 
 def change_sweeps(work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]) -> list[object]:

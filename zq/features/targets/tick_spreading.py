@@ -1,6 +1,6 @@
 """New jobs of queues with targets: one job for each target."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -12,12 +12,32 @@ from zq.model.fixing import fixed
 from zq.model.job import NO_EXTRAS, Brief, NewJob, batch_of
 from zq.model.lifecycle import Status
 from zq.model.unique import KeySpace
+from zq.store.api import Sliced
+from zq.tick.intake import Intake
 from zq.tick.work import UnitOfWork
 
 T = TypeVar("T")
 
 
-def spread(work: UnitOfWork, command: Enqueue) -> Enqueue | Unprocessable:
+def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
+    """Store new jobs while some queues have targets. The replies are as for all new jobs."""
+    wide = [_spread(work, command) for command in commands]
+    intake = Intake(work, [command for command in wide if isinstance(command, Enqueue)])
+    replies: list[object] = []
+    for command, each in zip(commands, wide, strict=True):
+        if not isinstance(each, Enqueue):
+            replies.append(each)
+            continue
+        reply = yield from intake.take(each)
+        if each is not command and isinstance(reply, EnqueueResult):
+            _tell_of_twins(work, command, each, reply)
+            reply = _gathered(command, each, reply)
+        replies.append(reply)
+    yield from intake.store()
+    return replies
+
+
+def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | Unprocessable:
     """The command with the jobs that its jobs become.
 
     A job keeps its place and its key for its first target. Its twins for other targets come behind
@@ -52,7 +72,7 @@ def spread(work: UnitOfWork, command: Enqueue) -> Enqueue | Unprocessable:
     return msgspec.structs.replace(command, jobs=firsts + twins, keys=keys)
 
 
-def tell_of_twins(
+def _tell_of_twins(
     work: UnitOfWork, command: Enqueue, spread: Enqueue, result: EnqueueResult
 ) -> None:
     """Note the news of the twins. That of the first ones follows from the command's result."""
@@ -66,7 +86,7 @@ def tell_of_twins(
         work.effects.news.append((EventType.ENQUEUED, twins))
 
 
-def gathered(command: Enqueue, spread: Enqueue, result: EnqueueResult) -> EnqueueResult:
+def _gathered(command: Enqueue, spread: Enqueue, result: EnqueueResult) -> EnqueueResult:
     """The result of the command that was sent, from that of the one which was carried out.
 
     It tells of the first target of each job.

@@ -14,8 +14,20 @@ from zq.features.trends.model_types import (
     TypeTrend,
 )
 from zq.store.api import Sliced
+from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork
+
+
+def hooks(options: Options) -> Hooks[UnitOfWork]:
+    """Trends go with all settings."""
+    return Hooks(cleared=_clear)
+
+
+def _clear(work: UnitOfWork, settings: bool) -> None:
+    if settings:
+        work.tx.run("clear_trends")
+        work.tx.run("clear_type_trends")
 
 
 def add_trends(work: UnitOfWork, commands: Sequence[AddTrends]) -> Sliced[list[object]]:

@@ -1,0 +1,130 @@
+"""Hooks: what rooms do in a tick besides their phases.
+
+`zq.tick` has the life of a job, and knows no room. At fixed places it calls what rooms have put
+there. A room has a function `hooks` in its module `tick`, which gives its `Hooks`. The runner calls
+it once, and puts those of all rooms into one `HookTable`. A place where no room has a hook costs a
+tick one look into an empty tuple.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from zq.model.commands import Due, Enqueue, SliceMark
+from zq.model.job import Brief, JobRecord, NewJob
+from zq.model.lifecycle import Move
+from zq.model.reach import Reach
+from zq.model.settling import Failure
+from zq.store.api import Sliced
+
+W = TypeVar("W")
+"""The unit of work: `zq.tick.work.UnitOfWork`. It has a table of hooks itself."""
+
+H = TypeVar("H")
+
+Options = Mapping[str, Any]
+"""What the rooms of a tick are told at the start, by the names of settings."""
+
+Jobs = Sequence[Brief | JobRecord]
+
+
+class FailedAttempt(NamedTuple):
+    """An attempt that has failed, and whether the job dies of it. It still has its holder."""
+
+    job: JobRecord
+    died: bool
+    failure: Failure
+
+
+class KnownNames(Protocol):
+    """The names by which copies of new jobs are recognised."""
+
+    def find(self, new: NewJob, reach: Reach) -> JobRecord | int | None:
+        """The job of which a new one is a copy, or its key."""
+
+
+class FoldTable(Protocol):
+    """The jobs of one tick into which new jobs fold, by the plans that their commands bring."""
+
+    def refusal(self, command: Enqueue, names: KnownNames) -> object | None:
+        """Why a command cannot be done as it was planned; None if it can."""
+
+    def may_host(self, job: NewJob) -> bool:
+        """Whether others may fold into a new job that is ready."""
+
+    def host(self, key: int) -> JobRecord:
+        """The job of this key, into which a plan folds another one."""
+
+    def open(self, new: JobRecord) -> None:
+        """Let others fold into a new job from now on."""
+
+    def note_folds(self, command: Enqueue) -> None:
+        """Note that the folds of a command are done."""
+
+    def write(self) -> None:
+        """Store what has changed."""
+
+
+class FanOut(NamedTuple, Generic[W]):
+    """What becomes of jobs that come to a queue with targets."""
+
+    enqueue: Callable[[W, Sequence[Enqueue]], Sliced[list[object]]]
+    """Stores new jobs while some queues have targets."""
+    store_twins: Callable[[W, str, Sequence[JobRecord]], None]
+    """Stores jobs like these stored ones in a further target."""
+
+
+class Hooks(msgspec.Struct, Generic[W], frozen=True):
+    """The hooks of one room. It leaves out what it does not need."""
+
+    moves: Mapping[Move, Callable[[W, Jobs, Jobs | None], None]] = {}
+    """Called with all jobs of a move, before their rows change or are deleted. If they come to
+    different queues or states, the last argument has them as they are then."""
+    failed: Callable[[W, Sequence[FailedAttempt]], None] | None = None
+    """Called with attempts that have failed, before the rows of their jobs change."""
+    signature: Callable[[Failure], str] | None = None
+    """Names the group of a failure. One room may have it."""
+    removed: Callable[[W, Sequence[Brief]], None] | None = None
+    """Called with jobs that are deleted and have a payload, a batch or a group."""
+    lost: Callable[[W, Sequence[int]], None] | None = None
+    """Called with the keys of jobs that were set aside because they cannot be read."""
+    cleared: Callable[[W, bool], None] | None = None
+    """Called when all jobs are deleted, and whether all settings are deleted with them."""
+    sliced: Callable[[W, SliceMark, int], None] | None = None
+    """Called with the mark of a slice, and how many jobs it has changed."""
+    due: Mapping[Due, Callable[[W], None]] = {}
+    """What is done when a deadline of the room's own is over."""
+    fan_out: FanOut[W] | None = None
+    """One room may have it."""
+    folds: Callable[[W, Sequence[Enqueue]], FoldTable] | None = None
+    """Makes the table of folds if some of a tick's commands have plans. One room may have it."""
+
+
+class HookTable(Generic[W]):
+    """The hooks of all rooms, each kind in the order of the list of rooms."""
+
+    def __init__(self, rooms: Iterable[Hooks[W]]) -> None:
+        """Raises ValueError if two rooms have a hook that only one may have."""
+        some = list(rooms)
+        self.moves = {move: _present(room.moves.get(move) for room in some) for move in Move}
+        self.failed = _present(room.failed for room in some)
+        self.removed = _present(room.removed for room in some)
+        self.lost = _present(room.lost for room in some)
+        self.cleared = _present(room.cleared for room in some)
+        self.sliced = _present(room.sliced for room in some)
+        self.due = {kind: _present(room.due.get(kind) for room in some) for kind in Due}
+        self.signature = _only(room.signature for room in some)
+        self.fan_out = _only(room.fan_out for room in some)
+        self.folds = _only(room.folds for room in some)
+
+
+def _present(hooks: Iterable[H | None]) -> tuple[H, ...]:
+    return tuple([hook for hook in hooks if hook is not None])
+
+
+def _only(hooks: Iterable[H | None]) -> H | None:
+    found = _present(hooks)
+    if len(found) > 1:
+        raise ValueError(f"two rooms have one hook: {found}")
+    return found[0] if found else None
