@@ -127,11 +127,6 @@ KNOWN = {
     "zq.store.sqlite.store",
     "zq.store.sqlite.upkeep",
     "zq.testing.contract.managing",
-    "zq.tick.bury",
-    "zq.tick.claim",
-    "zq.tick.intake",
-    "zq.tick.runner",
-    "zq.tick.work",
     "zq.wire.bodies",
     "zq.wire.documents",
 }

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.budgets.tick import refuse_gone
 from zq.model.commands import Revive, ReviveSlice
 from zq.model.dead_letters import DeadLetter, dead_letter_of, grave_of
 from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach
@@ -32,6 +31,7 @@ from zq.model.queue_errors import KeyTaken
 from zq.model.settings import QueueSettings
 from zq.model.settling import kept_until
 from zq.tick.entering import Arrival, QueueEntry, letters_among
+from zq.tick.holds import refuse_return
 from zq.tick.moves import apply, tell
 from zq.tick.work import UnitOfWork, visible_job
 
@@ -91,7 +91,7 @@ def retry(work: UnitOfWork, command: Revive) -> object:
         return NotDead(NAMES[job.status])
     if not command.reach.covers(target):
         return QueueOutOfReach(target, command.reach.prefixes)
-    if (refusal := refuse_gone(work.ledger, [job])) is not None:
+    if (refusal := refuse_return(work, [job])) is not None:
         return refusal
     entry = QueueEntry(work, [(job, target)], () if command.home else letters_among([job]))
     refused = entry.refusal(job, target)
@@ -120,7 +120,7 @@ def revive_slice(work: UnitOfWork, command: ReviveSlice) -> int:
     entry = QueueEntry(work, arrivals)
     admitted: list[Arrival] = []
     for job, target in arrivals:
-        if not refuse_gone(work.ledger, [job]) and entry.refusal(job, target) is None:
+        if not refuse_return(work, [job]) and entry.refusal(job, target) is None:
             _change_extras(job, **_ALIVE)
             admitted.append((job, entry.place(job, target)))
     _revive(work, admitted)

@@ -187,8 +187,6 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
     total: int = work.tx.value("count_all")
     for table in ("jobs", "payloads", "results", "errors", "counts", "names"):
         work.tx.run(f"clear_{table}")
-    if work.ledger.is_used:
-        work.ledger.clear(budgets=command.settings)
     for hook in work.hooks.cleared:
         hook(work, command.settings)
     work.retimed = True

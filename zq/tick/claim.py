@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 
-from zq.features.budgets.tick_lines import leave_lines, with_lines
 from zq.model.commands import Claim
 from zq.model.job import JobRecord, brief_of
 from zq.model.leasing import NO_TERMS, lease_time
@@ -13,6 +12,7 @@ from zq.model.lifecycle import Move, Status
 from zq.model.reach import EVERYWHERE
 from zq.tick.finish import expire
 from zq.tick.gates import Gates
+from zq.tick.hooks import Hold
 from zq.tick.moves import apply
 from zq.tick.walk import FoundJobs, next_jobs
 from zq.tick.work import UnitOfWork
@@ -28,8 +28,9 @@ Credits = Sequence[tuple[int, int]]
 def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> list[JobRecord]:
     """Take the next jobs in dispatch order and share them out."""
     look = partial(_look, work, wanted, gates, monotonic)
-    if work.ledger.is_used:
-        look = partial(_look_in_lines, work, wanted, gates, monotonic)
+    holding = [hold for hold in work.holds if hold.is_used]
+    if holding:
+        look = partial(_look_into_holds, work, wanted, gates, monotonic, holding)
     found = look()
     if work.retimed:
         found = _fresh(work, found, look)
@@ -43,8 +44,8 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
         gates.begin_at(wanted.reach, found.frontier.reopened(left))
     if not jobs:
         return jobs
-    if work.ledger.is_used:
-        leave_lines(work, jobs)
+    for hold in holding:
+        hold.let_go(work, jobs)
     book = work.rulebook
     if (
         wanted.terms is not None
@@ -59,7 +60,7 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
         job.status = Status.IN_FLIGHT
         job.deliveries += 1
         job.dequeued_at = work.now
-    if work.ledger.is_used:
+    if holding:
         # The next claim of this transaction must see what this one has left.
         work.open_heads()
     return jobs
@@ -151,10 +152,18 @@ def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> Fo
     return next_jobs(work, wanted, gates, monotonic)
 
 
-def _look_in_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
-    """The jobs that a claim would get where jobs wait for budgets."""
+def _look_into_holds(
+    work: UnitOfWork,
+    wanted: Claim,
+    gates: Gates,
+    monotonic: float,
+    holding: Sequence[Hold[UnitOfWork]],
+) -> FoundJobs:
+    """The jobs that a claim would get if it may also have jobs that are held."""
     found = _look(work, wanted, gates, monotonic)
-    return with_lines(work, wanted, gates, monotonic, found)
+    for hold in holding:
+        found = hold.add_held(work, wanted, gates, monotonic, found)
+    return found
 
 
 def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -> FoundJobs:

@@ -39,14 +39,14 @@ def _expire(work: UnitOfWork) -> None:
 
 def _promote(work: UnitOfWork) -> None:
     """Make scheduled jobs ready whose date has come."""
-    name = "read_due_briefs" if work.ledger.is_used else "read_due"
+    name = "read_due_briefs" if work.is_holding else "read_due"
     due = work.tx.briefs(name, now=work.now, window=DUE_WINDOW, limit=SLICE)
     apply(work, Move.PROMOTE, due, keys=[job.key for job in due])
 
 
 def _end_waits(work: UnitOfWork) -> None:
     """Make scheduled jobs ready that have waited for long enough."""
-    name = "read_waited_briefs" if work.ledger.is_used else "read_waited"
+    name = "read_waited_briefs" if work.is_holding else "read_waited"
     due = work.tx.briefs(name, now=work.steady, window=DUE_WINDOW, limit=SLICE)
     apply(work, Move.PROMOTE, due, keys=[job.key for job in due])
 
@@ -68,11 +68,6 @@ def _forget_names(work: UnitOfWork) -> None:
     work.tx.run("forget_names", now=work.steady, limit=SLICE)
 
 
-def _refill(work: UnitOfWork) -> None:
-    """Let claims look again at jobs for which there are enough tokens now."""
-    work.ledger.attend()
-
-
 def _resume(work: UnitOfWork) -> None:
     """End pauses whose time is over."""
     end_pauses(work, SLICE)
@@ -86,6 +81,5 @@ _OWN: dict[Due, tuple[Callable[[UnitOfWork], None]]] = {
     Due.PURGE: (_purge,),
     Due.NAMES: (_forget_names,),
     Due.TRIM: (trim_logs,),
-    Due.BUDGET: (_refill,),
     Due.PAUSE: (_resume,),
 }

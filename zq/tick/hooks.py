@@ -11,15 +11,18 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from zq.model.commands import Due, Enqueue, SliceMark
-from zq.model.job import Brief, JobRecord, NewJob
-from zq.model.lifecycle import Move
-from zq.model.reach import Reach
+from zq.model.commands import Claim, Due, Enqueue, SliceMark
+from zq.model.errors import Unprocessable
+from zq.model.job import Brief, JobRecord, JobSettings, NewJob
+from zq.model.lifecycle import Move, Status
+from zq.model.reach import BudgetMaker, Reach
 from zq.model.settling import Failure
-from zq.store.api import Sliced
+from zq.store.api import Sliced, Transaction
 
 W = TypeVar("W")
 """The unit of work: `zq.tick.work.UnitOfWork`. It has a table of hooks itself."""
+
+W_contra = TypeVar("W_contra", contravariant=True)
 
 H = TypeVar("H")
 
@@ -75,6 +78,87 @@ class FanOut(NamedTuple, Generic[W]):
     """Stores jobs like these stored ones in a further target."""
 
 
+class Hold(Protocol[W_contra]):
+    """Keeps waiting jobs from the indexes of claims by a bit of its own, and gives them to claims.
+
+    A hold remembers between transactions what it needs. A transaction begins it, and then commits
+    it or rolls it back. Moves of jobs are only noted, and written by `flush` before the claims of
+    the transaction. A hold that is not used is asked nothing else.
+    """
+
+    bit: int
+    """The bit of the column `held` that is set for its waiting jobs."""
+    is_used: bool
+    """Whether there may be jobs that it holds, or there were some in this transaction."""
+    is_retimed: bool
+    """Whether it has a deadline that was not known before this transaction."""
+
+    def learn(self, tx: Transaction) -> None:
+        """Read the store, before the first transaction."""
+
+    def begin(self, tx: Transaction, now: int) -> None:
+        """Serve a transaction at a steady time in milliseconds."""
+
+    def serve(self, tx: Transaction) -> None:
+        """Continue in a part of the transaction, or after a part that was kept."""
+
+    def commit(self) -> None:
+        """Note that the transaction is committed."""
+
+    def roll_back(self) -> None:
+        """Note that the transaction has failed."""
+
+    def forget(self) -> None:
+        """Forget everything: the next transaction reads it again."""
+
+    def recall(self) -> None:
+        """Read again what an undone part may have changed."""
+
+    def holds(self, options: JobSettings | None) -> bool:
+        """Whether it holds jobs with these options while they wait."""
+
+    def refuse_new(
+        self, jobs: Sequence[NewJob], maker: BudgetMaker | None, place: str
+    ) -> Unprocessable | None:
+        """Why new jobs cannot be stored. A message names one of several by its `place`."""
+
+    def admit_new(self, work: W_contra, jobs: Sequence[NewJob], maker: BudgetMaker | None) -> None:
+        """Create what new jobs bring along for themselves."""
+
+    def refuse_return(self, jobs: Sequence[JobRecord]) -> Unprocessable | None:
+        """Why finished jobs cannot come back."""
+
+    def bring(self, key: int, job: NewJob, status: Status) -> None:
+        """Note a new job that is stored with the bit."""
+
+    def note(
+        self, job: Brief | JobRecord, before: Status | None, after: Status | None, queue: str
+    ) -> None:
+        """Note a move of a job. None means that the job does not exist.
+
+        `job` is as before the move, except for its status; `queue` is the queue after the move.
+        """
+
+    def regroup(self, shut: Iterable[int], opened: Sequence[JobRecord]) -> None:
+        """Note that jobs now wait behind the head of their group, or have become the head."""
+
+    def mend(self) -> None:
+        """Note that jobs were set aside of which nothing is known."""
+
+    def flush(self) -> set[str]:
+        """Write what was noted. Return the queues with jobs that claims may have now."""
+
+    def add_held(self, work: W_contra, wanted: Claim, gates: Any, now: float, found: Any) -> Any:
+        """The jobs of a claim, if it may also have jobs that are held.
+
+        `gates` are the `Gates` of queues at this monotonic time, `found` and the result are
+        `FoundJobs`: the jobs from the indexes, and all in dispatch order.
+        """
+
+    def let_go(self, work: W_contra, jobs: Sequence[JobRecord]) -> None:
+        """Clear the bit of jobs that are about to be taken."""
+
+
 class Hooks(msgspec.Struct, Generic[W], frozen=True):
     """The hooks of one room. It leaves out what it does not need."""
 
@@ -97,6 +181,7 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     """What is done when a deadline of the room's own is over."""
     fan_out: FanOut[W] | None = None
     """One room may have it."""
+    hold: Hold[W] | None = None
     folds: Callable[[W, Sequence[Enqueue]], FoldTable] | None = None
     """Makes the table of folds if some of a tick's commands have plans. One room may have it."""
 
@@ -114,6 +199,7 @@ class HookTable(Generic[W]):
         self.cleared = _present(room.cleared for room in some)
         self.sliced = _present(room.sliced for room in some)
         self.due = {kind: _present(room.due.get(kind) for room in some) for kind in Due}
+        self.holds = _present(room.hold for room in some)
         self.signature = _only(room.signature for room in some)
         self.fan_out = _only(room.fan_out for room in some)
         self.folds = _only(room.folds for room in some)

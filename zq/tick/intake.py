@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.features.budgets.tick import create_missing, refuse_unpayable
-from zq.features.budgets.tick_ledger import HELD_BY_BUDGET
 from zq.model.checksums import checksum, job_checksum
 from zq.model.commands import Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict
@@ -29,7 +27,8 @@ from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
-from zq.tick.hooks import FoldTable
+from zq.tick.holds import admit_new, refuse_new
+from zq.tick.hooks import FoldTable, Hold
 from zq.tick.moves import GroupChange, note_groups
 from zq.tick.work import UnitOfWork
 
@@ -131,8 +130,10 @@ class Intake:
         refusal = self._refusal(command, drawing)
         if refusal is not None:
             return refusal
+        holding: Sequence[Hold[UnitOfWork]] = ()
         if drawing:
-            create_missing(self._work, command.jobs, command.reach.maker)
+            admit_new(self._work, command.jobs, command.reach.maker)
+            holding = [hold for hold in self._work.holds if hold.is_used]
         if command.keys:
             self._work.highest_key = max(self._work.highest_key, command.keys[-1])
         now, timed, plain, stored = command.now, self._timed, self._plain, self._stored
@@ -165,7 +166,7 @@ class Intake:
                     inline = job.payload if job.payload_size <= INLINE_PAYLOAD else None
                     check = job_checksum(job.type, inline, None)
                     plain.append((*head, job.payload_size, inline, check))
-                elif job.options.budgets is None:
+                elif not holding or not any(hold.holds(job.options) for hold in holding):
                     tuned = (*head, *_payload(job, job.type, None), as_json(job.options))
                     self._tuned.append(tuned)
                 else:
@@ -182,7 +183,7 @@ class Intake:
         return reply
 
     def _refusal(self, command: Enqueue, drawing: bool) -> object | None:
-        """Why none of a command's jobs can be stored. `drawing`: some of them draw from budgets."""
+        """Why none of a command's jobs can be stored. `drawing`: some of them have options."""
         if command.reach is not EVERYWHERE and self._keys.hides_an_owner(command):
             return KeyConflict()
         if command.registered_only:
@@ -194,8 +195,8 @@ class Intake:
             return stale
         if drawing:
             maker = command.reach.maker
-            if unpayable := refuse_unpayable(self._work.ledger, command.jobs, maker):
-                return unpayable
+            if (refused := refuse_new(self._work, command.jobs, maker)) is not None:
+                return refused
         if self._depths is None:
             return None
         return self._depths.refusal(command, self._names, self._keys.is_new)
@@ -302,13 +303,17 @@ class Intake:
     def _full_row(self, new: _Full) -> tuple[object, ...]:
         """The row of a job. If another payload has replaced its own, it has that one."""
         key, status = new.head[0], Status(new.head[4])
-        if new.job.options is not None and new.job.options.budgets is not None:
-            self._work.ledger.bring(key, new.job.queue, new.job.options.budgets, status)
+        # A job of a group waits behind the others, unless it becomes their head.
+        held = 0 if new.job.group is None else HELD_BY_GROUP
+        for hold in self._work.holds:
+            if new.job.options is not None and hold.holds(new.job.options):
+                hold.bring(key, new.job, status)
+                held |= hold.bit
         latest = self._replaced.pop(key, new.job)
         if latest.payload_size > INLINE_PAYLOAD:
             self._beside.append((key, latest))
         extras = self._contents.pop(key, new.job.extras)
-        rest = _rest(new.job, extras, self._keys.owns(key, new.job))
+        rest = _rest(new.job, extras, self._keys.owns(key, new.job), held)
         payload = _payload(latest, new.job.type, extras)
         return (*new.head, *payload, *rest, new.expires_at, new.ttl_ms)
 
@@ -385,12 +390,8 @@ def _stored(
     )
 
 
-def _rest(job: NewJob, extras: Extras | None, owns_key: bool) -> tuple[object, ...]:
+def _rest(job: NewJob, extras: Extras | None, owns_key: bool, held: int) -> tuple[object, ...]:
     options = None if job.options is None else as_json(job.options)
     said = None if extras is None else as_json(extras)
-    # A job of a group waits behind the others, unless it becomes their head.
-    held = HELD_BY_GROUP if job.group is not None else 0
-    if job.options is not None and job.options.budgets is not None:
-        held |= HELD_BY_BUDGET
     key = (job.unique_key, job.unique_while, owns_key)
     return options, *key, job.group, held, said, int(job.unique_in)

@@ -7,8 +7,9 @@ rest of the transaction.
 from collections.abc import Collection, Sequence, Set
 
 from zq.model.commands import Fail, Succeed
-from zq.model.job import NO_OPTIONS, JobRecord
+from zq.model.job import JobRecord
 from zq.model.lifecycle import Move
+from zq.tick.holds import is_held
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork
 
@@ -31,7 +32,7 @@ def resume(
     if not late:
         return _NONE
     found = work.tx.jobs("read_lost", keys=list(late), now=work.steady)
-    jobs = [job for job in found if _may_go_on(job, late[job.key])]
+    jobs = [job for job in found if _may_go_on(work, job, late[job.key])]
     apply(work, Move.RESUME, jobs, claimants={job.key: late[job.key].late for job in jobs})
     return {job.key for job in jobs}
 
@@ -42,10 +43,10 @@ def settled(work: UnitOfWork, resumed: Set[int]) -> None:
         work.effects.ended = [each for each in work.effects.ended if each[1] not in resumed]
 
 
-def _may_go_on(job: JobRecord, command: Succeed | Fail) -> bool:
+def _may_go_on(work: UnitOfWork, job: JobRecord, command: Succeed | Fail) -> bool:
     """Whether a report is about the last delivery of a job within its reach.
 
-    Of a job that draws from budgets, somebody else may have the tokens by now.
+    What a hold has given for its delivery, somebody else may have by now.
     """
     if isinstance(command, Fail):
         lease = command.failure.lease
@@ -53,5 +54,4 @@ def _may_go_on(job: JobRecord, command: Succeed | Fail) -> bool:
         told = (command.said or {}).get(job.key)
         lease = None if told is None else told.lease
     named = lease in (None, job.deliveries)
-    is_free = (job.options or NO_OPTIONS).budgets is None
-    return named and is_free and command.reach.covers(job.queue)
+    return named and not is_held(work, job) and command.reach.covers(job.queue)

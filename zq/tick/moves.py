@@ -187,9 +187,10 @@ def remove(work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False) ->
     for (queue, status), n in Counter([(job.queue, job.status) for job in jobs]).items():
         work.counts[queue, status] -= n
     end_leases(work, jobs)
-    if work.ledger.is_used:
-        for job in jobs:
-            work.ledger.note(job, job.status, None, job.queue)
+    for hold in work.holds:
+        if hold.is_used:
+            for job in jobs:
+                hold.note(job, job.status, None, job.queue)
     if revokes:
         revoke(work, jobs)
 
@@ -223,9 +224,10 @@ def _count_together(
     end: Status,
 ) -> None:
     """Count jobs that move to one state, each in its queue, and report how many of each queue."""
-    if work.ledger.is_used:
-        for job in jobs:
-            work.ledger.note(job, job.status if source is None else source, end, job.queue)
+    for hold in work.holds:
+        if hold.is_used:
+            for job in jobs:
+                hold.note(job, job.status if source is None else source, end, job.queue)
     counts = work.counts
     moved = Counter([job.queue for job in jobs])
     if source is None:
@@ -252,5 +254,6 @@ def _count_apart(
             work.effects.woken.add(new.queue)
         if old.queue != new.queue:
             note_groups(work, (old, new), GroupChange.MIXED)
-        if work.ledger.is_used:
-            work.ledger.note(old, old.status, new.status, new.queue)
+        for hold in work.holds:
+            if hold.is_used:
+                hold.note(old, old.status, new.status, new.queue)

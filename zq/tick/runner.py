@@ -13,8 +13,6 @@ from typing import get_args
 
 import msgspec
 
-from zq.features.budgets.model import MAX_BUDGETS
-from zq.features.budgets.tick_ledger import TokenLedger
 from zq.model.commands import (
     AnyCommand,
     Claim,
@@ -115,8 +113,9 @@ class TickRunner:
         self._phases = all_phases()
         self._gates = Gates()
         self._hooks = all_hooks(options)
-        self._ledger = TokenLedger(options.get("max_budgets", MAX_BUDGETS))
-        self._ledger.learn(transactions(0))
+        self._holds = self._hooks.holds
+        for hold in self._holds:
+            hold.learn(transactions(0))
         self._random = random
         self._high_water = high_water
         self._spares = False
@@ -180,10 +179,11 @@ class TickRunner:
         try:
             if tx.version() != self._version:
                 self._reread_settings(tx)
-            if self._ledger.is_used:
-                self._ledger.begin(tx, tick.steady)
+            for hold in self._holds:
+                if hold.is_used:
+                    hold.begin(tx, tick.steady)
             work = UnitOfWork(
-                *(tx, tick.now, tick.steady, self._rulebook, self._ledger),
+                *(tx, tick.now, tick.steady, self._rulebook),
                 *(self._random, self._hooks, tick.workers, tick.mint),
             )
             replies = (yield from apply(work, tick.commands)) if tick.commands else []
@@ -220,12 +220,14 @@ class TickRunner:
             else:
                 yield LongCommit(tx.commit)
         except BaseException:
-            self._ledger.roll_back()
+            for hold in self._holds:
+                hold.roll_back()
             tx.roll_back()
             self._gates.forget()
             raise
-        if self._ledger.is_used:
-            self._ledger.commit()
+        for hold in self._holds:
+            if hold.is_used:
+                hold.commit()
         self._high_water = high_water
         self._rulebook = work.rulebook
         if self._gates.in_use:
@@ -238,7 +240,8 @@ class TickRunner:
             self._rulebook = Rulebook(self._rulebook.server, tx.settings())
         except msgspec.MsgspecError as error:
             log.error("settings of queues cannot be read: those from before hold", exc_info=error)
-        self._ledger.forget()
+        for hold in self._holds:
+            hold.forget()
         self._version = tx.version()
 
     def _apply_together(

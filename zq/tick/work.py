@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from zq.features.budgets.tick_ledger import TokenLedger
 from zq.model.commands import SliceMark, TickResult
 from zq.model.ids import Mint
 from zq.model.job import Brief, JobRecord
@@ -14,7 +13,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.store.api import Transaction
-from zq.tick.hooks import HookTable
+from zq.tick.hooks import Hold, HookTable
 from zq.tick.rulebook import Rulebook
 
 NOBODY: Mapping[int, Holder] = {}
@@ -32,7 +31,6 @@ class UnitOfWork:
         now: int,
         steady: int,
         rulebook: Rulebook,
-        ledger: TokenLedger,
         random: Random,
         hooks: "HookTable[UnitOfWork]",
         workers: Mapping[int, Holder] = NOBODY,
@@ -43,9 +41,9 @@ class UnitOfWork:
         self.now = now
         self.steady = steady
         self.rulebook = rulebook
-        self.ledger = ledger
         self.random = random
         self.hooks = hooks
+        self.holds = hooks.holds
         self.workers = workers
         self._mint = mint
         self.effects = TickResult()
@@ -62,13 +60,12 @@ class UnitOfWork:
     def part(self) -> "UnitOfWork":
         """A part of this transaction, to keep or to drop."""
         tx = self.tx.part()
-        self.ledger.serve(tx)
+        self._serve(tx)
         return UnitOfWork(
             tx,
             self.now,
             self.steady,
             self.rulebook,
-            self.ledger,
             self.random,
             self.hooks,
             self.workers,
@@ -78,7 +75,7 @@ class UnitOfWork:
     def keep(self, part: "UnitOfWork") -> None:
         """Take over a part that has ended."""
         self.tx.keep()
-        self.ledger.serve(self.tx)
+        self._serve(self.tx)
         self.tx.rows += part.tx.rows
         self.tx.misfits += part.tx.misfits
         self.rulebook = part.rulebook
@@ -90,8 +87,9 @@ class UnitOfWork:
     def drop(self) -> None:
         """Undo a part that has failed."""
         self.tx.undo()
-        self.ledger.serve(self.tx)
-        self.ledger.recall()
+        self._serve(self.tx)
+        for hold in self.holds:
+            hold.recall()
 
     def finish(self) -> TickResult:
         """Write everything that follows from the moves of jobs. Return the result for memory."""
@@ -109,6 +107,11 @@ class UnitOfWork:
         if keys:
             self.highest_key = max(self.highest_key, keys[-1])
         return keys
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether a room may hold waiting jobs."""
+        return any(hold.is_used for hold in self.holds)
 
     def settings_of(self, queue: str) -> QueueSettings:
         """The settings of a queue."""
@@ -130,19 +133,20 @@ class UnitOfWork:
         """
         if self.tx.removed:
             self._note_removed()
+        holding = [hold for hold in self.holds if hold.is_used]
         if self.groups:
             mixed = [group for group, is_mixed in self.groups.items() if is_mixed]
-            if self.ledger.is_used:
-                self._open_budgeted_heads(mixed)
+            if holding:
+                self._open_held_heads(mixed, holding)
             else:
                 if mixed:
                     self.tx.run("shut_groups", groups=mixed)
                 self.tx.run("open_groups", groups=list(self.groups))
             self.effects.woken.update([queue for queue, _ in self.groups])
             self.groups.clear()
-        if self.ledger.is_used:
-            self.effects.woken.update(self.ledger.flush())
-            self.retimed |= self.ledger.is_retimed
+        for hold in holding:
+            self.effects.woken.update(hold.flush())
+            self.retimed |= hold.is_retimed
 
     def write_counts(self) -> None:
         """Write the changes of the kept counts."""
@@ -159,14 +163,21 @@ class UnitOfWork:
             self.effects.woken.update(freed)
         self.counts.clear()
 
-    def _open_budgeted_heads(self, mixed: Sequence[tuple[str, str]]) -> None:
-        """The same if heads may also have to wait in a line for budgets."""
+    def _serve(self, tx: Transaction) -> None:
+        for hold in self.holds:
+            hold.serve(tx)
+
+    def _open_held_heads(
+        self, mixed: Sequence[tuple[str, str]], holding: Sequence["Hold[UnitOfWork]"]
+    ) -> None:
+        """Open and shut groups of which a hold may keep the heads from claims."""
         shut = [key for (key,) in self.tx.rows_of("shut_groups_telling", groups=mixed)]
         opened = [
             key for (key,) in self.tx.rows_of("open_groups_telling", groups=list(self.groups))
         ]
         jobs = self.tx.jobs("read_jobs", keys=opened) if opened else []
-        self.ledger.regroup(shut, jobs)
+        for hold in holding:
+            hold.regroup(shut, jobs)
 
     def _note_removed(self) -> None:
         """Note the consequences of jobs that were set aside because they cannot be read."""
@@ -174,9 +185,10 @@ class UnitOfWork:
             return
         for lost in self.hooks.lost:
             lost(self, [key for key, _, _ in self.tx.removed])
+        for hold in self.holds:
+            hold.mend()
         for key, holder, group in self.tx.removed:
             self.retimed = True
-            self.ledger.mend()
             if holder is not None:
                 self.effects.ended.append((holder, key))
                 self.effects.revoked.append(key)

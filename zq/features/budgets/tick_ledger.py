@@ -18,15 +18,22 @@ import msgspec
 
 from zq.features.budgets.model import Account, BudgetPolicy, Draws, Line, LineName, opened
 from zq.features.budgets.tick_tokens import TokenAccounts
-from zq.model.job import MAX_TIME, Brief, JobRecord
+from zq.model.job import MAX_TIME, Brief, JobRecord, NewJob
 from zq.model.lifecycle import Status
 from zq.store.api import Transaction, as_json
+from zq.tick.work import UnitOfWork
 
 HELD_BY_BUDGET = 2
 """The bit of `held` that is set for waiting jobs that draw from budgets."""
 
 _WAITS = frozenset({Status.SCHEDULED, Status.READY})
 _UNFINISHED = _WAITS | {Status.IN_FLIGHT}
+
+
+def ledger_of(work: UnitOfWork) -> "TokenLedger":
+    """The ledger of a transaction."""
+    (ledger,) = [hold for hold in work.holds if isinstance(hold, TokenLedger)]
+    return ledger
 
 
 class TokenLedger:
@@ -209,9 +216,11 @@ class TokenLedger:
             self._freed.add(job.key)
             self._holding.discard(job.key)
 
-    def bring(self, key: int, queue: str, draws: Draws, status: Status) -> None:
-        """Note a new job that was stored with its bit."""
-        line = self._line(queue, draws)
+    def bring(self, key: int, job: NewJob, status: Status) -> None:
+        """Note a new job that draws from budgets and is stored with the bit."""
+        assert job.options is not None
+        assert job.options.budgets is not None
+        line = self._line(job.queue, job.options.budgets)
         line.unfinished += 1
         if status is Status.READY:
             self._wait(line, 1)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from zq.features.budgets.model import Line
+from zq.features.budgets.tick_ledger import ledger_of
 from zq.model.commands import Claim
 from zq.model.job import JobRecord
 from zq.tick.gates import Gates
@@ -26,8 +27,8 @@ def with_lines(
     """The jobs for a claim from the indexes and from lines, as far as there are tokens."""
     lines = [
         line
-        for line in work.ledger.waiting_lines(wanted.queues)
-        if wanted.reach.covers(line.queue) and work.ledger.payable(line) > 0
+        for line in ledger_of(work).waiting_lines(wanted.queues)
+        if wanted.reach.covers(line.queue) and ledger_of(work).payable(line) > 0
     ]
     if not lines or not wanted.limit:
         return found
@@ -64,7 +65,7 @@ class _Till:
     """One calculation: which of some jobs can be paid, beginning with the first."""
 
     def __init__(self, work: UnitOfWork, limit: int, bounds: dict[str, int]) -> None:
-        self._ledger = work.ledger
+        self._ledger = ledger_of(work)
         self._limit = limit
         self._bounds = dict(bounds)
         self._spent: Counter[str] = Counter()
@@ -95,7 +96,7 @@ class _Till:
 
 def _heads(work: UnitOfWork, lines: Sequence[Line], limit: int) -> tuple[list[JobRecord], bool]:
     """The first jobs of lines, and whether no others could be paid."""
-    most = {line.id: min(work.ledger.payable(line), limit) for line in lines}
+    most = {line.id: min(ledger_of(work).payable(line), limit) for line in lines}
     jobs = work.tx.first_in_lines(most, limit)
     return jobs, len(jobs) < limit
 

@@ -11,7 +11,6 @@ from typing import get_args
 import msgspec
 
 from zq.features.batches.model_plans import StalePlan
-from zq.features.budgets.tick import create_missing, refuse_unpayable
 from zq.features.crons.model import (
     RETRY_MS,
     CronEntry,
@@ -26,6 +25,7 @@ from zq.model.errors import ZqError
 from zq.model.events import EventType
 from zq.model.job import Brief, NewJob, batch_of
 from zq.store.api import Sliced, as_json
+from zq.tick.holds import admit_new, refuse_new
 from zq.tick.hooks import Hooks, Options
 from zq.tick.intake import enqueue
 from zq.tick.phases import Phase, Stage
@@ -42,7 +42,7 @@ _template = msgspec.json.Decoder(NewJob)
 def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[list[object]]:
     """Write and delete groups and entries, one command after the other.
 
-    Budgets that templates bring are created with them, so that a firing finds them.
+    What templates bring along for their jobs is created with them, so that a firing finds it.
     """
     work.rescheduled = True
     replies: list[object] = []
@@ -51,9 +51,9 @@ def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[
             templates = [entry.job for entry in command.entries]
             refusal = None
             if not command.same_jobs:
-                refusal = refuse_unpayable(work.ledger, templates, command.maker, "entries")
+                refusal = refuse_new(work, templates, command.maker, "entries")
             if refusal is None:
-                create_missing(work, templates, command.maker)
+                admit_new(work, templates, command.maker)
                 yield from _write(work, command)
             replies.append(refusal)
         else:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from zq.features.budgets.tick import refuse_gone
 from zq.features.sweeps.model import MOST_SWEEPS, SweepMark
 from zq.model.commands import EndSweep, SliceMark, Undone, UndoSlice
 from zq.model.job import JobRecord, brief_of
 from zq.model.lifecycle import Move, Status
 from zq.tick.entering import QueueEntry, letters_among
+from zq.tick.holds import refuse_return
 from zq.tick.hooks import Hooks, Options
 from zq.tick.moves import apply
 from zq.tick.phases import Phase, Stage
@@ -79,7 +79,7 @@ def _obstacle(work: UnitOfWork, job: JobRecord, entry: QueueEntry) -> str | None
         return "expired"
     if job.ttl_ms is not None and job.ready_at + job.ttl_ms <= work.now:
         return "expired"
-    if refuse_gone(work.ledger, [job]):
+    if refuse_return(work, [job]):
         return "budget_gone"
     refusal = entry.refusal(job, job.queue)
     return None if refusal is None else refusal.code
