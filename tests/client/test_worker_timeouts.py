@@ -72,5 +72,5 @@ async def test_a_job_that_says_its_own_time_has_that(app: App) -> None:
     job = Delivery("0" * 26, "work", "default", {})
 
     assert timeout_of(handler, job) == 9
-    job.meta = {"timeout_ms": 1500}
+    job = Delivery("0" * 26, "work", "default", {}, meta={"timeout_ms": 1500})
     assert timeout_of(handler, job) == 1.5

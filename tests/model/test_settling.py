@@ -97,7 +97,8 @@ def test_a_delay_beyond_all_time_is_the_end_of_time(exponent: float) -> None:
 
 @given(
     attempts_so_far,
-    st.none() | st.builds(JobSettings, uint32, backoffs, st.builds(Retention)),
+    st.none()
+    | st.builds(JobSettings, retry_limit=uint32, backoff=backoffs, retention=st.builds(Retention)),
     st.builds(
         Failure,
         st.just("m"),

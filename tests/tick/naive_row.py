@@ -154,10 +154,10 @@ class Row:
         """As the store shows it: a large payload or result only where `whole` asks for it."""
         retention = Retention(self.completed_ms, self.dead_ms)
         options = JobSettings(
-            self.retry_limit,
-            self.backoff,
-            None if retention == Retention() else retention,
-            self.lease_ms,
+            retry_limit=self.retry_limit,
+            backoff=self.backoff,
+            retention=None if retention == Retention() else retention,
+            lease_ms=self.lease_ms,
             dead_letter=self.dead_letter,
             dead_letter_after=self.dead_letter_after,
             stall_limit=self.stall_limit,

@@ -31,8 +31,6 @@ class JobLine(
     payload: Raw
     backoff: StrictBackoff | None = None
     retention: StrictRetention | None = None
-    ttl_ms: int | None = None
-    lease_ms: int | None = None
 
 
 class Numbered(NamedTuple):

@@ -50,7 +50,9 @@ no server answers.
 @click.option("--type", "type_", metavar="NAME", help="Type of the job. [default: the queue]")
 @click.option("--group", help="Group of the job. Jobs of a group run one after another.")
 @click.option("--dedupe", metavar="ID", help="A second job with this id is not stored.")
-@click.option("--key", help="Unique key. No second job is stored while one with this key waits.")
+@click.option(
+    "--key", "unique_key", help="Unique key. No second job is stored while one with this key waits."
+)
 @click.option("--priority", type=click.IntRange(0, 65_535), help="Priority. 0 is the most urgent.")
 @click.option(
     "--delay",
@@ -88,7 +90,7 @@ def push(
         _refuse(
             ("give a payload or --file, not both", payload is not None),
             ("--wait is for one job, not for a file", options["wait"]),
-            ("--key is for one job: write unique_key on each line", options["key"]),
+            ("--key is for one job: write unique_key on each line", options["unique_key"]),
             ("--dedupe is for one job: write dedupe on each line", options["dedupe"]),
             (
                 "--payloads needs a queue: zq push QUEUE --file …",
@@ -181,20 +183,21 @@ def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
 
     from zq.cli.bulk import JobLine
     from zq.client.values import Dedupe
+    from zq.model.job import SentFields
     from zq.model.strict import StrictRetention
 
-    delay, dedupe, queue = options["delay"], options["dedupe"], queue or ""
+    delay, dedupe = options["delay"], options["dedupe"]
+    names = ("priority", *SentFields.__struct_fields__)
+    as_sent = {name: value for name, value in options.items() if name in names}
     return JobLine(
-        queue=queue,
+        queue=queue or "",
         type=options["type_"] or "",
         payload=Raw(data),
-        priority=options["priority"],
         ready_at=None if delay is None else time.time_ns() // 1_000_000 + delay,
-        unique_key=options["key"],
-        group=options["group"],
         budgets=draws(options["budget"]),
         dedupe=None if dedupe is None else Dedupe(dedupe),
         retention=StrictRetention(RESULT_KEPT_MS) if options["wait"] else None,
+        **as_sent,
     )
 
 

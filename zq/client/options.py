@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
 
+from msgspec.structs import replace
+
 from zq.client import replaced
 from zq.client.amounts import Seconds, milliseconds, positive_ms, whole
 from zq.client.errors import InvalidOption
@@ -183,6 +185,13 @@ CHECKS: dict[str, Any] = {
 }
 
 
+_CONVERTED = ("unique_while", "backoff", "dedupe", "budgets", "meta", "batch")
+_AS_SENT = tuple(
+    name for name in CHECKS if name in Submission.__struct_fields__ and name not in _CONVERTED
+)
+"""Options that are fields of a job in the form in which they are given."""
+
+
 def check(options: Mapping[str, object], *others: str) -> None:
     """Raise `InvalidOption` for the first option that is unknown or has an invalid value.
 
@@ -236,30 +245,27 @@ class Form:
         if batch is not None and "key" in options:
             raise InvalidOption("give key or batch, not both")
         self._delay = milliseconds("delay", options.get("delay", 0))
-        self._moment = options.get("run_at")
         self._user = options.get("user")
-        self._traceparent = options.get("traceparent")
         self._meta = _meta(options, timeout)
+        moment = options.get("run_at")
+        as_sent: dict[str, Any] = {
+            name: value for name, value in options.items() if name in _AS_SENT
+        }
         self._fixed = Submission(
-            queue,
-            type,
-            None,
-            options.get("priority"),
-            None if self._moment is None else round(self._moment.timestamp() * 1000),
-            options["max_attempts"] - 1,
-            None if backoff is None else backoff.wire(),
-            Retention(kept, kept if keep_dead else None),
-            options.get("key"),
-            options["unique_while"] if "key" in options else None,
-            None,
-            options.get("group"),
-            None if dedupe is None else Dedupe(dedupe),
-            self._meta or None,
-            options.get("content_type"),
-            self._traceparent,
-            None if batch is None else BatchRule(batch.key, batch.when, batch.fold),
-            tuple([budget.wire() for budget in options.get("budgets", ())]) or None,
-            options.get("stall_limit"),
+            queue=queue,
+            type=type,
+            payload=None,
+            ready_at=None if moment is None else round(moment.timestamp() * 1000),
+            retry_limit=options["max_attempts"] - 1,
+            backoff=None if backoff is None else backoff.wire(),
+            retention=Retention(kept, kept if keep_dead else None),
+            unique_key=options.get("key"),
+            unique_while=options["unique_while"] if "key" in options else None,
+            dedupe=None if dedupe is None else Dedupe(dedupe),
+            meta=self._meta or None,
+            batch=None if batch is None else BatchRule(batch.key, batch.when, batch.fold),
+            budgets=tuple([budget.wire() for budget in options.get("budgets", ())]) or None,
+            **as_sent,
         )
 
     def submission(
@@ -273,26 +279,15 @@ class Form:
             traceparent = traceparent or parent.traceparent
             if self._user is None and parent.user is not None:
                 meta = {**self._meta, "user": parent.user}
-        return Submission(
-            fixed.queue,
-            fixed.type,
-            payload,
-            fixed.priority,
-            round(time.time() * 1000) + self._delay if self._delay else fixed.ready_at,
-            fixed.retry_limit,
-            fixed.backoff,
-            fixed.retention,
-            fixed.unique_key if key is None else key,
-            fixed.unique_while if key is None else "exists",
-            on_conflict,
-            fixed.group,
-            fixed.dedupe,
-            meta,
-            fixed.content_type,
-            traceparent,
-            fixed.batch,
-            fixed.budgets,
-            fixed.stall_limit,
+        return replace(
+            fixed,
+            payload=payload,
+            ready_at=round(time.time() * 1000) + self._delay if self._delay else fixed.ready_at,
+            unique_key=fixed.unique_key if key is None else key,
+            unique_while=fixed.unique_while if key is None else "exists",
+            on_conflict=on_conflict,
+            meta=meta,
+            traceparent=traceparent,
         )
 
 

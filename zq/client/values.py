@@ -11,11 +11,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.client.job_error import JobError
-from zq.features.batches.model import BatchRule
 from zq.features.budgets.wire import DrawBody, DrawDocument
 from zq.model.filters import ValueRange
 from zq.model.ids import timestamp_ms
-from zq.model.job import BackoffRule, Retention
+from zq.model.job import CarriedFields, JobFields, Retention, SentFields
 from zq.model.settling import Failure
 
 State = Literal["scheduled", "ready", "in_flight", "completed", "dead", "cancelled", "expired"]
@@ -32,31 +31,20 @@ class Dedupe(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     window_ms: int | None = None
 
 
-class Submission(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A job to store. The server chooses fields that are None."""
+class Submission(SentFields, frozen=True, gc=False):
+    """A job to store, with all fields of `POST /jobs`. The server chooses those that are None."""
 
     queue: str
     type: str
     payload: Any
     priority: int | None = None
     ready_at: int | None = None
-    retry_limit: int | None = None
-    backoff: BackoffRule | None = None
-    retention: Retention | None = None
-    unique_key: str | None = None
-    unique_while: str | None = None
-    on_conflict: str | None = None
-    group: str | None = None
     dedupe: Dedupe | None = None
     meta: Mapping[str, Any] | None = None
-    content_type: str | None = None
-    traceparent: str | None = None
-    batch: BatchRule | None = None
     budgets: tuple[DrawBody, ...] | None = None
-    stall_limit: int | None = None
 
 
-class StoredJob(msgspec.Struct, gc=False):
+class StoredJob(JobFields, frozen=True, gc=False):
     """A job as the server shows it. `payload` and `result` are MISSING if they are not shown.
 
     For a copy of a deleted job, there is only the `id`.
@@ -70,7 +58,6 @@ class StoredJob(msgspec.Struct, gc=False):
     ready_at: int = 0
     attempts: int = 0
     payload: Any = UNSET
-    retry_limit: int | None = None
     unique_key: str | None = None
     dequeued_at: int | None = None
     failed_at: int | None = None
@@ -114,7 +101,7 @@ class TakeRequest(msgspec.Struct, frozen=True):
     stall_limit: int | None = None
 
 
-class Delivery(msgspec.Struct, gc=False):
+class Delivery(CarriedFields, frozen=True, gc=False):
     """A job that this worker holds. `lease` names the delivery; `attempts` counts failures.
 
     `ready_at` is in milliseconds since the epoch.
@@ -131,8 +118,6 @@ class Delivery(msgspec.Struct, gc=False):
     retry_limit: int | None = None
     unique_key: str | None = None
     group: str | None = None
-    content_type: str | None = None
-    traceparent: str | None = None
     meta: Mapping[str, Any] | None = None
 
 

@@ -10,7 +10,12 @@ from zlib import crc32
 
 from msgspec import Raw
 
-from zq.model.job import ErrorRecord, Extras, JobRecord
+from zq.model.job import CarriedFields, ErrorRecord, Extras, JobRecord
+
+_LATER = [
+    name for name in CarriedFields.__struct_fields__ if name not in ("content_type", "traceparent")
+]
+"""What jobs carry since rows have checksums. A job without it keeps the checksum that it had."""
 
 MOST_TYPES = 1024
 """The checksums of so many types are known at once."""
@@ -53,9 +58,14 @@ def job_checksum(type: str, payload: str | None, extras: Extras | None) -> int:
     `payload` is None if it is stored apart: then it has a checksum of its own.
     """
     found = crc32(payload.encode(), _types[type]) if payload else _types[type]
-    if extras is not None and (extras.meta or extras.content_type or extras.traceparent):
+    if extras is None:
+        return found
+    if extras.meta or extras.content_type or extras.traceparent:
         for text in (extras.meta, extras.content_type, extras.traceparent):
             found = crc32(f"\0{text or ''}".encode(), found)
+    for name in _LATER:
+        if (value := getattr(extras, name)) is not None:
+            found = crc32(f"\0{name}\0{value}".encode(), found)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -10,6 +10,7 @@ from msgspec import Meta
 from zq.features.batches.model import BatchRule
 from zq.features.budgets.model import BudgetPolicy, Draws
 from zq.model.lifecycle import Status
+from zq.model.sharing import joined
 from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
 
 DEFAULT_PRIORITY = 32768
@@ -30,6 +31,7 @@ KB, and 38.7 against 22.5 for 4 KB)."""
 
 Priority = Annotated[int, Meta(ge=0, le=MAX_PRIORITY)]
 UInt32 = Annotated[int, Meta(ge=0, le=MAX_UINT32)]
+LeaseMillis = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 Millis = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": MAX_UINT64})]
 """A time or duration from a client. Codecs refuse values above `MAX_UINT64`. A time above
 `MAX_TIME` is stored as `MAX_TIME`, also if a duration leads to it."""
@@ -50,19 +52,65 @@ class Retention(msgspec.Struct, frozen=True, omit_defaults=True):
     dead_ms: Millis | None = None
 
 
-class JobSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Settings of a job that most jobs leave open. They are stored as one nullable JSON column."""
+class SettingFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Fields of a job by which the server treats it. They have one form wherever they appear.
 
-    retry_limit: int | None = None
+    A field of this class is one of bodies, of rows (`JobSettings`), of documents, of the entries of
+    cron and of jobs in the library. `check_settings` of `zq.model.metadata` has the rules that its
+    type does not say.
+    """
+
+    retry_limit: UInt32 | None = None
     backoff: BackoffRule | None = None
     retention: Retention | None = None
-    lease_ms: int | None = None
-    budgets: Draws | None = None
+    lease_ms: LeaseMillis | None = None
     dead_letter: str | None = None
     """The queue that it moves to when it dies. It has a single attempt there."""
-    dead_letter_after: int | None = None
-    stall_limit: int | None = None
+    dead_letter_after: UInt32 | None = None
+    stall_limit: UInt32 | None = None
     """How often it may stall before it dies. It comes before the limit of its queue."""
+
+
+class CarriedFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Fields that a job carries to its worker. They have one form wherever they appear.
+
+    A field of this class is one of bodies, of rows (`Extras`), of documents, of the entries of
+    cron, of jobs in the library and of deliveries. A replayed job has it too, and checksums cover
+    it. `check_carried` of `zq.model.metadata` has the rules that its type does not say.
+    """
+
+    content_type: str | None = None
+    traceparent: str | None = None
+
+
+if TYPE_CHECKING:
+
+    class JobFields(SettingFields, CarriedFields, frozen=True, omit_defaults=True, kw_only=True):
+        """The fields of a job that are declared once for all places."""
+
+else:
+    JobFields = joined("JobFields", SettingFields, CarriedFields)
+
+
+class SentFields(JobFields, frozen=True, omit_defaults=True, kw_only=True):
+    """What every sender of a job may say in one form: bodies, the library and entries of cron.
+
+    How a job is stored by it is decided in `zq.wire.bodies` and `zq.tick.intake`.
+    """
+
+    unique_key: str | None = None
+    unique_while: str | None = None
+    unique_in: str | None = None
+    on_conflict: str | None = None
+    group: str | None = None
+    ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
+    batch: BatchRule | None = None
+
+
+class JobSettings(SettingFields, frozen=True, omit_defaults=True):
+    """Settings of a job that most jobs leave open. They are stored as one nullable JSON column."""
+
+    budgets: Draws | None = None
 
 
 NO_OPTIONS = JobSettings()
@@ -79,15 +127,13 @@ class Reason(StrEnum):
     """Its leases have run out too often."""
 
 
-class Extras(msgspec.Struct, frozen=True, omit_defaults=True):
+class Extras(CarriedFields, frozen=True, omit_defaults=True):
     """What came with a job for its worker, and how the job came to its queue.
 
     It is one nullable JSON column. `meta` is an object as JSON text.
     """
 
     meta: str | None = None
-    content_type: str | None = None
-    traceparent: str | None = None
     origin: str | None = None
     """The queue in which it died before it was moved to a dead-letter queue."""
     reason: str | None = None

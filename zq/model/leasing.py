@@ -5,12 +5,9 @@ deadline the job returns to its place, and a stall is counted.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Meta
-
-from zq.model.job import MAX_UINT32
 
 DEFAULT_LEASE_MS = 30_000
 """The lease of a claim if neither the claim, the job nor the queue sets one."""
@@ -22,10 +19,9 @@ MOST_CLAIMED_BYTES = 8 * 1024 * 1024
 """The most bytes of payloads that one request may claim. A first job with more comes alone. The
 answer is sent in one piece, while a stream reads payloads as it writes them."""
 
+
 WORKER_DIED = "WorkerDied"
 """The type of the error of a job that has ended its workers too often."""
-
-LeaseMillis = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 
 
 class Terms(msgspec.Struct, frozen=True):

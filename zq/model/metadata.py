@@ -1,8 +1,10 @@
-"""The rules for a job's media type and its trace."""
+"""The rules for what a job brings that its types do not say."""
 
 import re
 
 from zq.model.errors import InvalidRequest
+from zq.model.job import CarriedFields, SettingFields
+from zq.model.names import check_name
 
 MAX_CONTENT_TYPE = 255
 
@@ -17,6 +19,22 @@ _TRACEPARENT = re.compile(
 """https://www.w3.org/TR/trace-context/#traceparent-header; later versions may append fields."""
 
 MAX_TRACEPARENT = 255
+
+
+def check_settings(said: SettingFields) -> None:
+    """Raise `InvalidRequest` for settings of a new job that no type forbids."""
+    if said.dead_letter is not None:
+        check_name("dead_letter", said.dead_letter)
+    elif said.dead_letter_after is not None:
+        raise InvalidRequest("dead_letter_after requires dead_letter")
+
+
+def check_carried(said: CarriedFields) -> None:
+    """Raise `InvalidRequest` for what a new job carries, if no type forbids it."""
+    if said.content_type is not None:
+        check_content_type(said.content_type)
+    if said.traceparent is not None:
+        check_traceparent(said.traceparent)
 
 
 def check_content_type(text: str) -> None:

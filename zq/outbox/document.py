@@ -21,9 +21,6 @@ WINDOW_MS = 24 * 60 * 60 * 1000
 class OutboxJob(Submission, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The job of a row. Other programs may write rows too, with any field of the server."""
 
-    ttl_ms: int | None = None
-    lease_ms: int | None = None
-
 
 def document_of(job: Submission) -> str:
     """The document for a job. Raises `InvalidOption` or `InvalidPayload`."""

@@ -16,6 +16,7 @@ from zq.model.job import (
     INLINE_PAYLOAD,
     MAX_TIME,
     NO_EXTRAS,
+    CarriedFields,
     Extras,
     JobRecord,
     NewJob,
@@ -23,6 +24,7 @@ from zq.model.job import (
 from zq.model.lifecycle import Status
 from zq.model.queue_errors import QueueNotRegistered
 from zq.model.reach import EVERYWHERE
+from zq.model.sharing import values_of
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.depths import DepthTable
@@ -352,10 +354,7 @@ def _content(extras: Extras | None, latest: Extras | None) -> Extras | None:
     """The extras of a job, with those parts that another job brings for its worker."""
     new = latest or NO_EXTRAS
     changed = msgspec.structs.replace(
-        extras or NO_EXTRAS,
-        meta=new.meta,
-        content_type=new.content_type,
-        traceparent=new.traceparent,
+        extras or NO_EXTRAS, meta=new.meta, **values_of(CarriedFields, new)
     )
     return None if changed == NO_EXTRAS else changed
 

@@ -4,12 +4,12 @@ Zizq ignores unknown fields, so bodies that Zizq also has ignore them here. Bodi
 bodies, that only zq has refuse them.
 """
 
-from typing import Annotated, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
-from zq.features.batches.model import BatchRule, check_rule
+from zq.features.batches.model import check_rule
 from zq.features.budgets.wire import DrawBody, with_draws
 from zq.model.errors import (
     InvalidRequest,
@@ -25,22 +25,26 @@ from zq.model.job import (
     MAX_TIME,
     NO_EXTRAS,
     BackoffRule,
+    CarriedFields,
     DedupeRule,
     Extras,
     JobSettings,
+    LeaseMillis,
     Millis,
     NewJob,
     Priority,
     Retention,
+    SentFields,
+    SettingFields,
     UInt32,
 )
-from zq.model.leasing import LeaseMillis
-from zq.model.metadata import check_content_type, check_traceparent
+from zq.model.metadata import check_carried, check_settings
 from zq.model.names import check_dedupe, check_group, check_key, check_name
 from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.payload import MAX_DEPTH, nests_too_deeply
 from zq.model.settling import Failure, bounded
+from zq.model.sharing import part_of
 from zq.model.strict import StrictRetention
 from zq.model.unique import BY_NAME, SPACES, KeySpace, OnConflict, Scope
 from zq.wire.codecs import BodyCodec, decode
@@ -58,31 +62,19 @@ class Limits(NamedTuple):
     items: int
 
 
-class _Job(msgspec.Struct, gc=False):
+class _Job(SentFields, frozen=True, gc=False):
     queue: str
     type: str
     payload: Raw
     priority: Priority | None = None
     ready_at: Millis | None = None
-    retry_limit: UInt32 | None = None
-    backoff: BackoffRule | None = None
-    retention: Retention | None = None
-    unique_key: str | None = None
-    unique_while: str | None = None
-    on_conflict: str | None = None
     meta: Raw | UnsetType = UNSET
-    content_type: str | None = None
-    traceparent: str | None = None
-    lease_ms: LeaseMillis | None = None
-    group: str | None = None
     dedupe: DedupeRule | None = None
-    ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
-    batch: BatchRule | None = None
     budgets: list[DrawBody] | None = None
-    unique_in: str | None = None
-    dead_letter: str | None = None
-    dead_letter_after: UInt32 | None = None
-    stall_limit: UInt32 | None = None
+
+
+settings_of = part_of(SettingFields, JobSettings)
+carried_by = part_of(CarriedFields, Extras)
 
 
 class _Success(msgspec.Struct):
@@ -164,7 +156,9 @@ def new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> N
         if job.unique_key is not None:
             raise InvalidRequest("unique_key and batch cannot be combined")
         check_rule(job.batch)
-    options, created = _options(job), None
+    options, created = settings_of(job), None
+    if options is not None:
+        check_settings(options)
     if job.budgets:
         options, created = with_draws(options, job.budgets)
     payload, size = _text(job.payload, "payload", codec)
@@ -294,18 +288,17 @@ def check_items(count: int, limits: Limits, noun: str) -> None:
 
 
 def _extras(job: _Job, codec: BodyCodec) -> Extras | None:
-    if job.meta is UNSET and job.content_type is None and job.traceparent is None:
-        return None if job.batch is None else Extras(batch=job.batch)
-    if job.content_type is not None:
-        check_content_type(job.content_type)
-    if job.traceparent is not None:
-        check_traceparent(job.traceparent)
-    extras = Extras(_meta(job.meta, codec), job.content_type, job.traceparent, batch=job.batch)
-    return None if extras == NO_EXTRAS else extras
+    extras = carried_by(job)
+    if extras is not None:
+        check_carried(extras)
+    meta = None if job.meta is UNSET else _meta(job.meta, codec)
+    if meta is None and job.batch is None:
+        return extras
+    return msgspec.structs.replace(extras or NO_EXTRAS, meta=meta, batch=job.batch)
 
 
-def _meta(raw: Raw | UnsetType, codec: BodyCodec) -> str | None:
-    if raw is UNSET or bytes(raw) == b"null":
+def _meta(raw: Raw, codec: BodyCodec) -> str | None:
+    if bytes(raw) == b"null":
         return None
     text, size = _text(raw, "meta", codec)
     if not text.startswith("{"):
@@ -364,25 +357,6 @@ def _space(key: str | None, name: str) -> KeySpace:
     if name not in SPACES:
         raise InvalidRequest(f'invalid unique_in: "{name}" (expected "all" or "queue")')
     return SPACES[name]
-
-
-def _options(job: _Job) -> JobSettings | None:
-    if job.dead_letter is not None:
-        return JobSettings(
-            *(job.retry_limit, job.backoff, job.retention, job.lease_ms),
-            dead_letter=check_name("dead_letter", job.dead_letter),
-            dead_letter_after=job.dead_letter_after,
-            stall_limit=job.stall_limit,
-        )
-    if job.dead_letter_after is not None:
-        raise InvalidRequest("dead_letter_after requires dead_letter")
-    if job.retry_limit is None and job.backoff is None and job.retention is None:
-        if job.lease_ms is None and job.stall_limit is None:
-            return None
-        return JobSettings(lease_ms=job.lease_ms, stall_limit=job.stall_limit)
-    return JobSettings(
-        *(job.retry_limit, job.backoff, job.retention, job.lease_ms), stall_limit=job.stall_limit
-    )
 
 
 def _not_null(field: str, value: T | UnsetType | None) -> T | UnsetType:

@@ -12,18 +12,20 @@ from zq.model.commands import EnqueueResult
 from zq.model.events import EventRecord, EventType
 from zq.model.ids import IdCodec, minted_at, minted_times
 from zq.model.job import (
-    BackoffRule,
+    CarriedFields,
     ErrorRecord,
     Extras,
+    JobFields,
     JobRecord,
     JobSettings,
     LastError,
     NewJob,
-    Retention,
+    SettingFields,
 )
 from zq.model.leasing import stall_words
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
+from zq.model.sharing import copier
 from zq.model.unique import KeySpace
 from zq.wire.events import EventDocument
 
@@ -38,7 +40,8 @@ class LastErrorDocument(msgspec.Struct, omit_defaults=True):
     signature: str | None = None
 
 
-class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
+# Most jobs have none of the optional fields: a document is made without them, and then gets them.
+class JobDocument(JobFields, frozen=False, gc=False):  # type: ignore[misc]
     """A job as clients see it. Fields without a value are left out, not null."""
 
     id: str
@@ -49,9 +52,6 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     ready_at: int
     attempts: int
     payload: Raw | UnsetType = UNSET
-    retry_limit: int | None = None
-    backoff: BackoffRule | None = None
-    retention: Retention | None = None
     dequeued_at: int | None = None
     failed_at: int | None = None
     completed_at: int | None = None
@@ -66,9 +66,6 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     lease: int | None = None
     created_at: int | None = None
     meta: Raw | UnsetType = UNSET
-    content_type: str | None = None
-    traceparent: str | None = None
-    lease_ms: int | None = None
     lease_until: int | None = None
     deliveries: int | None = None
     stalls: int | None = None
@@ -80,12 +77,9 @@ class JobDocument(msgspec.Struct, omit_defaults=True, gc=False):
     batch: BatchRule | None = None
     budgets: list[DrawDocument] | None = None
     unique_in: str | None = None
-    dead_letter: str | None = None
-    dead_letter_after: int | None = None
     died_at: int | None = None
     last_error: LastErrorDocument | UnsetType = UNSET
     undo: str | None = None
-    stall_limit: int | None = None
 
 
 class KnownDocument(msgspec.Struct):
@@ -97,6 +91,9 @@ class KnownDocument(msgspec.Struct):
 
 
 EnqueuedDocument = JobDocument | KnownDocument
+
+_copy_settings = copier(SettingFields)
+_copy_carried = copier(CarriedFields)
 
 
 def taken_documents(jobs: Sequence[JobRecord], ids: IdCodec) -> list[JobDocument]:
@@ -183,22 +180,15 @@ def _document(job: JobRecord, id: str, payload: Raw | UnsetType) -> JobDocument:
 
 
 def _add_extras(document: JobDocument, extras: Extras) -> None:
+    _copy_carried(extras, document)
     document.meta = _raw(extras.meta)
-    document.content_type = extras.content_type
-    document.traceparent = extras.traceparent
     document.origin, document.reason = extras.origin, extras.reason
     document.died_at = extras.died_at
     document.batch = extras.batch
 
 
 def _add_options(document: JobDocument, options: JobSettings) -> None:
-    document.retry_limit = options.retry_limit
-    document.backoff = options.backoff
-    document.retention = options.retention
-    document.lease_ms = options.lease_ms
-    document.dead_letter = options.dead_letter
-    document.dead_letter_after = options.dead_letter_after
-    document.stall_limit = options.stall_limit
+    _copy_settings(options, document)
     if options.budgets is not None:
         document.budgets = draw_documents(options.budgets)
 

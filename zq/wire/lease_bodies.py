@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Meta
 
 from zq.model.errors import InvalidRequest
-from zq.model.job import Millis, UInt32
-from zq.model.leasing import MOST_CLAIMED, LeaseMillis, Terms
+from zq.model.job import LeaseMillis, Millis, UInt32
+from zq.model.leasing import MOST_CLAIMED, Terms
 from zq.model.outcome import MOST_WAIT_MS
 from zq.wire.bodies import Limits, check_items
 from zq.wire.codecs import BodyCodec, decode

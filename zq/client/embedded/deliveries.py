@@ -8,7 +8,8 @@ import msgspec
 from zq.client.errors import Unavailable
 from zq.client.values import Delivery, Notice
 from zq.engine.delivery.takers import MOST_UNSENT, Stream, StreamNotice
-from zq.model.job import NO_EXTRAS, JobRecord
+from zq.model.job import NO_EXTRAS, CarriedFields, JobRecord
+from zq.model.sharing import values_of
 from zq.service.services import Services
 
 T = TypeVar("T")
@@ -69,20 +70,19 @@ class Deliveries:
 def _delivery(job: JobRecord, id: str) -> Delivery:
     extras = job.extras or NO_EXTRAS
     return Delivery(
-        id,
-        job.type,
-        job.queue,
-        msgspec.json.decode(job.payload or "null"),
-        job.attempts - job.forgiven,
-        job.deliveries,
-        job.ready_at,
-        job.priority,
-        None if job.options is None else job.options.retry_limit,
-        job.unique_key,
-        job.group,
-        extras.content_type,
-        extras.traceparent,
-        None if extras.meta is None else msgspec.json.decode(extras.meta),
+        id=id,
+        type=job.type,
+        queue=job.queue,
+        payload=msgspec.json.decode(job.payload or "null"),
+        attempts=job.attempts - job.forgiven,
+        lease=job.deliveries,
+        ready_at=job.ready_at,
+        priority=job.priority,
+        retry_limit=None if job.options is None else job.options.retry_limit,
+        unique_key=job.unique_key,
+        group=job.group,
+        meta=None if extras.meta is None else msgspec.json.decode(extras.meta),
+        **values_of(CarriedFields, extras),
     )
 
 

@@ -43,12 +43,6 @@ MOST_AT_ONCE = 16
 """So many results are asked for at a time."""
 
 
-class _Part(Submission, frozen=True, omit_defaults=True):
-    """A result that was left at a node. Its type is the index of its member."""
-
-    ttl_ms: int | None = None
-
-
 async def go_on(backend: Backend, running: Running[Any], result: Any) -> None:
     """Enqueue what comes after this job, if anything does and no other job is missing."""
     meta: Mapping[str, Any] = running.delivery.meta or {}
@@ -82,8 +76,11 @@ async def _passes_root(backend: Backend, place: ChordPlace, result: Any) -> bool
     node = (place.size + place.index) // 2
     while node:
         key = _key(place, node)
-        part = _Part(
-            *(QUEUE, member, result),
+        # A result that is left at a node has the index of its member as its type.
+        part = Submission(
+            queue=QUEUE,
+            type=member,
+            payload=result,
             ready_at=expires_at,
             unique_key=key,
             unique_while="exists",

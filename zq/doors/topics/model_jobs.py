@@ -66,7 +66,7 @@ def new_job(queue: str, record: NewRecord, ttl_ms: int) -> NewJob:
         TYPE,
         record.data,
         len(record.data.encode()),
-        extras=None if record.meta is None else Extras(record.meta),
+        extras=None if record.meta is None else Extras(meta=record.meta),
         ttl_ms=ttl_ms or None,
     )
 

@@ -9,11 +9,12 @@ from typing import Self
 from zq.features.archive.service_cleaning import Cleaning
 from zq.model.clock import Clock
 from zq.model.filters import Filter, ValueRange
-from zq.model.job import NO_EXTRAS, Extras, JobRecord, NewJob
+from zq.model.job import NO_EXTRAS, CarriedFields, Extras, JobRecord, NewJob
 from zq.model.lifecycle import Status
 from zq.model.queue_errors import NotArchived, OutOfArchive
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
+from zq.model.sharing import values_of
 from zq.model.unique import OnConflict
 from zq.service.jobs import Jobs
 from zq.service.services import Services
@@ -79,7 +80,7 @@ def _require_archive(queue: str, settings: QueueSettings, since: int | None, now
 def _copy(job: JobRecord, *, with_options: bool) -> NewJob:
     """A new job with what a completed one brought for its worker."""
     extras = job.extras or NO_EXTRAS
-    said = Extras(extras.meta, extras.content_type, extras.traceparent)
+    said = Extras(meta=extras.meta, **values_of(CarriedFields, extras))
     return NewJob(
         job.queue,
         job.type,

@@ -1,20 +1,28 @@
 """Bodies and documents of cron: groups, entries, and the jobs that they enqueue."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from zq.features.batches.model import BatchRule
 from zq.features.budgets.wire import DrawDocument, draw_documents
 from zq.features.crons.model import CronEntry, CronGroup, EntryDraft, GroupDraft, GroupPatch
 from zq.features.crons.model_expression import CronExpression
 from zq.features.crons.model_zones import zone_named
-from zq.model import unique
 from zq.model.errors import InvalidRequest
-from zq.model.job import BackoffRule, DedupeRule, NewJob, Retention
+from zq.model.job import (
+    NO_EXTRAS,
+    NO_OPTIONS,
+    CarriedFields,
+    DedupeRule,
+    NewJob,
+    SentFields,
+    SettingFields,
+)
 from zq.model.names import check_name
-from zq.model.unique import OnConflict
+from zq.model.sharing import values_of
+from zq.model.unique import NAMES, KeySpace, OnConflict, Scope
 from zq.wire.bodies import JobBody, Limits, check_items, new_job
 from zq.wire.codecs import BodyCodec, decode
 
@@ -102,32 +110,17 @@ def _zone(name: str | None) -> str | None:
     return name
 
 
-class TemplateDocument(msgspec.Struct, omit_defaults=True):
+# MessagePack takes the place of the JSON texts of a document that was made.
+class TemplateDocument(SentFields, frozen=False):  # type: ignore[misc]
     """The job that an entry enqueues, as it was sent. Fields that are not set are left out."""
 
     type: str
     queue: str
     priority: int
     payload: Raw
-    retry_limit: int | None = None
-    backoff: BackoffRule | None = None
-    retention: Retention | None = None
-    unique_key: str | None = None
-    unique_while: str | None = None
-    on_conflict: str | None = None
     meta: Raw | UnsetType = UNSET
-    content_type: str | None = None
-    traceparent: str | None = None
-    lease_ms: int | None = None
-    group: str | None = None
     dedupe: DedupeRule | None = None
-    ttl_ms: int | None = None
-    batch: BatchRule | None = None
     budgets: list[DrawDocument] | None = None
-    unique_in: str | None = None
-    dead_letter: str | None = None
-    dead_letter_after: int | None = None
-    stall_limit: int | None = None
 
 
 class CronEntryDocument(msgspec.Struct, omit_defaults=True):
@@ -194,29 +187,34 @@ def entry_document(entry: CronEntry) -> CronEntryDocument:
 
 
 def _template(job: NewJob) -> TemplateDocument:
-    document = TemplateDocument(job.type, job.queue, job.priority, Raw(job.payload))
-    if (options := job.options) is not None:
-        document.retry_limit = options.retry_limit
-        document.backoff = options.backoff
-        document.retention = options.retention
-        document.lease_ms = options.lease_ms
-        document.dead_letter = options.dead_letter
-        document.dead_letter_after = options.dead_letter_after
-        document.stall_limit = options.stall_limit
-        document.budgets = draw_documents(options.budgets)
-    if job.unique_key is not None:
-        document.unique_key = job.unique_key
-        document.unique_while = unique.NAMES[job.unique_while or unique.Scope.QUEUED]
-        if job.unique_in is unique.KeySpace.QUEUE:
-            document.unique_in = "queue"
-        if job.on_conflict is not OnConflict.RETURN:
-            document.on_conflict = job.on_conflict.value
-    if (extras := job.extras) is not None:
-        document.meta = UNSET if extras.meta is None else Raw(extras.meta)
-        document.content_type, document.traceparent = extras.content_type, extras.traceparent
-        document.batch = extras.batch
-    document.group, document.dedupe, document.ttl_ms = job.group, job.dedupe, job.ttl_ms
-    return document
+    options, extras = job.options or NO_OPTIONS, job.extras or NO_EXTRAS
+    return TemplateDocument(
+        type=job.type,
+        queue=job.queue,
+        priority=job.priority,
+        payload=Raw(job.payload),
+        meta=UNSET if extras.meta is None else Raw(extras.meta),
+        dedupe=job.dedupe,
+        budgets=draw_documents(options.budgets),
+        group=job.group,
+        ttl_ms=job.ttl_ms,
+        batch=extras.batch,
+        **_key(job),
+        **values_of(SettingFields, options),
+        **values_of(CarriedFields, extras),
+    )
+
+
+def _key(job: NewJob) -> dict[str, Any]:
+    """The fields of the unique key, if the job has one, as far as they are not the usual ones."""
+    if job.unique_key is None:
+        return {}
+    said = {"unique_key": job.unique_key, "unique_while": NAMES[job.unique_while or Scope.QUEUED]}
+    if job.unique_in is KeySpace.QUEUE:
+        said["unique_in"] = "queue"
+    if job.on_conflict is not OnConflict.RETURN:
+        said["on_conflict"] = job.on_conflict.value
+    return said
 
 
 # The names of these shapes in the description of the API.

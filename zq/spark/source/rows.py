@@ -14,13 +14,12 @@ import msgspec
 from pyarrow import fs
 from pyspark.sql.types import StructType
 
+from zq.client.values import Submission
 from zq.spark.errors import SourceError
 from zq.spark.source.options import SourceOptions
 
-FIELDS = (
-    *("queue", "type", "payload", "priority", "ready_at", "retry_limit", "backoff", "retention"),
-    *("unique_key", "unique_while", "on_conflict", "group"),
-)
+FIELDS = tuple(name for name in Submission.__struct_fields__ if name != "dedupe")
+"""The fields of a job but the name, which each row gets."""
 
 MOST_WINDOW_MS = 2**32 - 1
 """The longest time for which the server recognises a name: 49 days."""

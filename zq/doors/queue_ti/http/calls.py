@@ -194,7 +194,7 @@ class MessageCalls:
             unique_while=None if new.key is None else Scope.QUEUED,
             unique_in=KeySpace.ALL if new.key is None else KeySpace.QUEUE,
             on_conflict=OnConflict.REPLACE_CONTENT,
-            extras=None if new.metadata is None else Extras(_meta(new.metadata)),
+            extras=None if new.metadata is None else Extras(meta=_meta(new.metadata)),
         )
 
 

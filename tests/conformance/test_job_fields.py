@@ -1,0 +1,37 @@
+"""The fields of a job that have one form wherever they appear come back as they were sent."""
+
+from zq.model.job import JobFields
+
+from .client import Client, new_job
+from .crons import entry
+
+EVERY_FIELD = {
+    "retry_limit": 3,
+    "backoff": {"exponent": 1.5, "base_ms": 10, "jitter_ms": 20},
+    "retention": {"completed_ms": 60_000, "dead_ms": 90_000},
+    "lease_ms": 5_000,
+    "dead_letter": "graves",
+    "dead_letter_after": 2,
+    "stall_limit": 4,
+    "content_type": "text/plain",
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+}
+"""A value for each field of `JobFields`."""
+
+
+def told(document: dict[str, object]) -> dict[str, object]:
+    return {name: document.get(name) for name in EVERY_FIELD}
+
+
+def test_every_field_is_tried() -> None:
+    assert set(EVERY_FIELD) == set(JobFields.__struct_fields__)
+
+
+async def test_a_stored_job_and_an_entry_of_cron_have_them(client: Client) -> None:
+    stored = (await client.post("/jobs", new_job(**EVERY_FIELD))).doc
+    put = await client.call("PUT", "/crons/g", {"entries": [entry(job=EVERY_FIELD)]})
+
+    assert put.status == 200, put.doc
+    assert told(stored) == EVERY_FIELD
+    assert told(await client.job(stored["id"])) == EVERY_FIELD
+    assert told(put.doc["entries"][0]["job"]) == EVERY_FIELD

@@ -1,0 +1,84 @@
+"""A field of a job is declared once: each place that has fields of jobs has it by that."""
+
+import msgspec
+import pytest
+
+from zq.cli.bulk import JobLine
+from zq.client.values import Delivery, StoredJob, Submission
+from zq.features.crons.wire import TemplateDocument
+from zq.model.checksums import job_checksum
+from zq.model.job import CarriedFields, Extras, JobFields, JobSettings, SettingFields
+from zq.model.sharing import copier, joined, part_of
+from zq.outbox.document import OutboxJob
+from zq.wire.bodies import JobBody
+from zq.wire.documents import JobDocument
+
+
+def fields(kind: type[msgspec.Struct]) -> set[str]:
+    return set(kind.__struct_fields__)
+
+
+def test_what_senders_have_is_what_the_server_accepts() -> None:
+    accepted = fields(JobBody)
+
+    assert fields(Submission) == accepted
+    assert fields(JobLine) == accepted
+    assert fields(OutboxJob) == accepted
+    assert fields(TemplateDocument) == accepted - {"ready_at"}
+
+
+def test_a_field_of_jobs_is_in_every_place_by_its_declaration() -> None:
+    assert fields(JobFields) == fields(SettingFields) | fields(CarriedFields)
+    assert fields(JobSettings) > fields(SettingFields)
+    assert fields(Extras) > fields(CarriedFields)
+    assert fields(JobDocument) > fields(JobFields)
+    assert fields(StoredJob) > fields(JobFields)
+    assert fields(Delivery) > fields(CarriedFields)
+
+
+@pytest.mark.parametrize("name", sorted(fields(CarriedFields)))
+def test_a_checksum_covers_what_a_job_carries(name: str) -> None:
+    bare = Extras(origin="q")
+    carrying = msgspec.structs.replace(bare, **{name: "x"})
+
+    assert job_checksum("t", "1", bare) == job_checksum("t", "1", None)
+    assert job_checksum("t", "1", carrying) != job_checksum("t", "1", bare)
+
+
+class _Pair(msgspec.Struct, frozen=True, kw_only=True):
+    left: int | None = None
+    right: str | None = None
+
+
+class _Single(msgspec.Struct, frozen=True, kw_only=True):
+    middle: float | None = None
+
+
+class _Open(msgspec.Struct):
+    left: int | None = None
+    right: str | None = None
+
+
+def test_structs_are_joined_with_their_types_and_defaults() -> None:
+    both = joined("Both", _Pair, _Single)
+
+    assert both.__struct_fields__ == ("left", "right", "middle")
+    assert msgspec.json.encode(both(middle=0.5)) == b'{"middle":0.5}'
+    with pytest.raises(msgspec.ValidationError, match="Expected `int"):
+        msgspec.json.decode(b'{"left":"1"}', type=both)
+
+
+def test_a_part_is_made_if_one_of_its_fields_has_a_value() -> None:
+    part = part_of(_Pair, _Pair)
+
+    assert part(_Open()) is None
+    assert part(_Open(left=0)) == _Pair(left=0)
+    assert part(_Open(right="")) == _Pair(right="")
+
+
+def test_a_copy_takes_also_what_has_no_value() -> None:
+    target = _Open(left=1, right="old")
+
+    copier(_Pair)(_Pair(left=2), target)
+
+    assert target == _Open(left=2)
