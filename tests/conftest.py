@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import durations
 import pytest
 from conformance.site import Site
 from hypothesis import settings
@@ -47,7 +48,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if is_fast(inside) else True
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        seconds = durations.kept()
+        # The sort is stable, so what is in a file stays together.
+        items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0))
     for item in items:
         if item.get_closest_marker("long") is not None:
             item.add_marker(pytest.mark.timeout(0))

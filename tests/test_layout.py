@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import durations
 import pytest
 
 from zq.rooms import ROOMS, parts
@@ -308,7 +309,7 @@ def test_a_cycle_is_found() -> None:
     assert set(cycle(sources)) == {"zq.engine.a", "zq.engine.b", "zq.engine.c"}
 
 
-TEST_COMMAND = "sh .ci/setup dev && .venv/bin/pytest -n 2 --dist loadfile"
+TEST_COMMAND = "sh .ci/setup dev && .venv/bin/pytest -n 4 --dist loadfile"
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
@@ -337,7 +338,7 @@ def test_ci_runs_each_stage_and_fails_if_any_did(failing: str, tmp_path: Path) -
     assert run.returncode == 1
     for line in ("ruff check ran", "ruff format --check ran", "mypy  ran"):
         assert line in run.stdout
-    assert ("pytest -n 2 --dist loadfile ran" in run.stdout) is (failing != "setup")
+    assert ("pytest -n 4 --dist loadfile ran" in run.stdout) is (failing != "setup")
     assert "FAILED (3)" in run.stdout
 
 
@@ -348,6 +349,23 @@ def test_ci_passes_if_every_stage_did_and_tells_their_minutes(tmp_path: Path) ->
     table = [line.split() for line in run.stdout.splitlines()[-5:]]
     assert [row[0] for row in table] == ["stage", "tests", "lint", "format", "types"]
     assert [row[2] for row in table[1:]] == ["passed"] * 4
+
+
+def test_a_run_tells_which_files_shall_begin_first_in_the_next(tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    junit.write_text(
+        """<testsuites><testsuite name="pytest">
+        <testcase classname="tests.test_config" name="test_one" time="1.5"/>
+        <testcase classname="tests.tick.test_late.TestClass" name="test_two" time="99.4"/>
+        <testcase classname="tests.test_config" name="test_three[a]" time="1.1"/>
+        <testcase classname="tests.test_logs" name="test_four" time="0.2"/>
+        </testsuite></testsuites>"""
+    )
+
+    assert list(durations.lines(junit)) == [
+        *("  99 tests/tick/test_late.py", "   3 tests/test_config.py")
+    ]
+    assert all(seconds >= durations.LEAST_S for seconds in durations.kept().values())
 
 
 def test_what_ci_and_people_run_is_executable() -> None:
