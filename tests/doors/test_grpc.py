@@ -13,6 +13,7 @@ from grpc import aio
 
 from zq.config import Settings
 from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
+from zq.doors.queue_ti.http.rpc.messages import MOST_FIELDS
 from zq.model.clock import ManualClock
 from zq.runtime import Server
 from zq.setting import ConfigError
@@ -71,6 +72,50 @@ async def test_a_nack_counts_and_a_dead_letter_can_be_taken_and_fails(
     assert (taken.id, taken.max_retries) == (id, 0)
     await rpc.call(pb.NackRequest(id=id))
     assert (await api.one("t.dlq"))["status"] == "failed"
+
+
+async def test_messages_count_as_bodies_and_acknowledgements_pass(site: Site) -> None:
+    await site.restart(max_body=4_000, max_inbox_bytes=5_000)
+    bodies = site.server._bodies
+    assert bodies is not None
+    async with rpc_of(site) as rpc:
+        id = await rpc.enqueue("t", b"x")
+        await rpc.dequeue("t")
+        with site.busy():
+            # Its message is held until its answer, which waits for a tick.
+            first = asyncio.create_task(rpc.enqueue("t", b"x" * 2_500))
+            while not bodies.held:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            assert bodies.held >= 2 * 2_500
+            assert await rpc.code(pb.EnqueueRequest(topic="t", payload=b"x")) == "UNAVAILABLE"
+            settled = asyncio.create_task(rpc.call(pb.AckRequest(id=id)))
+            while bodies.held < 2 * 2_500 + len(id):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        await asyncio.gather(first, settled)
+    assert bodies.held == 0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pb.EnqueueRequest(metadata={f"name{n}": "" for n in range(2 * MOST_FIELDS)}),
+        b"\x78\x01" * 2 * MOST_FIELDS,
+        b"\x7d\0\0\0\0" * 2 * MOST_FIELDS,
+        b"\x79\0\0\0\0\0\0\0\0" * 2 * MOST_FIELDS,
+    ],
+    ids=["metadata", "numbers", "words", "long words"],
+)
+async def test_a_message_of_many_fields_is_refused_before_it_is_read(
+    rpc: Rpc, more: bytes | pb.EnqueueRequest
+) -> None:
+    request = pb.EnqueueRequest(topic="t", payload=b"x" * 100_000)
+    request.MergeFromString(more if isinstance(more, bytes) else more.SerializeToString())
+    with pytest.raises(aio.AioRpcError, match=f"more than {MOST_FIELDS} fields") as refused:
+        await rpc.call(request)
+    assert refused.value.code().name == "INVALID_ARGUMENT"
+    few = pb.EnqueueRequest(topic="t", payload=b"x")
+    few.MergeFromString(b"\x78\x01" * (MOST_FIELDS - 2))
+    assert await rpc.code(few) == "OK"
 
 
 async def test_a_batch_is_the_oldest_first(rpc: Rpc) -> None:

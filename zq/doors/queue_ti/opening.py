@@ -114,6 +114,7 @@ class QueueTiDoors(RoomDoors):
             parts.guard,
             None if self._auth is None else self._auth.access,
             parts.answers,
+            parts.bodies,
             parts.refused,
             settings.max_streams_per_peer,
             self.own.grpc_window,

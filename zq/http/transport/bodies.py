@@ -79,6 +79,15 @@ class Bodies:
         finally:
             self.held -= size
 
+    @contextmanager
+    def counting(self, size: int, *, reserved: bool) -> Iterator[None]:
+        """Count a body within the block that has arrived by other ways. Raises as `read` does."""
+        self._take(size, 0, reserved)
+        try:
+            yield
+        finally:
+            self.release(size)
+
     def release(self, size: int) -> None:
         """A request that held `size` bytes is done."""
         self.held -= size

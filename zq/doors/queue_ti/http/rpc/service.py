@@ -19,7 +19,13 @@ from zq.doors.queue_ti.http.documents import DLQ
 from zq.doors.queue_ti.http.problems import text_of
 from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
 from zq.doors.queue_ti.http.rpc.links import RpcLink, RpcLinks
-from zq.doors.queue_ti.http.rpc.messages import dequeued, stored_payload, subscribed
+from zq.doors.queue_ti.http.rpc.messages import (
+    MOST_FIELDS,
+    dequeued,
+    has_too_many_fields,
+    stored_payload,
+    subscribed,
+)
 from zq.doors.queue_ti.http.rpc.problems import code_of
 from zq.doors.queue_ti.model import EVERYTHING, Action, Permit
 from zq.engine.delivery.windows import ClaimWindow
@@ -27,6 +33,7 @@ from zq.http.guard import KEY_BESIDE, Guard
 from zq.http.strictness import HEADER as STRICT_HEADER
 from zq.http.strictness import strict_value
 from zq.http.transport.answers import Answers
+from zq.http.transport.bodies import Bodies
 from zq.http.transport.gate import PeerCounts
 from zq.model.body_errors import UnknownField
 from zq.model.errors import (
@@ -57,6 +64,8 @@ class RpcOptions(NamedTuple):
     access: Access | None
     """Finds users, where the door knows some."""
     answers: Answers
+    bodies: Bodies
+    """Counts the messages of calls together with the bodies of requests."""
     refused: Counter[str]
     max_per_peer: int
     """How many subscriptions one address may have; 0 means no limit."""
@@ -82,7 +91,8 @@ class QueueService:
     def __init__(self, calls: MessageCalls, links: RpcLinks, options: RpcOptions) -> None:
         self._calls = calls
         self._links = links
-        self._guard, self._access, self._answers, self._refused, most, self._window = options
+        self._guard, self._access, self._answers, self._bodies = options[:4]
+        self._refused, most, self._window = options[4:]
         self._peers = PeerCounts(most)
 
     def handlers(self) -> grpc.GenericRpcHandler:
@@ -216,7 +226,10 @@ class QueueService:
     ) -> grpc.RpcMethodHandler[Any, Any]:
         async def handler(sent: bytes, context: Context) -> Message:
             async with self._call(context, scope) as caller:
-                return await serve(_parsed(asked, sent, context), caller)
+                # The message is held as it was sent, and once more as it was read.
+                size, reserved = len(sent), scope is not KeyScope.ENQUEUE
+                with self._bodies.counting(size, reserved=reserved), self._bodies.holding(size):
+                    return await serve(_parsed(asked, sent, context), caller)
             raise AssertionError("an error has ended the call")
 
         # Messages are parsed once their sender is admitted, and their errors are ours.
@@ -247,6 +260,11 @@ class QueueService:
 
 
 def _parsed(kind: type[Asked], sent: bytes, context: Context) -> Asked:
+    if has_too_many_fields(sent):
+        raise InvalidRequest(
+            f"the message has more than {MOST_FIELDS} fields, of which each entry of the metadata"
+            " is one: send fewer"
+        )
     try:
         asked = kind.FromString(sent)
     except DecodeError:
