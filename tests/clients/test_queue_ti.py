@@ -12,7 +12,7 @@ from conformance.keyed import client_of, secret, write_keys
 from conformance.site import Site
 from conformance.streams import PATIENCE_S
 from documents import code
-from doors.messages import Messages
+from doors.queue_ti.messages import Messages
 
 PROGRAM = Path(__file__).parent / "queue_ti_python.py"
 

@@ -19,8 +19,8 @@ from conformance.site import Site
 from conformance.test_budgets import put as put_budget
 from conformance.test_undo import cancelled as cancel_all
 from conformance.test_undo import undo
-from doors.queues import Queue
-from doors.records import Records
+from doors.topics.queues import Queue
+from doors.topics.records import Records
 
 from zq.model.clock import ManualClock
 from zq.store.sqlite.migrate import migrate

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from doors.queue_ti.messages import Messages
+from doors.topics.records import Records
 from zq.doors.queue_ti.http.ids import UuidIds
 from zq.wire.ids import key_of
-
-from .messages import Messages
-from .records import Records
 
 LEASE_S = 60
 STEPS = 80

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import httpx
 from conformance.client import Client
-
-from .server import ServerProcess, running
+from process.server import ServerProcess, running
 
 WRITERS = 8
 KILLS = 2

@@ -36,6 +36,6 @@ def test_every_route_is_described() -> None:
 
 
 async def test_the_door_keeps_to_its_description(tmp_path: Path) -> None:
-    drawn = Drawn("/v0/openapi.json", "doors.topic_hooks", LEFT_OUT, EXAMPLES)
+    drawn = Drawn("/v0/openapi.json", "doors.topics.hooks", LEFT_OUT, EXAMPLES)
     async with running(tmp_path / "data") as server:
         assert await judged(server, drawn, tmp_path) == len(OPERATIONS)

@@ -54,6 +54,6 @@ def test_every_route_is_described(users: bool) -> None:
 
 
 async def test_the_door_keeps_to_its_description(tmp_path: Path) -> None:
-    drawn = Drawn("/api/openapi.json", "doors.no_hooks", LEFT_OUT, EXAMPLES)
+    drawn = Drawn("/api/openapi.json", "doors.queue_ti.no_hooks", LEFT_OUT, EXAMPLES)
     async with running(tmp_path / "data") as server:
         assert await judged(server, drawn, tmp_path) == len(routes(users=False))
