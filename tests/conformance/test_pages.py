@@ -215,3 +215,14 @@ async def test_a_page_of_large_payloads_ends_early_and_has_a_next(
     second = (await client.get(first["pages"]["next"])).doc
     assert ids(first["jobs"]) + ids(second["jobs"]) == issued
     assert second["pages"]["next"] is None
+
+
+async def test_jobs_are_chosen_by_when_they_ended(client: Client) -> None:
+    early = await client.make("dead", queue="a")
+    client.site.clock.advance(5_000)
+    late = await client.make("dead", queue="b")
+    await client.make("ready", queue="c")
+    found = (await page(client, status="dead", finished_at=f"{client.site.now}.."))["jobs"]
+    assert ids(found) == [late]
+    found = (await page(client, finished_at=f"..{client.site.now - 1}"))["jobs"]
+    assert ids(found) == [early]

@@ -1,5 +1,6 @@
 """What other programs and pages of a browser can do about the session of an operator: nothing."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import NamedTuple
 import aiohttp
 import pytest
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 
 from .place import key_file
 
@@ -100,6 +102,23 @@ async def test_what_a_browser_sends_to_every_port_of_the_host_is_no_session(
     assert await visitor.status({"Cookie": session.cookie, "Zq-Session": other.token}) == 401
     assert await visitor.status({"Cookie": session.cookie, "Zq-Session": "\u00e9"}) == 401
     assert await visitor.status(session.headers()) == 200
+
+
+async def test_a_live_view_ends_with_its_session(visitor: Visitor, site: Site) -> None:
+    mine, other = await visitor.sign_in("read"), await visitor.sign_in("read")
+    url = f"{site.admin_url}/ui/live?topic=pulse"
+    out = f"{site.admin_url}/ui/session"
+    async with (
+        aiohttp.ClientSession(trust_env=False) as http,
+        http.get(url, headers=mine.headers()) as first,
+        http.get(url, headers=other.headers()) as second,
+        asyncio.timeout(PATIENCE_S),
+    ):
+        assert (first.status, second.status) == (200, 200)
+        async with http.delete(out, headers=mine.headers()) as answer:
+            assert answer.status == 204
+        await first.content.read()
+        assert await second.content.readline()
 
 
 def test_no_part_of_the_server_parses_all_cookies() -> None:

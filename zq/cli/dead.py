@@ -12,12 +12,13 @@ from zq.cli.output import ago, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.status import failure_text
 from zq.cli.words import NAMES, Moment
+from zq.model.filters import ValueRange
 from zq.model.job import Reason
 from zq.model.leasing import stall_words
 
 if TYPE_CHECKING:
     from zq.client.job_error import JobError
-    from zq.client.values import JobQuery, StoredJob
+    from zq.client.values import StoredJob
 
 
 @click.command(
@@ -72,11 +73,12 @@ def dead(
     """List dead jobs with their last failure."""
     from zq.client.values import JobQuery
 
-    query = JobQuery(("dead",), queue, errors=cause)
+    lately_only = None if since is None else ValueRange(since)
+    query = JobQuery(("dead",), queue, errors=cause, finished_at=lately_only)
     if since is None:
         chosen = list(found(remote, query, limit, newest=newest))
     else:
-        lately = _died_since(remote, query, since)
+        lately = sorted(found(remote, query, sys.maxsize), key=_died_at, reverse=True)
         chosen = lately[:limit]
     jobs = ((job, _last_error(remote, job)) for job in chosen)
     if remote.as_json:
@@ -96,14 +98,8 @@ def dead(
         tell_the_rest(len(lately) - len(chosen), len(lately))
 
 
-def _died_since(remote: Remote, query: "JobQuery", since: int) -> "list[StoredJob]":
-    """All dead jobs that died since a moment, the latest first. Every dead job is read for it."""
-    lately = [
-        job
-        for job in found(remote, query, sys.maxsize)
-        if job.failed_at is not None and job.failed_at >= since
-    ]
-    return sorted(lately, key=lambda job: job.failed_at or 0, reverse=True)
+def _died_at(job: "StoredJob") -> int:
+    return job.failed_at or 0
 
 
 def _last_error(remote: Remote, job: "StoredJob") -> "JobError | None":

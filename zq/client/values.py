@@ -239,6 +239,8 @@ class JobQuery(msgspec.Struct, frozen=True):
     priority: ValueRange | None = None
     attempts: ValueRange | None = None
     ready_at: ValueRange | None = None
+    finished_at: ValueRange | None = None
+    """When jobs were completed, died, were cancelled or expired."""
     search: str | None = None
     """Words that all occur in the type, the message of the latest failure or the payload."""
 

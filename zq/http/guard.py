@@ -127,8 +127,12 @@ class Guard:
 
     @contextlib.contextmanager
     def while_granted(self, request: web.BaseRequest, end: Callable[[], object]) -> Iterator[None]:
-        """Within the block, call `end` once the request's key is changed or revoked."""
-        with self.while_valid(request.get(KEY), end):
+        """Within the block, call `end` once the request's key is changed or revoked, or the session
+        that it came with is over."""
+        with contextlib.ExitStack() as watched:
+            watched.enter_context(self.while_valid(request.get(KEY), end))
+            if self.sessions is not None:
+                watched.enter_context(self.sessions.while_open(request, end))
             yield
 
     @contextlib.contextmanager

@@ -6,7 +6,8 @@ that only the page at this port can send, and that no browser adds by itself.
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hmac import compare_digest
 from typing import NamedTuple
 
@@ -56,14 +57,17 @@ class Sessions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._by_digest: dict[bytes, OpenSession] = {}
+        self._streams: dict[object, tuple[bytes, Callable[[], object]]] = {}
+        """The sessions of streams that are open, and what ends each of these."""
 
     def open(self, key: Key) -> NewSession:
         """A new session of a key. The key's oldest one makes room."""
         now = self._clock.monotonic()
-        self._by_digest = {d: s for d, s in self._by_digest.items() if not _is_over(s, now)}
+        for digest in [d for d, s in self._by_digest.items() if _is_over(s, now)]:
+            self._end(digest)
         own = [digest for digest, s in self._by_digest.items() if s.key.name == key.name]
         for digest in own[: max(0, len(own) + 1 - MOST_PER_KEY)]:
-            del self._by_digest[digest]
+            self._end(digest)
         new = NewSession(secrets.token_urlsafe(TOKEN_BYTES), secrets.token_urlsafe(TOKEN_BYTES))
         session = OpenSession(key, digest_of(new.token.encode()), now, now)
         self._by_digest[digest_of(new.cookie.encode())] = session
@@ -76,16 +80,36 @@ class Sessions:
             return None
         session, now = self._by_digest[digest], self._clock.monotonic()
         if _is_over(session, now) or keys.named(session.key.name) != session.key:
-            del self._by_digest[digest]
+            self._end(digest)
             return None
         self._by_digest[digest] = session._replace(used=now)
         return session.key
 
     def close(self, request: web.BaseRequest) -> None:
-        """End the session that a request names, if there is one."""
+        """End the session that a request names, if there is one, and its streams."""
         digest = self._find(request)
         if digest is not None:
-            del self._by_digest[digest]
+            self._end(digest)
+
+    @contextmanager
+    def while_open(self, request: web.BaseRequest, end: Callable[[], object]) -> Iterator[None]:
+        """Within the block, call `end` once the session that a request names, if any, is over."""
+        digest = self._find(request)
+        if digest is None:
+            yield
+            return
+        place = object()
+        self._streams[place] = digest, end
+        try:
+            yield
+        finally:
+            del self._streams[place]
+
+    def _end(self, digest: bytes) -> None:
+        del self._by_digest[digest]
+        for own, end in list(self._streams.values()):
+            if own == digest:
+                end()
 
     def _find(self, request: web.BaseRequest) -> bytes | None:
         """The place of the session whose cookie and token a request has."""

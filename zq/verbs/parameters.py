@@ -35,6 +35,7 @@ _FILTERS = (
         "priority", _RANGE, f"A number up to {MAX_PRIORITY}, or a range: `5`, `5..`, `1..5`."
     ),
     Parameter("ready_at", _RANGE, "A time in milliseconds, or a range."),
+    Parameter("finished_at", _RANGE, "When it was completed, died, was cancelled or expired."),
     Parameter("attempts", _RANGE, "A number of failures, or a range."),
     Parameter("budgets.key", names(), "Any of these budgets."),
     Parameter("error", names(), "A latest failure of any of these groups, by signature."),

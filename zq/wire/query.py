@@ -22,7 +22,8 @@ C = TypeVar("C", bound=StrEnum)
 
 FILTERS = (
     *("status", "queue", "type", "group", "id"),
-    *("priority", "ready_at", "attempts", "filter", "budgets.key", "error", "upto", "search"),
+    *("priority", "ready_at", "finished_at", "attempts", "filter", "budgets.key", "error", "upto"),
+    "search",
 )
 ZIZQS = (
     *("status", "queue", "type", "id"),
@@ -48,7 +49,12 @@ DEFAULT_LIMIT = 50
 
 TEXTS = ("filter", "search")
 """Filters whose values are no lists of names."""
-_RANGES = {"priority": MAX_PRIORITY, "ready_at": MAX_UINT64, "attempts": MAX_UINT32}
+_RANGES = {
+    "priority": MAX_PRIORITY,
+    "ready_at": MAX_UINT64,
+    "finished_at": MAX_UINT64,
+    "attempts": MAX_UINT32,
+}
 _NUMBER = re.compile(r"\+?0*(\d{1,20})", re.ASCII)
 _RANGE = re.compile(r"(\+?\d{1,40})|(\+?\d{1,40})?\.\.(\+?\d{1,40})?", re.ASCII)
 _ZIZQ_ID = re.compile("[0-9a-z]{25}")
@@ -143,6 +149,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
         upto=_upper_key(values.get("upto"), ids),
         priority=_range(values, "priority"),
         ready_at=_range(values, "ready_at"),
+        finished_at=_range(values, "finished_at"),
         attempts=_range(values, "attempts"),
         program=values.get("filter"),
         words=checked_words(values.get("search")),

@@ -128,6 +128,7 @@ def filter_of(query: JobQuery, ids: IdCodec) -> Filter:
         priority=query.priority,
         attempts=query.attempts,
         ready_at=query.ready_at,
+        finished_at=query.finished_at,
         upto=None if query.upto is None else key_of(query.upto, ids),
         words=checked_words(query.search),
     )

@@ -59,6 +59,7 @@ def filtered(path: str, query: JobQuery, **more: str) -> str:
         "priority": query.priority,
         "attempts": query.attempts,
         "ready_at": query.ready_at,
+        "finished_at": query.finished_at,
     }
     parameters = {name: ",".join(values) for name, values in lists.items() if values} | more
     parameters |= {name: _written(range) for name, range in ranges.items() if range is not None}
