@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
+from zq.features.targets import service
+from zq.features.targets.service import Targets
 from zq.model.job import NewJob
 from zq.model.queue_errors import TargetNotFound
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
-from zq.service import queues
 from zq.service.services import Services
 
 JOBS = 100
@@ -16,7 +17,7 @@ JOBS = 100
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "SLICE", 10)
+    monkeypatch.setattr(service, "SLICE", 10)
 
 
 async def stored(services: Services, queue: str, count: int) -> None:
@@ -35,7 +36,7 @@ async def services(services: Services) -> Services:
 
 
 async def test_others_have_their_turn_while_a_target_goes(services: Services) -> None:
-    going = asyncio.create_task(services.queues.remove_target("q", "b", EVERYWHERE))
+    going = asyncio.create_task(services[Targets].remove("q", "b", EVERYWHERE))
     seen, more = set[int](), 0
     while not going.done():
         await stored(services, "q", 1)
@@ -51,7 +52,7 @@ async def test_others_have_their_turn_while_a_target_goes(services: Services) ->
 async def test_a_removal_that_was_cut_short_goes_on_when_it_is_called_again(
     services: Services,
 ) -> None:
-    going = asyncio.create_task(services.queues.remove_target("q", "b", EVERYWHERE))
+    going = asyncio.create_task(services[Targets].remove("q", "b", EVERYWHERE))
     while await left(services, "b") == JOBS:
         assert not going.done()
         await asyncio.sleep(0)  # between two looks, as between two requests, others have their turn
@@ -59,18 +60,18 @@ async def test_a_removal_that_was_cut_short_goes_on_when_it_is_called_again(
     await asyncio.wait([going])
     if rest := await left(services, "b"):
         assert (await services.queues.settings("q", EVERYWHERE)).fan_out == ("a", "b")
-        assert await services.queues.remove_target("q", "b", EVERYWHERE) == rest
+        assert await services[Targets].remove("q", "b", EVERYWHERE) == rest
     assert await left(services, "b") == 0
     with pytest.raises(TargetNotFound):
-        await services.queues.remove_target("q", "b", EVERYWHERE)
+        await services[Targets].remove("q", "b", EVERYWHERE)
     assert await left(services, "a") == JOBS
 
 
 async def test_a_queue_that_is_no_target_keeps_its_jobs(services: Services) -> None:
     await stored(services, "c", 20)
     with pytest.raises(TargetNotFound):
-        await services.queues.remove_target("q", "c", EVERYWHERE)
+        await services[Targets].remove("q", "c", EVERYWHERE)
     await services.queues.set("own", QueueSettings(fan_out=("own", "a")), EVERYWHERE)
     await stored(services, "own", 20)
-    assert await services.queues.remove_target("own", "own", EVERYWHERE) == 0
+    assert await services[Targets].remove("own", "own", EVERYWHERE) == 0
     assert (await left(services, "c"), await left(services, "own")) == (20, 20)

@@ -38,7 +38,7 @@ class EnginePart(Protocol):
         """Make it from the parts of an engine that it needs."""
 
 
-class RunningPart(EnginePart, Protocol):
+class RunningPart:
     """A part that runs while the engine does. A room names its class in `engine.py: RUNNING`."""
 
     def start(self) -> None:

@@ -8,32 +8,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from zq.doors.topics.commands import Append
-from zq.features.budgets.commands import BindSlice
-from zq.features.crons.model import Fire, WriteCron
 from zq.model.commands import (
     AnyCommand,
-    CancelSlice,
     Command,
-    DeleteSlice,
-    Enqueue,
     Extend,
     Fail,
-    PatchSlice,
     Release,
     Return,
-    ReviveSlice,
     Succeed,
-    UndoSlice,
 )
 from zq.model.errors import InboxFull, ZqError
 from zq.model.storage_errors import DiskFailed
 
 MOST_BYTES = 8 * 1024 * 1024
 """A tick stores at most so many bytes of payloads, unless a single request is larger."""
-
-ROW_BYTES = 1024
-"""How many bytes of results or payloads count as one more row against the limits of a tick."""
 
 FAIR_ROWS = 4
 """For each row of any other command, a tick takes at least so many rows of new jobs."""
@@ -42,20 +30,9 @@ FAIR_ROWS = 4
 SETTLEMENTS = frozenset((Succeed, Fail, Extend, Release))
 """The kinds that a tick takes first."""
 
-BRING_MORE = frozenset((Enqueue, Append))
-"""What brings new jobs, or records of topics; a tick takes it last."""
-
 TOUCHING = frozenset((Succeed, Extend, Release, Return))
-"""The kinds that end, lengthen or return leases of many jobs."""
-
-MANY = frozenset(
-    (
-        *(Succeed, Extend, Release, Return, PatchSlice, DeleteSlice, CancelSlice, ReviveSlice),
-        *(UndoSlice, BindSlice, WriteCron, Fire),
-    )
-)
-"""The kinds that concern many jobs. Types are compared directly, since `isinstance` costs ten times
-as much for a Struct."""
+"""The kinds that end, lengthen or return leases of many jobs. Types are compared directly, since
+`isinstance` costs ten times as much for a Struct."""
 
 
 _ROWS = attrgetter("rows")
@@ -166,20 +143,17 @@ class Inbox:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
         kind = type(command)
         reply: PendingReply[R] = PendingReply(loop=self._loop)
-        if kind in BRING_MORE:
+        rows = command.rows
+        if kind.comes_last:
             if self.waiting_jobs >= self._max_jobs:
                 raise _full(self.waiting_jobs)
-            brought: Any = command
-            count = _brought(brought)
-            rows = count + brought.size // ROW_BYTES
-            self.waiting_jobs += count
-            self.waiting_bytes += brought.size
+            self.waiting_jobs += command.brought
+            self.waiting_bytes += command.brought_bytes
             self._waiting_new += rows
             queue = self._enqueues
         else:
             if self._waiting_rest >= self._max_jobs and kind is not Return:
                 raise _full(self._waiting_rest)
-            rows = _rows_of(command) if kind in MANY else 1
             self._waiting_rest += rows
             queue = self._queues.get(kind, self._changes)
         queue.append(PendingCommand(command, rows, reply))
@@ -252,14 +226,14 @@ class Inbox:
         queue, size = self._enqueues, 0
         while queue:
             first = queue[0]
-            command: Any = first.command
-            fits = first.rows <= rows and size + command.size <= MOST_BYTES
+            command = first.command
+            fits = first.rows <= rows and size + command.brought_bytes <= MOST_BYTES
             if not fits and (taken or some):
                 break
             rows -= first.rows
-            size += command.size
+            size += command.brought_bytes
             self._waiting_new -= first.rows
-            self.waiting_jobs -= _brought(command)
+            self.waiting_jobs -= command.brought
             taken.append(queue.popleft())
         self.waiting_bytes -= size
         return taken
@@ -275,21 +249,6 @@ def result_of(reply: R | ZqError) -> R:
             # too, the whole request would stay in memory until the next garbage collection.
             del reply
     return reply
-
-
-def _brought(command: Any) -> int:
-    """How many jobs or records a command brings."""
-    return len(command.jobs if type(command) is Enqueue else command.records)
-
-
-def _rows_of(command: Any) -> int:
-    """The weight of a command about many jobs: a row for each job, more for large ones."""
-    if type(command) is WriteCron:
-        return 1 + len(command.entries)
-    if type(command) is Fire:
-        return 2 * len(command.firings)
-    rows = len(command.keys)
-    return rows + command.size // ROW_BYTES if type(command) is Succeed else rows
 
 
 def _full(waiting: int) -> InboxFull:

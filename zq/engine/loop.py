@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from zq.doors.topics.commands import Append
 from zq.engine.after_commit import Committed, Subscriber
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import NO_PLAN, Plan
@@ -23,7 +22,7 @@ from zq.engine.pace import Pace
 from zq.engine.timetable import Alarm, Openings, TickTime, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
-from zq.model.commands import AnyCommand, Enqueue, Return, Tick, TickResult
+from zq.model.commands import AnyCommand, Return, Tick, TickResult
 from zq.model.errors import Internal, OutcomeUnknown, StorageFull, ZqError
 from zq.model.ids import Mint
 from zq.model.storage_errors import DatabaseLocked
@@ -266,15 +265,11 @@ class TickLoop:
 
     def _must_sync(self, batch: list[AnyCommand], plan: Plan) -> bool:
         # A power cut could take a token back, which might then be given out a second time.
-        changes, enqueues = self._durability
-        if changes and plan.claims:
+        if self._durability.changes and plan.claims:
             return True
-        return any(
-            enqueues if type(command) is Enqueue else changes
-            for command in batch
-            # Only the tick knows what was promised of a topic.
-            if type(command) is not Append
-        )
+        # In the order of `SyncRule`.
+        synced = (*self._durability, False)
+        return any(synced[command.sync] for command in batch)
 
     def _set_alarm(self, nap: float) -> None:
         """Set the alarm for the next deadline, in `nap` seconds at the latest."""

@@ -3,7 +3,6 @@
 from operator import attrgetter
 
 from zq.engine.after_commit import Committed
-from zq.engine.inbox import BRING_MORE
 
 MOST_ROWS = 20_000
 LEAST_ROWS = 250
@@ -44,8 +43,8 @@ class Pace:
             committed.result.flush_s,
             sum(map(_ROWS, committed.requests)),
             # New jobs and records come last in a batch.
-            new=bool(batch) and type(batch[-1]) in BRING_MORE,
-            rest=bool(batch) and type(batch[0]) not in BRING_MORE,
+            new=bool(batch) and batch[-1].comes_last,
+            rest=bool(batch) and not batch[0].comes_last,
         )
 
     def note(

@@ -6,7 +6,7 @@ not exist for it.
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -26,6 +26,19 @@ from zq.model.settling import Failure
 R_co = TypeVar("R_co", covariant=True)
 
 
+ROW_BYTES = 1024
+"""How many bytes of results or payloads count as one more row against the limits of a tick."""
+
+
+class SyncRule(IntEnum):
+    """Which setting decides whether a command is on the disk before its answer."""
+
+    CHANGES = 0
+    ENQUEUES = 1
+    NONE = 2
+    """Neither: the tick finds out what was promised."""
+
+
 class Command(msgspec.Struct, Generic[R_co], frozen=True):
     """A request to change the store. The type parameter is the type of its result.
 
@@ -34,6 +47,35 @@ class Command(msgspec.Struct, Generic[R_co], frozen=True):
 
     brings_more: ClassVar[bool] = False
     """Whether the command needs new space, so that it is refused while the disk is full."""
+    comes_last: ClassVar[bool] = False
+    """Whether it does nothing but bring jobs or records: a tick takes it after all others."""
+    sync: ClassVar[SyncRule] = SyncRule.CHANGES
+
+    @property
+    def rows(self) -> int:
+        """Its weight against the limits of a tick. Each job is a row, and large ones are more."""
+        return 1
+
+    @property
+    def brought(self) -> int:
+        """How many jobs or records it brings, if it comes last."""
+        return 0
+
+    @property
+    def brought_bytes(self) -> int:
+        """How many bytes these have."""
+        return 0
+
+
+class JobsCommand(Command[R_co], frozen=True):
+    """A command about many jobs that exist."""
+
+    keys: Sequence[int]
+
+    @property
+    def rows(self) -> int:
+        """A row for each job."""
+        return len(self.keys)
 
 
 AnyCommand = Command[object]
@@ -98,6 +140,9 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     """
 
     brings_more: ClassVar[bool] = True
+    comes_last: ClassVar[bool] = True
+    sync: ClassVar[SyncRule] = SyncRule.ENQUEUES
+
     keys: Sequence[int]
     jobs: Sequence[NewJob]
     now: int
@@ -111,6 +156,21 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     over_depth: bool = False
     """Whether the jobs pass limits on depth, for they were accepted before, in another queue."""
 
+    @property
+    def rows(self) -> int:
+        """A row for each job, and more for large payloads."""
+        return len(self.jobs) + self.size // ROW_BYTES
+
+    @property
+    def brought(self) -> int:
+        """How many jobs it brings."""
+        return len(self.jobs)
+
+    @property
+    def brought_bytes(self) -> int:
+        """How many bytes these have."""
+        return self.size
+
 
 class Settled(msgspec.Struct, frozen=True):
     """The keys that a `Succeed` left unchanged.
@@ -122,7 +182,7 @@ class Settled(msgspec.Struct, frozen=True):
     stale: frozenset[int] = frozenset()
 
 
-class Succeed(Command[Settled], frozen=True):
+class Succeed(JobsCommand[Settled], frozen=True):
     """Acknowledge jobs.
 
     `said` has the completions that came with some of them, by key, and `size` their bytes. A `late`
@@ -130,11 +190,15 @@ class Succeed(Command[Settled], frozen=True):
     taken them.
     """
 
-    keys: Sequence[int]
     reach: Reach = EVERYWHERE
     said: Mapping[int, Completion] | None = None
     size: int = 0
     late: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """A row for each job, and more for large results."""
+        return len(self.keys) + self.size // ROW_BYTES
 
 
 class Fail(Command[JobRecord], frozen=True):
@@ -159,27 +223,25 @@ class Extended(msgspec.Struct, frozen=True):
     until: int
 
 
-class Extend(Command[Extended], frozen=True):
+class Extend(JobsCommand[Extended], frozen=True):
     """Set the deadlines of leases to `lease_ms` from now.
 
     `leases` names the delivery of some of them, by key. With `resumed`, each job has a stall less:
     its worker has not died, but goes on after a broken connection.
     """
 
-    keys: Sequence[int]
     leases: Mapping[int, int]
     lease_ms: int
     reach: Reach = EVERYWHERE
     resumed: bool = False
 
 
-class Release(Command[Settled], frozen=True):
+class Release(JobsCommand[Settled], frozen=True):
     """Return jobs that their worker does not want. No attempt is spent.
 
     With a delay they are scheduled for after it. `leases` is as for `Extend`.
     """
 
-    keys: Sequence[int]
     leases: Mapping[int, int]
     delay_ms: int = 0
     reach: Reach = EVERYWHERE
@@ -197,6 +259,11 @@ class Return(Command[None], frozen=True):
     stalled: frozenset[int] = frozenset()
     leases: Mapping[int, int] | None = None
 
+    @property
+    def rows(self) -> int:
+        """A row for each job."""
+        return len(self.keys)
+
 
 class NoteResidents(Command[None], frozen=True):
     """Note which streams would die with this process. See `ResidentStream`."""
@@ -213,10 +280,9 @@ class PatchJob(Command[JobRecord], frozen=True):
     reach: Reach = EVERYWHERE
 
 
-class PatchSlice(Command[int], frozen=True):
+class PatchSlice(JobsCommand[int], frozen=True):
     """A slice of a sweep: patch those of `keys` that still match. Returns how many."""
 
-    keys: Sequence[int]
     filter: Filter
     patch: Patch
     mark: SliceMark | None = None
@@ -229,10 +295,9 @@ class DeleteJob(Command[None], frozen=True):
     reach: Reach = EVERYWHERE
 
 
-class DeleteSlice(Command[int], frozen=True):
+class DeleteSlice(JobsCommand[int], frozen=True):
     """A slice of a sweep: delete those of `keys` that still match. Returns how many."""
 
-    keys: Sequence[int]
     filter: Filter
     mark: SliceMark | None = None
 
@@ -252,13 +317,12 @@ class CancelJob(Command[JobRecord], frozen=True):
     mark: SliceMark | None = None
 
 
-class CancelSlice(Command[int], frozen=True):
+class CancelSlice(JobsCommand[int], frozen=True):
     """A slice of a sweep: cancel those of `keys` that still match. Returns how many.
 
     The jobs remember the sweep of the `mark`.
     """
 
-    keys: Sequence[int]
     filter: Filter
     force: bool
     mark: SliceMark | None = None
@@ -271,14 +335,13 @@ class Undone(msgspec.Struct, frozen=True):
     kept: dict[str, int]
 
 
-class UndoSlice(Command[Undone], frozen=True):
+class UndoSlice(JobsCommand[Undone], frozen=True):
     """A slice of a sweep: take back those of `keys` that the sweep `filter.swept` has cancelled.
 
     A job stays cancelled if another one has its unique key, if its time to live is over, or if a
     budget is gone.
     """
 
-    keys: Sequence[int]
     filter: Filter
     mark: SliceMark | None = None
 
@@ -316,13 +379,12 @@ class Revive(Command[JobRecord], frozen=True):
     yields: bool = False
 
 
-class ReviveSlice(Command[int], frozen=True):
+class ReviveSlice(JobsCommand[int], frozen=True):
     """A slice of a sweep: revive those of `keys` that still match. Returns how many.
 
     Jobs that came from another queue go back there if it lies within reach.
     """
 
-    keys: Sequence[int]
     filter: Filter
     mark: SliceMark | None = None
 

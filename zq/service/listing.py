@@ -4,12 +4,11 @@ The store decides the plain part of a filter at once. Words and programs need a 
 slice by slice.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from zq.engine.jq.filter import JqFilter
-from zq.features.search.service import BATCH, SlicedSearch
 from zq.model.clock import Clock
+from zq.model.errors import Unprocessable
 from zq.model.filters import Filter, counted, is_counted
 from zq.model.job import MAX_TIME, JobRecord, LastError
 from zq.service.queues import QueueCounts
@@ -34,17 +33,39 @@ class JobCount(NamedTuple):
     reached: int | None = None
 
 
-class Listing:
-    """Pages and counts. `timeout` (seconds) limits one whole request."""
+BATCH = 1000
+"""So many jobs of a search are counted at a time."""
 
-    def __init__(
-        self, store: Store, clock: Clock, counts: QueueCounts, filter: JqFilter, timeout: float
-    ) -> None:
+
+class SlicedSearch(Protocol):
+    """A search that goes slice by slice, from the key `reached` on."""
+
+    @property
+    def reached(self) -> int:
+        """The key of the last job that was looked at."""
+
+    async def keys(self) -> tuple[list[int], bool]:
+        """The keys of the next jobs with all words, and false if no job was left to look at."""
+
+    async def jobs(self, most: int) -> tuple[list[JobRecord], bool]:
+        """The next matching jobs with their payloads, and false if no job was left to look at."""
+
+    def is_over(self) -> bool:
+        """True if it has gone as far as one request may. Raises `ReadTimeout`."""
+
+
+BeginSearch = Callable[[Filter, int, bool, float | None], Awaitable[SlicedSearch]]
+"""Begins the search of a filter from a key on, descending or not, with a patience in seconds."""
+
+
+class Listing:
+    """Pages and counts. A filter that is not plain needs a search, as `searching` begins it."""
+
+    def __init__(self, store: Store, clock: Clock, counts: QueueCounts) -> None:
+        self.searching: BeginSearch = _cannot_search
         self._reads = store.reads
         self._clock = clock
         self._counts = counts
-        self._filter = filter
-        self._timeout = timeout
 
     async def page(
         self,
@@ -103,7 +124,7 @@ class Listing:
 
         Raises the errors of `page`.
         """
-        search = await self._search(filter, after, False, patience)
+        search = await self.searching(filter, after, False, patience)
         total = 0
         while True:
             if filter.program is None:
@@ -125,7 +146,7 @@ class Listing:
         limit: int,
         patience: float | None,
     ) -> Page:
-        search = await self._search(filter, after, descending, patience)
+        search = await self.searching(filter, after, descending, patience)
         found: list[JobRecord] = []
         weight = 0
         while True:
@@ -140,16 +161,12 @@ class Listing:
             if search.is_over():
                 return Page(found, True, search.reached)
 
-    async def _search(
-        self, filter: Filter, after: int, descending: bool, patience: float | None
-    ) -> SlicedSearch:
-        if filter.program is not None:
-            await self._filter.check(filter.program)
-        parts = self._reads, self._clock, self._filter
-        return SlicedSearch(*parts, filter, after, descending, self._timeout, patience)
-
     async def _read(
         self, filter: Filter, after: int, descending: bool, limit: int
     ) -> list[JobRecord]:
         now = self._clock.now_ms()
         return await self._reads.jobs_page(filter, after, descending, limit, now)
+
+
+async def _cannot_search(_filter: Filter, _after: int, _down: bool, _patience: float | None) -> Any:
+    raise Unprocessable("this server searches neither by words nor by programs")

@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 from zq.engine.inbox import Inbox
 from zq.engine.subscribers.figures import NO_FLOW, Flows, QueueFlow
-from zq.features.targets.model import AddTarget, RemoveTarget
 from zq.model.clock import Clock
-from zq.model.commands import DeleteSlice, SetQueue
-from zq.model.filters import Filter
+from zq.model.commands import SetQueue
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
@@ -18,9 +16,6 @@ from zq.service.shared import SharedReads
 from zq.store.api import Store
 
 Counts = Counter[tuple[str, Status]]
-
-SLICE = 1_000
-"""How many jobs of a target that goes are deleted in one tick."""
 
 AT_A_TIME = 200
 """How many queues are counted up before other tasks get a turn."""
@@ -57,7 +52,7 @@ class QueueCounts:
 
 
 class Queues:
-    """The queues. The reach of a caller limits those that it sees, sets and names as targets."""
+    """The queues. The reach of a caller limits those that it sees and sets."""
 
     def __init__(
         self,
@@ -172,39 +167,6 @@ class Queues:
         """
         reach.require([queue, settings])
         return await self._inbox.ask(SetQueue(queue, settings))
-
-    # Targets
-
-    async def add_target(self, queue: str, target: str, reach: Reach) -> int:
-        """Have new jobs of a queue go to a target too. Return how many jobs it got of those before.
-
-        See `AddTarget`. Raises `TargetExists`, `FanOutChain`, `InvalidRequest`, `QueueOutOfReach`.
-        """
-        reach.require([queue, target])
-        return await self._inbox.ask(AddTarget(queue, target))
-
-    async def remove_target(self, queue: str, target: str, reach: Reach) -> int:
-        """Let a target of a queue go, with its jobs and settings. Return how many jobs it had.
-
-        The jobs go slice by slice, so that other changes pass in between. The target goes with the
-        last of them: if this ends early, the same call continues with the rest. Raises
-        `TargetNotFound` or `QueueOutOfReach`.
-        """
-        reach.require([queue, target])
-        targets = (await self._reads.settings(queue)).fan_out or ()
-        # A queue that is its own target keeps its jobs.
-        deleted = await self._empty(target) if target in targets and target != queue else 0
-        return deleted + await self._inbox.ask(RemoveTarget(queue, target))
-
-    async def _empty(self, queue: str) -> int:
-        """Delete the jobs that a queue has by now, but for the last ones. Return how many."""
-        its_jobs = Filter(queues=(queue,))
-        deleted, after = 0, -1
-        _, upto = await self._reads.key_range()
-        while len(keys := await self._reads.keys(its_jobs, after, upto, SLICE)) == SLICE:
-            deleted += await self._inbox.ask(DeleteSlice(keys, its_jobs))
-            after = keys[-1]
-        return deleted
 
     async def clear_settings(self, queue: str, reach: Reach) -> None:
         """Delete a queue's settings. Raises `QueueOutOfReach`."""

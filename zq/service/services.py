@@ -24,7 +24,7 @@ class RoomService(Protocol):
         """Make it from the services and the parts of the engine that it needs."""
 
 
-class RunningService(RoomService, Protocol):
+class RunningService:
     """A service that runs while the server does. A room names its class in `service.py: RUNNING`.
 
     It is made at the start, so that it can also give the core's services what they ask of it.
@@ -63,8 +63,7 @@ class Services:
         self.jobs = Jobs(
             *(store, clock, ids, engine.inbox, engine.waiters, engine.admission, engine.mint)
         )
-        timeout = engine.settings.read_timeout / 1000
-        self.listing = Listing(store, clock, counts, filter, timeout)
+        self.listing = Listing(store, clock, counts)
         self.work = Work(
             *(store, clock, ids, engine.inbox, engine.streams, engine.signs, engine.events),
             max_result=engine.settings.max_result,

@@ -34,6 +34,7 @@ from zq.doors.topics.model_jobs import (
     is_worn_out,
 )
 from zq.doors.topics.service import Topics
+from zq.doors.topics.service_cohorts import Cohorts
 from zq.engine.delivery.takers import Claimer, unclaimed
 from zq.engine.delivery.windows import ClaimWindow
 from zq.engine.inbox import Inbox
@@ -46,7 +47,6 @@ from zq.model.job import JobRecord
 from zq.model.leasing import Terms
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE, Reach
-from zq.service.cohorts import Cohorts
 from zq.service.services import Services
 from zq.service.shared import SharedReads
 from zq.service.work import Work

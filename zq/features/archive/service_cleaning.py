@@ -19,7 +19,7 @@ from zq.model.commands import WriteNote
 from zq.model.errors import ZqError
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
-from zq.service.services import Services
+from zq.service.services import RunningService, Services
 from zq.setting import ConfigError
 from zq.store.api import Store
 
@@ -32,7 +32,7 @@ NAP_MS = 60_000
 """The wall clock is read this often, since it may be set."""
 
 
-class Cleaning:
+class Cleaning(RunningService):
     """Deletes expired jobs when their time comes. A stored schedule comes before the configured."""
 
     @classmethod

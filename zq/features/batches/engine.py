@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from zq.engine.engine import Engine
+from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox, result_of
 from zq.features.batches.engine_jq import JqFolds
 from zq.features.batches.engine_lane import FoldLane
@@ -20,7 +20,7 @@ QUICK = 1 / 8
 """A call in the first lane gets this part of the time-out."""
 
 
-class Folding:
+class Folding(RunningPart):
     """Enqueues jobs with batches. `timeout` (seconds) limits a fold, `max_payload` its bytes.
 
     The first enqueue with a batch starts jq.
@@ -83,9 +83,6 @@ class Folding:
         self._inbox.hold(len(request.jobs), request.size)
         self._lanes[0].put(request)
         return result_of(await request.reply)
-
-    def start(self) -> None:
-        """Nothing has to begin: the first batch starts jq."""
 
     async def stop(self) -> None:
         """Tell those who wait that the server is stopping, and end the processes."""

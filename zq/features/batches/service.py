@@ -7,10 +7,10 @@ from zq.features.batches.engine import Folding
 from zq.model.commands import EnqueueResult
 from zq.model.job import NewJob
 from zq.model.reach import Reach
-from zq.service.services import Services
+from zq.service.services import RunningService, Services
 
 
-class BatchPlanner:
+class BatchPlanner(RunningService):
     """Plans the requests in which a job comes with a batch."""
 
     @classmethod
@@ -22,12 +22,6 @@ class BatchPlanner:
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding
-
-    async def start(self) -> None:
-        """Nothing has to begin."""
-
-    async def stop(self) -> None:
-        """Nothing has to end."""
 
     def concerns(self, jobs: Sequence[NewJob]) -> bool:
         """Whether one of the jobs comes with a batch."""

@@ -1,13 +1,12 @@
 """The commands about budgets. `zq.model.commands` has all others."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetRequest, BudgetState
 from zq.features.sweeps.model import SweepMark
-from zq.model.commands import Command
+from zq.model.commands import Command, JobsCommand
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE, Reach
@@ -70,10 +69,9 @@ class Bound(msgspec.Struct, frozen=True):
     blocked: list[int]
 
 
-class BindSlice(Command[Bound], frozen=True):
+class BindSlice(JobsCommand[Bound], frozen=True):
     """A slice of a sweep: change the draws of those of `keys` that still match."""
 
-    keys: Sequence[int]
     filter: Filter
     binding: Binding
     mark: SweepMark | None = None

@@ -20,7 +20,7 @@ from msgspec import structs
 from tzlocal import get_localzone
 
 from zq.engine.after_commit import Awaited, Committed
-from zq.engine.engine import Engine
+from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox
 from zq.features.batches.engine import Folding
 from zq.features.crons.model import RETRY_MS, CronSchedule, DueCron, Fire, Firing
@@ -67,7 +67,7 @@ MOST_NAMED = 10
 Admit = Callable[[int, int], object]
 
 
-class Scheduler:
+class Scheduler(RunningPart):
     """Fires cron entries while it runs. `zone` is the time zone of entries without one."""
 
     @classmethod

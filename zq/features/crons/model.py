@@ -101,6 +101,11 @@ class WriteCron(Command[None], frozen=True):
     same_jobs: bool = False
     maker: BudgetMaker | None = None
 
+    @property
+    def rows(self) -> int:
+        """A row for the group and for each entry."""
+        return 1 + len(self.entries)
+
 
 class DeleteCrons(Command[int], frozen=True):
     """Delete groups with their entries, or one `entry` of a group. Returns how many."""
@@ -139,6 +144,11 @@ class Fire(Command[int], frozen=True):
     brings_more: ClassVar[bool] = True
 
     firings: Sequence[Firing]
+
+    @property
+    def rows(self) -> int:
+        """Two rows for each firing: the entry, and its job."""
+        return 2 * len(self.firings)
 
 
 class CronSchedule(msgspec.Struct, array_like=True, frozen=True):

@@ -37,7 +37,7 @@ from zq.features.crons.model_faults import FaultyEntries, fault_of
 from zq.model.clock import Clock
 from zq.model.patching import UNSET
 from zq.model.reach import EVERYWHERE, Reach
-from zq.service.services import Services
+from zq.service.services import RunningService, Services
 from zq.store.api import Store
 
 MOST_SHOWN = 64 * 1024 * 1024
@@ -52,7 +52,7 @@ Group = tuple[CronGroup, Sequence[CronEntry]]
 """A group with some of its entries."""
 
 
-class Crons:
+class Crons(RunningService):
     """Groups and their entries."""
 
     @classmethod
@@ -76,9 +76,6 @@ class Crons:
         self._scheduler = scheduler
         self.count = store.crons.count
         """Returns how many entries there are."""
-
-    async def start(self) -> None:
-        """Nothing has to begin."""
 
     async def stop(self) -> None:
         """Wait for the changes under way."""

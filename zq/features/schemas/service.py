@@ -15,7 +15,7 @@ from zq.features.schemas.model import (
 )
 from zq.model.queue_errors import InvalidSchema, SchemaNotFound, TooManyCompared
 from zq.model.reach import Reach
-from zq.service.services import Services
+from zq.service.services import RunningService, Services
 from zq.store.api import Store
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class PayloadChecks:
                     await slices.count(steps)
 
 
-class Schemas:
+class Schemas(RunningService):
     """Schemas by queue. A queue has none, or one. `checks` learns them."""
 
     @classmethod
@@ -78,9 +78,6 @@ class Schemas:
                 self.parsed[stored.queue] = PayloadSchema(stored.body)
             except InvalidSchema as error:
                 log.error(f"jobs of {stored.queue!r} are not checked: {error}")
-
-    async def stop(self) -> None:
-        """Nothing has to end."""
 
     async def every(self, reach: Reach) -> list[StoredSchema]:
         """The schemas of queues within reach, in the order of their names."""

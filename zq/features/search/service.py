@@ -5,22 +5,22 @@ read batch by batch, and a child process decides.
 """
 
 from collections.abc import Sequence
+from typing import Self
 
 from zq.engine.jq.filter import JqFilter
 from zq.model.clock import Clock
 from zq.model.errors import ReadTimeout
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
+from zq.service.listing import BATCH
+from zq.service.services import RunningService, Services
 from zq.store.api import PAGE_BYTES, Reads
-
-BATCH = 1000
-"""One call of the jq process decides so many payloads."""
 
 MOST_LOOKED = 200_000
 """One search for words looks at so many jobs, and says where another one goes on."""
 
 
-class SlicedSearch:
+class Search:
     """A search that goes on from the key `reached`, upwards or `descending`.
 
     `timeout` (seconds) limits the whole of it. It is over sooner after `patience` (seconds), where
@@ -107,3 +107,33 @@ class SlicedSearch:
 
     async def _decide(self, program: str, jobs: Sequence[JobRecord]) -> list[bool]:
         return await self._jq.matches(program, [job.payload or "null" for job in jobs])
+
+
+class Searches(RunningService):
+    """Begins the searches of a server. `timeout` (seconds) limits one whole request."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The searches of a server. Its listing asks for them."""
+        timeout = services.settings.read_timeout / 1000
+        searches = cls(services.store.reads, services.clock, services.filter, timeout)
+        services.listing.searching = searches.begin
+        return searches
+
+    def __init__(self, reads: Reads, clock: Clock, jq: JqFilter, timeout: float) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._jq = jq
+        self._timeout = timeout
+
+    async def begin(
+        self, filter: Filter, after: int, descending: bool, patience: float | None
+    ) -> Search:
+        """A search from a key on. Raises the errors of `JqFilter` if the filter has a program."""
+        if filter.program is not None:
+            await self._jq.check(filter.program)
+        parts = self._reads, self._clock, self._jq
+        return Search(*parts, filter, after, descending, self._timeout, patience)
+
+
+RUNNING = (Searches,)

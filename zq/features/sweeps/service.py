@@ -69,7 +69,7 @@ from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.reach import Reach
 from zq.service.queues import QueueCounts
-from zq.service.services import Services
+from zq.service.services import RunningService, Services
 from zq.store.api import Store, as_json
 
 SLICE = 1000
@@ -85,7 +85,7 @@ as a confirmation."""
 SliceOf = Callable[[list[int], Filter, SweepMark], Command[Any]]
 
 
-class Sweeps:
+class Sweeps(RunningService):
     """Runs sweeps as tasks of their own, up to a number at a time."""
 
     @classmethod
@@ -264,9 +264,6 @@ class Sweeps:
         if sweep is None:
             raise SweepNotFound
         sweep.is_stopped = True
-
-    async def start(self) -> None:
-        """Nothing has to begin."""
 
     async def stop(self) -> None:
         """Stop all running sweeps between two slices."""

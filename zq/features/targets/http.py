@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from zq.features.targets.service import Targets
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
@@ -19,7 +20,7 @@ class TargetsApi:
     """Targets of a queue, with the jobs that wait. A slash in a name is written `%2F`."""
 
     def __init__(self, services: Services) -> None:
-        self._queues = services.queues
+        self._targets = services[Targets]
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -34,12 +35,12 @@ class TargetsApi:
         The first target gets the waiting jobs of the queue. A later one gets a twin of each job
         that another target has not finished.
         """
-        added = await self._queues.add_target(*_names(request), reach_of(request))
+        added = await self._targets.add(*_names(request), reach_of(request))
         return answer({"added": added}, accepted, 201)
 
     async def remove(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """Let a target go, with its jobs and settings: 200 with the number of jobs it had."""
-        deleted = await self._queues.remove_target(*_names(request), reach_of(request))
+        deleted = await self._targets.remove(*_names(request), reach_of(request))
         return answer({"deleted": deleted}, accepted)
 
 

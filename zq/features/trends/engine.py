@@ -11,10 +11,10 @@ from typing import Self
 import msgspec
 
 from zq.engine.after_commit import Awaited
-from zq.engine.engine import Engine
+from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox
-from zq.engine.subscribers.times import QueueTimes
 from zq.features.trends.engine_step import OpenTrends
+from zq.features.trends.engine_times import QueueTimes
 from zq.features.trends.model import (
     MINUTE_MS,
     STEP_MS,
@@ -44,7 +44,7 @@ _packed = msgspec.msgpack.Encoder()
 _trend = msgspec.msgpack.Decoder(Trend)
 
 
-class TrendMeter:
+class TrendMeter(RunningPart):
     """Turns the steps and the minutes."""
 
     @classmethod

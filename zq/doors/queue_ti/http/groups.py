@@ -6,6 +6,7 @@ from aiohttp import web
 
 from zq.doors.queue_ti.http.bodies import GroupBody, MessageEndpoints
 from zq.doors.queue_ti.http.problems import answer
+from zq.features.targets.service import Targets
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
@@ -58,7 +59,7 @@ class GroupsApi:
     """`/topics/{topic}/consumer-groups`."""
 
     def __init__(self, services: Services, endpoints: MessageEndpoints) -> None:
-        self._queues = services.queues
+        self._queues, self._targets = services.queues, services[Targets]
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:
@@ -84,14 +85,14 @@ class GroupsApi:
             raise InvalidRequest("consumer_group is required")
         topic = _topic(request)
         target = queue_of(topic, sent.consumer_group)
-        await self._queues.add_target(topic, target, reach_of(request))
+        await self._targets.add(topic, target, reach_of(request))
         return Answer(201)
 
     async def unregister(self, request: web.BaseRequest) -> Answer:
         """Let a group go, with its messages."""
         topic = _topic(request)
         target = queue_of(topic, request[PATH]["group"])
-        await self._queues.remove_target(topic, target, reach_of(request))
+        await self._targets.remove(topic, target, reach_of(request))
         return Answer(204)
 
 

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from zq import __version__
 from zq.engine.subscribers.figures import Histogram
-from zq.engine.subscribers.times import MOST_NAMED
+from zq.features.trends.engine_times import MOST_NAMED
 from zq.operators.ops.http.metrics.scrape import MOST_BUDGETS, MOST_QUEUES, REST, Scrape
 from zq.rooms import parts
 
