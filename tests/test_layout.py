@@ -27,7 +27,7 @@ LAYERS: dict[str, set[str]] = {
     "store.sqlite": {"model", "store", "rooms"},
     "tick": {"model", "store", "rooms"},
     "engine": {"model", "store", "tick", "config", "settings", "rooms"},
-    "service": {"model", "store", "engine", "config", "setting", "settings", "rooms"},
+    "service": {"model", "store", "engine", "config", "settings", "rooms"},
     "verbs": {"model", "wire"},
     "answers": {"model", "wire", "service", "rooms", "verbs"},
     "http": {
@@ -36,7 +36,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "http.transport": {"model"},
     "setting": set(),
-    "settings": {"setting"},
+    "settings": {"setting", "model"},
     "config": {"setting", "settings", "rooms"},
     "logfile": set(),
     "logs": {"logfile"},

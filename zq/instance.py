@@ -56,7 +56,7 @@ class Instance:
         """Recover the data and run. If this fails, nothing stays open.
 
         Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`,
-        `StoreError`, ConfigError or OSError.
+        `StoreError` or OSError.
         """
         settings = self._settings
         history = _history(settings)

@@ -31,7 +31,7 @@ class RunningService:
     """
 
     async def start(self) -> None:
-        """Begin: the engine ticks, and there are no requests yet. Raises ConfigError."""
+        """Begin: the engine ticks, and there are no requests yet."""
 
     async def stop(self) -> None:
         """End. The engine still ticks, unless the store has failed."""

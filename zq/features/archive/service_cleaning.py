@@ -20,7 +20,6 @@ from zq.model.errors import ZqError
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 from zq.service.services import RunningService, Services
-from zq.setting import ConfigError
 from zq.store.api import Store
 
 log = logging.getLogger(__name__)
@@ -37,12 +36,8 @@ class Cleaning(RunningService):
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """Cleaning by the schedule of the settings. Raises ConfigError."""
+        """Cleaning by the schedule of the settings."""
         configured = services.settings[ArchiveSettings].queue_ti_delete_reaper_schedule
-        try:
-            ChoreSchedule(configured or "@daily")
-        except InvalidSchedule as error:
-            raise ConfigError(f"--queue-ti-delete-reaper-schedule: {error}") from None
         return cls(
             *(services.store, services.clock, services.engine.inbox),
             partial(services[Sweeps].delete, author=BY_SCHEDULE),

@@ -1,9 +1,10 @@
 """The settings of completed and expired jobs."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
-from zq.setting import SCHEDULE, RoomSettings, Rule
+from zq.setting import SCHEDULE, ConfigError, RoomSettings, Rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +19,19 @@ class ArchiveSettings(RoomSettings):
             " `@every 1h`. A schedule that was set over HTTP comes first.",
         ),
     ] = ""
+
+    def check(self, doors: Collection[str]) -> None:
+        """Raise ConfigError if the schedule means nothing."""
+        if not self.queue_ti_delete_reaper_schedule:
+            return
+        # Most programs that read settings have no schedule, and need not load the dialect.
+        from zq.features.crons.errors import InvalidSchedule
+        from zq.features.crons.model_schedule import ChoreSchedule
+
+        try:
+            ChoreSchedule(self.queue_ti_delete_reaper_schedule)
+        except InvalidSchedule as error:
+            raise ConfigError(f"--queue-ti-delete-reaper-schedule: {error}") from None
 
 
 SETTINGS = ArchiveSettings
