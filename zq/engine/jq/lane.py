@@ -15,6 +15,10 @@ from zq.model.errors import FilterAborted, FilterNotStarted, FiltersBusy
 _START_TIMEOUT_S = 10
 
 
+OTHERS_S = 10.0
+"""A call waits at most so much longer for the calls of others, in seconds."""
+
+
 class Overtime(Exception):
     """A call took longer than its time. Its process is gone."""
 
@@ -51,9 +55,16 @@ class JqLane(ProcessLane[JqProcess]):
 
         Newcomers wait behind all others. Raises `FiltersBusy`, `FilterAborted`, or `Overtime` after
         `seconds`. The start of a process does not count, neither here nor in `limit`, which bounds
-        the whole work of the caller.
+        the whole work of the caller. Nor does the wait of a call for those of other owners, up to
+        `OTHERS_S`: one client's slow programs use up nobody else's time.
         """
+        began, ends = asyncio.get_running_loop().time(), limit.when()
+        waits = ends is not None and self._waits_for_others(newcomer=newcomer)
+        if waits:
+            limit.reschedule(_later(ends, OTHERS_S))
         async with self._turn(newcomer=newcomer):
+            if waits:
+                limit.reschedule(_later(ends, asyncio.get_running_loop().time() - began))
             try:
                 process = await self._ready_beyond(limit)
                 try:
@@ -77,7 +88,7 @@ class JqLane(ProcessLane[JqProcess]):
         began = loop.time()
         limit.reschedule(None)
         process = await self._ready()
-        limit.reschedule(None if ends is None else ends + loop.time() - began)
+        limit.reschedule(_later(ends, loop.time() - began))
         return process
 
     async def _start(self) -> JqProcess:
@@ -99,3 +110,7 @@ class JqLane(ProcessLane[JqProcess]):
 
     def _over(self) -> FilterAborted:
         return FilterAborted("the server is stopping")
+
+
+def _later(ends: float | None, seconds: float) -> float | None:
+    return None if ends is None else ends + seconds
