@@ -1,0 +1,102 @@
+"""A copy of zq's sources in which a change is rehearsed, with the count of the files it touches."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PATIENCE_S = 300
+
+OPENING = '''
+import asyncio, os, sys, tempfile
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+import zq
+from zq.testing import server
+
+assert Path(zq.__file__).is_relative_to(Path.cwd()), zq.__file__
+
+
+async def call(running: Any, method: str, path: str, body: Any = None) -> Any:
+    """The answer of the server: a document, or text."""
+    async with aiohttp.ClientSession() as session:
+        async with session.request(method, running.url + path, json=body) as reply:
+            assert reply.status < 300, (method, path, reply.status, await reply.text())
+            is_json = reply.content_type == "application/json"
+            return await reply.json() if is_json else await reply.text()
+
+
+async def command(running: Any, *words: str) -> str:
+    """What a command prints, which ends well."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "zq.cli", *words,
+        env=os.environ | {"ZQ_URL": running.url}, stdout=asyncio.subprocess.PIPE,
+    )
+    text, _ = await process.communicate()
+    assert process.returncode == 0, words
+    return text.decode()
+
+
+async def main() -> None:
+    async with server() as running, running.app() as app:
+'''
+"""What each trial begins with: a server of the copy, and an app that talks to it."""
+
+
+class Tree:
+    """A copy of the package `zq`. `touched` has its changed files, generated ones left out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.touched: set[str] = set()
+        # The compiled files come along: they are valid as long as the times of the sources are.
+        shutil.copytree(ROOT / "zq", folder / "zq", symlinks=True)
+
+    def add(self, path: str, after: str, text: str) -> None:
+        """Put lines behind others, which are in the file once."""
+        self.change(path, after, after + text)
+
+    def change(self, path: str, old: str, new: str) -> None:
+        """Put lines in the place of others, which are in the file once."""
+        file = self.folder / path
+        source = file.read_text(encoding="utf-8")
+        assert source.count(old) == 1, f"{path} has {source.count(old)} times: {old}"
+        file.write_text(source.replace(old, new), encoding="utf-8")
+        self.touched.add(path)
+
+    def write(self, path: str, text: str) -> None:
+        """Write a new file."""
+        file = self.folder / path
+        file.parent.mkdir(exist_ok=True)
+        assert not file.exists(), path
+        file.write_text(text, encoding="utf-8")
+        self.touched.add(path)
+
+    def prints(self, module: str) -> str:
+        """What a module that makes a generated text prints."""
+        return self._run("-m", module)
+
+    def tries(self, lines: Iterable[str] | str) -> None:
+        """Run lines of a trial: `running` is a server of this copy, and `app` talks to it."""
+        text = lines if isinstance(lines, str) else "\n".join(lines)
+        body = "".join(f"        {line}\n" for line in text.strip("\n").splitlines())
+        self._run("-c", f"{OPENING}{body}\n\nasyncio.run(main())")
+
+    def _run(self, *words: str) -> str:
+        # Flags of the tests' own interpreter would have it look into the folder of the original.
+        run = subprocess.run(
+            [sys.executable, *words],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(self.folder)},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert run.returncode == 0, run.stderr
+        return run.stdout
