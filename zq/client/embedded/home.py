@@ -211,7 +211,7 @@ def directory_of(path: str, must_exist: bool = False) -> Path | None:
 def _settings(directory: Path) -> Settings:
     try:
         # Nobody else waits while a program stores much in one go.
-        given = {"root_dir": str(directory), "max_bulk_bytes": str(2**62)}
+        given = {"root_dir": str(directory), "max_bulk_bytes": str(2**52)}
         return Settings.load(given, os.environ)
     except ConfigError as error:
         raise InvalidOption(str(error)) from error
