@@ -377,7 +377,8 @@ class Settings:
         """Each setting with its value, in the order of the table."""
         owners: tuple[Settings | RoomSettings, ...] = (self, *self.rooms)
         for owner in owners:
-            for setting in table_of(type(owner)):
+            kind: type = type(owner)
+            for setting in table_of(kind):
                 yield setting, getattr(owner, setting.name)
 
     @property

@@ -5,8 +5,10 @@ for one of its layers. So a worker imports no HTTP, and a deleted room leaves no
 line here. `ARCHITECTURE.md` says which file of a room belongs to which layer.
 """
 
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -41,14 +43,21 @@ def parts(layer: str, name: str, kind: type[T]) -> list[T]:
     which it is. Raises TypeError if one is of another `kind`.
     """
     found = []
-    for room in ROOMS:
-        module = f"{room}.{layer}"
-        if find_spec(module) is None:
-            continue
-        part = getattr(import_module(module), name, None)
+    for module in _modules(layer):
+        part = getattr(module, name, None)
         if part is None:
             continue
         if not isinstance(part, kind):
-            raise TypeError(f"{name} of {module} is no {kind.__name__}")
+            raise TypeError(f"{name} of {module.__name__} is no {kind.__name__}")
         found.append(part)
     return found
+
+
+@cache
+def _modules(layer: str) -> tuple[ModuleType, ...]:
+    """The modules that rooms have for a layer.
+
+    A search for one that is not there goes through the whole path, and each server would repeat it.
+    """
+    names = (f"{room}.{layer}" for room in ROOMS)
+    return tuple(import_module(name) for name in names if find_spec(name) is not None)

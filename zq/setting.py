@@ -7,6 +7,7 @@ mean seconds to users of the library and milliseconds to users of the HTTP API.
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -285,8 +286,13 @@ class RoomSettings:
         """Raise ConfigError if they contradict each other, or the doors that are open."""
 
 
-def table_of(kind: type) -> Iterator[Setting]:
+@cache
+def table_of(kind: type) -> tuple[Setting, ...]:
     """The rows of a class whose fields have rules, in the order of its fields."""
+    return tuple(_rows_of(kind))
+
+
+def _rows_of(kind: type) -> Iterator[Setting]:
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
         rules = getattr(hints[field.name], "__metadata__", ())
