@@ -1,7 +1,6 @@
 """Looks at the causes of failures: how seldom the store is asked, and how they take turns."""
 
 import asyncio
-import sqlite3
 from collections.abc import Sequence
 
 import pytest
@@ -9,13 +8,13 @@ import pytest
 from zq.engine.turns import SLICE
 from zq.features.failures.model import FailureRow
 from zq.features.failures.service import LASTS_S, STEPS, Depth, Failures
+from zq.features.failures.sqlite_reads import SqliteFailureReads
 from zq.model.clock import ManualClock
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settling import Failure
 from zq.service.services import Services
-from zq.store.sqlite import lookups
 
 
 async def fail(services: Services, messages: Sequence[str]) -> None:
@@ -37,15 +36,15 @@ async def fail(services: Services, messages: Sequence[str]) -> None:
 async def test_all_who_look_at_the_overview_share_one_answer_for_a_while(
     services: Services, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, asked = lookups.failures, list[int]()
+    read, asked = SqliteFailureReads.failures, list[int]()
 
-    def counted(
-        connection: sqlite3.Connection, since: int, bar: int, length: int
+    async def counted(
+        reads: SqliteFailureReads, since: int, bar: int, length: int
     ) -> list[FailureRow]:
         asked.append(since)
-        return read(connection, since, bar, length)
+        return await read(reads, since, bar, length)
 
-    monkeypatch.setattr(lookups, "failures", counted)
+    monkeypatch.setattr(SqliteFailureReads, "failures", counted)
     await fail(services, ["one"])
     looks = await asyncio.gather(*(services[Failures].causes(EVERYWHERE) for _ in range(5)))
     assert [look.total for look in looks] == [1] * 5

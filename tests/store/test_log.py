@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from zq.features.history.model import HISTORY_LOG, HistoryRecord
+from zq.features.history.model import HistoryRecord
 from zq.features.history.service import history_records
 from zq.features.history.tick import MOST_MESSAGE
 from zq.model.commands import DeleteJob, Due, Fail, Return, Succeed
 from zq.model.errors import CursorAhead, Internal, RecordsGone
 from zq.model.ids import IdCodec
 from zq.model.lifecycle import Status
-from zq.model.log import Bounds, HistoryOptions
+from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
 from zq.model.settling import Failure
 from zq.store.sqlite import logs, upkeep
 from zq.store.sqlite.logs import LogPage, read_log

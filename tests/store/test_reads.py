@@ -5,11 +5,11 @@ from functools import partial
 import msgspec
 import pytest
 
-from zq.features.history.model import HISTORY_LOG
 from zq.model.commands import DeleteSlice, EnqueueResult, Fail, SetQueue, Succeed
 from zq.model.errors import CursorAhead
 from zq.model.filters import EVERYTHING, Filter, counted, is_counted
 from zq.model.lifecycle import Status
+from zq.model.log import HISTORY_LOG
 from zq.model.outcome import Ending
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings

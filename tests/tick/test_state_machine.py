@@ -21,7 +21,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from store.rig import FOREVER, POLICY, Rig
 
 from zq.features.budgets.model import BudgetState, Draws
-from zq.features.history.model import HISTORY_LOG, HistoryRecord
+from zq.features.budgets.sqlite_reads import list_budgets
+from zq.features.history.model import HistoryRecord
 from zq.features.history.service import history_records
 from zq.model.commands import AnyCommand, Claim, Due, EnqueueResult, TickResult
 from zq.model.effects import Traffic
@@ -30,7 +31,7 @@ from zq.model.filters import EVERYTHING, counted, is_counted
 from zq.model.ids import IdCodec
 from zq.model.job import ErrorRecord, JobRecord, show_dates
 from zq.model.lifecycle import Status
-from zq.model.log import Bounds, HistoryOptions
+from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
 from zq.model.outcome import Ending
 from zq.model.reach import EVERYWHERE
 from zq.store.sqlite import lookups
@@ -267,7 +268,7 @@ def _look_at_tokens(connection: sqlite3.Connection, now: int) -> Tokens:
         unfinished, ready = full.get((queue, draws), (0, 0))
         full[queue, draws] = (unfinished + 1, ready + (status == Status.READY))
     return Tokens(
-        budgets=lookups.budgets(connection, None, now),
+        budgets=list_budgets(connection, None, now),
         kept_in_use=dict(connection.execute("SELECT key, in_use FROM budgets")),
         drawn=drawn,
         kept_lines={

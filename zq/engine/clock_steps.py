@@ -13,11 +13,10 @@ from typing import NamedTuple
 import msgspec
 
 from zq.engine.subscribers.events import NO_JOB, EventHub
-from zq.features.waits.store import DueDates
 from zq.model.clock import ClockStep, SteadyClock
 from zq.model.errors import ZqError
 from zq.model.events import EventRecord, EventType
-from zq.store.api import Reads
+from zq.store.api import DueDates, Reads
 from zq.store.errors import StoreError
 
 log = logging.getLogger(__name__)

@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+HISTORY_LOG = "history"
+"""The name of the history's log in the store."""
+
 
 class Bounds(NamedTuple):
     """How much of a log is kept: the age, the number and the bytes of its records.

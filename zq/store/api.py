@@ -7,15 +7,6 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from zq.doors.queue_ti.store import UserReads
-from zq.doors.topics.store import TopicReads
-from zq.features.budgets.model import BudgetState
-from zq.features.crons.store import CronReads
-from zq.features.failures.model import FailureRow
-from zq.features.search.store import SearchReads
-from zq.features.sweeps.store import SweepReads
-from zq.features.trends.store import TrendReads
-from zq.features.waits.store import WaitReads
 from zq.model.clock import SteadyClock
 from zq.model.commands import Deadlines, Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
@@ -27,7 +18,6 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
-from zq.operators.admin.model import FoundJob, JobSearch, ListsView, Sight
 from zq.store.logs import LogReads
 
 T = TypeVar("T")
@@ -71,7 +61,15 @@ def as_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class Reads(LogReads, TrendReads, SearchReads, SweepReads, WaitReads, Protocol):
+class DueDates(NamedTuple):
+    """How many dates lie in a stretch of time: those of jobs, of schedules, and ends of pauses."""
+
+    jobs: int
+    schedules: int
+    pauses: int
+
+
+class Reads(LogReads, Protocol):
     """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
 
     All times are dates, also those of jobs. A `now` is the wall time of this moment.
@@ -79,6 +77,9 @@ class Reads(LogReads, TrendReads, SearchReads, SweepReads, WaitReads, Protocol):
     A read that takes too long raises `ReadTimeout`. If too many long reads wait, the next one
     raises `ReadersBusy`. Unreadable rows are set aside, and the answer has the rest.
     """
+
+    def of(self, kind: type[T]) -> T:
+        """The reads of a room, by the class that says what they are."""
 
     async def job(self, key: int, reach: Reach, now: int) -> JobRecord | None:
         """One job with its payload and result, if it is within reach and its retention lasts."""
@@ -88,14 +89,6 @@ class Reads(LogReads, TrendReads, SearchReads, SweepReads, WaitReads, Protocol):
 
     async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
         """The job that owns a unique key, named by its lock, with its payload and result."""
-
-    async def open_hosts(
-        self, batch_keys: Sequence[str], now: int
-    ) -> dict[str, tuple[int, JobRecord] | None]:
-        """The revision of each batch and its open host with its payload; None if there is no host.
-
-        The batches whose payloads exceed `PAGE_BYTES`, together with those before, are left out.
-        """
 
     async def ending(self, key: int, reach: Reach, now: int) -> Ending | None:
         """The outcome of a job, or its present state; None if `job` would return None."""
@@ -122,6 +115,12 @@ class Reads(LogReads, TrendReads, SearchReads, SweepReads, WaitReads, Protocol):
     async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
         """When the longest waiting ready job became ready, for each queue that has one."""
 
+    async def due_between(self, after: int, upto: int) -> DueDates:
+        """How many dates there are with ``after < date <= upto``."""
+
+    async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
+        """The jobs whose leases end first, without large payloads."""
+
     async def key_range(self) -> tuple[int, int]:
         """The lowest and the highest key of a stored job; both 0 if there is none."""
 
@@ -134,12 +133,6 @@ class Reads(LogReads, TrendReads, SearchReads, SweepReads, WaitReads, Protocol):
     async def swept_jobs(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
         """Up to `limit` such jobs beyond `after` with their payloads."""
 
-    async def sight(self, view: ListsView) -> Sight:
-        """What a view of the unfinished jobs shows."""
-
-    async def search(self, wanted: JobSearch) -> FoundJob:
-        """The next job of a list that matches, with the window around it."""
-
     async def settings(self, queue: str) -> QueueSettings:
         """The settings of a queue."""
 
@@ -149,28 +142,11 @@ class Reads(LogReads, TrendReads, SearchReads, SweepReads, WaitReads, Protocol):
     async def last_errors(self, keys: Sequence[int]) -> dict[int, LastError]:
         """The latest failure of each job that has one."""
 
-    async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
-        """All budgets in the order of their keys, or the budget with this key, if it exists."""
-
     async def payloads(self, keys: Sequence[int]) -> dict[int, str]:
         """Large payloads of jobs that are being delivered. Deleted jobs are missing."""
 
     async def results(self, keys: Sequence[int]) -> dict[int, str]:
         """Large results by key. Deleted jobs are missing."""
-
-    async def failures(self, since: int, bar: int, length: int) -> list[FailureRow]:
-        """The groups of failures by queue that have come since a time. Their number is bounded.
-
-        Their bars of `bar` milliseconds begin at that time, and come from counts of `length`.
-        """
-
-    async def dead_of(
-        self, signatures: Sequence[str], queues: Sequence[str] | None, most: int
-    ) -> dict[str, tuple[int, bool]]:
-        """How many jobs of these queues (None: of all) are dead of each group of failures.
-
-        Of each, the latest `most` failures are looked at; true if there are more.
-        """
 
     async def errors_page(
         self, key: int, after: int, descending: bool, limit: int
@@ -185,9 +161,6 @@ class Store(Protocol):
     """One open store."""
 
     reads: Reads
-    crons: CronReads
-    topics: TopicReads
-    users: UserReads
     slot: int
     """The slot of this server among the servers over one store. Ids and holders carry it."""
     id_suffix: str

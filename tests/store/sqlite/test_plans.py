@@ -74,6 +74,8 @@ def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
 
 def named_queries() -> dict[str, str]:
     found = load_of_rooms() | load("zq.features.waits.sqlite")
+    looks = load("zq.store.sqlite.lookups")
+    found |= {name: looks[name] for name in ("leases", "due_between")}
     for file in ("tick", "upkeep", "settings", "log", "claims"):
         found |= load(f"zq.store.sqlite.{file}")
     found = {name: sql for name, sql in found.items() if name not in OF_USERS}

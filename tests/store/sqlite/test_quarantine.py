@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from zq.features.history.model import HISTORY_LOG
 from zq.model.commands import AnyCommand, Claim, DeleteJob, Fail, SetAside, Succeed
 from zq.model.errors import RecordsGone
 from zq.model.filters import EVERYTHING
 from zq.model.job import INLINE_PAYLOAD, JobRecord, JobSettings, Retention
 from zq.model.lifecycle import Status
-from zq.model.log import Bounds, HistoryOptions
+from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
 from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import NO_SETTINGS, QueueSettings

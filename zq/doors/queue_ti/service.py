@@ -14,6 +14,7 @@ from zq.doors.queue_ti.model import (
     check_user_name,
 )
 from zq.doors.queue_ti.service_passwords import Passwords
+from zq.doors.queue_ti.store import UserReads
 from zq.engine.inbox import Inbox
 from zq.model.clock import Clock
 from zq.model.errors import InvalidRequest
@@ -30,7 +31,7 @@ class Users:
         return cls(services.store, services.clock, services.engine.inbox)
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:
-        self._reads = store.users
+        self._reads = store.reads.of(UserReads)
         self._clock = clock
         self._inbox = inbox
         self._passwords = Passwords()

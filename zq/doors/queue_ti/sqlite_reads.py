@@ -6,8 +6,8 @@ import msgspec
 
 from zq.doors.queue_ti.model import User
 from zq.doors.queue_ti.store import UserReads
+from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.queries import load
-from zq.store.sqlite.readers import ReaderPool
 
 QUERIES = load("zq.doors.queue_ti.sqlite_tick")
 
@@ -17,8 +17,8 @@ _user = msgspec.json.Decoder(User)
 class SqliteUserReads(UserReads):
     """Reads by the connections of a pool."""
 
-    def __init__(self, pool: ReaderPool) -> None:
-        self._looks = pool.looks.read
+    def __init__(self, lanes: ReadLanes) -> None:
+        self._looks = lanes.looks
 
     async def user(self, id: str) -> User | None:
         return await self._looks(_one, "user", id)
@@ -37,3 +37,6 @@ def _one(connection: sqlite3.Connection, query: str, value: str) -> User | None:
 
 def _every(connection: sqlite3.Connection) -> list[User]:
     return [_user.decode(row) for (row,) in connection.execute(QUERIES["users"])]
+
+
+READS = {UserReads: SqliteUserReads}

@@ -32,7 +32,7 @@ from zq.doors.topics.model import (
     check_topic,
     configured,
 )
-from zq.doors.topics.store import PageWanted
+from zq.doors.topics.store import PageWanted, TopicReads
 from zq.engine.admission import Admission
 from zq.engine.inbox import Inbox
 from zq.features.schemas.service import PayloadChecks
@@ -82,7 +82,7 @@ class Topics:
         mint: Mint,
         checks: PayloadChecks,
     ) -> None:
-        self._reads = store.topics
+        self._reads = store.reads.of(TopicReads)
         self._checks = checks
         self._mint = mint
         self._queues: set[str] = set()

@@ -35,6 +35,7 @@ from zq.doors.topics.model_jobs import (
 )
 from zq.doors.topics.service import Topics
 from zq.doors.topics.service_cohorts import Cohorts
+from zq.doors.topics.store import TopicReads
 from zq.engine.delivery.takers import Claimer, unclaimed
 from zq.engine.delivery.windows import ClaimWindow
 from zq.engine.inbox import Inbox
@@ -119,7 +120,7 @@ class QueueTopics:
     def __init__(
         self, store: Store, clock: Clock, inbox: Inbox, topics: Topics, work: Work, mint: Mint
     ) -> None:
-        self._reads = store.topics
+        self._reads = store.reads.of(TopicReads)
         self._clock = clock
         self._inbox = inbox
         self._topics = topics

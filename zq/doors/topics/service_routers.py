@@ -11,6 +11,7 @@ from zq.doors.topics.model_routers import (
     check_ends,
     check_router,
 )
+from zq.doors.topics.store import TopicReads
 from zq.engine.inbox import Inbox
 from zq.model.reach import Reach
 from zq.service.services import Services
@@ -29,7 +30,7 @@ class Routers:
         return cls(services.store, services.engine.inbox)
 
     def __init__(self, store: Store, inbox: Inbox) -> None:
-        self._reads = store.topics
+        self._reads = store.reads.of(TopicReads)
         self._inbox = inbox
 
     async def page(self, wanted: RoutersWanted, reach: Reach) -> list[TopicRouter]:

@@ -20,7 +20,7 @@ from zq.doors.topics.model_watching import (
     check_watched,
     rewound,
 )
-from zq.doors.topics.store import PageWanted
+from zq.doors.topics.store import PageWanted, TopicReads
 from zq.model.clock import Clock, Timer
 from zq.model.reach import Reach
 from zq.service.services import Services
@@ -57,7 +57,7 @@ class Watches:
         return cls(services.store, services.clock, services.engine[TopicReaders])
 
     def __init__(self, store: Store, clock: Clock, readers: TopicReaders) -> None:
-        self._reads = store.topics
+        self._reads = store.reads.of(TopicReads)
         self._clock = clock
         self._readers = readers
         self._sessions: dict[str, WatchSession] = {}

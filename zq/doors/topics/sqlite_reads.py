@@ -9,21 +9,20 @@ from zq.doors.topics.model import TopicPage, TopicState
 from zq.doors.topics.model_jobs import HeldRecord, JobsWanted, Labels
 from zq.doors.topics.model_routers import RoutersWanted, TopicRouter
 from zq.doors.topics.store import PageWanted, TopicReads
-from zq.model.clock import SteadyClock
 from zq.model.reach import Reach
-from zq.store.sqlite.readers import ReaderPool
+from zq.store.sqlite.lanes import ReadLanes
 
 
 class SqliteTopicReads(TopicReads):
     """Reads by the connections of a pool."""
 
-    def __init__(self, pool: ReaderPool, steady: SteadyClock) -> None:
-        self._steady = steady
-        self._looks = pool.looks.read
-        self._hurried = pool.deliveries.read
-        self._scans = pool.scans.read
-        self._pages = pool.topics.read
-        self._awaited = pool.followers.read
+    def __init__(self, lanes: ReadLanes) -> None:
+        self._of = lanes.steady_of
+        self._looks = lanes.looks
+        self._hurried = lanes.deliveries
+        self._scans = lanes.scans
+        self._pages = lanes.pages
+        self._awaited = lanes.followers
 
     async def topic(self, name: str, now: int, *, hurried: bool = False) -> TopicState | None:
         read = self._hurried if hurried else self._looks
@@ -62,7 +61,5 @@ class SqliteTopicReads(TopicReads):
     async def count_routers(self) -> int:
         return await self._looks(router_lookups.count_routers)
 
-    def _of(self, now: int) -> int:
-        """The steady time of a date of this moment: the age of records counts in steady time."""
-        self._steady.look()
-        return now + self._steady.ahead
+
+READS = {TopicReads: SqliteTopicReads}

@@ -12,6 +12,7 @@ from zq.features.archive.settings import ArchiveSettings
 from zq.features.crons.engine import Scheduler
 from zq.features.crons.errors import InvalidSchedule
 from zq.features.crons.model_schedule import ChoreSchedule
+from zq.features.crons.store import CronReads
 from zq.features.sweeps.model import BY_SCHEDULE
 from zq.features.sweeps.service import Sweeps
 from zq.model.clock import Clock, Timer
@@ -55,7 +56,7 @@ class Cleaning(RunningService):
     ) -> None:
         """`zone` is for schedules without one. An empty schedule deletes nothing."""
         self.schedule = configured
-        self._reads = store.crons
+        self._reads = store.reads.of(CronReads)
         self._clock = clock
         self._inbox = inbox
         self._delete = delete

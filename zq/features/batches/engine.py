@@ -9,12 +9,12 @@ from zq.engine.inbox import Inbox, result_of
 from zq.features.batches.engine_jq import JqFolds
 from zq.features.batches.engine_lane import FoldLane
 from zq.features.batches.engine_request import FoldRequest, Wrap
+from zq.features.batches.store import HostReads
 from zq.model.clock import Clock
 from zq.model.commands import EnqueueResult
 from zq.model.errors import InvalidRequest
 from zq.model.job import NewJob, batch_of
 from zq.model.reach import EVERYWHERE, Reach
-from zq.store.api import Reads
 
 QUICK = 1 / 8
 """A call in the first lane gets this part of the time-out."""
@@ -30,13 +30,13 @@ class Folding(RunningPart):
     def of(cls, engine: Engine) -> Self:
         """Folding by the limits of the settings."""
         return cls(
-            *(engine.store.reads, engine.inbox, engine.clock),
+            *(engine.store.reads.of(HostReads), engine.inbox, engine.clock),
             timeout=engine.settings.filter_timeout / 1000,
             max_payload=engine.settings.max_payload,
         )
 
     def __init__(
-        self, reads: Reads, inbox: Inbox, clock: Clock, *, timeout: float, max_payload: int
+        self, reads: HostReads, inbox: Inbox, clock: Clock, *, timeout: float, max_payload: int
     ) -> None:
         self._inbox = inbox
         slow = FoldLane(

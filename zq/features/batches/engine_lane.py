@@ -19,9 +19,9 @@ from zq.features.batches.engine_planner import Hosts, Order, Planner, too_large
 from zq.features.batches.engine_request import FoldRequest, Host, stored_host
 from zq.features.batches.model import BatchRule
 from zq.features.batches.model_plans import StalePlan
+from zq.features.batches.store import HostReads
 from zq.model.clock import Clock
 from zq.model.errors import Internal, ServiceUnavailable, Unprocessable, ZqError
-from zq.store.api import Reads
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class FoldLane:
 
     def __init__(
         self,
-        reads: Reads,
+        reads: HostReads,
         inbox: Inbox,
         clock: Clock,
         folds: JqFolds,

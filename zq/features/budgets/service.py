@@ -13,6 +13,7 @@ from zq.features.budgets.commands import (
 )
 from zq.features.budgets.errors import BudgetNotFound
 from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetState
+from zq.features.budgets.store import BudgetReads
 from zq.features.sweeps.model import NOBODY, SweepAuthor
 from zq.features.sweeps.service import Sweeps
 from zq.model.clock import Clock
@@ -44,7 +45,7 @@ class Budgets:
     def __init__(
         self, store: Store, clock: Clock, ids: IdCodec, inbox: Inbox, sweeps: Sweeps
     ) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(BudgetReads)
         self._clock = clock
         self._ids = ids
         self._inbox = inbox

@@ -27,7 +27,7 @@ from zq.features.crons.model import RETRY_MS, CronSchedule, DueCron, Fire, Firin
 from zq.features.crons.model_expression import parsed
 from zq.features.crons.model_faults import NONE_FAULTY, FaultyEntries, FaultyEntry, fault_of
 from zq.features.crons.model_zones import zone_named
-from zq.features.crons.store import FIRST_PLACE, EntryPlace
+from zq.features.crons.store import FIRST_PLACE, CronReads, EntryPlace
 from zq.model.clock import Clock
 from zq.model.commands import Enqueue
 from zq.model.errors import TooLarge, Unprocessable, ZqError
@@ -101,7 +101,7 @@ class Scheduler(RunningPart):
         self._admit = admit
         self._folding = folding
         self._ready = ready
-        self._crons = store.crons
+        self._crons = store.reads.of(CronReads)
         self._clock = clock
         self._steady = store.steady
         self._inbox = inbox

@@ -34,6 +34,7 @@ from zq.features.crons.model import (
 )
 from zq.features.crons.model_expression import parsed
 from zq.features.crons.model_faults import FaultyEntries, fault_of
+from zq.features.crons.store import CronReads
 from zq.model.clock import Clock
 from zq.model.patching import UNSET
 from zq.model.reach import EVERYWHERE, Reach
@@ -64,7 +65,7 @@ class Crons(RunningService):
     def __init__(
         self, store: Store, clock: Clock, inbox: Inbox, scheduler: Scheduler, folding: Folding
     ) -> None:
-        self._reads = store.crons
+        self._reads = store.reads.of(CronReads)
         self._clock = clock
         self._inbox = inbox
         self._folding = folding
@@ -74,7 +75,7 @@ class Crons(RunningService):
         self.lag = scheduler.lag
         """How many milliseconds ago the first entry became due."""
         self._scheduler = scheduler
-        self.count = store.crons.count
+        self.count = store.reads.of(CronReads).count
         """Returns how many entries there are."""
 
     async def stop(self) -> None:

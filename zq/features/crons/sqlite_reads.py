@@ -7,15 +7,15 @@ from zq.features.crons.model import CronEntry, CronGroup, CronSchedule, DueCron
 from zq.features.crons.store import CronReads, EntryPlace
 from zq.features.schemas.model import StoredSchema
 from zq.model.errors import TooLarge
-from zq.store.sqlite.readers import ReaderPool
+from zq.store.sqlite.lanes import ReadLanes
 
 
 class SqliteCronReads(CronReads):
     """The reads of cron by the connections of a pool."""
 
-    def __init__(self, pool: ReaderPool) -> None:
-        self._looks = pool.looks.read
-        self._scans = pool.scans.read
+    def __init__(self, lanes: ReadLanes) -> None:
+        self._looks = lanes.looks
+        self._scans = lanes.scans
 
     async def groups(self) -> list[str]:
         return await self._looks(cron_lookups.group_names)
@@ -62,3 +62,6 @@ class SqliteCronReads(CronReads):
 
     async def schemas(self) -> list[StoredSchema]:
         return await self._scans(cron_lookups.schemas)
+
+
+READS = {CronReads: SqliteCronReads}

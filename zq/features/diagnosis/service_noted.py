@@ -8,6 +8,7 @@ from zq.features.diagnosis.service_stuck import StuckWork
 from zq.features.trends.model import MINUTE_MS
 from zq.features.waits.model import budget_text
 from zq.features.waits.model_queue import BudgetLine
+from zq.features.waits.store import WaitReads
 from zq.model.clock import Clock
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.service.services import Services
@@ -36,7 +37,7 @@ class Noted:
         return cls(services.store, services.clock, services[StuckWork])
 
     def __init__(self, store: Store, clock: Clock, stuck: StuckWork) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(WaitReads)
         self._clock = clock
         self._stuck = stuck
         self._looked = float("-inf")

@@ -11,6 +11,7 @@ from zq.features.diagnosis.service import Finding, FindingCode, Severity
 from zq.features.trends.model import HOUR_MS, MINUTE_MS, quantile
 from zq.features.trends.service import TrendRange, Trends
 from zq.features.trends.service_types import TypeTrends
+from zq.features.waits.store import WaitReads
 from zq.model.clock import Clock
 from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE, Reach
@@ -70,7 +71,7 @@ class StuckWork:
         type_trends: TypeTrends,
         streams: Streams,
     ) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(WaitReads)
         self._clock = clock
         self._trends = trends
         self._type_trends = type_trends

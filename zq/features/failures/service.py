@@ -17,6 +17,7 @@ from zq.features.failures.model import (
     by_cause,
     grouped,
 )
+from zq.features.failures.store import FailureReads
 from zq.features.trends.service_marks import Marks
 from zq.model.clock import Clock
 from zq.model.reach import EVERYWHERE, Reach
@@ -106,7 +107,7 @@ class Failures:
         return cls(services.store, services.clock, services[Marks], services.turns)
 
     def __init__(self, store: Store, clock: Clock, marks: Marks, turns: Turns) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(FailureReads)
         self._clock = clock
         self._marks = marks
         self._turns = turns

@@ -15,9 +15,6 @@ from enum import StrEnum
 
 import msgspec
 
-HISTORY_LOG = "history"
-"""The name of the history's log in the store."""
-
 FORMAT = 1
 """The version of records and manifests. It rises when a field changes its meaning."""
 

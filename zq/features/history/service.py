@@ -6,8 +6,9 @@ from typing import NamedTuple, Self
 import msgspec
 
 from zq.engine.subscribers.waiters import HistoryReaders
-from zq.features.history.model import HISTORY_LOG, AttemptOutcome, HistoryRecord, StoredAttempt
+from zq.features.history.model import AttemptOutcome, HistoryRecord, StoredAttempt
 from zq.model.ids import IdCodec, minted_at
+from zq.model.log import HISTORY_LOG
 from zq.service.services import Services
 from zq.store.api import Store
 

@@ -7,8 +7,9 @@ retention. After a crash the end of an attempt and its record are both there, or
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from zq.features.history.model import HISTORY_LOG, AttemptOutcome
+from zq.features.history.model import AttemptOutcome
 from zq.model.lifecycle import Move
+from zq.model.log import HISTORY_LOG
 from zq.tick.hooks import FailedAttempt, Hooks, Jobs, Options
 from zq.tick.logs import append_records
 from zq.tick.work import UnitOfWork

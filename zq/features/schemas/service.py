@@ -6,6 +6,7 @@ from typing import Self
 
 from zq.engine.inbox import Inbox
 from zq.engine.turns import Slices, Turns
+from zq.features.crons.store import CronReads
 from zq.features.schemas.model import (
     MOST_COMPARED_TOGETHER,
     DropSchema,
@@ -67,7 +68,7 @@ class Schemas(RunningService):
         return cls(services.store, services.engine.inbox, services[PayloadChecks])
 
     def __init__(self, store: Store, inbox: Inbox, checks: PayloadChecks) -> None:
-        self._reads = store.crons
+        self._reads = store.reads.of(CronReads)
         self._inbox = inbox
         self.parsed = checks.schemas
 

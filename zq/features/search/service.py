@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from zq.engine.jq.filter import JqFilter
+from zq.features.search.store import SearchReads
 from zq.model.clock import Clock
 from zq.model.errors import ReadTimeout
 from zq.model.filters import Filter
@@ -40,6 +41,7 @@ class Search:
     ) -> None:
         self.reached = after
         self._reads = reads
+        self._searched = reads.of(SearchReads)
         self._clock = clock
         self._jq = jq
         self._filter = filter
@@ -52,7 +54,7 @@ class Search:
     async def keys(self) -> tuple[list[int], bool]:
         """The keys of the next jobs with all words, and false if no job was left to look at."""
         now = self._clock.now_ms()
-        look = await self._reads.look(self._filter, self.reached, self._descending, now)
+        look = await self._searched.look(self._filter, self.reached, self._descending, now)
         if look.reached is not None:
             self.reached = look.reached
         self._looked += look.looked

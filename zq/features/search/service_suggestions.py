@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 from zq.engine.turns import Turns
 from zq.features.failures.model import FailureRange
 from zq.features.failures.service import NAMES_ALONE, Failures
+from zq.features.search.store import SearchReads
 from zq.model.clock import Clock
 from zq.model.lifecycle import NAMES
 from zq.model.near import near
@@ -63,7 +64,7 @@ class Suggestions:
         admin: Admin,
         turns: Turns,
     ) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(SearchReads)
         self._clock = clock
         self._queues = queues
         self._failures = failures

@@ -26,6 +26,7 @@ import msgspec
 from zq.engine.inbox import Inbox
 from zq.engine.jq.filter import JqFilter
 from zq.features.budgets.commands import Binding, BindSlice, Bound
+from zq.features.search.store import SearchReads
 from zq.features.sweeps.errors import (
     NotConfirmed,
     PreviewNeeded,
@@ -108,6 +109,7 @@ class Sweeps(RunningService):
         most: int,
     ) -> None:
         self._reads = store.reads
+        self._searched = store.reads.of(SearchReads)
         self._clock = clock
         self._counts = counts
         self._filter = filter
@@ -238,7 +240,7 @@ class Sweeps(RunningService):
         for _ in range(MOST_LOOKS):
             after, keys = await self._slice(filter, after, upto)
             if keys:
-                places += await self._reads.places(keys)
+                places += await self._searched.places(keys)
             if after >= upto:
                 return SweepPreview(places.total(), True, upto, places)
         return SweepPreview(places.total(), False, upto, places)
@@ -381,7 +383,7 @@ class Sweeps(RunningService):
             return (keys[-1] if len(keys) == SLICE else upto), keys
         wanted, reached = filter.plain, None
         if filter.words:
-            look = await self._reads.swept_look(filter, after)
+            look = await self._searched.swept_look(filter, after)
             reached = upto if look.reached is None else look.reached
             if filter.program is None or not look.keys:
                 return reached, [key for key in look.keys if key <= upto]

@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 from zq.features.sweeps.errors import NothingToUndo, SweepNotFound
 from zq.features.sweeps.model import MOST_SWEEPS, NOBODY, StoredSweep, SweepAuthor, SweepPreview
 from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.store import SweepReads
 from zq.model.filters import Filter
 from zq.model.job import MAX_TIME
 from zq.model.lifecycle import Status
@@ -32,7 +33,7 @@ class EndedSweeps:
         return cls(services.store, services[Sweeps])
 
     def __init__(self, store: Store, sweeps: Sweeps) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(SweepReads)
         self._sweeps = sweeps
 
     async def latest(self, reach: Reach, before: int | None, limit: int) -> list[StoredSweep]:

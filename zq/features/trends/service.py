@@ -17,6 +17,7 @@ from zq.features.trends.model import (
     quantile,
     summed,
 )
+from zq.features.trends.store import TrendReads
 from zq.model.clock import Clock
 from zq.model.errors import ScopeMissing
 from zq.model.reach import EVERYWHERE, Reach
@@ -74,7 +75,7 @@ class Trends:
         return cls(services.store, services.clock, services.engine[TrendMeter])
 
     def __init__(self, store: Store, clock: Clock, meter: TrendMeter) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(TrendReads)
         self._clock = clock
         self._meter = meter
 

@@ -15,6 +15,7 @@ from zq.features.trends.model_types import (
     TypeTrend,
     TypeTrendAt,
 )
+from zq.features.trends.store import TrendReads
 from zq.model.clock import Clock
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.services import Services
@@ -120,7 +121,7 @@ class TypeTrends:
         return cls(services.store, services.clock, meter, services.turns)
 
     def __init__(self, store: Store, clock: Clock, meter: TrendMeter, turns: Turns) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(TrendReads)
         self._clock = clock
         self._meter = meter
         self._turns = turns

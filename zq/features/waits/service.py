@@ -7,7 +7,7 @@ from zq.engine.delivery.takers import MOST_UNSENT
 from zq.engine.timetable import Openings
 from zq.features.waits.model import OpenGroup, QueueTakers, WaitFacts, WaitReason, wait_reasons
 from zq.features.waits.model_queue import QueueWaitFacts, QueueWhy, queue_why
-from zq.features.waits.store import TimePlace
+from zq.features.waits.store import TimePlace, WaitReads
 from zq.model.clock import Clock
 from zq.model.errors import JobNotFound
 from zq.model.ids import IdCodec
@@ -47,7 +47,7 @@ class Waits:
         openings: Openings,
         queues: Queues,
     ) -> None:
-        self._reads = store.reads
+        self._reads = store.reads.of(WaitReads)
         self._clock = clock
         self._ids = ids
         self._streams = streams

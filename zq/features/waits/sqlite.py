@@ -8,7 +8,7 @@ import msgspec
 from zq.features.budgets.model import Account, BudgetPolicy, Draw
 from zq.features.waits.model import MOST_AHEAD, BudgetWait, OpenGroup, WaitingJob
 from zq.features.waits.model_queue import BudgetLine, StoredWaits
-from zq.features.waits.store import DueDates, TimePlace
+from zq.features.waits.store import TimePlace
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
@@ -101,19 +101,6 @@ def scheduled(
         return job.ready_at if job.due_at is None else job.due_at - ahead, job.key
 
     return sorted([*some("scheduled"), *some("waiting")], key=place)[:limit]
-
-
-def due_between(connection: sqlite3.Connection, after: int, upto: int) -> DueDates:
-    """How many dates there are after one moment and up to another."""
-    bounds = {"after": after, "upto": upto}
-    return DueDates(*connection.execute(QUERIES["due_between"], bounds).fetchone())
-
-
-def leases(connection: sqlite3.Connection, reach: Reach, limit: int) -> list[JobRecord]:
-    """The jobs whose leases end first, without large payloads."""
-    conditions, parameters = where(Filter(reach=reach))
-    sql = QUERIES["leases"].replace("CONDITIONS", conditions)
-    return found_jobs(connection, sql, {**parameters, "limit": limit})
 
 
 def running_long(

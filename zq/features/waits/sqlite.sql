@@ -79,22 +79,6 @@ SELECT json_group_array({job_row}) FROM (
     SELECT * FROM jobs WHERE status = {scheduled} AND due_at > :due_at AND CONDITIONS
     ORDER BY due_at, id LIMIT :limit)
 
--- name: due_between
--- How many dates of jobs and of schedules, and how many ends of pauses, lie in a stretch of time.
-SELECT
-    (SELECT count(*) FROM jobs
-        WHERE status = {scheduled} AND due_at IS NULL AND ready_at > :after AND ready_at <= :upto),
-    (SELECT count(*) FROM cron_entries
-        WHERE next_at IS NOT NULL AND next_at > :after AND next_at <= :upto),
-    (SELECT count(*) FROM queue_settings
-        WHERE paused_until IS NOT NULL AND paused_until > :after AND paused_until <= :upto)
-
--- name: leases
--- The jobs whose leases end first. CONDITIONS stands for the reach of the caller.
-SELECT json_group_array({job_row}) FROM (
-    SELECT * FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
-    ORDER BY lease_until LIMIT :limit)
-
 -- name: running_long
 -- The jobs in flight for the longest time, before :before, among the first :most by their ids. CONDITIONS
 -- stands for the reach of the caller.

@@ -15,19 +15,8 @@ class TimePlace(NamedTuple):
     key: int
 
 
-class DueDates(NamedTuple):
-    """How many dates lie in a stretch of time: those of jobs, of schedules, and ends of pauses."""
-
-    jobs: int
-    schedules: int
-    pauses: int
-
-
 class WaitReads(Protocol):
     """The reads behind the questions why a job waits, and what comes next."""
-
-    async def due_between(self, after: int, upto: int) -> DueDates:
-        """How many dates there are with ``after < date <= upto``."""
 
     async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
         """One job with what it may wait for, by a bounded number of rows."""
@@ -40,9 +29,6 @@ class WaitReads(Protocol):
 
     async def scheduled(self, reach: Reach, after: TimePlace, limit: int) -> list[JobRecord]:
         """The scheduled jobs after a place, those that are ready first, without large payloads."""
-
-    async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
-        """The jobs whose leases end first, without large payloads."""
 
     async def running_long(self, reach: Reach, before: int, limit: int) -> list[JobRecord]:
         """Some jobs in flight since before `before`, the longest first, without large payloads."""

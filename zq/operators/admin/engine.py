@@ -20,7 +20,7 @@ from zq.model.errors import TooManyStreams
 from zq.model.events import News
 from zq.operators.admin.engine_frames import ENDINGS, Frame, Passage, changes_between
 from zq.operators.admin.model import FoundJob, JobSearch, ListsView, Sight
-from zq.store.api import Reads
+from zq.operators.admin.store import ListReads
 
 BEAT_S = 0.1
 """Two frames are at least this far apart."""
@@ -53,11 +53,11 @@ class Viewers:
     @classmethod
     def of(cls, engine: Engine) -> Self:
         """The viewers of an engine."""
-        viewers = cls(engine.store.reads, engine.clock)
+        viewers = cls(engine.store.reads.of(ListReads), engine.clock)
         engine.when_let_go.append(viewers.close)
         return viewers
 
-    def __init__(self, reads: Reads, clock: Clock) -> None:
+    def __init__(self, reads: ListReads, clock: Clock) -> None:
         self._reads = reads
         self._clock = clock
         self._viewers: set[Viewer] = set()
@@ -200,7 +200,7 @@ def _jobs_in(news: Sequence[News]) -> int:
 class _Scene:
     """One view with viewers, and its current frame."""
 
-    def __init__(self, view: ListsView, reads: Reads, clock: Clock, endings: _Endings) -> None:
+    def __init__(self, view: ListsView, reads: ListReads, clock: Clock, endings: _Endings) -> None:
         self.view = view
         self.watchers: set[Viewer] = set()
         self.frame: Frame | None = None

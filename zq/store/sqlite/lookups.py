@@ -10,11 +10,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.budgets.model import Account, BudgetPolicy, BudgetState
-from zq.features.failures.model import FailureRow
-from zq.features.sweeps.model import StoredSweep
-from zq.features.trends.model import TrendAt
-from zq.features.trends.model_types import TypeTrendAt
 from zq.model.checksums import ChecksumMismatch, check_jobs, checksum_of_all, error_checksum
 from zq.model.filters import Filter
 from zq.model.job import (
@@ -24,13 +19,12 @@ from zq.model.job import (
     LastError,
     Reason,
     is_dead_letter,
-    is_open,
 )
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
-from zq.store.api import PAGE_BYTES, as_json
+from zq.store.api import PAGE_BYTES, DueDates, as_json
 from zq.store.sqlite.bodies import complete, is_on_bad_page, payloads, results
 from zq.store.sqlite.connection import is_corrupt
 from zq.store.sqlite.quarantine import ON_PAGE, UnreadableRows, is_unreadable, keys_query
@@ -48,10 +42,6 @@ _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _keys = msgspec.json.Decoder(list[int])
 _heads = msgspec.json.Decoder(list[tuple[str, int, int]])
 _settings = msgspec.json.Decoder(QueueSettings)
-_sweeps = msgspec.json.Decoder(list[StoredSweep])
-_trends = msgspec.json.Decoder(list[TrendAt])
-_type_trends = msgspec.json.Decoder(list[TypeTrendAt])
-_failures = msgspec.json.Decoder(list[FailureRow])
 _oldest = msgspec.json.Decoder(list[tuple[str, int]])
 
 
@@ -59,7 +49,7 @@ def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
     """One job with its payload, if it is within reach and readers may still see it."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
-    jobs = _whole_jobs(connection, sql, {**parameters, "key": key})
+    jobs = whole_jobs(connection, sql, {**parameters, "key": key})
     return jobs[0] if jobs else None
 
 
@@ -77,27 +67,8 @@ def get_owner(
     """The job that owns a unique key, as `get_job` would return it."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get_owner"].replace("CONDITIONS", conditions)
-    jobs = _whole_jobs(connection, sql, {**parameters, "lock": lock})
+    jobs = whole_jobs(connection, sql, {**parameters, "lock": lock})
     return jobs[0] if jobs else None
-
-
-def open_hosts(
-    connection: sqlite3.Connection, batch_keys: Sequence[str], now: int
-) -> dict[str, tuple[int, JobRecord] | None]:
-    """The open host of each batch with its payload, up to a page of bytes; None without a host."""
-    found: dict[str, tuple[int, JobRecord] | None] = {}
-    total = 0
-    for key in batch_keys:
-        jobs = _whole_jobs(connection, QUERIES["get_host"], {"key": key})
-        found[key] = None
-        if jobs and is_open(jobs[0], now):
-            total += jobs[0].weight
-            if total > PAGE_BYTES and len(found) > 1:
-                del found[key]
-                break
-            row = connection.execute(QUERIES["get_revision"], {"key": key}).fetchone()
-            found[key] = (row[0], jobs[0])
-    return found
 
 
 def get_ending(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> Ending | None:
@@ -138,7 +109,7 @@ def list_jobs(
     name = "list_descending" if descending else "list_ascending"
     sql = QUERIES[name].replace("CONDITIONS", conditions)
     parameters |= {"after": after, "limit": limit, "skip": skip}
-    return _whole_jobs(connection, sql, parameters)
+    return whole_jobs(connection, sql, parameters)
 
 
 def list_keys(
@@ -152,7 +123,7 @@ def list_keys(
     conditions, parameters = where(filter)
     sql = QUERIES["list_keys"].replace("CONDITIONS", conditions)
     return _keys.decode(
-        _text(connection, sql, {**parameters, "after": after, "upto": upto, "limit": limit})
+        text_of(connection, sql, {**parameters, "after": after, "upto": upto, "limit": limit})
     )
 
 
@@ -214,8 +185,8 @@ def visible_counts(
 ) -> Counter[tuple[str, Status]]:
     """Jobs by queue and status, without those whose retention is over. None means all queues."""
     some: dict[str, object] = {"queues": as_json(list(queues or ()))}
-    stored = _text(connection, QUERIES["counts" if queues is None else "counts_of"], some)
-    purged = _text(connection, QUERIES["purged_counts"], {"now": now})
+    stored = text_of(connection, QUERIES["counts" if queues is None else "counts_of"], some)
+    purged = text_of(connection, QUERIES["purged_counts"], {"now": now})
     counts = Counter({(queue, status): n for queue, status, n in _counts.decode(stored)})
     for queue, status, n in _counts.decode(purged):
         if queues is None or (queue, status) in counts:
@@ -231,7 +202,7 @@ def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[
     promoted after a job behind them became ready.
     """
     parameters: dict[str, object] = {"queues": as_json(list(queues))}
-    heads = _heads.decode(_text(connection, QUERIES["ready_heads"], parameters))
+    heads = _heads.decode(text_of(connection, QUERIES["ready_heads"], parameters))
     found = {queue: ready_at for queue, ready_at, _ in heads}
     doubtful = [queue for queue, _, is_oldest in heads if not is_oldest]
     if doubtful:
@@ -240,83 +211,21 @@ def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[
             "depth": OLDEST_DEPTH,
             "most": OLDEST_PRIORITIES,
         }
-        found |= _oldest.decode(_text(connection, QUERIES["oldest_ready"], parameters))
+        found |= _oldest.decode(text_of(connection, QUERIES["oldest_ready"], parameters))
     return found
 
 
-def budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[BudgetState]:
-    """All budgets as they stand, or the budget with this key, if it exists."""
-    demand = {name: numbers for name, *numbers in connection.execute(QUERIES["demand"])}
-    found = []
-    for row in connection.execute(QUERIES["budgets"], {"key": key}):
-        name, allocation, duration_ms, burst, created_at, updated_at, *tokens = row
-        policy = BudgetPolicy(allocation, duration_ms, burst)
-        account = Account(name, policy, created_at, updated_at, *tokens)
-        waiting, unfinished = demand.get(name, (0, 0))
-        left = max(account.available(now), 0)
-        found.append(BudgetState(name, policy, created_at, updated_at, left, waiting, unfinished))
-    return found
+def due_between(connection: sqlite3.Connection, after: int, upto: int) -> DueDates:
+    """How many dates there are after one moment and up to another."""
+    bounds = {"after": after, "upto": upto}
+    return DueDates(*connection.execute(QUERIES["due_between"], bounds).fetchone())
 
 
-def failures(connection: sqlite3.Connection, since: int, bar: int, length: int) -> list[FailureRow]:
-    """The groups of failures by queue that have come since a time, with their bars."""
-    asked: dict[str, object] = {"since": since, "bar": bar, "length": length}
-    return _failures.decode(
-        _text(connection, load("zq.features.failures.sqlite_tick")["failures_since"], asked)
-    )
-
-
-def dead_of(
-    connection: sqlite3.Connection,
-    signatures: Sequence[str],
-    queues: Sequence[str] | None,
-    most: int,
-) -> dict[str, tuple[int, bool]]:
-    """How many jobs are dead of each group, and whether it has more failures than `most`."""
-    sql = load("zq.features.failures.sqlite_tick")["dead_of_cause"]
-    asked = {"queues": None if queues is None else as_json(queues), "most": most}
-    found = {}
-    for signature in signatures:
-        dead, looked = connection.execute(sql, {**asked, "signature": signature}).fetchone()
-        found[signature] = dead, looked == most
-    return found
-
-
-def trends(connection: sqlite3.Connection, queue: str, length: int, since: int) -> list[TrendAt]:
-    """The trends of a queue that begin at a time or later, in their order."""
-    asked = {"queue": queue, "length": length, "since": since}
-    return _trends.decode(
-        _text(connection, load("zq.features.trends.sqlite_tick")["trends"], asked)
-    )
-
-
-def type_trends(
-    connection: sqlite3.Connection,
-    queue: str | None,
-    type: str | None,
-    length: int,
-    since: int,
-    step: int,
-) -> list[TypeTrendAt]:
-    """The trends of types that begin at a time or later, added up in steps."""
-    asked: dict[str, object] = {
-        "queue": queue,
-        "type": type,
-        "length": length,
-        "since": since,
-        "step": step,
-    }
-    return _type_trends.decode(
-        _text(connection, load("zq.features.trends.sqlite_tick")["type_trends"], asked)
-    )
-
-
-def sweeps(connection: sqlite3.Connection, before: int, limit: int) -> list[StoredSweep]:
-    """Sweeps that have changed jobs, the latest first."""
-    asked: dict[str, object] = {"before": before, "limit": limit}
-    return _sweeps.decode(
-        _text(connection, load("zq.features.sweeps.sqlite_tick")["sweeps"], asked)
-    )
+def leases(connection: sqlite3.Connection, reach: Reach, limit: int) -> list[JobRecord]:
+    """The jobs whose leases end first, without large payloads."""
+    conditions, parameters = where(Filter(reach=reach))
+    sql = QUERIES["leases"].replace("CONDITIONS", conditions)
+    return found_jobs(connection, sql, {**parameters, "limit": limit})
 
 
 def list_errors(
@@ -351,7 +260,7 @@ def errors_page(
     return records, False
 
 
-def _whole_jobs(
+def whole_jobs(
     connection: sqlite3.Connection, sql: str, parameters: dict[str, object]
 ) -> list[JobRecord]:
     """The jobs that a query finds, with payloads and results, as many as fit in a page."""
@@ -373,13 +282,13 @@ def found_jobs(
 ) -> list[JobRecord]:
     """The jobs that a query finds, without bodies stored apart. Raises `UnreadableRows`."""
     try:
-        jobs = _jobs.decode(_text(connection, sql, parameters))
+        jobs = _jobs.decode(text_of(connection, sql, parameters))
         check_jobs(jobs)
         return jobs
     except Exception as error:
         if not is_unreadable(error):
             raise
-    raise UnreadableRows("jobs", _keys.decode(_text(connection, keys_query(sql), parameters)))
+    raise UnreadableRows("jobs", _keys.decode(text_of(connection, keys_query(sql), parameters)))
 
 
 def _bad_errors(
@@ -403,6 +312,7 @@ def _first_bytes(jobs: list[JobRecord]) -> list[JobRecord]:
     return jobs
 
 
-def _text(connection: sqlite3.Connection, sql: str, parameters: dict[str, object]) -> str:
+def text_of(connection: sqlite3.Connection, sql: str, parameters: dict[str, object]) -> str:
+    """The one text that a query returns."""
     text: str = connection.execute(sql, parameters).fetchone()[0]
     return text

@@ -19,13 +19,6 @@ SELECT json_group_array({job_row}) FROM jobs WHERE id = :key AND CONDITIONS
 SELECT json_group_array({job_row}) FROM jobs
 WHERE owns_key = 1 AND key_lock = :lock AND CONDITIONS
 
--- name: get_host
-SELECT json_group_array({job_row}) FROM (SELECT job_id FROM open_batches WHERE key = :key)
-CROSS JOIN jobs ON jobs.id = job_id
-
--- name: get_revision
-SELECT revision FROM open_batches WHERE key = :key
-
 -- name: count
 SELECT count(*) FROM jobs WHERE CONDITIONS
 
@@ -110,15 +103,21 @@ SELECT settings FROM queue_settings WHERE queue = :queue
 -- name: all_settings
 SELECT queue, settings FROM queue_settings
 
--- name: budgets
-SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at
-FROM budgets WHERE :key IS NULL OR key = :key ORDER BY key
-
--- name: demand
--- How many jobs wait for each budget, and how many draw from it in all. It takes a step for each line,
--- and lines are few.
-SELECT d.value ->> 0, sum(waiting), sum(unfinished)
-FROM lines, json_each(draws) AS d GROUP BY 1
-
 -- name: existing
 SELECT id FROM jobs WHERE id IN {keys}
+
+-- name: due_between
+-- How many dates of jobs and of schedules, and how many ends of pauses, lie in a stretch of time.
+SELECT
+    (SELECT count(*) FROM jobs
+        WHERE status = {scheduled} AND due_at IS NULL AND ready_at > :after AND ready_at <= :upto),
+    (SELECT count(*) FROM cron_entries
+        WHERE next_at IS NOT NULL AND next_at > :after AND next_at <= :upto),
+    (SELECT count(*) FROM queue_settings
+        WHERE paused_until IS NOT NULL AND paused_until > :after AND paused_until <= :upto)
+
+-- name: leases
+-- The jobs whose leases end first. CONDITIONS stands for the reach of the caller.
+SELECT json_group_array({job_row}) FROM (
+    SELECT * FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
+    ORDER BY lease_until LIMIT :limit)

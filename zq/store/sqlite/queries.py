@@ -2,21 +2,20 @@
 
 A query begins with a line ``-- name: its_name``; comment lines after that describe it. Words in
 braces stand for constants of the model (``{ready}`` is the number of a status) and for lists of
-columns. These lists follow from the structs that are read.
+columns. These lists follow from the structs that are read. Rooms add words of their own.
 """
 
+from collections import ChainMap
 from functools import cache
 from importlib.resources import files
 
 import msgspec
 
-from zq.doors.topics.model import MAX_SEQ, MAX_TOPIC_ID, SEQ_BITS
-from zq.features.history.model import StoredAttempt
 from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.unique import KeySpace, Scope
-from zq.rooms import ROOMS
+from zq.rooms import ROOMS, parts
 
 _DIFFERENT = {
     "key": "id",
@@ -26,14 +25,6 @@ _DIFFERENT = {
     "batched": "extras ->> '$.batch.key' IS NOT NULL",
 }
 """Columns of jobs that differ from the names of their fields."""
-
-_OF_ATTEMPT = {
-    "attempt": "attempts + 1",
-    # A job that waits has not begun.
-    "dequeued_at": f"iif(status = {Status.IN_FLIGHT.value}, dequeued_at, NULL)",
-    "worker": "ifnull(claimant, holder)",
-    "payload_bytes": "payload_size",
-}
 
 
 def columns(struct: type[msgspec.Struct], *, required: bool = False, **different: str) -> str:
@@ -63,30 +54,6 @@ BRIEF_ROW = (
     f" THEN json_array({columns(Brief, required=True)}) ELSE json_array({columns(Brief)}) END"
 )
 
-TOPIC_ROW = (
-    "json_array(id, name, json(config), head_seq, count, bytes, cap_floor, ttl_floor, last_at,"
-    " trim_at, ifnull((SELECT key FROM topic_records"
-    f" WHERE key > topics.id << {SEQ_BITS} AND key <= topics.id << {SEQ_BITS} | {MAX_SEQ}"
-    f" ORDER BY key LIMIT 1) & {MAX_SEQ}, head_seq + 1), dead_lettered)"
-)
-"""The columns of a topic in the order of the fields of `TopicState`."""
-
-USER_ROW = (
-    "json_object('id', id, 'name', name, 'hash', hash, 'created_at', created_at,"
-    " 'is_admin', json(iif(is_admin, 'true', 'false')), 'updated_at', updated_at, 'grants',"
-    " (SELECT json_group_array(json_object('id', g.id, 'action', g.action, 'pattern', g.pattern,"
-    " 'created_at', g.created_at, 'group', g.group_id)) FROM (SELECT * FROM user_grants"
-    " WHERE user = users.id ORDER BY created_at) AS g))"
-)
-"""A user with its grants, by the names of the fields of `User`."""
-
-_SEARCHED = (
-    "lower(type || char(10) || iif(attempts = 0, '', ifnull((SELECT message FROM errors"
-    " WHERE job_id = id ORDER BY attempt DESC LIMIT 1), '')) || char(10)"
-    " || ifnull(payload, ifnull((SELECT body FROM payloads WHERE job_id = id), '')))"
-)
-"""The text of a job in which words are looked for."""
-
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
     **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
@@ -94,18 +61,17 @@ _CONSTANTS = {
     "job_columns": JOB_COLUMNS,
     "job_row": JOB_ROW,
     "brief_row": BRIEF_ROW,
-    "topic_row": TOPIC_ROW,
-    "user_row": USER_ROW,
-    "seq_bits": str(SEQ_BITS),
-    "max_seq": str(MAX_SEQ),
-    "max_topic_id": str(MAX_TOPIC_ID),
-    "attempt_columns": columns(StoredAttempt, required=True, **_OF_ATTEMPT),
     "key_bits": str(LOW_BITS),
     "key_epoch": str(EPOCH_MS),
     "keys": "(SELECT value FROM json_each(:keys))",
-    "searched": _SEARCHED,
     "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }
+
+
+@cache
+def constants() -> dict[str, str]:
+    """What the words in braces stand for. Rooms have theirs in `sqlite_constants.py`."""
+    return dict(ChainMap(_CONSTANTS, *parts("sqlite_constants", "CONSTANTS", dict)))
 
 
 @cache
@@ -117,7 +83,7 @@ def load(module: str) -> dict[str, str]:
     for block in text.split("-- name: ")[1:]:
         name, _, body = block.partition("\n")
         lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
-        queries[name.strip()] = "\n".join(lines).strip().format_map(_CONSTANTS)
+        queries[name.strip()] = "\n".join(lines).strip().format_map(constants())
     return queries
 
 

@@ -11,9 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from zq.doors.queue_ti.sqlite_reads import SqliteUserReads
-from zq.doors.topics.sqlite_reads import SqliteTopicReads
-from zq.features.crons.sqlite_reads import SqliteCronReads
 from zq.model.clock import Clock
 from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
@@ -42,6 +39,7 @@ from zq.store.sqlite.files import (
     make_private,
 )
 from zq.store.sqlite.flush import Flush, Landing, open_flush
+from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate, refuse_foreign_file
 from zq.store.sqlite.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
@@ -111,10 +109,7 @@ class SqliteStore(Store):
         self._flush = flush
         self._landing = Landing()
         self.readers = ReaderPool(readers, read_timeout, self._repaired, self._landing.wait)
-        self.reads = SqliteReads(self.readers, self.steady)
-        self.crons = SqliteCronReads(self.readers)
-        self.topics = SqliteTopicReads(self.readers, self.steady)
-        self.users = SqliteUserReads(self.readers)
+        self.reads = SqliteReads(ReadLanes(self.readers, self.steady))
         self._ticks = ticks
         self.uncopied_bytes = 0
         """The bytes that the last checkpoint left in the WAL: the database may grow by as many."""

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from zq.features.history.model import HISTORY_LOG
 from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
 from zq.model.commands import Deadlines
 from zq.model.damage import Quarantined
 from zq.model.ids import HOLDER_BITS, FormerSuffix
 from zq.model.leasing import DiedStream, Residents
 from zq.model.lifecycle import Status
-from zq.model.log import Bounds
+from zq.model.log import HISTORY_LOG, Bounds
 from zq.store.api import as_json
 from zq.store.errors import StoreBusy
 from zq.store.sqlite.identity import read_former_suffixes

@@ -1,0 +1,49 @@
+"""The reads of hosts."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from zq.features.batches.store import HostReads
+from zq.model.job import JobRecord, is_open
+from zq.store.api import PAGE_BYTES
+from zq.store.sqlite.lanes import ReadLanes
+from zq.store.sqlite.lookups import whole_jobs
+from zq.store.sqlite.queries import load
+
+QUERIES = load(__name__)
+
+
+class SqliteHostReads(HostReads):
+    """The reads of hosts by the lanes of a pool."""
+
+    def __init__(self, lanes: ReadLanes) -> None:
+        self._lanes = lanes
+
+    async def open_hosts(
+        self, batch_keys: Sequence[str], now: int
+    ) -> dict[str, tuple[int, JobRecord] | None]:
+        hosts = await self._lanes.looks(_open_hosts, batch_keys, self._lanes.steady_of(now))
+        self._lanes.shown([found[1] for found in hosts.values() if found is not None])
+        return hosts
+
+
+def _open_hosts(
+    connection: sqlite3.Connection, batch_keys: Sequence[str], now: int
+) -> dict[str, tuple[int, JobRecord] | None]:
+    """The open host of each batch with its payload, up to a page of bytes; None without a host."""
+    found: dict[str, tuple[int, JobRecord] | None] = {}
+    total = 0
+    for key in batch_keys:
+        jobs = whole_jobs(connection, QUERIES["get_host"], {"key": key})
+        found[key] = None
+        if jobs and is_open(jobs[0], now):
+            total += jobs[0].weight
+            if total > PAGE_BYTES and len(found) > 1:
+                del found[key]
+                break
+            row = connection.execute(QUERIES["get_revision"], {"key": key}).fetchone()
+            found[key] = (row[0], jobs[0])
+    return found
+
+
+READS = {HostReads: SqliteHostReads}

@@ -1,0 +1,58 @@
+"""The reads about jobs that wait."""
+
+from collections.abc import Sequence
+
+from zq.features.waits import sqlite as waits
+from zq.features.waits.model import BudgetWait, OpenGroup, WaitingJob
+from zq.features.waits.model_queue import BudgetLine, StoredWaits
+from zq.features.waits.store import TimePlace, WaitReads
+from zq.model.job import JobRecord, show_dates
+from zq.model.reach import Reach
+from zq.store.sqlite.lanes import ReadLanes
+
+
+class SqliteWaitReads(WaitReads):
+    """The reads about waiting jobs by the lanes of a pool."""
+
+    def __init__(self, lanes: ReadLanes) -> None:
+        self._lanes = lanes
+
+    async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
+        found = await self._lanes.looks(waits.waiting_job, key, reach, self._lanes.steady_of(now))
+        if found is None:
+            return None
+        self._lanes.shown_one(found.job)
+        return found._replace(budgets=self._dated(found.budgets))
+
+    async def stored_waits(self, queue: str, now: int) -> StoredWaits:
+        found = await self._lanes.looks(waits.stored_waits, queue, self._lanes.steady_of(now))
+        return found._replace(lines=[self._line(line) for line in found.lines])
+
+    async def unpaid_lines(self, most: int, now: int) -> list[BudgetLine]:
+        found = await self._lanes.looks(waits.unpaid_lines, None, most, self._lanes.steady_of(now))
+        return [self._line(line) for line in found]
+
+    async def scheduled(self, reach: Reach, after: TimePlace, limit: int) -> list[JobRecord]:
+        ahead = self._lanes.ahead()
+        found = await self._lanes.scans(waits.scheduled, reach, after, limit, ahead)
+        show_dates(found, ahead)
+        return found
+
+    async def running_long(self, reach: Reach, before: int, limit: int) -> list[JobRecord]:
+        return self._lanes.shown(await self._lanes.scans(waits.running_long, reach, before, limit))
+
+    async def groups(self, queue: str, after: str, limit: int) -> list[OpenGroup]:
+        return await self._lanes.scans(waits.groups, queue, after, limit)
+
+    def _line(self, line: BudgetLine) -> BudgetLine:
+        return line._replace(waits=self._dated(line.waits))
+
+    def _dated(self, found: Sequence[BudgetWait]) -> list[BudgetWait]:
+        date_of = self._lanes.date_of
+        return [
+            wait if wait.pays_at is None else wait._replace(pays_at=date_of(wait.pays_at))
+            for wait in found
+        ]
+
+
+READS = {WaitReads: SqliteWaitReads}

@@ -1,0 +1,47 @@
+"""What reads are made of: a lane for each kind of read, and the way between steady times and dates.
+
+The store compares the ends of durations in steady time. Reads turn dates into steady times where
+they enter, and make the times of jobs dates where they leave.
+"""
+
+from zq.model.clock import SteadyClock
+from zq.model.job import JobRecord, show_dates
+from zq.store.sqlite.readers import ReaderPool
+
+
+class ReadLanes:
+    """The lanes of a pool. A read uses the one in which it delays no shorter read."""
+
+    def __init__(self, pool: ReaderPool, steady: SteadyClock) -> None:
+        self._steady = steady
+        self.looks = pool.looks.read
+        self.scans = pool.scans.read
+        self.sweeps = pool.sweeps.read
+        self.deliveries = pool.deliveries.read
+        self.views = pool.views.read
+        self.pages = pool.topics.read
+        self.followers = pool.followers.read
+
+    def steady_of(self, now: int) -> int:
+        """The steady time of a date of this moment."""
+        return now + self.ahead()
+
+    def ahead(self) -> int:
+        """How far steady time is ahead, also right after the clock was set."""
+        self._steady.look()
+        return self._steady.ahead
+
+    def date_of(self, steady: int) -> int:
+        """The date of a steady time that was read."""
+        return steady - self._steady.ahead
+
+    def shown(self, jobs: list[JobRecord]) -> list[JobRecord]:
+        """The jobs, with dates."""
+        show_dates(jobs, self._steady.ahead)
+        return jobs
+
+    def shown_one(self, job: JobRecord | None) -> JobRecord | None:
+        """The job, with dates, if there is one."""
+        if job is not None:
+            show_dates([job], self._steady.ahead)
+        return job
