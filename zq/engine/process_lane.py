@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
+from zq.engine.asking import ASKER
 from zq.engine.fair_line import FairLine
 from zq.engine.piped_process import PipedProcess
 from zq.model.errors import ZqError
@@ -38,6 +39,8 @@ class ProcessLane(ABC, Generic[P]):
         self._lines = {False: FairLine[_Turn](), True: FairLine[_Turn]()}
         """The calls that wait, by whether they are newcomers."""
         self._busy = False
+        self._served: object = None
+        """The owner of the call that runs, or ran last."""
         self._closed = False
 
     @abstractmethod
@@ -65,13 +68,23 @@ class ProcessLane(ABC, Generic[P]):
         self._drop()
         await asyncio.gather(*self._reaping)
 
+    def _waits_for_others(self, *, newcomer: bool) -> bool:
+        """True if the next call would wait, but for no other call of its owner."""
+        owner = ASKER.get()
+        return self._busy and self._served != owner and not self._lines[newcomer].count(owner)
+
     @asynccontextmanager
     async def _turn(self, owner: object = None, *, newcomer: bool = False) -> AsyncIterator[None]:
-        """The turn of one call. Newcomers wait behind all others."""
+        """The turn of one call. Newcomers wait behind all others.
+
+        Its owner is whoever sent the request that is being served, unless another one is named.
+        """
+        owner = ASKER.get() if owner is None else owner
         if self._busy:
             self._make_room(owner, self._lines[newcomer])
             await self._wait(owner, newcomer=newcomer)
         self._busy = True
+        self._served = owner
         try:
             yield
         finally:

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
+from zq.engine.asking import ASKER
 from zq.http.door import PATH, Door, Route
-from zq.http.guard import Guard
+from zq.http.guard import KEY, Guard
 from zq.http.strictness import refuse_unread_query
 from zq.http.transport.answer import SMALL, Answer, Response
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import is_withheld
+from zq.http.transport.gate import peer_of
 from zq.model.errors import AnswersFull, Internal, ZqError
 
 log = logging.getLogger(__name__)
@@ -87,6 +89,7 @@ class Application:
     async def _serve(self, request: web.BaseRequest, door: Door, methods: Methods) -> Response:
         route = methods.get(request.method) or methods.get("*")
         self._guard.admit(request, route)
+        ASKER.set(_asker(request))
         if route is None:
             return door.not_allowed(request, methods) if methods else door.not_found(request)
         expected = request.headers.get(hdrs.EXPECT, "100-continue")
@@ -97,6 +100,12 @@ class Application:
         if not route.ticks and asyncio.current_task() is None:
             await asyncio.sleep(0)  # this makes it a task, which time-outs need
         return await route.handler(request)
+
+
+def _asker(request: web.BaseRequest) -> object:
+    """Who takes turns with others: a key, or an address where no keys are needed."""
+    key = request.get(KEY)
+    return peer_of(request.transport) if key is None else key.name
 
 
 class Router:

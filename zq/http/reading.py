@@ -11,9 +11,7 @@ from aiohttp import hdrs, web
 
 from zq.engine.aside.aside import AsideLane
 from zq.engine.turns import Turns
-from zq.http.guard import KEY
 from zq.http.transport.bodies import Bodies
-from zq.http.transport.gate import peer_of
 from zq.wire.codecs import BodyCodec
 from zq.wire.pushing import Pushed, heavy_push, is_light_push, pushed_aside, read_push
 from zq.wire.weight import CheckedJson, is_light, request_json
@@ -51,9 +49,7 @@ class RequestBodies(Bodies):
         if is_light(body, codec.name):
             return body, codec
         with self.holding(len(body) * COPIES):
-            made = await self.aside.run(
-                request_json, body, self._max_values, codec.name, owner=_owner(request)
-            )
+            made = await self.aside.run(request_json, body, self._max_values, codec.name)
             return made[0] if made else body, CheckedJson(codec.name, strict=codec.strict)
 
     async def pushed(self, request: web.BaseRequest, body: bytes) -> Pushed | None:
@@ -62,13 +58,5 @@ class RequestBodies(Bodies):
         if is_light_push(content_type, body):
             return read_push(content_type, body)
         with self.holding(len(body) * COPIES):
-            found = await self.aside.run(
-                heavy_push, body, content_type, self._max_values, owner=_owner(request)
-            )
+            found = await self.aside.run(heavy_push, body, content_type, self._max_values)
             return pushed_aside(found)
-
-
-def _owner(request: web.BaseRequest) -> object:
-    """Who shares the process with others: a key, or an address where no keys are needed."""
-    key = request.get(KEY)
-    return peer_of(request.transport) if key is None else key.name

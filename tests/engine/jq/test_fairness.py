@@ -3,17 +3,20 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
 
 import pytest
 
+from zq.engine.asking import ASKER
 from zq.engine.jq.filter import MIB, JqFilter
-from zq.engine.jq.lane import JqLane
+from zq.engine.jq.lane import JqLane, Overtime
 from zq.engine.process_lane import MOST_OF_ONE
 from zq.model.errors import FilterAborted, FiltersBusy
 
 from .processes import ENDLESS, children, eventually, is_busy, only_child
+
+T = TypeVar("T")
 
 
 def endless(count: int) -> list[str]:
@@ -127,4 +130,51 @@ async def test_the_time_out_of_a_call_covers_its_wait_for_others() -> None:
     await cancel([running])
     # Nothing is left of it in the line.
     await run(".", 600)
+    await lane.close()
+
+
+def asked_by(asker: str, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A call for the request of somebody."""
+
+    async def run() -> T:
+        ASKER.set(asker)
+        return await call
+
+    return asyncio.create_task(run())
+
+
+async def test_the_slow_programs_of_one_client_do_not_use_up_the_time_of_another() -> None:
+    lane = JqLane(256 * MIB, 600)
+
+    async def run(program: str, seconds: float, most: float) -> bytes:
+        async with asyncio.timeout(most) as limit:
+            answer = await lane.run(program.encode(), ["1"], limit, seconds=seconds)
+        return answer.body
+
+    running = asked_by("many", run(ENDLESS, 1.0, 600))
+    await eventually(lambda: is_busy(os.getpid()))
+
+    # It has less time than the call before it takes, and waits nevertheless.
+    body = await asked_by("other", run(".", 600, 0.5))
+
+    assert len(body) == 1
+    with pytest.raises(Overtime):
+        await running
+    await lane.close()
+
+
+async def test_those_who_wait_for_jq_take_turns() -> None:
+    lane = JqLane(256 * MIB, 600)
+    done: list[str] = []
+
+    async def run(asker: str) -> None:
+        async with asyncio.timeout(600) as limit:
+            await lane.run(b".", ["1"], limit, seconds=600)
+        done.append(asker)
+
+    calls = [asked_by(asker, run(asker)) for asker in [*("many",) * 5, "other", "third"]]
+    await asyncio.gather(*calls)
+
+    # The first call runs at once, and one more of its owner is ahead of the others.
+    assert done[:4] == ["many", "many", "other", "third"]
     await lane.close()

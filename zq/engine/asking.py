@@ -1,0 +1,7 @@
+"""Who asks for the work that is under way, so that those who ask can take turns."""
+
+from contextvars import ContextVar
+
+ASKER: ContextVar[object] = ContextVar("zq-asker", default=None)
+"""The sender of the request that is being served: the name of its key, or its address where no keys
+are needed. None stands for the server itself."""
