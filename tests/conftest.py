@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import durations
+import forked
 import pytest
 from conformance.site import Site
 from hypothesis import settings
@@ -34,6 +35,9 @@ sys.dont_write_bytecode = False
 # path: a twelfth of the time of a conformance test.
 if importlib.util.find_spec("sniffio") is None:
     sys.modules["sniffio"] = None  # type: ignore[assignment]
+
+
+forked.install()
 
 
 def pytest_configure(config: pytest.Config) -> None:

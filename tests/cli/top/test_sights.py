@@ -64,8 +64,8 @@ async def test_the_worst_finding_stands_in_the_head_with_the_number_of_the_other
         # Of the dead jobs, at least; a slow disk would be another one.
         await shown.until(lambda: " more)" in shown.head)
         await shown.pilot.resize_terminal(30, 10)
-        await shown.until(lambda: shown.head.splitlines()[3].endswith(" more)"))
-        assert len(shown.head.splitlines()[3]) == 30
+        await shown.until(lambda: len(shown.head.splitlines()[3]) == 30)
+        assert shown.head.splitlines()[3].endswith(" more)")
 
 
 async def test_the_dead_jobs_of_a_queue_are_retried(server: Watched) -> None:

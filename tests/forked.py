@@ -1,0 +1,256 @@
+"""Processes of zq that cost a fork, not the half second that its imports take.
+
+The suite starts some thousand processes by `python -m zq.cli …`. Each of them is forked from one
+that has imported zq and nothing else, the nursery; each process of pytest has its own. What is
+forked gets what a new process would get: arguments, environment, working directory, standard
+streams and no other descriptor. It is a child of pytest, since it is cloned beside the nursery
+instead of below it, so all of `subprocess` and asyncio works on it.
+
+A process that needs more is executed as ever: with a program before it, a variable that is read
+when a program is loaded or when Python starts, a function to be run first, another user.
+`ZQ_TESTS_FORK=0` executes all of them.
+
+Run as a program, this file is the nursery.
+"""
+
+import atexit
+import ctypes
+import functools
+import gc
+import importlib
+import inspect
+import io
+import json
+import os
+import platform
+import runpy
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, BinaryIO, TypedDict, cast
+
+PROGRAM = "zq.cli"
+
+IMPORTS = ("zq.cli.group", "zq.serving", "zq.runtime", "zq.client.app", "zq.client.worker.worker")
+"""What a server, a command or a worker imports, most of it when it begins to run."""
+
+READ_AT_THE_START = ("PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENSSL_", "SSL_")
+"""How the names of variables begin that say something to Python, to libraries or to the loader."""
+
+PLAIN: dict[str, Any] = {
+    "preexec_fn": None,
+    "pass_fds": (),
+    "gid": None,
+    "gids": None,
+    "uid": None,
+    "umask": -1,
+    "process_group": -1,
+}
+"""What `subprocess` can be asked for, and what it has where it is not asked."""
+
+CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
+"""The number of the system call, which has no wrapper that returns in both processes."""
+
+CLONE_PARENT = 0x8000
+
+
+class Birth(TypedDict):
+    """What a new process is to be."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    directory: str
+    session: bool
+    """Whether it leads a session of its own."""
+
+
+# In pytest
+
+
+def install() -> None:
+    """Let `subprocess` fork processes of zq from here on."""
+    if CLONE is None or sys.platform != "linux" or os.environ.get("ZQ_TESTS_FORK") == "0":
+        return
+    execute = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+    signature = inspect.signature(execute)
+    nursery = Nursery()
+
+    @functools.wraps(execute)
+    def fork_or_execute(process: Any, *args: Any, **kwargs: Any) -> None:
+        asked = signature.bind(process, *args, **kwargs).arguments
+        birth = birth_of(asked)
+        pid = None if birth is None else nursery.fork(birth, streams_of(asked))
+        if pid is None:
+            execute(process, *args, **kwargs)
+            return
+        process.pid = pid
+        process._child_created = True
+        names = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        process._close_pipe_fds(*(asked[name] for name in names))
+
+    subprocess.Popen._execute_child = fork_or_execute  # type: ignore[attr-defined]
+
+
+def birth_of(asked: dict[str, Any]) -> Birth | None:
+    """What the arguments of `subprocess` ask for, or None if it is not to be forked."""
+    words = asked["args"]
+    if isinstance(words, str | bytes | os.PathLike) or asked["shell"] or asked["executable"]:
+        return None
+    words = [os.fspath(word) for word in words]
+    if words[:3] != [sys.executable, "-m", PROGRAM]:
+        return None
+    if any(asked.get(name, usual) != usual for name, usual in PLAIN.items()):
+        return None
+    given = os.environ if asked["env"] is None else asked["env"]
+    environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
+    if _read_at_the_start(environment) != _read_at_the_start(os.environ):
+        return None
+    directory = os.fspath(asked["cwd"] or Path.cwd())
+    if not Path(directory).is_dir():
+        return None
+    return Birth(
+        arguments=[os.fsdecode(word) for word in words[3:]],
+        environment=environment,
+        directory=os.fsdecode(directory),
+        session=bool(asked["start_new_session"]),
+    )
+
+
+def streams_of(asked: dict[str, Any]) -> list[int]:
+    """The descriptors that the process gets as its standard streams."""
+    given = (asked["p2cread"], asked["c2pwrite"], asked["errwrite"])
+    return [usual if fd == -1 else fd for usual, fd in enumerate(given)]
+
+
+def _read_at_the_start(environment: Any) -> dict[str, str]:
+    return {
+        name: value for name, value in environment.items() if name.startswith(READ_AT_THE_START)
+    }
+
+
+class Nursery:
+    """The process that others are forked from. It is started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._connection: socket.socket | None = None
+        self._limits = b""
+
+    def fork(self, birth: Birth, streams: list[int]) -> int | None:
+        """The id of a new process, or None if there is no nursery."""
+        with self._lock:
+            if self._owner != os.getpid():  # in a fork of pytest, it would be the other's
+                self._connection, self._owner = self._start(), os.getpid()
+            if self._connection is None:
+                return None
+            request = json.dumps(birth).encode()
+            socket.send_fds(self._connection, [struct.pack("!I", len(request))], streams)
+            self._connection.sendall(request)
+            answer = self._connection.recv(4)
+        if not answer:
+            raise RuntimeError("the nursery has ended: ZQ_TESTS_FORK=0 does without")
+        return int(struct.unpack("!I", answer)[0])
+
+    def _start(self) -> socket.socket | None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+
+        def end() -> None:
+            ours.close()
+            process.wait()
+
+        atexit.register(end)
+        return ours
+
+
+# In the nursery
+
+
+def be_the_nursery(connection: socket.socket) -> list[str] | None:
+    """Fork what is asked for. Returns in each new process, with its arguments, and at the end."""
+    for module in IMPORTS:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    while True:
+        head, streams, _, _ = socket.recv_fds(connection, 4, 3)
+        if not head:
+            return None
+        birth = cast(Birth, json.loads(_exactly(connection, struct.unpack("!I", head)[0])))
+        pid = _clone()
+        if pid == 0:
+            connection.detach()
+            _become(birth, streams)
+            return birth["arguments"]
+        for stream in streams:
+            os.close(stream)
+        connection.sendall(struct.pack("!I", pid))
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        found += connection.recv(size - len(found))
+    return found
+
+
+def _clone() -> int:
+    """`os.fork`, except that the new process is a child of this one's parent."""
+    python, system = ctypes.pythonapi, ctypes.PyDLL(None, use_errno=True)
+    python.PyOS_BeforeFork()
+    pid = int(system.syscall(CLONE, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0))
+    if pid == 0:
+        python.PyOS_AfterFork_Child()
+    else:
+        python.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise OSError(ctypes.get_errno(), "clone")
+    return pid
+
+
+def _become(birth: Birth, streams: list[int]) -> None:
+    """Be what `python -m zq.cli` is before it runs the module."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if birth["session"]:
+        os.setsid()
+    os.environ.clear()
+    os.environ.update(birth["environment"])
+    time.tzset()
+    os.chdir(birth["directory"])
+    sys.path[0] = birth["directory"]
+    sys.stdin = sys.__stdin__ = _reopened(0, sys.stdin)  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _reopened(1, sys.stdout)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _reopened(2, sys.stderr)  # type: ignore[misc]
+
+
+def _reopened(number: int, like: Any) -> io.TextIOWrapper:
+    """A standard stream as Python makes it when it starts."""
+    mode, buffering = "rb" if number == 0 else "wb", 0 if like.write_through else -1
+    return io.TextIOWrapper(
+        cast(BinaryIO, os.fdopen(number, mode, buffering, closefd=False)),
+        encoding=like.encoding,
+        errors=like.errors,
+        line_buffering=number == 2 or os.isatty(number),
+        write_through=like.write_through,
+    )
+
+
+if __name__ == "__main__":
+    arguments = be_the_nursery(socket.socket(fileno=int(sys.argv[1])))
+    if arguments is not None:
+        sys.argv[1:] = arguments
+        runpy.run_module(PROGRAM, run_name="__main__", alter_sys=True)
