@@ -16,7 +16,7 @@ from crash.disk import compile_library, new_disk
 from playwright.sync_api import Browser, CDPSession, Page, expect
 from tiers import sizes
 
-from zq.features.diagnosis.service import SLOW_FLUSH_S
+from zq.features.diagnosis.model_findings import SLOW_FLUSH_S
 
 from .full import multiply
 from .place import Place, serving

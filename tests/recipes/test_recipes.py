@@ -227,7 +227,7 @@ assert await command(running, "greet", "ann") == "hello ann\\n"
 
 
 def test_a_finding_of_the_page(tree: Tree) -> None:
-    rules = "zq/features/diagnosis/service.py"
+    rules = "zq/features/diagnosis/model_findings.py"
     tree.add(rules, '    STUCK = "stuck"\n', '    CROWDED = "crowded"\n')
     tree.add(rules, "STATES = frozenset(\n    {\n", "        FindingCode.CROWDED,\n")
     tree.add(rules, '    FindingCode.STUCK: "stuck",\n', '    FindingCode.CROWDED: "crowded",\n')

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from zq.features.diagnosis.service import (
+from zq.features.diagnosis.model_findings import (
     ALONE_MS,
     GROWING_MS,
     MOST_NAMED,

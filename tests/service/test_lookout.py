@@ -11,7 +11,7 @@ from zq.engine.delivery.takers import Stream, Subscription
 from zq.engine.subscribers.changes import MOST, QueueChanges
 from zq.engine.subscribers.figures import NO_FLOW
 from zq.features.diagnosis import service_judge as judge
-from zq.features.diagnosis.service import OLD_MS, Finding, FindingCode
+from zq.features.diagnosis.model_findings import OLD_MS, Finding, FindingCode
 from zq.features.diagnosis.service_judge import QueueJudge
 from zq.features.diagnosis.service_noted import Noted
 from zq.features.sweeps.service import Sweeps

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from zq.engine.subscribers.figures import NO_FLOW
-from zq.features.diagnosis.service import Finding, due_at, findings_of_queue, is_failing
+from zq.features.diagnosis.model_findings import Finding, due_at, findings_of_queue, is_failing
 from zq.features.diagnosis.service_lookback import Lookback
 from zq.features.trends.model import REST, TrendFlow
 from zq.features.trends.service import Trends

@@ -6,7 +6,7 @@ Each hour is read seldom, since many looks ask for the same ones.
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from zq.features.diagnosis.service import FAILING_SHARE, Beginning
+from zq.features.diagnosis.model_findings import FAILING_SHARE, Beginning
 from zq.features.trends.model import HOUR_MS, MINUTE_MS, TrendAt
 from zq.features.trends.service import TrendRange, Trends
 from zq.features.trends.service_marks import Marks

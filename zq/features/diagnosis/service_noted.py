@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
-from zq.features.diagnosis.service import Finding, FindingCode, Severity
+from zq.features.diagnosis.model_findings import Finding, FindingCode, Severity
 from zq.features.diagnosis.service_stuck import StuckWork
 from zq.features.trends.model import MINUTE_MS
 from zq.features.waits.model import budget_text

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 from zq.engine.delivery.streams import Streams
-from zq.features.diagnosis.service import Finding, FindingCode, Severity
+from zq.features.diagnosis.model_findings import Finding, FindingCode, Severity
 from zq.features.trends.model import HOUR_MS, MINUTE_MS, quantile
 from zq.features.trends.service import TrendRange, Trends
 from zq.features.trends.service_types import TypeTrends

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple, Self
 
 from zq.engine.subscribers.changes import QueueChanges
-from zq.features.diagnosis.service import (
+from zq.features.diagnosis.model_findings import (
     Finding,
     FindingGroup,
     ServerFacts,
