@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from zq.features.history.engine import HistoryReaders
+
 from .client import JSON, Client, Doc, Reply
 from .raw import RawConnection
 from .site import Site
@@ -41,7 +43,7 @@ async def finish(client: Client, count: int, **fields: Any) -> list[str]:
 
 async def until_waiting(client: Client) -> None:
     """Let the server get to the point where somebody waits for more history."""
-    readers = client.site.server.engine.history
+    readers = client.site.server.engine[HistoryReaders]
     async with asyncio.timeout(PATIENCE_S):
         while not readers.waiting:
             await client.count()
@@ -245,7 +247,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(site: Site) -> None
         await until_waiting(client)
         await connection.close()
         async with asyncio.timeout(PATIENCE_S):
-            while site.server.engine.history.waiting:
+            while site.server.engine[HistoryReaders].waiting:
                 await client.count()
 
 

@@ -15,7 +15,6 @@ from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox, PendingReply
 from zq.engine.loop import Durability, Guides, TickLoop
 from zq.engine.pace import Pace
-from zq.engine.subscribers.waiters import HistoryReaders
 from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.instance import Instance
@@ -65,7 +64,7 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
         Timetable(clock, store.steady, store.deadlines, 30),
         Openings(clock),
         Pace(),
-        Upkeep(store, clock, HistoryReaders(0, clock, recording=False), ForeignLock(clock)),
+        Upkeep(store, clock, ForeignLock(clock)),
         ForeignLock(clock),
     )
     streams = Streams(0, 0, inbox.give_back)

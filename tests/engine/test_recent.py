@@ -1,7 +1,6 @@
 """Quantiles of what a histogram has observed in the last five minutes."""
 
-from zq.engine.subscribers.figures import Histogram
-from zq.engine.subscribers.recent import Recent, RecentTimes
+from zq.engine.subscribers.figures import Histogram, Recent, RecentTimes
 
 BOUNDS = (1.0, 2.0, 5.0)
 

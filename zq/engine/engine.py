@@ -16,10 +16,9 @@ from zq.engine.loop import Durability, Guides, TickLoop
 from zq.engine.pace import Pace
 from zq.engine.subscribers.changes import QueueChanges
 from zq.engine.subscribers.events import EventHub
-from zq.engine.subscribers.figures import Flows, Stats
-from zq.engine.subscribers.recent import Pulse
+from zq.engine.subscribers.figures import Flows, Pulse, Stats
 from zq.engine.subscribers.tallies import QueueTallies
-from zq.engine.subscribers.waiters import HistoryReaders, Waiters
+from zq.engine.subscribers.waiters import Waiters
 from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.turns import Turns
 from zq.engine.upkeep import Upkeep
@@ -77,7 +76,6 @@ class Engine:
         self.signs = LifeSigns(clock, self.streams)
         self.waiters = Waiters(clock)
         self.events = EventHub(clock)
-        self.history = HistoryReaders(store.logged, clock, recording=bool(settings.history))
         self.mint = Mint(store.last_key, store.slot)
         """Gives new jobs their keys, whichever door they come through."""
         self.flows = Flows(clock)
@@ -88,7 +86,8 @@ class Engine:
         alarm = Alarm(clock, self.inbox.awake.set)
         self.lock = ForeignLock(clock)
         """The lock of another program that is in the way."""
-        upkeep = Upkeep(store, clock, self.history, self.lock, alarm.ring)
+        upkeep = Upkeep(store, clock, self.lock, alarm.ring)
+        self.when_synced = upkeep.when_synced
         self.compact = upkeep.compact
         """Gives all free space back. Its future is done when that has happened."""
         self.openings = Openings(clock)
@@ -104,6 +103,8 @@ class Engine:
         """The steps of the wall clock."""
         self.when_let_go: list[Callable[[], object]] = []
         """Called by `let_go`. Whoever has clients wait adds what ends their waits."""
+        self.when_rescheduled: list[Callable[[int | None], object]] = []
+        """Called with the time of the first firing, if there is one, when that may have changed."""
         self._parts: dict[type, Any] = {}
         guides = Guides(
             alarm,
@@ -115,8 +116,7 @@ class Engine:
         )
         self._loop = TickLoop(
             *(store, clock, self.inbox, self.streams, guides, self.durability),
-            self._subscribers(),
-            self.mint,
+            *(self._subscribers(), self.mint, self.when_rescheduled),
         )
         self._running: list[RunningPart] = [
             self[kind] for kinds in parts("engine", "RUNNING", tuple) for kind in kinds
@@ -138,7 +138,6 @@ class Engine:
         """Who learns of ticks: first those whom somebody waits for."""
         own: list[tuple[Awaited, Subscriber]] = [
             (Awaited.BY_REQUESTS, self.waiters),
-            (Awaited.BY_REQUESTS, self.history),
             (Awaited.BY_WORKERS, self.streams),
             (Awaited.BY_NOBODY, self.pulse),
             (Awaited.BY_NOBODY, self.flows),
@@ -176,7 +175,6 @@ class Engine:
         self.streams.end_all()
         self.waiters.close()
         self.events.close()
-        self.history.close()
         for end in self.when_let_go:
             end()
 

@@ -27,6 +27,10 @@ FAIR_ROWS = 4
 """For each row of any other command, a tick takes at least so many rows of new jobs."""
 
 
+ROW_BYTES = 1024
+"""How many bytes of results or payloads count as one more row against the limits of a tick."""
+
+
 SETTLEMENTS = frozenset((Succeed, Fail, Extend, Release))
 """The kinds that a tick takes first."""
 
@@ -143,12 +147,13 @@ class Inbox:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
         kind = type(command)
         reply: PendingReply[R] = PendingReply(loop=self._loop)
-        rows = command.rows
+        rows = 1 if kind.items is None else _rows_of(command)
         if kind.comes_last:
             if self.waiting_jobs >= self._max_jobs:
                 raise _full(self.waiting_jobs)
-            self.waiting_jobs += command.brought
-            self.waiting_bytes += command.brought_bytes
+            brought: Any = command
+            self.waiting_jobs += _count_of(brought)
+            self.waiting_bytes += brought.size
             self._waiting_new += rows
             queue = self._enqueues
         else:
@@ -226,14 +231,14 @@ class Inbox:
         queue, size = self._enqueues, 0
         while queue:
             first = queue[0]
-            command = first.command
-            fits = first.rows <= rows and size + command.brought_bytes <= MOST_BYTES
+            command: Any = first.command
+            fits = first.rows <= rows and size + command.size <= MOST_BYTES
             if not fits and (taken or some):
                 break
             rows -= first.rows
-            size += command.brought_bytes
+            size += command.size
             self._waiting_new -= first.rows
-            self.waiting_jobs -= command.brought
+            self.waiting_jobs -= _count_of(command)
             taken.append(queue.popleft())
         self.waiting_bytes -= size
         return taken
@@ -249,6 +254,17 @@ def result_of(reply: R | ZqError) -> R:
             # too, the whole request would stay in memory until the next garbage collection.
             del reply
     return reply
+
+
+def _count_of(command: Any) -> int:
+    """How many items a command is about."""
+    return len(getattr(command, command.items))
+
+
+def _rows_of(command: Any) -> int:
+    """The weight of a command that is about many."""
+    rows: int = command.rows_each * _count_of(command)
+    return max(rows + command.size // ROW_BYTES if command.has_size else rows, 1)
 
 
 def _full(waiting: int) -> InboxFull:

@@ -6,7 +6,7 @@ No timer delays a commit. The next tick gathers while one commits, so ticks grow
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import NamedTuple
@@ -84,8 +84,12 @@ class TickLoop:
         durability: Durability,
         subscribers: Sequence[Subscriber],
         mint: Mint,
+        when_rescheduled: Sequence[Callable[[int | None], object]] = (),
     ) -> None:
-        """`subscribers` learn of each tick in this order, after its commands have their replies."""
+        """`subscribers` learn of each tick in this order, after its commands have their replies.
+
+        `when_rescheduled` is called with the time of the first firing when that may have changed.
+        """
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
         self._clock = clock
@@ -95,6 +99,7 @@ class TickLoop:
         self._pace, self._upkeep, self._lock = guides[3:]
         self._durability = durability
         self._subscribers = subscribers
+        self._when_rescheduled = when_rescheduled
         self._mint = mint
         self._stopping = False
         self._logged = ""
@@ -208,6 +213,9 @@ class TickLoop:
         if result.openings:
             self._openings.note(result.openings)
             self._alarm.is_set = False
+        if result.rescheduled:
+            for learn in self._when_rescheduled:
+                learn(result.next_firing)
         self._pace.learn(committed)
         # Replies come before frames are rendered: a worker with its reply sends more meanwhile.
         for request, reply in zip(committed.requests, result.replies, strict=True):

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from zq.engine.foreign_lock import ForeignLock
-from zq.engine.subscribers.waiters import HistoryReaders
 from zq.model.clock import Clock
 from zq.store.api import Store
 from zq.store.errors import StoreBusy, StoreFull
@@ -47,13 +46,12 @@ class _Compaction:
 
 
 class Upkeep:
-    """Maintains the store between ticks. A checkpoint also syncs the records of `history`."""
+    """Maintains the store between ticks."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        history: HistoryReaders,
         lock: ForeignLock,
         wake: Callable[[], object] = lambda: None,
     ) -> None:
@@ -62,7 +60,8 @@ class Upkeep:
         self._compaction: _Compaction | None = None
         self._store = store
         self._clock = clock
-        self._history = history
+        self.when_synced: list[Callable[[], object]] = []
+        """Called when a checkpoint has brought all commits to the disk."""
         self._lock = lock
         self._untidy = True
         self._ticked = self._checkpointed = self._checked = clock.monotonic()
@@ -140,7 +139,8 @@ class Upkeep:
         was_over = self._store.wal_is_over
         await self._store.checkpoint(shrink=shrink)
         if not self._store.uncopied_bytes:
-            self._history.synced()
+            for learn in self.when_synced:
+                learn()
         self._checkpointed = self._clock.monotonic()
         if self._store.wal_is_over is not was_over:
             fields = {"wal_bytes": self._store.wal_bytes()}

@@ -26,10 +26,6 @@ from zq.model.settling import Failure
 R_co = TypeVar("R_co", covariant=True)
 
 
-ROW_BYTES = 1024
-"""How many bytes of results or payloads count as one more row against the limits of a tick."""
-
-
 class SyncRule(IntEnum):
     """Which setting decides whether a command is on the disk before its answer."""
 
@@ -50,32 +46,20 @@ class Command(msgspec.Struct, Generic[R_co], frozen=True):
     comes_last: ClassVar[bool] = False
     """Whether it does nothing but bring jobs or records: a tick takes it after all others."""
     sync: ClassVar[SyncRule] = SyncRule.CHANGES
-
-    @property
-    def rows(self) -> int:
-        """Its weight against the limits of a tick. Each job is a row, and large ones are more."""
-        return 1
-
-    @property
-    def brought(self) -> int:
-        """How many jobs or records it brings, if it comes last."""
-        return 0
-
-    @property
-    def brought_bytes(self) -> int:
-        """How many bytes these have."""
-        return 0
+    items: ClassVar[str | None] = None
+    """The field with the jobs, or other items, that it is about. None if it is about one."""
+    rows_each: ClassVar[int] = 1
+    """How much an item weighs against the limits of a tick."""
+    has_size: ClassVar[bool] = False
+    """Whether the bytes in its field `size` weigh too."""
 
 
 class JobsCommand(Command[R_co], frozen=True):
     """A command about many jobs that exist."""
 
-    keys: Sequence[int]
+    items: ClassVar[str | None] = "keys"
 
-    @property
-    def rows(self) -> int:
-        """A row for each job."""
-        return len(self.keys)
+    keys: Sequence[int]
 
 
 AnyCommand = Command[object]
@@ -142,6 +126,8 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     brings_more: ClassVar[bool] = True
     comes_last: ClassVar[bool] = True
     sync: ClassVar[SyncRule] = SyncRule.ENQUEUES
+    items: ClassVar[str | None] = "jobs"
+    has_size: ClassVar[bool] = True
 
     keys: Sequence[int]
     jobs: Sequence[NewJob]
@@ -155,21 +141,6 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     """Whether a queue without any settings is refused, as `QueueNotRegistered`."""
     over_depth: bool = False
     """Whether the jobs pass limits on depth, for they were accepted before, in another queue."""
-
-    @property
-    def rows(self) -> int:
-        """A row for each job, and more for large payloads."""
-        return len(self.jobs) + self.size // ROW_BYTES
-
-    @property
-    def brought(self) -> int:
-        """How many jobs it brings."""
-        return len(self.jobs)
-
-    @property
-    def brought_bytes(self) -> int:
-        """How many bytes these have."""
-        return self.size
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -190,15 +161,12 @@ class Succeed(JobsCommand[Settled], frozen=True):
     taken them.
     """
 
+    has_size: ClassVar[bool] = True
+
     reach: Reach = EVERYWHERE
     said: Mapping[int, Completion] | None = None
     size: int = 0
     late: str | None = None
-
-    @property
-    def rows(self) -> int:
-        """A row for each job, and more for large results."""
-        return len(self.keys) + self.size // ROW_BYTES
 
 
 class Fail(Command[JobRecord], frozen=True):
@@ -254,15 +222,12 @@ class Return(Command[None], frozen=True):
     `leases`, by key, since all claimants share this holder.
     """
 
+    items: ClassVar[str | None] = "keys"
+
     holder: int
     keys: Sequence[int]
     stalled: frozenset[int] = frozenset()
     leases: Mapping[int, int] | None = None
-
-    @property
-    def rows(self) -> int:
-        """A row for each job."""
-        return len(self.keys)
 
 
 class NoteResidents(Command[None], frozen=True):

@@ -54,8 +54,8 @@ class PayloadCheck(Protocol):
     """A check that may refuse new jobs before they are stored."""
 
     @property
-    def in_use(self) -> bool:
-        """Whether some payloads have to be checked."""
+    def in_use(self) -> object:
+        """True, or not empty, while some payloads have to be checked."""
 
     async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
         """Raise an error unless each payload, given with its queue, may be stored."""
@@ -65,7 +65,7 @@ class EnqueuePlanner(Protocol):
     """Has jobs stored that need a plan before the tick."""
 
     def concerns(self, jobs: Sequence[NewJob]) -> bool:
-        """Whether one of the jobs of a request needs a plan."""
+        """Whether one of these jobs, which have extras, needs a plan."""
 
     async def enqueue(
         self, keys: Sequence[int], jobs: Sequence[NewJob], now: int, size: int, reach: Reach
@@ -130,10 +130,9 @@ class Jobs:
         keys = self._mint.take(len(jobs), now)
         if waiter is not None:
             self._waiters.watch(waiter, keys[0])
-        for planner in self.planners:
-            if planner.concerns(jobs):
-                reply = await planner.enqueue(keys, jobs, now, size, reach)
-                break
+        planner = self._planner_of(jobs)
+        if planner is not None:
+            reply = await planner.enqueue(keys, jobs, now, size, reach)
         else:
             reply = await self._inbox.ask(
                 Enqueue(
@@ -161,6 +160,13 @@ class Jobs:
         with self._waiter(wait_ms) as waiter:
             stored = await self.enqueue([job], reach, waiter)
             return stored, await self._wait(waiter, reach, visible=True)
+
+    def _planner_of(self, jobs: Sequence[NewJob]) -> EnqueuePlanner | None:
+        """The planner of a request, if it needs a plan. Jobs without extras need none."""
+        with_extras = [job for job in jobs if job.extras is not None]
+        if not with_extras:
+            return None
+        return next((each for each in self.planners if each.concerns(with_extras)), None)
 
     # Looking at one
 

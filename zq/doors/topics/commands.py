@@ -6,7 +6,7 @@ from typing import ClassVar
 import msgspec
 
 from zq.doors.topics.model import NewRecord, TagMatch, TopicConfig, TopicPatch, TopicState
-from zq.model.commands import ROW_BYTES, Command, SyncRule
+from zq.model.commands import Command, SyncRule
 
 
 class TopicPut(msgspec.Struct, frozen=True):
@@ -64,6 +64,8 @@ class Append(Command[Appended], frozen=True):
     brings_more: ClassVar[bool] = True
     comes_last: ClassVar[bool] = True
     sync: ClassVar[SyncRule] = SyncRule.NONE
+    items: ClassVar[str | None] = "records"
+    has_size: ClassVar[bool] = True
 
     topic: str
     records: Sequence[NewRecord]
@@ -72,21 +74,6 @@ class Append(Command[Appended], frozen=True):
     create: TopicConfig | None
     key: str | None = None
     keys: Sequence[int] = ()
-
-    @property
-    def rows(self) -> int:
-        """A row for each record, and more for large ones."""
-        return len(self.records) + self.size // ROW_BYTES
-
-    @property
-    def brought(self) -> int:
-        """How many records it brings."""
-        return len(self.records)
-
-    @property
-    def brought_bytes(self) -> int:
-        """How many bytes these have."""
-        return self.size
 
 
 class NumberJobs(Command[dict[int, int]], frozen=True):

@@ -1,6 +1,6 @@
-"""The waiters for jobs to be finished, and the readers that wait for more history.
+"""The waiters for jobs to be finished.
 
-Both are registries in memory. Each tick tells them after its commit, and nothing polls. A waiter is
+They are a registry in memory. Each tick tells them after its commit, and nothing polls. A waiter is
 registered before its job is stored or read, and stays until its owner removes it. So it misses no
 ending, not even that of a job that is deleted on success. Each has its news at once, and is woken
 in its turn, since thousands may wait for one job.
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from zq.engine.after_commit import Committed
-from zq.engine.subscribers.waking import Crowd, WakeLine
+from zq.engine.subscribers.waking import WakeLine
 from zq.model.clock import Clock
 from zq.model.commands import (
     Clear,
@@ -165,55 +165,3 @@ class Waiters:
         if not others:
             del self._by_key[waiter.key]
         waiter.key = None
-
-
-class HistoryReaders:
-    """The end of the readable history, and the readers that wait for more.
-
-    Records become readable once a sync has covered them. Otherwise a power cut could take a record
-    back and give its number to another one.
-    """
-
-    def __init__(self, logged: int, clock: Clock, *, recording: bool) -> None:
-        """`logged` is the last record. All records of an earlier start have been synced."""
-        self._clock = clock
-        self._line = WakeLine(clock)
-        self.listens = self.recording = recording
-        """Whether attempts are recorded."""
-        self.readable = logged
-        self._logged = logged
-        self.waiting: Crowd[asyncio.Event] = {}
-        self._closed = False
-
-    def learn(self, committed: Committed) -> None:
-        """Note how many records a tick has added, and whether they are on the disk."""
-        self._logged = max(self._logged, committed.result.logged)
-        if committed.result.durable:
-            self.synced()
-
-    def synced(self) -> None:
-        """Note that all commits are on the disk."""
-        if self._logged > self.readable:
-            self.readable = self._logged
-            self._wake()
-
-    def close(self) -> None:
-        """End the wait of all readers."""
-        self._closed = True
-        self._wake()
-
-    async def wait(self, after: int, wait_ms: int) -> None:
-        """Wait until there is a record after `after`, for at most `wait_ms`."""
-        event = asyncio.Event()
-        timer = self._clock.call_later(wait_ms / 1000, event.set)
-        self.waiting[event] = None
-        try:
-            if self.readable <= after and not self._closed:
-                await event.wait()
-        finally:
-            self.waiting.pop(event, None)
-            timer.cancel()
-
-    def _wake(self) -> None:
-        waiting, self.waiting = self.waiting, {}
-        self._line.wake(waiting, asyncio.Event.set)

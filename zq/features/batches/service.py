@@ -25,8 +25,7 @@ class BatchPlanner(RunningService):
 
     def concerns(self, jobs: Sequence[NewJob]) -> bool:
         """Whether one of the jobs comes with a batch."""
-        # One pass without a call for each job: most requests have none.
-        return bool([job for job in jobs if job.extras is not None and job.extras.batch])
+        return any(job.extras is not None and job.extras.batch is not None for job in jobs)
 
     async def enqueue(
         self, keys: Sequence[int], jobs: Sequence[NewJob], now: int, size: int, reach: Reach

@@ -19,7 +19,6 @@ from typing import Self
 from msgspec import structs
 from tzlocal import get_localzone
 
-from zq.engine.after_commit import Awaited, Committed
 from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox
 from zq.features.batches.engine import Folding
@@ -73,12 +72,14 @@ class Scheduler(RunningPart):
     @classmethod
     def of(cls, engine: Engine) -> Self:
         """The scheduler of an engine."""
-        return cls(
+        scheduler = cls(
             *(engine.store, engine.clock, engine.inbox, engine.mint, _local_zone()),
             admit=engine.admission.admit,
             folding=engine[Folding],
             ready=engine.steps.told,
         )
+        engine.when_rescheduled.append(scheduler.reschedule)
+        return scheduler
 
     def __init__(
         self,
@@ -97,7 +98,6 @@ class Scheduler(RunningPart):
         `ready` is called before entries fire: dates that a step of the clock made due are counted
         first. `folding` plans the jobs that come with a batch.
         """
-        self.listens = True
         self._admit = admit
         self._folding = folding
         self._ready = ready
@@ -126,11 +126,10 @@ class Scheduler(RunningPart):
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def learn(self, committed: Committed) -> None:
-        """Learn when the first entry is due, if there is one, from a tick that has changed some."""
-        if committed.result.rescheduled:
-            self._next = committed.result.next_firing
-            self._awake.set()
+    def reschedule(self, next_firing: int | None) -> None:
+        """Learn when the first entry is due, if there is one."""
+        self._next = next_firing
+        self._awake.set()
 
     def lag(self) -> int:
         """How many milliseconds ago the first entry became due."""
@@ -318,5 +317,4 @@ def _local_zone() -> tzinfo:
         return UTC
 
 
-SUBSCRIBERS = ((Awaited.BY_NOBODY, Scheduler),)
 RUNNING = (Scheduler,)

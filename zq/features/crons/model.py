@@ -94,17 +94,14 @@ class WriteCron(Command[None], frozen=True):
     quota of the `maker`.
     """
 
+    items: ClassVar[str | None] = "entries"
+
     group: CronGroup
     entries: Sequence[CronEntry] = ()
     kept: frozenset[str] = frozenset()
     whole: bool = False
     same_jobs: bool = False
     maker: BudgetMaker | None = None
-
-    @property
-    def rows(self) -> int:
-        """A row for the group and for each entry."""
-        return 1 + len(self.entries)
 
 
 class DeleteCrons(Command[int], frozen=True):
@@ -142,13 +139,11 @@ class Fire(Command[int], frozen=True):
     """
 
     brings_more: ClassVar[bool] = True
+    items: ClassVar[str | None] = "firings"
+    rows_each: ClassVar[int] = 2
+    """An entry, and its job."""
 
     firings: Sequence[Firing]
-
-    @property
-    def rows(self) -> int:
-        """Two rows for each firing: the entry, and its job."""
-        return 2 * len(self.firings)
 
 
 class CronSchedule(msgspec.Struct, array_like=True, frozen=True):

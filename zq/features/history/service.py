@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from zq.engine.subscribers.waiters import HistoryReaders
+from zq.features.history.engine import HistoryReaders
 from zq.features.history.model import AttemptOutcome, HistoryRecord, StoredAttempt
 from zq.model.ids import IdCodec, minted_at
 from zq.model.log import HISTORY_LOG
@@ -30,7 +30,7 @@ class History:
     @classmethod
     def of(cls, services: Services) -> Self:
         """The history of a server."""
-        return cls(services.store, services.ids, services.engine.history)
+        return cls(services.store, services.ids, services.engine[HistoryReaders])
 
     def __init__(self, store: Store, ids: IdCodec, readers: HistoryReaders) -> None:
         self._reads = store.reads

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 from zq.config import Settings
 from zq.engine.engine import Engine
-from zq.engine.subscribers.recent import RecentTimes
+from zq.engine.subscribers.figures import RecentTimes
 from zq.features.crons.engine import Scheduler
 from zq.features.crons.model_faults import FaultyEntries
 from zq.model.errors import InboxFull, WalFull

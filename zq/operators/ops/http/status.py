@@ -4,7 +4,7 @@ from aiohttp import web
 from msgspec import UNSET, UnsetType
 
 from zq import __version__
-from zq.engine.subscribers.recent import RecentTimes
+from zq.engine.subscribers.figures import RecentTimes
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.query import parameters
 from zq.http.door import Route

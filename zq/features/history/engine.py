@@ -1,0 +1,73 @@
+"""The readers that wait for more history. Each tick tells them, and nothing polls."""
+
+import asyncio
+from typing import Self
+
+from zq.engine.after_commit import Awaited, Committed
+from zq.engine.engine import Engine
+from zq.engine.subscribers.waking import Crowd, WakeLine
+from zq.model.clock import Clock
+
+
+class HistoryReaders:
+    """The end of the readable history, and the readers that wait for more.
+
+    Records become readable once a sync has covered them. Otherwise a power cut could take a record
+    back and give its number to another one.
+    """
+
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """The readers of an engine."""
+        recording = bool(engine.settings.history)
+        readers = cls(engine.store.logged, engine.clock, recording=recording)
+        engine.when_synced.append(readers.synced)
+        engine.when_let_go.append(readers.close)
+        return readers
+
+    def __init__(self, logged: int, clock: Clock, *, recording: bool) -> None:
+        """`logged` is the last record. All records of an earlier start have been synced."""
+        self._clock = clock
+        self._line = WakeLine(clock)
+        self.listens = self.recording = recording
+        """Whether attempts are recorded."""
+        self.readable = logged
+        self._logged = logged
+        self.waiting: Crowd[asyncio.Event] = {}
+        self._closed = False
+
+    def learn(self, committed: Committed) -> None:
+        """Note how many records a tick has added, and whether they are on the disk."""
+        self._logged = max(self._logged, committed.result.logged)
+        if committed.result.durable:
+            self.synced()
+
+    def synced(self) -> None:
+        """Note that all commits are on the disk."""
+        if self._logged > self.readable:
+            self.readable = self._logged
+            self._wake()
+
+    def close(self) -> None:
+        """End the wait of all readers."""
+        self._closed = True
+        self._wake()
+
+    async def wait(self, after: int, wait_ms: int) -> None:
+        """Wait until there is a record after `after`, for at most `wait_ms`."""
+        event = asyncio.Event()
+        timer = self._clock.call_later(wait_ms / 1000, event.set)
+        self.waiting[event] = None
+        try:
+            if self.readable <= after and not self._closed:
+                await event.wait()
+        finally:
+            self.waiting.pop(event, None)
+            timer.cancel()
+
+    def _wake(self) -> None:
+        waiting, self.waiting = self.waiting, {}
+        self._line.wake(waiting, asyncio.Event.set)
+
+
+SUBSCRIBERS = ((Awaited.BY_REQUESTS, HistoryReaders),)
