@@ -253,7 +253,7 @@ def test_what_is_wrong_is_said(out: Path, arguments: list[str], says: str) -> No
 def test_without_the_package_the_way_to_install_it_is_told(out: Path) -> None:
     code = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from zq.cli import main; main(['tls', 'ca'])"
+        "from zq.cli.group import main; main(['tls', 'ca'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=out.parent

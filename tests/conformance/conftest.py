@@ -1,13 +1,20 @@
 """The wires that the suite runs for, and a client for each.
 
-Each case runs over both versions of HTTP and in both formats. Two wires see to that where a rule
-is the subject, because rules lie behind versions and formats. Files whose subject is what a
-connection carries run for every wire (`EVERY_WIRE`), and files about what a tick decides, whose
-documents other files see to, for one (`ONE_WIRE`). In the long tier all files run for all wires.
+A wire is a format of bodies over a version of HTTP, served by one of our libraries. How many of
+them a file runs for depends on its subject; in the long tier, all files run for all wires.
+
+- A rule lies behind formats and versions. Two wires have both of each, and so they do for what a
+  document looks like.
+- What a connection carries, and how it ends, is up to the library: three wires have all of them
+  and both formats (`EVERY_LIBRARY`).
+- Where formats and versions meet, such as in framings of streams, all wires run (`EVERY_WIRE`).
+- What a tick or a key's reach decides, about documents that other files see to, runs for one
+  (`ONE_WIRE`).
 """
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,41 +23,56 @@ from .metrics import Scraper
 from .raw import RawConnection
 from .site import Site
 
-HERE = Path(__file__).parent
-
 BOTH_OF_EACH = (JSON, MSGPACK_HTTP2)
 
-ONE_WIRE = frozenset(("test_budget_turns", "test_cron_budgets"))
+ALL_LIBRARIES = (*BOTH_OF_EACH, JSON_ZTTP)
 
-EVERY_WIRE = frozenset(
+ALL = (JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2, JSON_ZTTP)
+"""Every combination that clients use.
+
+The second library of HTTP/2 gets one of them: what is in a body is nothing to it.
+"""
+
+ONE_WIRE = frozenset(("test_budget_turns", "test_cron_budgets", "test_key_reach"))
+
+EVERY_LIBRARY = frozenset(
     f"test_{subject}"
     for subject in (
-        *("answers", "bad_input", "browsers", "connections", "enqueue", "errors", "events", "http"),
-        *("job_object", "leaks", "limits", "long_reads", "names_and_numbers", "negotiation"),
-        *("pages", "push", "results", "round_trip", "take", "take_endings", "take_windows"),
-        "waiting",
+        *("bad_input", "browsers", "connections", "errors", "events", "http", "leaks", "limits"),
+        *("long_reads", "push", "take_endings", "take_windows", "waiting"),
     )
 )
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the other wires of a file to the long tier."""
-    for item in items:
-        if item.path.parent != HERE or item.path.stem in EVERY_WIRE:
-            continue
-        call = getattr(item, "callspec", None)
-        wires = BOTH_OF_EACH[:1] if item.path.stem in ONE_WIRE else BOTH_OF_EACH
-        if call is not None and call.params.get("wire", JSON) not in wires:
-            item.add_marker(pytest.mark.long)
+EVERY_WIRE = frozenset(("test_answers", "test_negotiation", "test_round_trip", "test_take"))
 
 
-@pytest.fixture(params=[JSON, MSGPACK, JSON_HTTP2, MSGPACK_HTTP2, JSON_ZTTP], ids=str)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test its wires, and leave the others to the long tier."""
+    if "wire" not in metafunc.fixturenames or _names_its_wires(metafunc):
+        return
+    wires = _wires(Path(metafunc.module.__file__ or "").stem)
+    chosen: list[Any] = list(wires)
+    if metafunc.config.getoption("markexpr") not in ("not long", "fast"):
+        others = (wire for wire in ALL if wire not in wires)
+        chosen += (pytest.param(wire, marks=pytest.mark.long) for wire in others)
+    metafunc.parametrize("wire", chosen, ids=str, indirect=True)
+
+
+def _names_its_wires(metafunc: pytest.Metafunc) -> bool:
+    marks = metafunc.definition.iter_markers("parametrize")
+    return any("wire" in mark.args[:1] for mark in marks)
+
+
+def _wires(file: str) -> tuple[Wire, ...]:
+    if file in EVERY_WIRE:
+        return ALL
+    if file in EVERY_LIBRARY:
+        return ALL_LIBRARIES
+    return BOTH_OF_EACH[:1] if file in ONE_WIRE else BOTH_OF_EACH
+
+
+@pytest.fixture
 def wire(request: pytest.FixtureRequest) -> Wire:
-    """A body format over an HTTP version: every combination that clients use.
-
-    The second library of HTTP/2 gets one of them: what is in a body is nothing to it.
-    """
     chosen: Wire = request.param
     return chosen
 
