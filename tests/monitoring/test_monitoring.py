@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from zq.operators.ops.http.metrics.table import METRICS
+from zq.operators.ops.http.metrics.table import every_metric
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "docs" / "alerts.yml"
@@ -26,8 +26,8 @@ _GROUPING = re.compile(r"\b(?:by|on)\s*\(([^)]*)\)")
 
 def labels_by_name() -> dict[str, set[str]]:
     """The labels of every series that a scrape has."""
-    found = {metric.name: set(metric.labels) for metric in METRICS}
-    for metric in METRICS:
+    found = {metric.name: set(metric.labels) for metric in every_metric()}
+    for metric in every_metric():
         if metric.kind == "histogram":
             for suffix in ("bucket", "sum", "count"):
                 found[f"{metric.name}_{suffix}"] = set(metric.labels)

@@ -105,7 +105,7 @@ def test_a_metric(tree: Tree) -> None:
         '        "zq_waiting_streams",\n'
         '        "gauge",\n'
         '        "Jobs stored twice.",\n'
-        "        lambda s: _one(2 * s.figures.jobs.stored),\n"
+        "        lambda s: one(2 * s.figures.jobs.stored),\n"
         "    ),\n",
     )
 

@@ -6,7 +6,7 @@ from documents import region
 
 from zq.doors.queue_ti.metrics import METRICS
 from zq.engine.subscribers.tallies import MOST_COUNTED, QueueTallies
-from zq.operators.ops.http.metrics.table import markdown
+from zq.http.metrics import markdown
 
 from .messages import Messages
 

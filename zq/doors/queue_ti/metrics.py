@@ -8,8 +8,7 @@ import msgspec
 from zq.doors.queue_ti.http.documents import statistics
 from zq.doors.queue_ti.settings import DOOR
 from zq.engine.subscribers.tallies import MOST_COUNTED, QueueTallies
-from zq.operators.ops.http.metrics.scrape import REST, Scrape
-from zq.operators.ops.http.metrics.table import Metric, Values, markdown
+from zq.http.metrics import REST, Metric, Scrape, Values, markdown
 
 
 def _counter(name: str, help: str, read: Callable[[QueueTallies], Counter[str]]) -> Metric:

@@ -20,10 +20,11 @@ from prometheus_client.utils import floatToGoString
 from zq.engine.subscribers.figures import Histogram
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
+from zq.http.metrics import Metric, Scrape, TimesByQueue
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
-from zq.operators.ops.http.metrics.scrape import Scrape, Scraper
-from zq.operators.ops.http.metrics.table import Metric, TimesByQueue, every_metric
+from zq.operators.ops.http.metrics.scrape import Scraper
+from zq.operators.ops.http.metrics.table import every_metric
 
 _POWERS = (*range(3, 12), *range(12, 22, 2))
 """Bounds of times: 8 ms, then twice as much up to 4 s, then four times as much up to 17 minutes."""

@@ -1,0 +1,65 @@
+"""The metrics of cron entries."""
+
+from typing import NamedTuple
+
+from zq.features.crons.service import Crons
+from zq.http.api.parts import ApiParts
+from zq.http.metrics import Metric, one
+
+
+class CronFigures(NamedTuple):
+    """Entries of cron groups."""
+
+    entries: int
+    lag: float
+    """How many seconds ago the first entry became due."""
+    faulty: int
+
+
+class CronReader:
+    """Reads them."""
+
+    def __init__(self, parts: ApiParts) -> None:
+        self._crons = parts.services[Crons]
+
+    async def read(self) -> CronFigures:
+        """The entries of this moment. Raises `ReadTimeout`."""
+        crons = self._crons
+        return CronFigures(await crons.count(), crons.lag() / 1000, crons.faulty.entries)
+
+
+READERS = (CronReader,)
+
+METRICS = (
+    Metric(
+        "zq_cron_entries",
+        "gauge",
+        "Entries of cron groups.",
+        lambda s: one(s[CronFigures].entries),
+    ),
+    Metric(
+        "zq_cron_faulty_entries",
+        "gauge",
+        "Entries that are set aside: their schedules cannot be evaluated. `/health` names some.",
+        lambda s: one(s[CronFigures].faulty),
+    ),
+    Metric(
+        "zq_cron_firings_total",
+        "counter",
+        "Entries that were due and have moved on with their job, also with a duplicate.",
+        lambda s: one(s.figures.jobs.fired),
+    ),
+    Metric(
+        "zq_cron_put_off_total",
+        "counter",
+        "Times that a queue had no room for the job of an entry, or its budget was too small: it"
+        " was tried again later.",
+        lambda s: one(s.figures.jobs.put_off),
+    ),
+    Metric(
+        "zq_cron_lag_seconds",
+        "gauge",
+        "For how long the entry that fires next has been due.",
+        lambda s: one(s[CronFigures].lag),
+    ),
+)
