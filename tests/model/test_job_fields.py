@@ -8,7 +8,7 @@ from zq.client.values import Delivery, StoredJob, Submission
 from zq.features.crons.wire import TemplateDocument
 from zq.model.checksums import job_checksum
 from zq.model.job import CarriedFields, Extras, JobFields, JobSettings, SettingFields
-from zq.model.sharing import copier, joined, part_of
+from zq.model.sharing import copier, joined, maker, part_of
 from zq.outbox.document import OutboxJob
 from zq.wire.bodies import JobBody
 from zq.wire.documents import JobDocument
@@ -74,6 +74,18 @@ def test_a_part_is_made_if_one_of_its_fields_has_a_value() -> None:
     assert part(_Open()) is None
     assert part(_Open(left=0)) == _Pair(left=0)
     assert part(_Open(right="")) == _Pair(right="")
+
+
+class _Wide(msgspec.Struct):
+    left: int | None = None
+    other: str = "usual"
+
+
+def test_what_two_structs_share_is_copied_but_for_what_is_given() -> None:
+    make = maker(_Pair, _Wide, "other")
+
+    assert make(_Pair(left=3, right="x"), other="given") == _Wide(left=3, other="given")
+    assert maker(_Pair, _Open, "right")(_Pair(left=3, right="x"), right=None) == _Open(left=3)
 
 
 def test_a_copy_takes_also_what_has_no_value() -> None:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from zq.features.batches.model import BatchRule
 from zq.features.budgets.model import BudgetPolicy, Draws
 from zq.model.lifecycle import Status
-from zq.model.sharing import joined
+from zq.model.sharing import joined, maker
 from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
 
 DEFAULT_PRIORITY = 32768
@@ -357,19 +357,9 @@ def is_open(host: JobRecord, now: int) -> bool:
     return host.status is Status.READY and not lapsed
 
 
+_brief_of = maker(JobRecord, Brief, "batched")
+
+
 def brief_of(job: JobRecord) -> Brief:
     """The present facts about a job that are needed to end it."""
-    return Brief(
-        key=job.key,
-        queue=job.queue,
-        status=job.status,
-        attempts=job.attempts,
-        holder=job.holder,
-        options=job.options,
-        unique_while=job.unique_while,
-        payload_size=job.payload_size,
-        result_size=job.result_size,
-        group=job.group,
-        unique_key=job.unique_key,
-        batched=batch_of(job) is not None,
-    )
+    return _brief_of(job, batched=batch_of(job) is not None)

@@ -3,7 +3,15 @@
 import msgspec
 
 from zq.model.errors import Unprocessable
-from zq.model.job import NO_OPTIONS, BackoffRule, JobRecord, JobSettings, Millis, Retention
+from zq.model.job import (
+    NO_OPTIONS,
+    BackoffRule,
+    JobRecord,
+    JobSettings,
+    Millis,
+    Retention,
+    SettingFields,
+)
 from zq.model.lifecycle import NAMES, TERMINAL, Status
 
 Unset = msgspec.UnsetType
@@ -32,6 +40,9 @@ class Patch(msgspec.Struct, frozen=True):
     def queues_named(self) -> tuple[str, ...]:
         """The queue that it moves jobs to, if any."""
         return () if self.queue is UNSET else (self.queue,)
+
+
+_SETTINGS = [name for name in Patch.__struct_fields__ if name in SettingFields.__struct_fields__]
 
 
 def refuse_terminal(text_id: str, status: Status) -> None:
@@ -87,13 +98,9 @@ def _schedule(job: JobRecord, ready_at: int | None | Unset, now: int) -> tuple[S
 
 
 def _options(options: JobSettings, patch: Patch) -> JobSettings | None:
-    changed = msgspec.structs.replace(
-        options,
-        retry_limit=options.retry_limit if patch.retry_limit is UNSET else patch.retry_limit,
-        backoff=options.backoff if patch.backoff is UNSET else patch.backoff,
-        retention=merged_retention(options.retention, patch.retention),
-        lease_ms=options.lease_ms if patch.lease_ms is UNSET else patch.lease_ms,
-    )
+    changes = {name: value for name in _SETTINGS if (value := getattr(patch, name)) is not UNSET}
+    changes["retention"] = merged_retention(options.retention, patch.retention)
+    changed = msgspec.structs.replace(options, **changes)
     return None if changed == NO_OPTIONS else changed
 
 

@@ -40,6 +40,22 @@ def copier(kind: type[msgspec.Struct]) -> Callable[[Any, Any], None]:
     return made
 
 
+def maker(source: type[msgspec.Struct], made: type[S], *others: str) -> Callable[..., S]:
+    """A function that makes a struct from another one, which is its only positional argument.
+
+    It copies the fields that both have. The `others` are given by name instead.
+    """
+    shared = [
+        name
+        for name in made.__struct_fields__
+        if name in source.__struct_fields__ and name not in others
+    ]
+    given = [f"{name}=source.{name}" for name in shared] + [f"{name}={name}" for name in others]
+    head = f"make(source, *, {', '.join(others)})"
+    make: Callable[..., S] = _made(head, [f"return made({', '.join(given)})"], {"made": made})
+    return make
+
+
 def part_of(kind: type[msgspec.Struct], made: type[S]) -> Callable[[Any], S | None]:
     """A function that makes a struct from an object with the fields of its base `kind`.
 

@@ -24,7 +24,7 @@ from zq.model.job import (
 from zq.model.lifecycle import Status
 from zq.model.queue_errors import QueueNotRegistered
 from zq.model.reach import EVERYWHERE
-from zq.model.sharing import values_of
+from zq.model.sharing import maker, values_of
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.depths import DepthTable
@@ -228,7 +228,15 @@ class Intake:
         known = self._names.find(job, command.reach)
         hosts = plan is not None and status == Status.READY and self._hosts.may_host(job)
         if known is None and (job.unique_key is not None or job.dedupe is not None or hosts):
-            new = _stored(key, job, Status(status), ready_at, expires_at)
+            new = _stored(
+                job,
+                key=key,
+                status=Status(status),
+                ready_at=ready_at,
+                expires_at=expires_at,
+                payload=None,
+                ttl_ms=None,
+            )
             if status != Status.READY:
                 new.ttl_ms = lasts_ms
             if job.unique_key is not None:
@@ -336,6 +344,9 @@ class Intake:
         self._beside += [(k, job) for k, job in beside if job.payload_size > INLINE_PAYLOAD]
 
 
+_stored = maker(NewJob, JobRecord, "key", "status", "ready_at", "expires_at", "payload", "ttl_ms")
+"""Makes the record of a new job. A payload is read where it is needed."""
+
 _REPLACING = (OnConflict.REPLACE_PAYLOAD, OnConflict.REPLACE_CONTENT)
 
 
@@ -365,28 +376,6 @@ def _payload(
     """The columns of a payload and of the row's checksum. A large payload is stored apart."""
     payload = job.payload if job.payload_size <= INLINE_PAYLOAD else None
     return job.payload_size, payload, job_checksum(type, payload, extras)
-
-
-def _stored(
-    key: int, job: NewJob, status: Status, ready_at: int, expires_at: int | None
-) -> JobRecord:
-    return JobRecord(
-        key=key,
-        queue=job.queue,
-        type=job.type,
-        priority=job.priority,
-        status=status,
-        ready_at=ready_at,
-        options=job.options,
-        unique_key=job.unique_key,
-        unique_while=job.unique_while,
-        group=job.group,
-        expires_at=expires_at,
-        extras=job.extras,
-        payload_size=job.payload_size,
-        payload=None,
-        unique_in=job.unique_in,
-    )
 
 
 def _rest(job: NewJob, extras: Extras | None, owns_key: bool, held: int) -> tuple[object, ...]:

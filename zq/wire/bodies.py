@@ -44,7 +44,7 @@ from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.payload import MAX_DEPTH, nests_too_deeply
 from zq.model.settling import Failure, bounded
-from zq.model.sharing import part_of
+from zq.model.sharing import maker, part_of
 from zq.model.strict import StrictRetention
 from zq.model.unique import BY_NAME, SPACES, KeySpace, OnConflict, Scope
 from zq.wire.codecs import BodyCodec, decode
@@ -120,6 +120,7 @@ class _Patch(msgspec.Struct):
     lease_ms: LeaseMillis | None | UnsetType = UNSET
 
 
+_checked_patch = maker(_Patch, Patch, "queue", "priority", "ready_at")
 _job = msgspec.json.Decoder(_Job)
 _success = msgspec.json.Decoder(_Success)
 _successes = msgspec.json.Decoder(_Successes)
@@ -265,16 +266,12 @@ def decode_patch(body: bytes, codec: BodyCodec) -> Patch:
             check_name("queue", queue)
         except InvalidRequest as error:
             raise Unprocessable(error.message) from None
-    return Patch(
+    ready_at = patch.ready_at
+    return _checked_patch(
+        patch,
         queue=queue,
         priority=_not_null("priority", patch.priority),
-        ready_at=min(patch.ready_at, MAX_TIME)
-        if isinstance(patch.ready_at, int)
-        else patch.ready_at,
-        retry_limit=patch.retry_limit,
-        backoff=patch.backoff,
-        retention=patch.retention,
-        lease_ms=patch.lease_ms,
+        ready_at=min(ready_at, MAX_TIME) if isinstance(ready_at, int) else ready_at,
     )
 
 

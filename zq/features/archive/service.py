@@ -14,14 +14,16 @@ from zq.model.lifecycle import Status
 from zq.model.queue_errors import NotArchived, OutOfArchive
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
-from zq.model.sharing import values_of
-from zq.model.unique import OnConflict
+from zq.model.sharing import maker, values_of
 from zq.service.jobs import Jobs
 from zq.service.services import Services
 from zq.store.api import Store
 
 SLICE = 256
 """How many jobs come back in one tick."""
+
+
+_new = maker(JobRecord, NewJob, "payload", "ready_at", "options", "extras", "ttl_ms")
 
 
 class Replays:
@@ -81,19 +83,13 @@ def _copy(job: JobRecord, *, with_options: bool) -> NewJob:
     """A new job with what a completed one brought for its worker."""
     extras = job.extras or NO_EXTRAS
     said = Extras(meta=extras.meta, **values_of(CarriedFields, extras))
-    return NewJob(
-        job.queue,
-        job.type,
-        job.payload or "null",
-        job.payload_size,
-        priority=job.priority,
+    return _new(
+        job,
+        payload=job.payload or "null",
+        ready_at=None,
         options=job.options if with_options else None,
-        unique_key=job.unique_key,
-        unique_while=job.unique_while,
-        on_conflict=OnConflict.RETURN,
-        group=job.group,
         extras=None if said == NO_EXTRAS else said,
-        unique_in=job.unique_in,
+        ttl_ms=None,
     )
 
 

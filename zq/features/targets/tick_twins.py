@@ -8,10 +8,14 @@ from zq.model.checksums import fits
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, JobRecord, NewJob
 from zq.model.lifecycle import Status
+from zq.model.sharing import maker
 from zq.model.unique import KeySpace, OnConflict
 from zq.store.api import PAGE_BYTES, exhaust
 from zq.tick.intake import enqueue
 from zq.tick.work import UnitOfWork
+
+_OWN = ("queue", "payload", "ready_at", "on_conflict", "extras", "ttl_ms", "unique_in")
+_new = maker(JobRecord, NewJob, *_OWN)
 
 
 def store_twins(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
@@ -51,18 +55,12 @@ def _twin_of(work: UnitOfWork, job: JobRecord, payload: str | None, target: str)
     if job.expires_at is not None:
         start = work.steady if job.due_at is None or not waits else max(job.due_at, work.steady)
         ttl_ms = max(job.expires_at - start, 1)
-    return NewJob(
-        target,
-        job.type,
-        payload or "null",
-        job.payload_size,
-        priority=job.priority,
+    return _new(
+        job,
+        queue=target,
+        payload=payload or "null",
         ready_at=ready_at if waits else None,
-        options=job.options,
-        unique_key=job.unique_key,
-        unique_while=job.unique_while,
         on_conflict=OnConflict.REPLACE_CONTENT,
-        group=job.group,
         extras=msgspec.structs.replace(job.extras or NO_EXTRAS, twin_of=first_of(job)),
         ttl_ms=ttl_ms,
         unique_in=KeySpace.QUEUE,
