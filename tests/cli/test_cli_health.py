@@ -11,10 +11,11 @@ import zq
 from .shell import Shell
 
 
-@pytest.fixture
-async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
+@pytest.fixture(params=["page", "no page"])
+async def shell(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Shell]:
     """Commands, and a server with an admin listener."""
-    server = await ServerProcess.spawn(None, *WITH_ADMIN, "--root-dir", str(tmp_path / "data"))
+    flags = ["--root-dir", str(tmp_path / "data"), *(["--ui", "off"] * (request.param != "page"))]
+    server = await ServerProcess.spawn(None, *WITH_ADMIN, *flags)
     try:
         await server.listening()
         url = f"http://127.0.0.1:{server.port}"

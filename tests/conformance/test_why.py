@@ -1,5 +1,9 @@
 """Why a job waits: the facts come from the store and from the streams."""
 
+from zq.features.waits.model import Canceller, WaitFacts, WaitingJob, wait_reasons
+from zq.model.job import JobRecord
+from zq.model.lifecycle import Status
+
 from .client import Client, Doc
 from .test_budgets import IN_FLIGHT, a_second
 from .test_budgets import put as put_budget
@@ -152,3 +156,23 @@ async def test_the_answer_waits_for_no_tick(client: Client) -> None:
     job = await client.enqueue(queue="q")
     with client.site.busy():
         assert await codes(client, job["id"]) == ["no_worker"]
+
+
+async def test_a_cancelled_job_says_by_whom_and_why(client: Client) -> None:
+    job = (await client.enqueue(queue="q"))["id"]
+    await client.send("POST", f"/jobs/cancel?id={job}&reason=wrong+list")
+    (reason,) = await why(client, job)
+    assert (reason["code"], reason["text"]) == ("finished", "it was cancelled: wrong list")
+    job = await client.make("cancelled")
+    assert "it waits for nothing" in (await why(client, job))[0]["text"]
+
+
+def test_the_one_who_has_cancelled_a_job_is_named() -> None:
+    job = JobRecord(1, "q", "t", 1, Status.CANCELLED, 0, 0, None)
+    for canceller, text in (
+        (Canceller("mia", "wrong list"), "it was cancelled by mia: wrong list"),
+        (Canceller("mia"), "it was cancelled by mia"),
+    ):
+        waiting = WaitingJob(job, canceller=canceller)
+        facts = WaitFacts(0, waiting)
+        assert [each.text for each in wait_reasons(facts)] == [text]

@@ -67,7 +67,7 @@ def test_fourteen_odd_names_change_no_column_and_hide_nothing(place: Place, page
     columns: dict[tuple[str, int], Any] = {}
     for look in range(2):
         for to in PAGES:
-            for width in (1440, 390):
+            for width in (1920, 1440, 390):
                 page.set_viewport_size({"width": width, "height": 900})
                 go(page, place, to)
                 if not to.startswith("workers"):

@@ -204,3 +204,48 @@ def test_the_audit_is_saved_as_lines_and_shows_who_may_do_what(
         "/queues/q0/settings",
     ]
     page.context.close()
+
+
+def test_a_finding_of_many_queues_unfolds_in_its_place(place: Place, page: Page) -> None:
+    for n in range(6):
+        push(place, 1, f"folded-{n}")
+        settings = {"paused": True}
+        httpx.patch(f"{place.primary}/queues/folded-{n}/settings", json=settings, trust_env=False)
+    go(page, place)
+    line = page.locator(".findings li[data-code=paused]")
+    line.get_by_role("button", name=re.compile("^[0-9]+ more: paused")).click()
+    for n in range(6):
+        expect(line.get_by_role("link", name=f"folded-{n}")).to_have_count(1)
+    line.get_by_role("button", name="Fewer: paused").click()
+    expect(line.locator(".unfolded")).to_have_count(0)
+
+
+def test_an_open_job_names_who_has_cancelled_it_and_why(place: Place, page: Page) -> None:
+    job = {"queue": "called-off", "type": "t", "payload": 1}
+    id = httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).json()["id"]
+    called_off = f"{place.primary}/jobs/cancel?id={id}&reason=wrong+list"
+    assert httpx.post(called_off, trust_env=False).json()["cancelled"] == 1
+    go(page, place, f"job?id={id}")
+    why = page.get_by_role("region", name="Why it is not run")
+    expect(why).to_contain_text("it was cancelled: wrong list")
+
+
+def test_activity_goes_on_beyond_a_thousand_actions(page: Page, tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as place:
+        path = f"{place.primary}/queues/q/settings"
+        with httpx.Client(trust_env=False) as http:
+            for n in range(1_010):
+                assert http.patch(path, json={"max_depth": n + 1}).is_success
+        go(page, place, "activity")
+        rows = page.get_by_role("region", name="What was done").locator("tbody tr")
+        expect(rows).to_have_count(50)
+        asked = page.locator("main").evaluate(MOST_ACTIONS)
+        assert asked == [1_010, 1_010]
+
+
+MOST_ACTIONS = """async () => {
+    const source = document.querySelector("script[src*=main]").src.replace("main", "activity");
+    const { actionsOf } = await import(source);
+    const found = await actionsOf({}, 2000);
+    return [found.length, new Set(found.map(each => each.seq)).size];
+}"""

@@ -55,7 +55,7 @@ def test_no_page_has_a_fault_of_access_at_any_width(
     page.evaluate(AXE_SCRIPT)
     for name, to in {**PAGES, "job": f"job?id={ids['dead']}"}.items():
         go(page, place, to)
-        for width in (1440, 768, 320):
+        for width in (1920, 1440, 768, 320):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
             assert page.evaluate(AXE) == [], (name, width)

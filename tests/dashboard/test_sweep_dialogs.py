@@ -236,3 +236,17 @@ def test_a_filter_that_has_lost_its_value_never_becomes_a_request(place: Place, 
     assert all("nothing is done" in text for text in refused), refused
     assert not [url for url in asked if "preview" in url and "kept" not in url]
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_move_of_many_says_that_it_cannot_be_undone(place: Place, page: Page) -> None:
+    mixed(place, "moved", completed=1, dead=1, ready=2)
+    go(page, place, "jobs?f=queue%3Amoved")
+    page.get_by_role("button", name="Move 2 waiting…").click()
+    expect(page.get_by_role("dialog")).to_contain_text("A move of many cannot be undone")
+
+
+def test_a_sort_says_that_it_is_of_the_rows_that_are_shown(place: Place, page: Page) -> None:
+    mixed(place, "sorted", completed=0, dead=1, ready=1)
+    go(page, place, "jobs?f=queue%3Asorted&sort=attempts")
+    foot = page.locator("main .foot").last
+    expect(foot).to_contain_text("only the 2 shown are sorted by tries")

@@ -1,6 +1,7 @@
 """`zq health`: is anything wrong with a server, and how much is there to do."""
 
 import asyncio
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +29,7 @@ Examples:
 
 The figures and findings are those at the head of the operators' page: !! is an alarm, ! a warning,
 · a note. The admin listener of the server is asked, with a key of the scope read if it has keys.
+Without the page (--ui off) the API tells the worst finding of each queue, and no slots.
 Exit codes: 0, 1 if there is an alarm or the server refuses, 2 for wrong usage, 3 if no server
 answers.
 """
@@ -59,11 +61,22 @@ def health(admin: "Address", as_json: bool) -> None:
 
 
 async def _ask(admin: "Address") -> tuple[dict[str, Any], int, dict[str, Any]]:
-    """The overview of the page, its time, and the state of the server."""
+    """The overview of the page, its time, and the state of the server.
+
+    A server without the page is asked by its API.
+    """
     from zq.cli.top.page import PageClient
+    from zq.client.errors import BackendError
 
     page = PageClient(admin)
-    overview, now = await page.look({"topic": "overview"})
+    try:
+        overview, now = await page.look({"topic": "overview"})
+    except BackendError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        from zq.cli.health_pageless import overview_of
+
+        return overview_of(admin)
     return overview, now, await page.ask("GET", "status")
 
 
@@ -77,14 +90,19 @@ def _figures(overview: dict[str, Any], now: int, status: dict[str, Any]) -> dict
         waiting += f"; growing by {tiles['growth']:,.1f}/s"
     elif tiles.get("drained_ms"):
         waiting += f"; drained in {span(tiles['drained_ms'])}"
-    flow = f"{tiles['arrived']:,.1f}/s in, {tiles['done']:,.1f}/s done"
+    come = "arrived" if "arrived" in tiles else "delivered"
+    way = "in" if come == "arrived" else "delivered"
+    flow = f"{tiles[come]:,.1f}/s {way}, {tiles['done']:,.1f}/s done"
     if "failed" in tiles:
         flow += f", {100 * tiles['failed']:.1f} % failed"
+    slots = "jobs"
+    if "slots" in tiles:
+        slots = f"of {tiles['slots']:,} slots, {tiles['workers']:,} workers"
     free = status["disk"]["free_bytes"] / 1e9
     return {
         "server": f"zq {status['zq']}, up {span(now - status['since'])}, {free:,.1f} GB free",
         "waiting": waiting,
-        "running": f"{tiles['busy']:,} of {tiles['slots']:,} slots, {tiles['workers']:,} workers",
+        "running": f"{tiles['busy']:,} {slots}",
         "flow": f"{flow} (five minutes)",
         "dead": f"{tiles['dead']:,}",
     }

@@ -196,6 +196,7 @@ FINDS: dict[str, set[str]] = {
     "line_up": {BY_ID},
     "step_out": {"SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)"},
     "in_flight_of": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
+    "canceller_of": {"SEARCH sweeps USING INTEGER PRIMARY KEY (rowid=?)", BY_ID},
     "head_of_group": {OF_GROUP},
     "lines_of_queue": {
         *("SEARCH lines USING INDEX sqlite_autoindex_lines_1 (queue=?)", BY_ID),

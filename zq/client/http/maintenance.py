@@ -106,6 +106,19 @@ def compact(address: Address) -> None:
     _ask(address, Request("POST", "/compact", timeout=TIMEOUT_S))
 
 
+def figures_of(admin: Address) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The queues and the state of the server that an admin listener belongs to, by its API.
+
+    Raises `BackendError`.
+    """
+    found = _listeners(admin)
+    api = admin if found is None else replace(admin, url=found.primary)
+    stats, status = (
+        msgspec.json.decode(_ask(api, Request("GET", path)).body) for path in ("/stats", "/status")
+    )
+    return stats, status
+
+
 def damage(address: Address) -> dict[str, Any]:
     """What a server has set aside, as `GET /damage` answers it. Raises `BackendError`."""
     found: dict[str, Any] = msgspec.json.decode(_ask(address, Request("GET", "/damage")).body)

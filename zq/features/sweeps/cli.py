@@ -121,7 +121,7 @@ def undo(remote: Remote, id: str, reason: str | None, yes: bool) -> None:
     if not yes:
         seen = remote.run(remote.backend.sweeps.get(id))
         if seen.left:
-            many = f"{'' if seen.exact else 'at least '}{seen.left:,} of {seen.changed:,} jobs"
+            many = f"{'' if seen.exact else 'over '}{seen.left:,} of {seen.changed:,} jobs"
             ask(f"This takes back {many} that sweep {id} has cancelled")
     with spinning("taking jobs back"):
         done = remote.run(remote.backend.sweeps.undo(id, reason=reason))

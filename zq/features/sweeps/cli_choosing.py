@@ -88,7 +88,7 @@ def agreed(
     exact = seen.exact or count == most
     if not count and not remote.as_json:
         warn_of_queues(remote, query.queues)
-    many = f"{'' if exact else 'at least '}{counted(count, 'job')}"
+    many = f"{'' if exact else 'over '}{counted(count, 'job')}"
     if count and not yes:
         ask(f"{what.replace('{}', many, 1)}, up to {seen.upto}; later ones are left alone")
     return replace(query, upto=seen.upto)

@@ -66,6 +66,16 @@ class BudgetWait(NamedTuple):
     pays_at: int | None = None
 
 
+class Canceller(NamedTuple):
+    """Who has cancelled a job, and why, as far as that is known."""
+
+    actor: str | None = None
+    reason: str | None = None
+
+
+NOBODY = Canceller()
+
+
 class WaitingJob(NamedTuple):
     """A job, and the facts in the store that may keep it waiting."""
 
@@ -78,6 +88,7 @@ class WaitingJob(NamedTuple):
     budgets: Sequence[BudgetWait] = ()
     ahead: int = 0
     """How many jobs of its queue come first, up to `MOST_AHEAD`."""
+    canceller: Canceller = NOBODY
 
 
 class OpenGroup(NamedTuple):
@@ -132,6 +143,10 @@ def wait_reasons(facts: WaitFacts) -> list[WaitReason]:
         return [_of_time(facts)]
     if job.status is Status.IN_FLIGHT:
         return [_of_running(facts)]
+    if job.status is Status.CANCELLED and any(facts.waiting.canceller):
+        actor, reason = facts.waiting.canceller
+        text = f"it was cancelled{f' by {actor}' if actor else ''}{f': {reason}' if reason else ''}"
+        return [WaitReason(WaitCode.FINISHED, text)]
     if job.status is not Status.READY:
         text = f"the job is {NAMES[job.status]}: it waits for nothing"
         return [WaitReason(WaitCode.FINISHED, text)]

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from zq.features.budgets.model import Account, BudgetPolicy, Draw
-from zq.features.waits.model import MOST_AHEAD, BudgetWait, OpenGroup, WaitingJob
+from zq.features.waits.model import (
+    MOST_AHEAD,
+    NOBODY,
+    BudgetWait,
+    Canceller,
+    OpenGroup,
+    WaitingJob,
+)
 from zq.features.waits.model_queue import BudgetLine, StoredWaits
 from zq.features.waits.store import TimePlace
 from zq.model.filters import Filter
@@ -36,8 +43,13 @@ def waiting_job(
     None if the job is not within reach, or its retention is over.
     """
     job = get_row(connection, key, reach, now)
-    if job is None or job.status is not Status.READY:
-        return None if job is None else WaitingJob(job)
+    if job is None:
+        return None
+    if job.status is Status.CANCELLED:
+        found = connection.execute(QUERIES["canceller_of"], {"key": key}).fetchone()
+        return WaitingJob(job, canceller=Canceller(*found) if found else NOBODY)
+    if job.status is not Status.READY:
+        return WaitingJob(job)
     return WaitingJob(
         job,
         settings(connection, job.queue),

@@ -9,6 +9,11 @@ SELECT n FROM queue_counts WHERE queue = :queue AND status = {in_flight}
 SELECT id FROM jobs WHERE queue = :queue AND group_id = :group AND held & 1 = 0
     AND status <= {in_flight} LIMIT 1
 
+-- name: canceller_of
+-- Who has cancelled a job, and why, as far as that is known.
+SELECT outline ->> '$.author.actor', outline ->> '$.author.reason'
+FROM sweeps WHERE id = (SELECT swept FROM jobs WHERE id = :key)
+
 -- name: is_shut
 SELECT held & 1 FROM jobs WHERE id = :key
 

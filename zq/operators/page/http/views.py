@@ -95,6 +95,7 @@ class Views:
             "workers": self._workers,
             "worker": self._worker,
             "failures": self._failures,
+            "findings": self._findings,
             "sweeps": self._sweeps,
             "health": self._health,
         }
@@ -120,6 +121,15 @@ class Views:
             "known_queues": len(overview.queues),
             **await self._failures(view, overview),
             **await self._sweeps(view, overview),
+        }
+
+    async def _findings(self, view: View, overview: Overview) -> Document:
+        """The queues with findings of the kind `q`, after the first ones."""
+        found = [each for each in overview.findings if each.code == view.q and each.queue]
+        shown = found[view.first : view.first + view.limit]
+        return {
+            "queues": [{"queue": each.queue, "text": each.text} for each in shown],
+            "known": len(found),
         }
 
     async def _queues(self, view: View, overview: Overview) -> Document:

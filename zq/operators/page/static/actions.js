@@ -289,7 +289,7 @@ const because = (zq, path) => ({ zq, path, fields: [{ name: "reason", label: "Re
   filled: ({ reason }) => ({ zq: zq + (reason ? ` --reason ${quoted(reason)}` : ""), path: path + (reason ? `&reason=${encodeURIComponent(reason)}` : "") }) });
 
 /** @param {Seen} now */
-export const many = (now) => `${now.exact ? "" : "at least "}${number(now.count)}`;
+export const many = (now) => `${now.exact ? "" : "over "}${number(now.count)}`;
 /** @param {Seen} now */
 const jobs = (now) => `${many(now)} ${now.exact && now.count === 1 ? "job" : "jobs"}`;
 
@@ -369,7 +369,7 @@ const PLANS = {
   }),
   patch: (filter, now) => ({
     title: `Move ${jobs(now)}${ofQueues(filter, now)}`, button: `Move ${jobs(now)}`, method: "PATCH", body: {}, path: `jobs${query({ ...filter, upto: now.upto })}`,
-    say: `Moves ${jobs(now)}${ofQueues(filter, now)}. What stays empty stays as it is.`, parts: about(filter, now), bound: boundTo(now), fields: PLACE, queue: ({ queue }) => queue,
+    say: [`Moves ${jobs(now)}${ofQueues(filter, now)}. What stays empty stays as it is. `, "A move of many cannot be undone: where each was is not kept."], parts: about(filter, now), bound: boundTo(now), fields: PLACE, queue: ({ queue }) => queue,
     filled: (values) => ({ body: placeOf(values), ...filter.id && { zq: `zq change ${filter.id.replaceAll(",", " ")}${placeWords(values)}` } }),
     done: ({ patched }) => `${number(patched)} ${patched === 1 ? "job is" : "jobs are"} moved.`,
   }),

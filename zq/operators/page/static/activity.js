@@ -61,7 +61,7 @@ function filterForm(filter, turn) {
 async function actionTable(filter, most, more, after) {
   const { since, ...named } = filter;
   const now = Date.now();
-  const { actions } = await get(`audit${query({ ...named, since: since && now - SPANS[since], limit: most })}`);
+  const actions = await actionsOf({ ...named, since: since && now - SPANS[since] }, most);
   const given = Object.values(filter).some(Boolean);
   return [table({ caption: "What operators have done, the latest first",
     columns: [{ head: "ago", is: "num w5" }, { head: "who", is: "w9 c1" }, { head: "what" }, { head: "from", is: "w9 c3" }, { spoken: "actions", is: "do wact" }],
@@ -70,6 +70,20 @@ async function actionTable(filter, most, more, after) {
     nothing: given ? empty("No such action", "Nobody has done that, or it was longer ago. ", el("a", { href: "#/activity" }, "All actions"))
       : empty("No operator has done anything", "Whatever is changed here, by command or by the API stands in this list.") }),
   actions.length === most && el("div", { class: "foot" }, el("span", {}, `The latest ${number(most)}`), el("span", { class: "push" }, button("Earlier actions", more)))];
+}
+
+/** So many actions, the latest first: one request has up to `LINES`. @param {Record<string, any>} asked @param {number} most */
+export async function actionsOf(asked, most) {
+  const found = /** @type {any[]} */ ([]);
+  for (let before; found.length < most;) {
+    const limit = Math.min(LINES, most - found.length);
+    const page = await get(`audit${query({ ...asked, before, limit })}`);
+    found.push(...page.actions);
+    // A search that has looked at many actions breaks off, and goes on from there.
+    before = page.searched_to ?? (page.actions.length === limit ? page.actions[limit - 1].seq : undefined);
+    if (before === undefined) break;
+  }
+  return found;
 }
 
 /** An action in words, with the request as its title. @param {any} action */
@@ -150,7 +164,7 @@ const WHY = /** @type {Record<string, string>} */ ({ key_taken: "another job has
 function undo(now, after) {
   const zq = `zq sweeps undo ${now.id} --yes`;
   const path = `sweeps/${now.id}/undo`;
-  const many = `${now.exact ? "" : "at least "}${number(now.left)}`;
+  const many = `${now.exact ? "" : "over "}${number(now.left)}`;
   confirm({
     title: `Undo sweep ${now.id}`, button: `Take ${many} jobs back`,
     say: `It has cancelled ${number(now.changed)} jobs, and ${many} of them are still there. They wait again in`

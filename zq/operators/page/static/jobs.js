@@ -277,7 +277,7 @@ export class JobList {
 
   foot() {
     const first = (this.page - 1) * PAGE + 1;
-    const order = `the ${this.order === "desc" ? "newest" : "oldest"} first${this.sort ? `, these sorted by ${this.sort.replace("-", "").replace("attempts", "tries")}` : ""}`;
+    const order = `the ${this.order === "desc" ? "newest" : "oldest"} first${this.sort && this.rows.length ? `; only the ${number(this.rows.length)} shown are sorted by ${this.sort.replace("-", "").replace("attempts", "tries")}` : ""}`;
     return el("div", { class: "foot" }, el("span", {}, this.rows.length ? `${number(first)}–${number(first + this.rows.length - 1)}${this.seen ? ` of ${many(this.seen)}` : ""}, ${order}` : ""),
       el("span", { class: "push acts" }, button("Newer", () => history.back(), { class: "small", disabled: this.page < 2, title: this.page < 2 ? "This is the first page" : null }),
         button("Older", () => this.turn({ from: this.next, page: this.page + 1 }), { class: "small", disabled: !this.next || Boolean(this.searched), title: this.next ? null : "This is the last page" })));

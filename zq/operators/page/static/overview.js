@@ -1,8 +1,8 @@
 // The Overview: figures, what is wrong beside why jobs failed, charts, and the queues that need somebody first.
 
 import { ago, brief, copyButton, el, link, long, number, plain, rate, show, told } from "./dom.js";
-import { query } from "./net.js";
-import { briefly, card, empty, menu, name, pill, queueName, queuePlace, spark, table, tile } from "./parts.js";
+import { ask, query } from "./net.js";
+import { briefly, button, card, empty, menu, name, pill, queueName, queuePlace, spark, table, tile } from "./parts.js";
 import { lateButton, may, rights } from "./rights.js";
 
 /** Of a finding: its word, and what helps against it for the first queue that it names. */
@@ -18,6 +18,9 @@ const KINDS = /** @type {Record<string, [string, (queue: string) => any[]]>} */ 
 });
 const SEVERITY = ["", "note", "warning", "alarm"];
 const GONE_MS = 10_000;
+const UNFOLDED_MS = 5000;
+const SHOWN = 3;
+const MOST_UNFOLDED = 50;
 const MOST_CAUSES = 6;
 
 /** The state of a queue: how bad it is, and its word. @type {Record<string, [string, string]>} */
@@ -68,29 +71,74 @@ function figures(tiles, doc, now, points) {
   ]);
 }
 
-/** One kind of trouble. @param {any} finding @param {number} now @param {boolean} gone */
-function findingLine({ code, severity, since, text, queues = [], more = 0 }, now, gone) {
+/** One kind of trouble. @param {any} finding @param {number} now @param {boolean} gone @param {Unfolded} unfold */
+function findingLine({ code, severity, since, text, queues = [], more = 0 }, now, gone, unfold) {
   const [word, acts] = KINDS[code] ?? ["Server", () => [el("a", { class: "btn small", href: "#/health" }, "Health")]];
   const words = queues.length ? queues.map((/** @type {any} */ each, /** @type {number} */ at) => [at ? " · " : "", queueName(each.queue), " ", told(plain(each.text))]) : told(plain(text));
   return el("li", { "data-key": code, "data-code": code, class: `${SEVERITY[severity]}${gone ? " gone" : ""}` },
     el("span", { class: "kind" }, gone ? el("s", {}, word) : word, queues.length > 1 ? el("span", { class: "muted" }, ` ${number(queues.length + more)}`) : null),
-    el("span", { class: "cut" }, words.flat(2), more > 0 && [" · ", link("queues", `${number(more)} more`)]),
-    since ? ago(since, now) : el("time"), el("span", { class: "acts" }, gone ? null : acts(queues[0]?.queue ?? "")));
+    el("span", { class: "cut" }, words.flat(2), more > 0 && !gone && [" · ", unfold.button(code, more)]),
+    since ? ago(since, now) : el("time"), el("span", { class: "acts" }, gone ? null : acts(queues[0]?.queue ?? "")),
+    gone || more <= 0 ? null : unfold.list(code));
+}
+
+/** The queues of findings that do not fit into their lines: asked for when a line is unfolded, and with it as long as it is. */
+class Unfolded {
+  constructor() {
+    this.open = /** @type {Map<string, any>} */ (new Map());
+    this.asked = 0;
+    this.changed = () => {};
+  }
+
+  /** Ask again, if it is time for that. */
+  tick() {
+    if (!this.open.size || performance.now() - this.asked < UNFOLDED_MS) return;
+    for (const code of this.open.keys()) this.ask(code).catch(() => undefined);
+  }
+
+  /** @param {string} code @param {number} more */
+  button(code, more) {
+    const open = this.open.has(code);
+    return button(open ? "fewer" : `${number(more)} more`, () => {
+      if (open) this.open.delete(code);
+      else this.ask(code);
+      this.changed();
+    }, { class: "ghost small", "aria-expanded": String(open), "aria-label": `${open ? "Fewer" : `${number(more)} more`}: ${code.replace("_", " ")}` });
+  }
+
+  /** @param {string} code */
+  async ask(code) {
+    this.asked = performance.now();
+    const { full } = await (await ask(`look${query({ topic: "findings", q: code, from: SHOWN, limit: MOST_UNFOLDED })}`)).json();
+    this.open.set(code, full);
+    this.changed();
+  }
+
+  /** @param {string} code */
+  list(code) {
+    const found = this.open.get(code);
+    if (!found) return null;
+    const left = found.known - SHOWN - found.queues.length;
+    return el("ul", { class: "unfolded" }, found.queues.map((/** @type {any} */ each) => el("li", { class: "cut", "data-key": each.queue }, queueName(each.queue), " ", told(plain(each.text)))),
+      left > 0 && el("li", { "data-key": "left" }, link("queues?sort=worst", `and ${number(left)} more, on Queues`)));
+  }
 }
 
 /** The findings, and for a while those that are gone: no button slips away under the pointer. */
 class Findings {
   constructor() {
     this.seen = /** @type {Map<string, {finding: any, at: number}>} */ (new Map());
+    this.unfold = new Unfolded();
   }
 
   /** @param {any[]} findings @param {number} now */
   draw(findings, now) {
+    this.unfold.tick();
     const codes = new Set(findings.map(({ code }) => code));
     for (const [code, { at }] of this.seen) if (!codes.has(code) && now - at > GONE_MS) this.seen.delete(code);
     for (const finding of findings) this.seen.set(finding.code, { finding, at: now });
-    const left = [...this.seen.values()].filter(({ finding }) => !codes.has(finding.code)).map(({ finding }) => findingLine(finding, now, true));
-    return el("ul", { class: "findings" }, findings.map((finding) => findingLine(finding, now, false)), left);
+    const left = [...this.seen.values()].filter(({ finding }) => !codes.has(finding.code)).map(({ finding }) => findingLine(finding, now, true, this.unfold));
+    return el("ul", { class: "findings" }, findings.map((finding) => findingLine(finding, now, false, this.unfold)), left);
   }
 }
 
@@ -167,7 +215,9 @@ export function overview(main, _values, go) {
     }
     history.learn();
   };
-  return { view: { topic: "overview" }, draw: (/** @type {any} */ doc, /** @type {number} */ at) => {
+  let drawn = /** @type {[any, number] | null} */ (null);
+  const draw = (/** @type {any} */ doc, /** @type {number} */ at) => {
+    drawn = [doc, at];
     const { totals, findings: many, causes } = doc.pulse;
     const begins = !doc.known_queues && !Object.values(totals).some(Boolean);
     show(note, `${number(doc.known_queues)} ${doc.known_queues === 1 ? "queue" : "queues"}, ${many ? `${number(many)} findings` : "nothing is wrong"}`,
@@ -182,5 +232,7 @@ export function overview(main, _values, go) {
       asked = true;
       setTimeout(learn);
     }
-  } };
+  };
+  findings.unfold.changed = () => drawn && draw(...drawn);
+  return { view: { topic: "overview" }, draw };
 }
