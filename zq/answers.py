@@ -20,7 +20,8 @@ class Asked:
     """One request to a verb.
 
     `path` has the names in its path, `query` the parameters that the verb knows, as text. `actor`
-    is the name of the sender's key or user.
+    is the name of the sender's key or user. A `careful` one is of the operators' page: a change by
+    filter is bound to a preview.
     """
 
     services: Services
@@ -31,6 +32,7 @@ class Asked:
     limits: Limits
     reach: Reach
     actor: str | None = None
+    careful: bool = False
 
 
 Answering = Callable[[Asked], Coroutine[Any, Any, T]]

@@ -93,10 +93,12 @@ class Backend(Protocol):
     @property
     def budgets(self) -> ServerBudgets:
         """The budgets of the server."""
+        return ServerBudgets(self.ask)
 
     @property
     def sweeps(self) -> ServerSweeps:
-        """The changes of many jobs, and the audit."""
+        """The changes of many jobs."""
+        return ServerSweeps(self.ask)
 
     @property
     def operations(self) -> Operations:
@@ -144,6 +146,7 @@ class Backend(Protocol):
 
         With `undo`, the job has the id of a sweep that takes it back, if it is retained.
         """
+        return await self.sweeps.cancel_one(id, force=force, undo=undo)
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
         """Cancel the job that owns a unique key. Raises the errors of `cancel`."""
@@ -188,6 +191,7 @@ class Backend(Protocol):
 
         If the query names queues, this includes jobs that wait in them as in dead-letter queues.
         """
+        return await self.sweeps.requeue(query, limit, reason=reason)
 
     # Queues
 

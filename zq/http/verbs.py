@@ -1,22 +1,25 @@
 """The routes of the rooms' verbs, and how they are described."""
 
+from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from zq.answers import Answering, Asked, all_answers
 from zq.http.api.description.operation import Operation
-from zq.http.api.endpoints import BodyEndpoints, endpoint
+from zq.http.api.endpoints import BodyEndpoints, answer, endpoint, lines_or_codec
 from zq.http.api.packing import Packer
-from zq.http.api.query import parameters
-from zq.http.door import PATH, Route
+from zq.http.api.query import is_careful, parameters
+from zq.http.door import PATH, Handler, Route
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
 from zq.service.services import Services
 from zq.verbs.verb import Verb
 from zq.wire.bodies import Limits
 from zq.wire.codecs import JSON, BodyCodec
+from zq.wire.framing import NDJSON
 
 
 def operations() -> dict[tuple[str, str], Operation]:
@@ -45,30 +48,47 @@ class VerbsApi:
         async def serve(
             request: web.BaseRequest, accepted: BodyCodec, body: bytes = b"", sent: BodyCodec = JSON
         ) -> Answer:
-            path = request[PATH]
-            asked = Asked(
-                services=self._services,
-                path=path,
-                query=parameters(request, known),
-                body=body,
-                codec=sent,
-                limits=self._limits,
-                reach=reach_of(request),
-                actor=actor_of(request),
-            )
-            document = await answering(asked)
+            document = await answering(self._asked(request, known, body, sent))
             if document is None:
                 return Answer(verb.status)
             return await self._packer.answer(document, accepted, verb.status)
 
-        serve.__doc__ = answering.__doc__
-        takes_body = verb.body is not None
-        handler = (
-            self._endpoints.change(serve, optional=verb.optional) if takes_body else endpoint(serve)
-        )
+        async def serve_lines(request: web.BaseRequest) -> Answer:
+            codec = lines_or_codec(request)
+            document = await answering(self._asked(request, known, b"", JSON))
+            return answer(document, codec) if codec else _in_lines(getattr(document, verb.lines))
+
+        serve.__doc__ = serve_lines.__doc__ = answering.__doc__
+        if verb.lines:
+            handler: Handler = serve_lines
+        elif verb.body is not None:
+            handler = self._endpoints.change(serve, optional=verb.optional)
+        else:
+            handler = endpoint(serve)
         return Route(
             verb.method, verb.path, handler, verb.scope, whole=verb.whole, query=bool(verb.query)
         )
+
+    def _asked(
+        self, request: web.BaseRequest, known: Sequence[str], body: bytes, sent: BodyCodec
+    ) -> Asked:
+        path = request[PATH]
+        return Asked(
+            services=self._services,
+            path=path,
+            query=parameters(request, known),
+            body=body,
+            codec=sent,
+            limits=self._limits,
+            reach=reach_of(request),
+            actor=actor_of(request),
+            careful=is_careful(request),
+        )
+
+
+def _in_lines(rows: Iterable[object]) -> Answer:
+    body = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+    return Answer(200, body, {"Content-Type": NDJSON.content_type})
 
 
 def _operation(verb: Verb[Any]) -> Operation:

@@ -36,7 +36,8 @@ class Verb(Generic[T]):
 
     `body` is the type of what it takes, which may be left out if it is `optional`. `refusals` are
     the errors, by status, besides those of all verbs. A verb about the `whole` server is not for
-    keys with queue prefixes.
+    keys with queue prefixes. Clients may have the list in the field `lines` of its document as
+    NDJSON.
     """
 
     method: str
@@ -49,6 +50,7 @@ class Verb(Generic[T]):
     refusals: Mapping[int, str] = field(default_factory=dict)
     whole: bool = False
     created: bool = False
+    lines: str = ""
 
     @property
     def status(self) -> int:

@@ -123,7 +123,7 @@ def choice(values: Mapping[str, str], name: str, kind: type[C], default: C) -> C
     return kind(text)
 
 
-def paging(values: dict[str, str]) -> Paging:
+def paging(values: Mapping[str, str]) -> Paging:
     """The paging part of a query."""
     order = values.get("order", "asc")
     if order not in ("asc", "desc"):
@@ -138,7 +138,7 @@ def paging(values: dict[str, str]) -> Paging:
     return Paging(values.get("from"), order == "desc", limit)
 
 
-def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
+def job_filter(values: Mapping[str, str], ids: IdCodec, reach: Reach) -> Filter:
     """The filter in a query, for the jobs within reach."""
     return Filter(
         statuses=tuple(sorted({_status(name) for name in names(values.get("status"))})),
@@ -159,7 +159,7 @@ def job_filter(values: dict[str, str], ids: IdCodec, reach: Reach) -> Filter:
     )
 
 
-def canonical(values: dict[str, str], paging: Paging) -> str:
+def canonical(values: Mapping[str, str], paging: Paging) -> str:
     """The query of a link to a page with these filters. Parsing it gives the same filters."""
     parts: list[tuple[str, str]] = []
     if paging.cursor is not None:
@@ -212,7 +212,7 @@ def _echo(name: str, text: str) -> str:
     return ",".join(sorted(set(names(text))))
 
 
-def _sorted_names(values: dict[str, str], name: str) -> tuple[str, ...]:
+def _sorted_names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(sorted(set(names(values.get(name)))))
 
 
@@ -255,7 +255,7 @@ def is_ulid(text: str) -> bool:
         return False
 
 
-def _range(values: dict[str, str], name: str) -> ValueRange | None:
+def _range(values: Mapping[str, str], name: str) -> ValueRange | None:
     if name not in values:
         return None
     bounds = _bounds(name, values[name])

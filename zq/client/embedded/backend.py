@@ -46,10 +46,6 @@ from zq.client.values import (
     TakeRequest,
 )
 from zq.engine.delivery.takers import Subscription
-from zq.features.budgets.client_embedded import EmbeddedBudgets
-from zq.features.sweeps.client_embedded import EmbeddedSweeps
-from zq.features.sweeps.model import SweepAuthor
-from zq.features.sweeps.service import Sweeps
 from zq.features.waits.model import WaitReason
 from zq.features.waits.service import Waits
 from zq.model import errors
@@ -64,7 +60,7 @@ from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.documents import job_document
 from zq.wire.ids import NamedKeys, held_key, key_of, place_of
-from zq.wire.settings import decode_limit, decode_settings_patch
+from zq.wire.settings import decode_settings_patch
 
 T = TypeVar("T")
 Act = Callable[[Services], Coroutine[Any, Any, T]]
@@ -91,16 +87,6 @@ class EmbeddedBackend(Backend):
     def url(self) -> str:
         """``sqlite://`` and the data directory."""
         return self.home.url
-
-    @property
-    def budgets(self) -> EmbeddedBudgets:
-        """The budgets of the engine."""
-        return EmbeddedBudgets(self._do)
-
-    @property
-    def sweeps(self) -> EmbeddedSweeps:
-        """The changes of many jobs, and the audit."""
-        return EmbeddedSweeps(self._do)
 
     @property
     def operations(self) -> EmbeddedOperations:
@@ -177,22 +163,6 @@ class EmbeddedBackend(Backend):
 
         return await self._do(verb)
 
-    async def cancel(self, id: str, *, force: bool = False, undo: bool = False) -> StoredJob:
-        """Cancel a job."""
-        if not undo:
-            return await named(
-                self._do, id, lambda services, key: services.jobs.cancel(key, force, EVERYWHERE)
-            )
-
-        async def verb(services: Services) -> StoredJob:
-            key = key_of(id, services.ids)
-            job, sweep = await services[Sweeps].cancel_one(key, force, EVERYWHERE)
-            document = job_document(job, services.ids, with_payload=False)
-            document.undo = None if sweep is None else str(sweep)
-            return stored_job(document)
-
-        return await self._do(verb)
-
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
         """Cancel the job that owns a unique key."""
         return await shown(
@@ -247,22 +217,6 @@ class EmbeddedBackend(Backend):
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
         return await self._do(lambda services: services.queues.names(EVERYWHERE))
-
-    async def requeue_many(
-        self,
-        query: JobQuery = EVERYTHING,
-        limit: int | None = None,
-        *,
-        reason: str | None = None,
-    ) -> int:
-        """Bring back the matching dead jobs."""
-
-        async def verb(services: Services) -> int:
-            most = decode_limit(JSON.encode({"limit": limit}), wire.JSON)
-            filter = filter_of(query, services.ids)
-            return await services[Sweeps].requeue(filter, most, SweepAuthor(reason=reason))
-
-        return await self._do(verb)
 
     # Queues
 

@@ -17,7 +17,7 @@ from zq.client.http.address import Address
 from zq.client.http.aio import AioTransport
 from zq.client.http.batches import Stored, one_by_one, overlapped
 from zq.client.http.blocking import BlockingTransport
-from zq.client.http.calls import SWEEP_MS, filtered, job_path, with_query
+from zq.client.http.calls import filtered, job_path, with_query
 from zq.client.http.gathering import Encoded, Fate, Gatherer
 from zq.client.http.operations import HttpOperations
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
@@ -38,8 +38,6 @@ from zq.client.values import (
     Success,
     TakeRequest,
 )
-from zq.features.budgets.client_http import HttpBudgets
-from zq.features.sweeps.client_http import HttpSweeps, because
 from zq.features.waits.model import WaitReason
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs.verb import Verb
@@ -80,10 +78,6 @@ class _Stats(msgspec.Struct):
     queues: list[QueueStats]
 
 
-class _Requeued(msgspec.Struct):
-    requeued: int
-
-
 class HttpBackend(Backend):
     """A `zq.client.backend.Backend` for a server at an address."""
 
@@ -109,16 +103,6 @@ class HttpBackend(Backend):
     def url(self) -> str:
         """The address of the server."""
         return self._address.url
-
-    @property
-    def budgets(self) -> HttpBudgets:
-        """The budgets of the server."""
-        return HttpBudgets(self._call, self._read)
-
-    @property
-    def sweeps(self) -> HttpSweeps:
-        """The changes of many jobs, and the audit."""
-        return HttpSweeps(self._call, self._read)
 
     @property
     def operations(self) -> HttpOperations:
@@ -171,13 +155,6 @@ class HttpBackend(Backend):
         reply = await self._call("GET", f"{job_path(id)}/errors?order=desc&limit=50")
         return self._read(reply, _Errors).errors[::-1]
 
-    async def cancel(self, id: str, *, force: bool = False, undo: bool = False) -> StoredJob:
-        """Cancel a job."""
-        reply = await self._call(
-            "POST", f"{job_path(id)}/cancel", {"force": force} | ({"undo": True} if undo else {})
-        )
-        return self._read(reply, StoredJob)
-
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
         """Cancel the job that owns a unique key."""
         reply = await self._call("POST", _key(key, "/cancel"), {"force": force})
@@ -221,18 +198,6 @@ class HttpBackend(Backend):
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
         return self._read(await self._call("GET", "/queues"), _Queues).queues
-
-    async def requeue_many(
-        self,
-        query: JobQuery = EVERYTHING,
-        limit: int | None = None,
-        *,
-        reason: str | None = None,
-    ) -> int:
-        """Bring back the matching dead jobs."""
-        path = filtered("/jobs/requeue", query, **because(reason))
-        reply = await self._call("POST", path, {"limit": limit}, wait_ms=SWEEP_MS)
-        return self._read(reply, _Requeued).requeued
 
     # Queues
 

@@ -4,14 +4,11 @@ from collections.abc import Awaitable, Mapping
 from typing import Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
+from zq.client.asking import filters
 from zq.client.http.transport import Reply
 from zq.client.values import JobQuery
-from zq.model.filters import ValueRange
 
 T = TypeVar("T")
-
-SWEEP_MS = 3_600_000
-"""The server answers a sweep at its end, after many slices."""
 
 
 class HttpCall(Protocol):
@@ -46,32 +43,4 @@ def with_query(path: str, parameters: Mapping[str, object]) -> str:
 
 def filtered(path: str, query: JobQuery, **more: str) -> str:
     """The path with a filter of jobs, and with `more` parameters."""
-    lists = {
-        "status": query.statuses,
-        "queue": query.queues,
-        "type": query.types,
-        "id": query.ids,
-        "budgets.key": query.budgets,
-        "error": query.errors,
-        "group": query.groups,
-    }
-    ranges = {
-        "priority": query.priority,
-        "attempts": query.attempts,
-        "ready_at": query.ready_at,
-        "finished_at": query.finished_at,
-    }
-    parameters = {name: ",".join(values) for name, values in lists.items() if values} | more
-    parameters |= {name: _written(range) for name, range in ranges.items() if range is not None}
-    if query.upto is not None:
-        parameters["upto"] = query.upto
-    if query.filter is not None:
-        parameters["filter"] = query.filter
-    if query.search is not None:
-        parameters["search"] = query.search
-    return with_query(path, parameters)
-
-
-def _written(range: ValueRange) -> str:
-    low, high = ("" if bound is None else str(bound) for bound in (range.low, range.high))
-    return f"{low}..{high}"
+    return with_query(path, filters(query) | more)

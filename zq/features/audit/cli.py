@@ -13,7 +13,7 @@ from zq.cli.sections import Section
 from zq.cli.words import Moment
 
 if TYPE_CHECKING:
-    from zq.features.sweeps.client import ActionDocument
+    from zq.features.audit.client import ActionDocument
 
 PAGE = 1000
 DEFAULT_LIMIT = 50
@@ -57,10 +57,12 @@ def audit(remote: Remote, since: int | None, limit: int | None) -> None:
 
 def _found(remote: Remote, since: int, limit: int | None) -> "Iterator[ActionDocument]":
     """Actions, page by page."""
-    before = None
+    from zq.features.audit.client import ServerAudit
+
+    before, latest = None, ServerAudit(remote.backend.ask).latest
     while limit is None or limit > 0:
         size = PAGE if limit is None else min(limit, PAGE)
-        page = remote.run(remote.backend.sweeps.audit(before, size))
+        page = remote.run(latest(before, size))
         for action in page:
             if action.at < since:
                 return

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
 from zq.client.amounts import Seconds, positive_ms, whole
+from zq.client.asking import SWEEP_MS, Ask, filters
 from zq.client.errors import InvalidOption
 from zq.client.values import MISSING, JobQuery, Missing, StoredJob
+from zq.features.budgets import verbs
 from zq.features.budgets.client_limits import Budget, Limit
 from zq.features.budgets.model import MOST_DURATION_MS, MOST_TOKENS, TIME_BASED, WHILE_IN_FLIGHT
-from zq.features.budgets.wire import PolicyPatchBody, Strategy, StrategyPatchBody
+from zq.features.budgets.wire import BindingBody, PolicyPatchBody, Strategy, StrategyPatchBody
 
 BindingVerb = Literal["add", "put", "change", "remove", "replace"]
 """`add` is for jobs that do not draw from the budget yet, `change` and `remove` for those that do,
@@ -71,32 +73,81 @@ class LimitPatch:
         return PolicyPatchBody(self.allocation, strategy)
 
 
-class ServerBudgets(Protocol):
+_OF_JOB = {
+    "add": verbs.ADD_TO_JOB,
+    "put": verbs.PUT_TO_JOB,
+    "change": verbs.CHANGE_OF_JOB,
+    "remove": verbs.REMOVE_FROM_JOB,
+}
+_OF_JOBS = {
+    "add": verbs.ADD_TO_JOBS,
+    "put": verbs.PUT_TO_JOBS,
+    "change": verbs.CHANGE_OF_JOBS,
+    "remove": verbs.REMOVE_FROM_JOBS,
+}
+
+
+class _Shown(msgspec.Struct):
+    budgets: list[ShownBudget]
+
+
+class ServerBudgets:
     """The budgets of one server. A missing budget raises a `BackendError`."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
 
     async def all(self) -> list[ShownBudget]:
         """Every budget by its key."""
+        return (await self._ask(verbs.LIST.read_as(_Shown))).budgets
 
     async def get(self, key: str) -> ShownBudget:
         """One budget."""
+        return await self._ask(verbs.GET.read_as(ShownBudget), key=key)
 
     async def create(self, key: str, limit: Limit) -> ShownBudget:
         """Create a budget. Raises a `BackendError` if it exists."""
+        return await self._ask(verbs.CREATE.read_as(ShownBudget), limit.wire(), key=key)
 
     async def put(self, key: str, limit: Limit) -> ShownBudget:
         """Create a budget, or replace its limit."""
+        return await self._ask(verbs.PUT.read_as(ShownBudget), limit.wire(), key=key)
 
     async def change(self, key: str, patch: LimitPatch) -> ShownBudget:
         """Change some fields of a budget's limit."""
+        return await self._ask(verbs.CHANGE.read_as(ShownBudget), patch.wire(), key=key)
 
     async def remove(self, key: str) -> None:
         """Delete a budget. Raises a `BackendError` if unfinished jobs or cron entries need it."""
+        await self._ask(verbs.DELETE, key=key)
 
     async def bind(self, id: str, verb: BindingVerb, *budgets: Budget) -> StoredJob:
         """Change what a job draws. Raises a `BackendError` if it does not wait."""
+        check_binding(verb, budgets, many=False)
+        if verb != "replace":
+            key, body = _draw(verb, budgets[0])
+            return await self._ask(_OF_JOB[verb].read_as(StoredJob), body, id=id, key=key)
+        if not budgets:
+            return await self._ask(verbs.CLEAR_JOB.read_as(StoredJob), id=id)
+        listed = {"budgets": [budget.wire() for budget in budgets]}
+        return await self._ask(verbs.REPLACE_OF_JOB.read_as(StoredJob), listed, id=id)
 
     async def bind_all(self, query: JobQuery, verb: BindingVerb, *budgets: Budget) -> BindingReport:
         """Change what the matching jobs draw. Jobs that the verb is not for stay unchanged."""
+        check_binding(verb, budgets, many=True)
+        choice = filters(query)
+        if verb == "replace":
+            clear = verbs.CLEAR_JOBS.read_as(BindingReport)
+            return await self._ask(clear, query=choice, wait_ms=SWEEP_MS)
+        key, body = _draw(verb, budgets[0])
+        bind = _OF_JOBS[verb].read_as(BindingReport)
+        return await self._ask(bind, body, choice, wait_ms=SWEEP_MS, key=key)
+
+
+def _draw(verb: BindingVerb, budget: Budget) -> tuple[str, BindingBody | None]:
+    """The key and the body of a request about one budget."""
+    draw = budget.wire()
+    return draw.key, None if verb == "remove" else BindingBody(draw.cost, draw.create_with)
 
 
 def check_binding(verb: BindingVerb, budgets: Sequence[Budget], *, many: bool) -> None:

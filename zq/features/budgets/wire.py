@@ -95,6 +95,19 @@ class BudgetDocument(msgspec.Struct):
     unfinished: int
 
 
+class BudgetsDocument(msgspec.Struct):
+    """Budgets in the order of their keys."""
+
+    budgets: list[BudgetDocument]
+
+
+class Rebindings(msgspec.Struct):
+    """How many jobs have changed draws, and which could not change because they are in flight."""
+
+    changed: int
+    blocked: list[str]
+
+
 _policy = msgspec.json.Decoder(PolicyBody)
 _patch = msgspec.json.Decoder(PolicyPatchBody)
 _cost = msgspec.json.Decoder(BindingBody)

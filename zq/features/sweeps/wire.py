@@ -47,6 +47,31 @@ class SweepsDocument(msgspec.Struct):
     sweeps: list[SweepDocument]
 
 
+class Patched(msgspec.Struct):
+    """How many jobs were changed."""
+
+    patched: int
+
+
+class Requeued(msgspec.Struct):
+    """How many dead jobs are ready again."""
+
+    requeued: int
+
+
+class Redriven(msgspec.Struct):
+    """How many dead jobs are ready again, by the older name."""
+
+    redriven: int
+
+
+class Cancelled(msgspec.Struct):
+    """How many jobs were cancelled. `undo` is the sweep that takes them back, for the page."""
+
+    cancelled: int
+    undo: str | UnsetType = UNSET
+
+
 class SweptPlace(msgspec.Struct):
     """How many jobs of a change are in one status of one queue."""
 

@@ -5,14 +5,10 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from zq.features.archive.http import RetainedApi
-from zq.features.audit.http import AuditApi
-from zq.features.budgets.http import BudgetsApi
 from zq.features.failures.http import FailuresApi
 from zq.features.history.http import HistoryApi
 from zq.features.schemas.http import QueueSchemasApi
 from zq.features.search.http import SuggestApi
-from zq.features.sweeps.http import SweepsApi
-from zq.features.sweeps.http_changes import ChangesApi
 from zq.features.targets.http import TargetsApi
 from zq.features.trends.http import TrendsApi
 from zq.features.waits.http import WaitsApi
@@ -72,17 +68,13 @@ def zizq_routes(parts: ApiParts) -> Sequence[Route]:
         TakeApi(services, guard, take, packer),
         FailuresApi(services),
         HistoryApi(services, packer),
-        AuditApi(services),
         WorkersApi(services),
         KeysApi(guard),
         SettingsApi(services, endpoints),
         TargetsApi(services),
         QueueSchemasApi(services, endpoints),
         RetainedApi(services, endpoints),
-        SweepsApi(services, endpoints),
-        ChangesApi(services, endpoints),
         SuggestApi(services),
-        BudgetsApi(services, endpoints),
         EventsApi(services, guard, endpoints, take),
         VerbsApi(services, endpoints, packer, limits),
         StatsApi(services, packer),
