@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import durations
 import forked
@@ -54,14 +55,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
-        seconds = durations.kept()
-        # The sort is stable, so what is in a file stays together.
-        items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0))
+        durations.slowest_first(items)
     for item in items:
         if item.get_closest_marker("long") is not None:
             item.add_marker(pytest.mark.timeout(0))
         elif is_fast(item.path):
             item.add_marker("fast")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let `--dist loadfile` give a worker what belongs together, such as files for one Spark."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = durations.unit_of
+    return scheduler
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,41 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 KEPT = ROOT / "tests" / "durations.txt"
 
 LEAST_S = 2
+
+TOGETHER = {
+    f"tests/spark/test_{subject}.py": group
+    for group, subjects in {
+        "Spark over a lake": ("bronze", "document", "estimates", "golden", "progress", "report"),
+        "Spark over a server": ("cluster", "crash", "source", "streaming", "versions"),
+    }.items()
+    for subject in subjects
+}
+"""Files that one worker takes one after the other: they share a session of Spark, which costs as
+much as many of their tests.
+"""
+
+
+def unit_of(nodeid: str) -> str:
+    """What a test goes to a worker with: its file, or a group of files."""
+    file = nodeid.partition("::")[0]
+    return TOGETHER.get(file, file)
+
+
+def slowest_first(items: list[pytest.Item]) -> None:
+    """Sort tests by what they go to a worker with. What is in a file stays in its order."""
+    seconds: defaultdict[str, int] = defaultdict(int)
+    for file, each in kept().items():
+        seconds[unit_of(file)] += each
+    units = [unit_of(item.nodeid) for item in items]
+    first = {unit: index for index, unit in reversed(list(enumerate(units)))}
+    items.sort(key=lambda item: (-seconds[u := unit_of(item.nodeid)], first[u]))
 
 
 def kept() -> dict[str, int]:
