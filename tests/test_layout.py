@@ -93,7 +93,6 @@ WORDS = {
 KNOWN = {
     "zq",
     "zq.cli.status",
-    "zq.cli.words",
     "zq.client.backend",
     "zq.client.embedded.backend",
     "zq.client.embedded.operations",

@@ -9,11 +9,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from zq.cli.job_options import room_options, sent_for_rooms
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, ending, talks
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.wait import report, wait_for
-from zq.cli.words import BUDGET_HELP, DRAW, MILLISECONDS, draws
+from zq.cli.words import MILLISECONDS
 from zq.model.names import check_name
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ no server answers.
     type=MILLISECONDS,
     help="Run the job no earlier than after this time: 500ms, 10m, 1d.",
 )
-@click.option("--budget", type=DRAW, multiple=True, help=BUDGET_HELP)
+@room_options
 @click.option("--text", is_flag=True, help="Send the payload as text, even if it looks like JSON.")
 @click.option("--wait", is_flag=True, help="Wait until the job has finished, and print its result.")
 @click.option("--timeout", type=MILLISECONDS, help="Wait no longer than this.")
@@ -194,10 +195,10 @@ def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
         type=options["type_"] or "",
         payload=Raw(data),
         ready_at=None if delay is None else time.time_ns() // 1_000_000 + delay,
-        budgets=draws(options["budget"]),
         dedupe=None if dedupe is None else Dedupe(dedupe),
         retention=StrictRetention(RESULT_KEPT_MS) if options["wait"] else None,
         **as_sent,
+        **sent_for_rooms(options),
     )
 
 

@@ -1,4 +1,4 @@
-"""Types of arguments: durations, moments, names, ids, draws from budgets."""
+"""Types of arguments: durations, moments, names, ids."""
 
 import re
 import time
@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from zq.features.budgets.model import MOST_TOKENS
 from zq.model.filters import ValueRange
 from zq.setting import DURATION
 
@@ -123,36 +122,8 @@ class Range(click.ParamType[ValueRange]):
         return ValueRange(low, high)
 
 
-class BudgetDraw(click.ParamType[tuple[str, int]]):
-    """The key of a budget, and how many of its tokens a job needs: `crm` or `crm=2`."""
-
-    name = "key[=cost]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        if isinstance(value, tuple):
-            return value
-        key, equals, cost = value.rpartition("=")
-        if not equals:
-            return NAME.convert(value, param, ctx), 1
-        if not cost.isdecimal() or not 1 <= int(cost) <= MOST_TOKENS:
-            self.fail(f"{cost!r} is no number of tokens from 1: write {key}=2", param, ctx)
-        return NAME.convert(key, param, ctx), int(cost)
-
-
-def draws(given: tuple[tuple[str, int], ...]) -> tuple[Any, ...] | None:
-    """What a job draws from budgets, in the form in which it is sent."""
-    from zq.features.budgets.client_limits import Budget
-
-    return tuple(Budget(key, cost).wire() for key, cost in given) or None
-
-
-BUDGET_HELP = "The job draws so many tokens, or one, from this budget. It may be repeated."
-
 MILLISECONDS = Milliseconds()
 SECONDS = Seconds()
 NAME = Name()
 NAMES = Names()
 RANGE = Range()
-DRAW = BudgetDraw()

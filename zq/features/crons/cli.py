@@ -9,12 +9,13 @@ import click
 import msgspec
 
 from zq.cli.drawing import tabled
+from zq.cli.job_options import room_options, sent_for_rooms
 from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.sections import Section
 from zq.cli.terminal import one_line, say
-from zq.cli.words import BUDGET_HELP, DRAW, NAME, draws
+from zq.cli.words import NAME
 
 if TYPE_CHECKING:
     from zq.features.crons.client import ShownGroup, ShownSchedule
@@ -93,7 +94,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 @click.option("--tz", metavar="ZONE", help="IANA time zone. [default: the group's]")
 @click.option("--priority", type=int, help="From 0, the most urgent, to 65535.")
 @click.option("--key", type=NAME, help="Unique key: no job while another one has it.")
-@click.option("--budget", type=DRAW, multiple=True, help=BUDGET_HELP)
+@room_options
 @click.option("--paused", is_flag=True, help="Pause it at once.")
 @talks
 def add(
@@ -115,7 +116,7 @@ def add(
         _payload(payload),
         priority=options["priority"],
         unique_key=options["key"],
-        budgets=draws(options["budget"]),
+        **sent_for_rooms(options),
     )
     if not remote.as_json:
         warn_of_queues(remote, [queue])
