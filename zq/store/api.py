@@ -173,8 +173,8 @@ class Store(Protocol):
     """The highest key that had ever been given out when the store was opened."""
     logged: int
     """The last record of the history when the store was opened."""
-    last_sweep: int
-    """The latest sweep that had changed something when the store was opened."""
+    found: Mapping[str, Any]
+    """What rooms found when the store was opened, such as the `next_firing` of an entry of cron."""
     returned: int
     """How many jobs were returned at the start: streams had held them when the server stopped."""
     claimed: int
@@ -186,8 +186,6 @@ class Store(Protocol):
     deadlines: Deadlines
     steady: SteadyClock
     """The time for durations. It goes on from where it was at the last stop."""
-    next_firing: int | None
-    """When the earliest cron entry was due as the store was opened, in milliseconds."""
     quarantined: Quarantined
     when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]]
     """Called with a table and the keys of rows. Some of these rows cannot be read."""

@@ -12,7 +12,6 @@ from zq.model.lifecycle import Move, Status
 from zq.model.reach import EVERYWHERE
 from zq.tick.finish import expire
 from zq.tick.gates import Gates
-from zq.tick.hooks import Hold
 from zq.tick.moves import apply
 from zq.tick.walk import FoundJobs, next_jobs
 from zq.tick.work import UnitOfWork
@@ -28,9 +27,9 @@ Credits = Sequence[tuple[int, int]]
 def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> list[JobRecord]:
     """Take the next jobs in dispatch order and share them out."""
     look = partial(_look, work, wanted, gates, monotonic)
-    holding = [hold for hold in work.holds if hold.is_used]
-    if holding:
-        look = partial(_look_into_holds, work, wanted, gates, monotonic, holding)
+    is_holding = work.is_holding
+    if is_holding:
+        look = partial(_look_into_holds, work, wanted, gates, monotonic)
     found = look()
     if work.retimed:
         found = _fresh(work, found, look)
@@ -44,8 +43,9 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
         gates.begin_at(wanted.reach, found.frontier.reopened(left))
     if not jobs:
         return jobs
-    for hold in holding:
-        hold.let_go(work, jobs)
+    if is_holding:
+        for hold in work.holds:
+            hold.let_go(work, jobs)
     book = work.rulebook
     if (
         wanted.terms is not None
@@ -60,7 +60,7 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
         job.status = Status.IN_FLIGHT
         job.deliveries += 1
         job.dequeued_at = work.now
-    if holding:
+    if is_holding:
         # The next claim of this transaction must see what this one has left.
         work.open_heads()
     return jobs
@@ -152,16 +152,10 @@ def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> Fo
     return next_jobs(work, wanted, gates, monotonic)
 
 
-def _look_into_holds(
-    work: UnitOfWork,
-    wanted: Claim,
-    gates: Gates,
-    monotonic: float,
-    holding: Sequence[Hold[UnitOfWork]],
-) -> FoundJobs:
+def _look_into_holds(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
     """The jobs that a claim would get if it may also have jobs that are held."""
     found = _look(work, wanted, gates, monotonic)
-    for hold in holding:
+    for hold in work.holds:
         found = hold.add_held(work, wanted, gates, monotonic, found)
     return found
 

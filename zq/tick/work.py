@@ -13,7 +13,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.store.api import Transaction
-from zq.tick.hooks import Hold, HookTable
+from zq.tick.hooks import HookTable
 from zq.tick.rulebook import Rulebook
 
 NOBODY: Mapping[int, Holder] = {}
@@ -111,7 +111,10 @@ class UnitOfWork:
     @property
     def is_holding(self) -> bool:
         """Whether a room may hold waiting jobs."""
-        return any(hold.is_used for hold in self.holds)
+        for hold in self.holds:  # noqa: SIM110 - a generator costs more than the rest of a look
+            if hold.is_used:
+                return True
+        return False
 
     def settings_of(self, queue: str) -> QueueSettings:
         """The settings of a queue."""
@@ -133,20 +136,20 @@ class UnitOfWork:
         """
         if self.tx.removed:
             self._note_removed()
-        holding = [hold for hold in self.holds if hold.is_used]
         if self.groups:
             mixed = [group for group, is_mixed in self.groups.items() if is_mixed]
-            if holding:
-                self._open_held_heads(mixed, holding)
+            if self.is_holding:
+                self._open_held_heads(mixed)
             else:
                 if mixed:
                     self.tx.run("shut_groups", groups=mixed)
                 self.tx.run("open_groups", groups=list(self.groups))
             self.effects.woken.update([queue for queue, _ in self.groups])
             self.groups.clear()
-        for hold in holding:
-            self.effects.woken.update(hold.flush())
-            self.retimed |= hold.is_retimed
+        for hold in self.holds:
+            if hold.is_used:
+                self.effects.woken.update(hold.flush())
+                self.retimed |= hold.is_retimed
 
     def write_counts(self) -> None:
         """Write the changes of the kept counts."""
@@ -167,17 +170,16 @@ class UnitOfWork:
         for hold in self.holds:
             hold.serve(tx)
 
-    def _open_held_heads(
-        self, mixed: Sequence[tuple[str, str]], holding: Sequence["Hold[UnitOfWork]"]
-    ) -> None:
+    def _open_held_heads(self, mixed: Sequence[tuple[str, str]]) -> None:
         """Open and shut groups of which a hold may keep the heads from claims."""
         shut = [key for (key,) in self.tx.rows_of("shut_groups_telling", groups=mixed)]
         opened = [
             key for (key,) in self.tx.rows_of("open_groups_telling", groups=list(self.groups))
         ]
         jobs = self.tx.jobs("read_jobs", keys=opened) if opened else []
-        for hold in holding:
-            hold.regroup(shut, jobs)
+        for hold in self.holds:
+            if hold.is_used:
+                hold.regroup(shut, jobs)
 
     def _note_removed(self) -> None:
         """Note the consequences of jobs that were set aside because they cannot be read."""

@@ -98,7 +98,7 @@ def named_queries() -> dict[str, str]:
         found[name] = found[name].replace("CONDITIONS", "true")
     of_crons = load("zq.features.crons.sqlite_lookups")
     found |= {f"look for cron {name}": sql for name, sql in of_crons.items()}
-    found["append"] = found["append"].replace("SOURCE", found["attempts"])
+    found["append"] = found["append"].replace("SOURCE", "SELECT 1 AS n, '[]' AS records")
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}
 
 

@@ -15,12 +15,13 @@ from zq.doors.topics.model import (
     tag_begins,
 )
 from zq.doors.topics.sqlite_jobs import read_jobs, stand
+from zq.doors.topics.sqlite_quarantine import check_record
 from zq.doors.topics.store import MOST_EXAMINED, PageWanted
 from zq.model.checksums import ChecksumMismatch, record_checksum
 from zq.model.reach import Reach
 from zq.store.api import as_json
 from zq.store.sqlite.connection import is_corrupt
-from zq.store.sqlite.quarantine import UnreadableRows, check_record, is_unreadable
+from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable
 from zq.store.sqlite.queries import load
 
 QUERIES = load(__name__)

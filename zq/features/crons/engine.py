@@ -107,7 +107,7 @@ class Scheduler(RunningPart):
         self._inbox = inbox
         self._mint = mint
         self._zone = zone
-        self._next = store.next_firing
+        self._next = store.found["next_firing"]
         self._awake = asyncio.Event()
         self._seen = 0
         """The latest wall time so far."""

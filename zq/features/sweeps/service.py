@@ -116,7 +116,7 @@ class Sweeps(RunningService):
         self._inbox = inbox
         self._mint = mint
         self._most = most
-        self._numbers = itertools.count(store.last_sweep + 1)
+        self._numbers = itertools.count(store.found["last_sweep"] + 1)
         self._under_way: dict[int, Sweep] = {}
         self._looked: dict[Filter, tuple[SweepPreview, float]] = {}
         """What previews have seen and when, by the filters that were bound to them."""

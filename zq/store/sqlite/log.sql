@@ -1,7 +1,8 @@
--- The statements of logs, and those of the history of jobs.
+-- The statements of logs.
 
 -- name: append
--- SOURCE yields one row: how many records there are (n), and a JSON array of them (records).
+-- SOURCE yields one row: how many records there are (n), and a JSON array of them (records). A room has a
+-- source of its own: a statement that begins with APPEND.
 INSERT INTO log_batches (log, last_seq, count, at, shared, body, steady_at)
 SELECT logs.id, logs.max_seq + n, n, :now, :shared, CAST(records AS BLOB), nullif(:steady, :now)
 FROM logs CROSS JOIN (SOURCE)
@@ -13,23 +14,6 @@ UPDATE logs SET max_seq = max_seq + :count, bytes = bytes + :bytes,
     trim_at = ifnull(trim_at, :steady + max_age_ms)
 WHERE name = :log
 RETURNING min_seq, max_seq, bytes > max_bytes OR max_seq - min_seq >= max_records
-
--- name: attempts
--- The history's facts about jobs whose attempt ends, in the form of
--- `zq.features.history.model.StoredAttempt`.
-SELECT count(*) AS n, json_group_array(json_array({attempt_columns})) AS records
-FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = key
-
--- name: failures
--- The same, with the fields that differ between failures. :failures lists [key, outcome, error_type,
--- message]. They stay JSON, since as SQL text they would end at a NUL.
-SELECT count(*) AS n, json_group_array(json_array({attempt_columns},
-    failure -> 1, failure -> 2, failure -> 3)) AS records
-FROM (SELECT value AS failure FROM json_each(:failures)) CROSS JOIN jobs ON jobs.id = failure ->> 0
-
--- name: actions
--- :actions lists the records of the audit.
-SELECT json_array_length(:actions) AS n, :actions AS records
 
 -- name: to_be_trimmed
 SELECT json_group_array(name) FROM logs WHERE trim_at <= :steady

@@ -7,7 +7,9 @@ stay in their tables.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,11 +19,11 @@ from zq.model.checksums import (
     check_jobs,
     check_text,
     error_checksum,
-    record_checksum,
 )
 from zq.model.damage import Misfit, Quarantined
-from zq.model.job import INLINE_PAYLOAD, ErrorRecord, JobRecord, NewJob
+from zq.model.job import INLINE_PAYLOAD, ErrorRecord, JobRecord
 from zq.model.settings import QueueSettings
+from zq.rooms import parts
 from zq.store.sqlite.connection import is_corrupt
 from zq.store.sqlite.queries import BRIEF_ROW, JOB_ROW, load
 
@@ -103,7 +105,7 @@ def set_aside_jobs(
         holder = connection.execute(QUERIES["holder"], {"key": key}).fetchone()[0]
         group = _group(connection, key)
         connection.execute(QUERIES["uncount"], {"key": key})
-        yield Removed(_move(connection, "jobs", {"id": key}, reason, now), key, holder, group)
+        yield Removed(move(connection, "jobs", {"id": key}, reason, now), key, holder, group)
 
 
 def set_aside(
@@ -117,7 +119,7 @@ def set_aside(
         if source.startswith(ON_PAGE):
             yield from _name(connection, source.removeprefix(ON_PAGE), key, now)
         else:
-            yield from _ASIDE[source](connection, key, now)
+            yield from _asides()[source](connection, key, now)
 
 
 def set_aside_at_start(connection: sqlite3.Connection, now: int, *, jobs: bool) -> list[Misfit]:
@@ -149,7 +151,7 @@ def _fault_of_job(connection: sqlite3.Connection, key: int) -> str | None:
         job = msgspec.json.decode(row[0], type=JobRecord)
         check_jobs([job])
     except Exception as error:
-        return _reason("its row", error)
+        return reason_of("its row", error)
     parts: list[tuple[str, str | None]] = [
         ("its payload", "payload" if job.payload_size > INLINE_PAYLOAD else None),
         ("its result", "result" if job.result_beside else None),
@@ -170,7 +172,7 @@ def _fault_of_job(connection: sqlite3.Connection, key: int) -> str | None:
                 check_text(part, text, stored)
                 msgspec.json.decode(text)
         except Exception as error:
-            return _reason(part, error)
+            return reason_of(part, error)
     return None
 
 
@@ -184,7 +186,7 @@ def _errors_of(connection: sqlite3.Connection, job: int, now: int) -> Iterator[M
             if stored not in (None, error_checksum(record)):
                 raise ChecksumMismatch("the record")
         except Exception as error:
-            yield _move(connection, "errors", place, _reason("the record", error), now)
+            yield move(connection, "errors", place, reason_of("the record", error), now)
 
 
 def _batch(connection: sqlite3.Connection, key: tuple[int, int], now: int) -> Iterator[Misfit]:
@@ -195,7 +197,7 @@ def _batch(connection: sqlite3.Connection, key: tuple[int, int], now: int) -> It
         last_seq, size = found
         place = {"log": log, "last_seq": last_seq}
         connection.execute(QUERIES["shorten_log"], {"log": log, "bytes": size})
-        yield _move(connection, "log_batches", place, "its records cannot be read", now)
+        yield move(connection, "log_batches", place, "its records cannot be read", now)
 
 
 def _settings(connection: sqlite3.Connection, queue: str, now: int) -> Iterator[Misfit]:
@@ -204,46 +206,23 @@ def _settings(connection: sqlite3.Connection, queue: str, now: int) -> Iterator[
         for (text,) in connection.execute(QUERIES["settings"], place):
             msgspec.json.decode(text, type=QueueSettings)
     except Exception as error:
-        yield _move(connection, "queue_settings", place, _reason("the row", error), now)
+        yield move(connection, "queue_settings", place, reason_of("the row", error), now)
 
 
-def _cron(connection: sqlite3.Connection, key: tuple[str, str], now: int) -> Iterator[Misfit]:
-    place: dict[str, object] = {"cron": key[0], "name": key[1]}
-    try:
-        for text, stored in connection.execute(QUERIES["cron"], place):
-            check_text("its job", text, stored)
-            msgspec.json.decode(text, type=NewJob)
-    except Exception as error:
-        yield _move(connection, "cron_entries", place, _reason("its job", error), now)
+Aside = Callable[[sqlite3.Connection, Any, int], Iterator[Misfit]]
+"""Sets aside what cannot be read of the rows of a table with this key, at this time."""
 
-
-def _record(connection: sqlite3.Connection, key: int, now: int) -> Iterator[Misfit]:
-    place: dict[str, object] = {"key": key}
-    try:
-        for data, meta, stored in connection.execute(QUERIES["record"], place):
-            check_record(data, meta, stored)
-    except Exception as error:
-        reason = _reason("the record", error)
-        connection.execute(QUERIES["shorten_topic"], place)
-        yield _move(connection, "topic_records", place, reason, now)
-
-
-def check_record(data: bytes, meta: bytes | None, stored: int | None) -> None:
-    """Check the texts of a topic's record. Raises an error that `is_unreadable` knows."""
-    if stored not in (None, record_checksum(data, meta)):
-        raise ChecksumMismatch("the record")
-    for text in (data, meta):
-        if text is not None:
-            msgspec.json.decode(text)
-
-
-_ASIDE: dict[str, Callable[[sqlite3.Connection, Any, int], Iterator[Misfit]]] = {
+_ASIDE: dict[str, Aside] = {
     "errors": _errors_of,
     "log_batches": _batch,
     "queue_settings": _settings,
-    "cron_entries": _cron,
-    "topic_records": _record,
 }
+
+
+@cache
+def _asides() -> Mapping[str, Aside]:
+    """How rows of each table are set aside. Rooms have theirs in `sqlite_quarantine.py`."""
+    return ChainMap(_ASIDE, *parts("sqlite_quarantine", "ASIDE", dict))
 
 
 def _name(connection: sqlite3.Connection, source: str, key: object, now: int) -> Iterator[Misfit]:
@@ -264,7 +243,7 @@ def _group(connection: sqlite3.Connection, key: int) -> tuple[str, str] | None:
     return None if group is None else (queue, group)
 
 
-def _reason(part: str, error: Exception) -> str:
+def reason_of(part: str, error: Exception) -> str:
     """The reason, without any content of the row: that may be secret, or not text."""
     if not is_unreadable(error):
         raise error
@@ -279,9 +258,10 @@ def _reason(part: str, error: Exception) -> str:
     return f"{part} holds text that is no UTF-8"
 
 
-def _move(
+def move(
     connection: sqlite3.Connection, source: str, place: dict[str, object], reason: str, now: int
 ) -> Misfit:
+    """Move a row of a table whole to the quarantine."""
     columns = [row[1] for row in connection.execute(f"PRAGMA table_info({source})")]
     values = " || ', ' || ".join(f"quote({column})" for column in columns)
     head = f"INSERT INTO {source} ({', '.join(columns)}) VALUES ("

@@ -53,14 +53,6 @@ UPDATE logs SET bytes = max(bytes - :bytes, 0) WHERE id = :log
 -- name: settings
 SELECT json(settings) FROM queue_settings WHERE queue = :queue
 
--- name: record
-SELECT CAST(data AS BLOB), CAST(meta AS BLOB), checksum FROM topic_records WHERE key = :key
-
--- name: shorten_topic
-UPDATE topics SET count = max(count - 1, 0), bytes = max(bytes - (
-    SELECT size FROM topic_records WHERE key = :key), 0)
-WHERE id = :key >> {seq_bits}
-
 -- name: refused
 SELECT id FROM jobs
 WHERE NOT iif(json_valid(options), json_type(options) = 'object', options IS NULL)
@@ -68,6 +60,3 @@ WHERE NOT iif(json_valid(options), json_type(options) = 'object', options IS NUL
 
 -- name: queues
 SELECT queue FROM queue_settings
-
--- name: cron
-SELECT job, checksum FROM cron_entries WHERE cron = :cron AND name = :name

@@ -88,10 +88,17 @@ def load(module: str) -> dict[str, str]:
 
 
 def load_of_rooms() -> dict[str, str]:
-    """The statements that rooms have for the tick: in `sqlite_tick.sql` and `sqlite_tick_….sql`."""
+    """The statements that rooms have for the tick: in `sqlite_tick.sql` and `sqlite_tick_….sql`.
+
+    One that begins with APPEND makes the records that are appended to a log.
+    """
     queries: dict[str, str] = {}
     for room in ROOMS:
         for file in sorted(each.name for each in files(room).iterdir()):
             if file.startswith("sqlite_tick") and file.endswith(".sql"):
                 queries |= load(f"{room}.{file.removesuffix('.sql')}")
+    append = load("zq.store.sqlite.log")["append"]
+    for name, sql in queries.items():
+        if sql.startswith("APPEND "):
+            queries[name] = append.replace("SOURCE", sql.removeprefix("APPEND "))
     return queries

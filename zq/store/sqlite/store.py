@@ -96,10 +96,9 @@ class SqliteStore(Store):
         self.last_holder = recovered.last_holder
         self.deadlines = recovered.deadlines
         self.steady = recovered.clock
-        self.next_firing = recovered.next_firing
         self.logged = recovered.logged
         """The last record of the history when the store was opened."""
-        self.last_sweep = recovered.last_sweep
+        self.found = recovered.found
         self.quarantined = recovered.quarantined
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
         """Called with a table and the keys of rows. Some of these rows cannot be read."""

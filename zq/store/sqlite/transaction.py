@@ -30,16 +30,12 @@ from zq.store.sqlite.queries import load, load_of_rooms
 from zq.store.sqlite.where import where
 
 _TICK = load("zq.store.sqlite.tick")
-_LOG = load("zq.store.sqlite.log")
 QUERIES = {
     **_TICK,
     **load("zq.store.sqlite.claims"),
     **load("zq.store.sqlite.settings"),
     **load_of_rooms(),
-    **_LOG,
-    "append_attempts": _LOG["append"].replace("SOURCE", _LOG["attempts"]),
-    "append_failures": _LOG["append"].replace("SOURCE", _LOG["failures"]),
-    "append_actions": _LOG["append"].replace("SOURCE", _LOG["actions"]),
+    **load("zq.store.sqlite.log"),
     "shut_groups_telling": f"{_TICK['shut_groups']} RETURNING id",
     "open_groups_telling": f"{_TICK['open_groups']} RETURNING id",
     "matching": "SELECT json_group_array(id) FROM jobs"

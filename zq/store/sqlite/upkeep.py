@@ -21,6 +21,7 @@ from zq.store.sqlite.identity import read_former_suffixes
 from zq.store.sqlite.logs import last_seq, set_bounds
 from zq.store.sqlite.quarantine import read_quarantine
 from zq.store.sqlite.queries import load
+from zq.store.sqlite.recovery import recoveries
 from zq.store.sqlite.transaction import QUERIES as TICK
 from zq.store.sqlite.transaction import read_deadlines
 
@@ -39,11 +40,11 @@ class Recovered(NamedTuple):
 
     `claimed` jobs are still in flight: their leases have deadlines and last. So are the jobs of
     streams that have `died` with their process: the first tick counts their stalls. New streams get
-    numbers above `last_holder`. `quarantined` are rows that were set aside.
+    numbers above `last_holder`. `found` has what rooms have found, by its names. `quarantined` are
+    rows that were set aside.
     """
 
     deadlines: Deadlines
-    next_firing: int | None
     epoch: str
     id_suffix: str
     former_suffixes: Sequence[FormerSuffix]
@@ -53,7 +54,7 @@ class Recovered(NamedTuple):
     died: Sequence[DiedStream]
     last_holder: int
     logged: int
-    last_sweep: int
+    found: Mapping[str, Any]
     quarantined: Quarantined
     clock: SteadyClock
 
@@ -84,8 +85,9 @@ def recover(
         found = msgspec.json.decode(left, type=list[tuple[int, str]])
         held = [each for each in found if each[0] not in begun]
         give_back(connection, held)
-        connection.execute(TICK["forget_in_use"])
-        connection.execute(TICK["return_in_use"])
+        for room in recoveries():
+            if room.begin is not None:
+                room.begin(connection)
         claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
         if history is not None:
             set_bounds(connection, HISTORY_LOG, history)
@@ -97,12 +99,10 @@ def recover(
         raise
     last_key = max(meta["high_water"], highest)
     deadlines = read_deadlines(connection)
-    firing = connection.execute(TICK["next_firing"]).fetchone()
     logged = last_seq(connection, HISTORY_LOG)
     returned = len(held)
     return Recovered(
         deadlines,
-        firing and firing[0],
         meta["epoch"],
         meta["id_suffix"],
         read_former_suffixes(connection),
@@ -112,10 +112,16 @@ def recover(
         died,
         max((stream.holder for stream in residents.streams), default=0),
         logged,
-        connection.execute(TICK["last_sweep"]).fetchone()[0],
+        {name: _first(connection, name) for room in recoveries() for name in room.found},
         read_quarantine(connection),
         steady,
     )
+
+
+def _first(connection: sqlite3.Connection, name: str) -> object:
+    """The first value that a statement of the tick finds."""
+    row = connection.execute(TICK[name]).fetchone()
+    return None if row is None else row[0]
 
 
 def _mark_in(meta: Mapping[str, Any]) -> SteadyMark | None:
@@ -162,16 +168,14 @@ def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -
     keys = {"keys": as_json([key for key, _ in held])}
     connection.execute(QUERIES["give_back_all"], keys)
     connection.execute(TICK["restore_locks"], keys)
-    connection.execute(TICK["hold_returned"], keys)
-    connection.execute(TICK["count_returned"], keys)
     groups = _value(connection, "groups_of", keys)
     shut, heads = [
         [key for (key,) in connection.execute(TICK[name], {"groups": groups})]
         for name in ("shut_groups_telling", "open_groups_telling")
     ]
-    connection.execute(TICK["step_out"], {"keys": as_json(shut)})
-    in_line = {"keys": as_json([*heads, *[key for key, _ in held]])}
-    connection.execute(TICK["line_up_returned"], in_line)
+    for room in recoveries():
+        if room.returned is not None:
+            room.returned(connection, [key for key, _ in held], shut, heads)
     deltas = [
         (queue, status, n * sign)
         for queue, n in Counter(queue for _, queue in held).items()

@@ -1,0 +1,36 @@
+"""Sets aside records of topics that cannot be read."""
+
+import sqlite3
+from collections.abc import Iterator
+
+import msgspec
+
+from zq.model.checksums import ChecksumMismatch, record_checksum
+from zq.model.damage import Misfit
+from zq.store.sqlite.quarantine import move, reason_of
+from zq.store.sqlite.queries import load
+
+QUERIES = load(__name__)
+
+
+def check_record(data: bytes, meta: bytes | None, stored: int | None) -> None:
+    """Check the texts of a topic's record. Raises an error that `is_unreadable` knows."""
+    if stored not in (None, record_checksum(data, meta)):
+        raise ChecksumMismatch("the record")
+    for text in (data, meta):
+        if text is not None:
+            msgspec.json.decode(text)
+
+
+def _record(connection: sqlite3.Connection, key: int, now: int) -> Iterator[Misfit]:
+    place: dict[str, object] = {"key": key}
+    try:
+        for data, meta, stored in connection.execute(QUERIES["record"], place):
+            check_record(data, meta, stored)
+    except Exception as error:
+        reason = reason_of("the record", error)
+        connection.execute(QUERIES["shorten_topic"], place)
+        yield move(connection, "topic_records", place, reason, now)
+
+
+ASIDE = {"topic_records": _record}

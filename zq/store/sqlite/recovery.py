@@ -1,0 +1,28 @@
+"""What rooms do with their tables at a start, and what they find there."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from zq.rooms import parts
+
+
+class Recovery(NamedTuple):
+    """The part of a room in a start. A room has it as `RECOVERY` of its `sqlite_recovery.py`."""
+
+    begin: Callable[[sqlite3.Connection], object] | None = None
+    """Called in the transaction of a start, after jobs were given back."""
+    returned: (
+        Callable[[sqlite3.Connection, Sequence[int], Sequence[int], Sequence[int]], object] | None
+    ) = None
+    """Called with the keys of jobs that were given back, of jobs that now wait behind the heads of
+    their groups, and of the new heads."""
+    found: Sequence[str] = ()
+    """Statements of the tick. The store tells their first values as what was found."""
+
+
+@cache
+def recoveries() -> list[Recovery]:
+    """The parts of all rooms in a start."""
+    return parts("sqlite_recovery", "RECOVERY", Recovery)
