@@ -145,8 +145,15 @@ def test_the_slowest_type_is_two_clicks_away(place: Place, page: Page) -> None:
     expect(rows).to_have_count(2)
     expect(rows.filter(has_text="Slow")).to_contain_text("ms")
     assert clicks.count <= 2
+    rows.filter(has_text="Slow").hover()
+    page.get_by_role("button", name="Chart of Slow in timed").click()
+    course = page.get_by_role("region", name="Course of Slow")
+    expect(course.get_by_role("slider", name="Run time: Slow")).to_be_visible()
+    expect(course.locator("svg.lines path.ln.p99, svg.lines path.pt.p99").first).to_be_attached()
     table.get_by_role("button", name="failed %").click()
     expect(page.get_by_role("table", name="Types of jobs, the most failing first")).to_be_visible()
+    course.get_by_role("button", name="Close the charts").click()
+    expect(course).to_have_count(0)
 
 
 def test_a_worker_is_a_page_with_its_jobs(place: Place, page: Page) -> None:
