@@ -270,8 +270,8 @@ class Jobs:
         """A waiter whose time is `wait_ms` from now."""
         with self._waiters.waiter() as waiter:
             if not wait_ms:
-                waiter.expire()
-            timer = self._clock.call_later(wait_ms / 1000, waiter.expire)
+                waiter.end()
+            timer = self._clock.call_later(wait_ms / 1000, waiter.end)
             try:
                 yield waiter
             finally:
@@ -284,7 +284,7 @@ class Jobs:
         the caller learns what the waiter was told.
         """
         while True:
-            await waiter.news()
+            await waiter.wait()
             if waiter.outcome is not None and visible:
                 return waiter.outcome
             assert waiter.key is not None
@@ -294,7 +294,7 @@ class Jobs:
                     return waiter.outcome
                 raise JobNotFound
             visible = True
-            if found.is_final or waiter.is_over:
+            if found.is_final or waiter.ended:
                 return waiter.outcome or found
 
     async def _fill_in_results(self, owners: Collection[JobRecord]) -> None:

@@ -5,7 +5,6 @@ appends to a topic wakes those who wait for it in turns, a few at a time. Whoeve
 for that topic again from the moment that it looks at it.
 """
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,40 +13,29 @@ from typing import Self
 from zq.doors.topics.commands import Appended
 from zq.engine.after_commit import Awaited, Committed
 from zq.engine.engine import Engine
+from zq.engine.subscribers.reading import NewsReader
 from zq.engine.subscribers.waking import SHARE, Crowd, WakeLine
 from zq.model.clock import Clock
 from zq.model.commands import Clear
 
 
-class TopicWaiter:
+class TopicWaiter(NewsReader):
     """A reader that waits for new records of one topic, up to a time."""
 
     def __init__(self, crowds: "_Crowds", topics: Collection[str]) -> None:
-        self.is_over = False
-        """Whether its time is over or the server stops: it answers with the present records."""
+        super().__init__()
         self.topics = topics
         self._crowds = crowds
-        self._news = asyncio.Event()
         for topic in topics:
             crowds.enter(topic, self)
 
-    def nudge(self, topic: str) -> None:
+    def tell(self, topic: str) -> None:
         """Wake the reader, since a topic may have new records."""
-        self.wake()
+        self.nudge()
 
-    def wake(self) -> None:
-        """Wake the reader, whatever the cause."""
-        self._news.set()
-
-    def expire(self) -> None:
-        """End the wait."""
-        self.is_over = True
-        self._news.set()
-
-    async def news(self) -> None:
-        """Return when the reader is woken, or when the wait has ended. It waits on from there."""
-        await self._news.wait()
-        self._news.clear()
+    async def wait(self) -> None:
+        """Return when the reader is woken. It waits on from there."""
+        await super().wait()
         for topic in self.topics:
             self._crowds.enter(topic, self)
 
@@ -63,17 +51,16 @@ class TopicWatcher(TopicWaiter):
     def __init__(self, crowds: "_Crowds", topics: Collection[str]) -> None:
         super().__init__(crowds, topics)
         self._fresh = dict.fromkeys(topics)
-        self.wake()
+        self.nudge()
 
-    def nudge(self, topic: str) -> None:
+    def tell(self, topic: str) -> None:
         """Wake the reader, since a topic may have new records."""
         self._fresh[topic] = None
-        self.wake()
+        self.nudge()
 
-    async def news(self) -> None:
-        """Return when the reader is woken, or when the wait has ended."""
-        await self._news.wait()
-        self._news.clear()
+    async def wait(self) -> None:
+        """Return when the reader is woken. It waits for a topic again once it looks at it."""
+        await NewsReader.wait(self)
 
     def take(self) -> str | None:
         """A topic that may have new records, None where there is none. They take turns."""
@@ -110,18 +97,18 @@ class _Crowds:
         if self._waiting:
             for topic in topics:
                 if (crowd := self._waiting.pop(topic, None)) is not None:
-                    self._line.wake(crowd, partial(_nudge, topic))
+                    self._line.wake(crowd, partial(_tell, topic))
 
     def wake_all(self) -> None:
         """Wake everybody."""
         self.wake(list(self._waiting))
 
     def line_up(self, topic: str, waiter: TopicWaiter) -> None:
-        self._line.wake({waiter: None}, partial(_nudge, topic))
+        self._line.wake({waiter: None}, partial(_tell, topic))
 
 
-def _nudge(topic: str, waiter: TopicWaiter) -> None:
-    waiter.nudge(topic)
+def _tell(topic: str, waiter: TopicWaiter) -> None:
+    waiter.tell(topic)
 
 
 class TopicReaders:
@@ -154,7 +141,7 @@ class TopicReaders:
     def waiter(self, topic: str, wait_ms: int) -> Iterator[TopicWaiter]:
         """A waiter that is registered until the context ends."""
         waiter = TopicWaiter(self._polls, [topic])
-        timer = self._clock.call_later(wait_ms / 1000, waiter.expire)
+        timer = self._clock.call_later(wait_ms / 1000, waiter.end)
         try:
             with self._registered(waiter):
                 yield waiter
@@ -205,14 +192,14 @@ class TopicReaders:
         """End all waits, also those that begin later."""
         self._closed = True
         for waiter in self._open:
-            waiter.expire()
+            waiter.end()
 
     @contextmanager
     def _registered(self, waiter: TopicWaiter) -> Iterator[None]:
         self.listens = True
         self._open.add(waiter)
         if self._closed:
-            waiter.expire()
+            waiter.end()
         try:
             yield
         finally:

@@ -161,7 +161,7 @@ class Topics:
             return await self._look(name, wanted)
         with (
             self._readers.waiter(name, wanted.wait_ms) as waiter,
-            nullcontext() if until is None else until(waiter.expire),
+            nullcontext() if until is None else until(waiter.end),
         ):
             return await self._patiently(name, wanted, waiter)
 
@@ -199,12 +199,12 @@ class Topics:
         awaited = False
         while True:
             page = await self._look(name, wanted, awaited=awaited)
-            if page.records or page.loss is not None or waiter.is_over:
+            if page.records or page.loss is not None or waiter.ended:
                 return page
             # What was passed over is not looked at again.
             wanted = wanted._replace(after=page.next_seq)
             if page.next_seq >= page.head_seq:
-                await waiter.news()
+                await waiter.wait()
             awaited = True
 
     async def _look(self, name: str, wanted: RecordsWanted, *, awaited: bool = False) -> TopicPage:

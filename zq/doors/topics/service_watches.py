@@ -110,7 +110,7 @@ class Watches:
         `told` has cursors to which the reader wants to go back.
         """
         if session.watcher is not None:
-            session.watcher.expire()
+            session.watcher.end()
         if session.timer is not None:
             session.timer.cancel()
         session.cursors = rewound(session.cursors, told)

@@ -4,21 +4,22 @@ A job that was claimed keeps its lease when its taker goes away. A stream's jobs
 so a stream knows what it holds by itself.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence, Set
 
+from zq.engine.subscribers.reading import NewsReader
 from zq.model.job import JobRecord
 
 
-class ClaimWindow:
-    """Counts the jobs of somebody who may hold `size` of them."""
+class ClaimWindow(NewsReader):
+    """Counts the jobs of somebody who may hold `size` of them, until it ends.
+
+    Its owner is woken when a job counts no more.
+    """
 
     def __init__(self, size: int) -> None:
+        super().__init__()
         self._size = size
         self._held: set[int] = set()
-        self._news = asyncio.Event()
-        self.closed = False
-        """Whether its owner is to take no more."""
 
     @property
     def room(self) -> int:
@@ -31,23 +32,9 @@ class ClaimWindow:
         return self._held
 
     async def wait_for_room(self) -> None:
-        """Return once it may hold another job, or is closed."""
-        while self.room <= 0 and not self.closed:
-            await self.news()
-
-    async def news(self) -> None:
-        """Return once a job counts no more, or somebody nudges."""
-        self._news.clear()
-        await self._news.wait()
-
-    def nudge(self) -> None:
-        """Wake whoever waits for news."""
-        self._news.set()
-
-    def close(self) -> None:
-        """Have its owner take no more."""
-        self.closed = True
-        self._news.set()
+        """Return once it may hold another job, or has ended."""
+        while self.room <= 0 and not self.ended:
+            await self.wait()
 
     def hold(self, keys: Iterable[int]) -> None:
         """Count claimed jobs."""
@@ -56,7 +43,7 @@ class ClaimWindow:
     def drop(self, key: int) -> None:
         """Count a job no more: it is settled, or its lease has ended."""
         self._held.discard(key)
-        self._news.set()
+        self.nudge()
 
 
 class ClaimWindows:

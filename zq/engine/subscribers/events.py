@@ -6,7 +6,6 @@ a reader gets is a turn of its own. A reader whose peer does not read is not tou
 misses what the window no longer has, and is told of that.
 """
 
-import asyncio
 import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from zq.engine.after_commit import Committed
+from zq.engine.subscribers.reading import NewsReader
 from zq.engine.subscribers.waking import SHARE, WakeLine
 from zq.engine.subscribers.window import PART_BYTES, EventWindow, Told, Wanted
 from zq.model.clock import Clock, Timer
@@ -49,32 +49,17 @@ class Gap(NamedTuple):
     event_id: str
 
 
-class Reader:
+class Reader(NewsReader):
     """One listener. It gets news by turns: call `EventHub.take` or `text` once after each wait."""
 
     def __init__(self, feed: "_Feed", position: int) -> None:
-        self.ended = False
+        super().__init__()
         self._feed = feed
         self._position = position
         """The number of the next event to look at. Of a reader that rests, its crowds know it."""
         self._crowds: list[_Crowd] = []
         """Where it rests, since it has seen everything."""
-        self._wake = asyncio.Event()
-        self._wake.set()
-
-    def end(self) -> None:
-        """End the reader: its handler completes the response."""
-        self.ended = True
-        self._wake.set()
-
-    def nudge(self) -> None:
-        """Wake the handler."""
-        self._wake.set()
-
-    async def wait(self) -> None:
-        """Wait until there is something to look at."""
-        await self._wake.wait()
-        self._wake.clear()
+        self.nudge()
 
 
 class _Feed:

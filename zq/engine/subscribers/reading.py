@@ -1,4 +1,4 @@
-"""What all readers of changing views have in common: they are woken, and reads may fail."""
+"""What all who wait for news have in common: they are woken, their wait ends, reads may fail."""
 
 import asyncio
 import logging
@@ -10,23 +10,24 @@ log = logging.getLogger(__name__)
 
 
 class NewsReader:
-    """Somebody who is woken whenever there may be something new."""
+    """Somebody who is woken whenever there may be something new, until that ends."""
 
     def __init__(self) -> None:
         self.ended = False
+        """The time is up, or the server stops: its handler answers with the present state."""
         self._wake = asyncio.Event()
 
     def nudge(self) -> None:
-        """Wake the reader."""
+        """Wake the reader: there may be something new."""
         self._wake.set()
 
     def end(self) -> None:
-        """End the reader: its handler returns."""
+        """End the reader. It is woken too."""
         self.ended = True
         self._wake.set()
 
     async def wait(self) -> None:
-        """Wait until there may be something new."""
+        """Return when the reader is woken. A wake from before the call counts too."""
         await self._wake.wait()
         self._wake.clear()
 

@@ -6,11 +6,11 @@ ending, not even that of a job that is deleted on success. Each has its news at 
 in its turn, since thousands may wait for one job.
 """
 
-import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from zq.engine.after_commit import Committed
+from zq.engine.subscribers.reading import NewsReader
 from zq.engine.subscribers.waking import WakeLine
 from zq.model.clock import Clock
 from zq.model.commands import (
@@ -33,29 +33,13 @@ _ENDINGS = {
 }
 
 
-class Waiter:
+class Waiter(NewsReader):
     """A wait for one job. `outcome` is set once the job is finished."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.key: int | None = None
         self.outcome: Ending | None = None
-        self.is_over = False
-        """The time is up, or the server stops: answer with the present state."""
-        self._news = asyncio.Event()
-
-    def nudge(self) -> None:
-        """Wake the waiter: the job has changed, so read it."""
-        self._news.set()
-
-    def expire(self) -> None:
-        """End the wait."""
-        self.is_over = True
-        self._news.set()
-
-    async def news(self) -> None:
-        """Wait until there is something to look at."""
-        await self._news.wait()
-        self._news.clear()
 
 
 class Waiters:
@@ -83,7 +67,7 @@ class Waiters:
         waiter = Waiter()
         self._open.add(waiter)
         if self._closed:
-            waiter.expire()
+            waiter.end()
         try:
             yield waiter
         finally:
@@ -100,7 +84,7 @@ class Waiters:
         """End the wait of all waiters."""
         self._closed = True
         for waiter in self._open:
-            waiter.expire()
+            waiter.end()
 
     def learn(self, committed: Committed) -> None:
         """Tell the waiters whose jobs a tick has finished."""

@@ -106,7 +106,7 @@ class TopicWatchApi:
         told = cursors_in(request.headers.get("Last-Event-ID", ""))
         with self._streams.one_more(request), self._watches.follow(session, told) as watcher:
             telling = _Telling(self._watches, session, watcher, terms.shown)
-            ends = Ends(watcher.wake, watcher.expire)
+            ends = Ends(watcher.nudge, watcher.end)
             fields = {"stream": "watch", "topics": len(session.cursors)}
             return await self._streams.serve(request, ends, terms.heartbeat_ms, telling.run, fields)
 
@@ -127,9 +127,9 @@ class _Telling:
     async def run(self, writer: FrameWriter) -> None:
         """Run until the reader ends. Raises if its connection breaks."""
         try:
-            while not self._watcher.is_over:
-                await self._watcher.news()
-                while not self._watcher.is_over and (topic := self._watcher.take()) is not None:
+            while not self._watcher.ended:
+                await self._watcher.wait()
+                while not self._watcher.ended and (topic := self._watcher.take()) is not None:
                     if topic in self._session.cursors:
                         await self._tell(writer, topic)
                 await writer.beat()

@@ -114,7 +114,7 @@ class _Worker:
 
     def end(self) -> None:
         """End the stream."""
-        self._window.close()
+        self._window.end()
         self.nudge()
 
     def leave(self) -> None:
@@ -127,13 +127,13 @@ class _Worker:
         breaks.
         """
         try:
-            while not self._window.closed:
+            while not self._window.ended:
                 self._looked = True
                 topic = await self._queues.get(self._topic, self._reach)
                 if not self._looked:
                     continue
                 if self._window.room <= 0:
-                    await self._window.news()
+                    await self._window.wait()
                 else:
                     await self._send_next(writer, topic)
                 await writer.beat()

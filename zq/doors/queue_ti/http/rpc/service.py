@@ -168,11 +168,11 @@ class QueueService:
         _wanted(asked, window.room)
         # Without this a client could not tell a subscription without messages from one that hangs.
         await context.send_initial_metadata(())
-        with self._guard.while_valid(caller.key, window.close):
-            while not (self._calls.has_stopped or window.closed):
+        with self._guard.while_valid(caller.key, window.end):
+            while not (self._calls.has_stopped or window.ended):
                 await self._send(asked, caller, context, window)
                 await window.wait_for_room()
-        if window.closed:
+        if window.ended:
             raise Unauthorized("the key of this subscription is not known here any longer")
         raise ServiceUnavailable("the server is stopping: subscribe again shortly")
 
