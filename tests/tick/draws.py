@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from store.rig import new_job
 
 from zq.features.batches.model_plans import BatchPlan, HostPlace
+from zq.features.sweeps.commands import UndoSlice
 from zq.features.sweeps.model import SweepMark
 from zq.model.commands import (
     AnyCommand,
@@ -29,7 +30,6 @@ from zq.model.commands import (
     ReviveSlice,
     SetQueue,
     Succeed,
-    UndoSlice,
 )
 from zq.model.filters import Filter
 from zq.model.ids import Mint

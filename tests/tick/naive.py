@@ -3,6 +3,7 @@
 It shares the words of the model (commands, statuses, jobs) with the store, and none of its rules.
 """
 
+from zq.features.sweeps.commands import UndoSlice
 from zq.model.commands import (
     AnyCommand,
     CancelJob,
@@ -25,7 +26,6 @@ from zq.model.commands import (
     Settled,
     Succeed,
     Tick,
-    UndoSlice,
 )
 from zq.model.errors import JobNotFound
 

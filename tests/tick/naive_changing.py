@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from zq.model.commands import CancelJob, RetainJob, Revive, SetQueue, Undone
+from zq.features.sweeps.commands import Undone
+from zq.model.commands import CancelJob, RetainJob, Revive, SetQueue
 from zq.model.errors import (
     DeadLetterCycle,
     JobNotFound,

@@ -27,6 +27,7 @@ from zq.engine.inbox import Inbox
 from zq.engine.jq.filter import JqFilter
 from zq.features.budgets.commands import Binding, BindSlice, Bound
 from zq.features.search.store import SearchReads
+from zq.features.sweeps.commands import EndSweep, UndoSlice
 from zq.features.sweeps.errors import (
     NotConfirmed,
     PreviewNeeded,
@@ -58,10 +59,8 @@ from zq.model.commands import (
     Clear,
     Command,
     DeleteSlice,
-    EndSweep,
     PatchSlice,
     ReviveSlice,
-    UndoSlice,
 )
 from zq.model.filters import EVERYTHING, Filter, counts_of, is_counted
 from zq.model.ids import Mint

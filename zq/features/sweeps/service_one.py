@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from zq.features.budgets.commands import Binding, Bound
+from zq.features.sweeps.commands import Undone
 from zq.features.sweeps.model import SweepMark, SweepOutline, SweepPreview
-from zq.model.commands import Undone
 from zq.model.filters import (
     Filter,
     refuse_uncancellable,

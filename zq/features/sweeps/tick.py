@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from zq.features.sweeps.commands import EndSweep, Undone, UndoSlice
 from zq.features.sweeps.model import MOST_SWEEPS, SweepMark
-from zq.model.commands import EndSweep, SliceMark, Undone, UndoSlice
+from zq.model.commands import SliceMark
 from zq.model.job import JobRecord, brief_of
 from zq.model.lifecycle import Move, Status
 from zq.tick.entering import QueueEntry, letters_among
