@@ -192,7 +192,7 @@ PLANTED = (
         (
             *(configure(0, stalls=1), enqueue(1), deliver(2, lease=1), fail(3, lease=1)),
             *(deliver(4, attempts=1, lease=2), hang_up(5), configure(6, stalls=2)),
-            *(listing(7, j=listed(status="dead", attempts=1, reason="stalled")), inspect(8, j=2)),
+            *(listing(7, j=listed(status="dead", attempts=2, reason="stalled")), inspect(8, j=2)),
         ),
     ),
     Planted(
@@ -200,7 +200,7 @@ PLANTED = (
         "stalled: j is dead after 1 stalls of inf",
         (
             *(enqueue(1), deliver(2), hang_up(5)),
-            *(listing(7, j=listed(status="dead", reason="stalled")), inspect(8, j=1)),
+            *(listing(7, j=listed(status="dead", attempts=1, reason="stalled")), inspect(8, j=1)),
         ),
     ),
     Planted(
@@ -295,7 +295,7 @@ UNDECIDED: dict[str, tuple[Event, ...]] = {
     ),
     "a job dies of stalls that nobody saw": (
         *(configure(0, stalls=1), enqueue(1), deliver(2), hang_up(3), kill(4)),
-        *(listing(5, j=listed(status="dead", reason="stalled")), inspect(8, j=2)),
+        *(listing(5, j=listed(status="dead", attempts=1, reason="stalled")), inspect(8, j=2)),
     ),
     "a queue may be open again before the answer, or not be closed yet": (
         *(enqueue(1, "i"), enqueue(1, "j"), configure(2, paused=True), deliver(2, "i")),

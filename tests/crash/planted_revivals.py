@@ -32,7 +32,7 @@ from .rules_queues import (
 )
 from .rules_sharing import a_held_key_is_refused, first_in_first_out, one_owner_of_a_key
 
-STALLED = listed(status="dead", reason="stalled")
+STALLED = listed(status="dead", attempts=1, reason="stalled")
 
 PLANTED = (
     Planted(

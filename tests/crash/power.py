@@ -1,13 +1,15 @@
 """Power cuts under mixed load: the page cache is lost, and everything that was not synced."""
 
 import asyncio
+from collections import Counter
+from errno import EINVAL, ENOSYS
 from random import Random
 from typing import NamedTuple
 
 from process.server import ServerProcess, running
 
 from .actors import Notebook
-from .disk import Disk
+from .disk import Disk, Refusal
 from .history import Enqueue, Kill, Listing, Outcome, now
 from .keeper import Keeper
 from .lives import SERVER_ALONE, check_file, finish, life, live_and_die, take_stock
@@ -17,10 +19,27 @@ SURVIVES = (0.0, 0.0, 0.3, 0.9)
 """How much of what was not synced a cut leaves; most often nothing."""
 
 
-async def cut_again_and_again(disk: Disk, notebook: Notebook, random: Random, cycles: int) -> None:
-    """Some lives on one disk, each ended by a power cut but for the last."""
+FLUSHES: dict[str, Refusal | None] = {
+    "asked of the kernel": None,
+    "in a thread, as the kernel has no AIO": Refusal("setup", ENOSYS),
+    "in a thread, as the file system cannot flush so": Refusal("submit", EINVAL),
+}
+"""The ways in which a server flushes, and how it comes to each."""
+
+
+async def cut_again_and_again(
+    disk: Disk, notebook: Notebook, random: Random, cycles: int
+) -> Counter[str]:
+    """Some lives on one disk, each ended by a power cut but for the last.
+
+    Each life flushes in a way of its own. Returns how many lives ended in each way.
+    """
+    flushed: Counter[str] = Counter()
     for cycle in range(cycles):
-        async with life(disk.root, notebook, env=disk.environment()) as server:
+        way = random.choice(sorted(FLUSHES))
+        flushed[way] += 1
+        env = disk.environment(refuses=FLUSHES[way])
+        async with life(disk.root, notebook, env=env) as server:
             async with server.client() as client:
                 await take_stock(client, notebook)
                 if not cycle:
@@ -32,10 +51,12 @@ async def cut_again_and_again(disk: Disk, notebook: Notebook, random: Random, cy
             await _cut_while_it_starts(disk, random)
     async with life(disk.root, notebook, env=disk.environment()) as server:
         await finish(server, notebook)
+    return flushed
 
 
 async def _cut_while_it_starts(disk: Disk, random: Random) -> None:
-    server = await ServerProcess.spawn(disk.root, env=disk.environment())
+    refuses = FLUSHES[random.choice(sorted(FLUSHES))]
+    server = await ServerProcess.spawn(disk.root, env=disk.environment(refuses=refuses))
     await asyncio.sleep(random.uniform(0.1, 0.5))
     await server.kill()
     disk.cut_power(random.choice(SURVIVES), random)

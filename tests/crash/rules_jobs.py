@@ -72,6 +72,7 @@ def attempts_rise_by_one(world: World) -> Iterator[str]:
     """Attempts only grow, by one with each failure, and never beyond those that were reported.
 
     They begin anew where a job is brought back from the dead, or goes elsewhere instead of dying.
+    The stall of which a job dies counts as a failure that nobody has reported.
     """
     sightings: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     for life in world.lives.values():
@@ -80,7 +81,8 @@ def attempts_rise_by_one(world: World) -> Iterator[str]:
         found += [(f.start, f.end, f.attempts) for f in life.failures if f.outcome is Outcome.OK]
     for listing in world.listings:
         for name, shown in listing.jobs.items():
-            sightings[name].append((listing.start, listing.end, shown.attempts))
+            attempts = shown.attempts - (shown.reason == "stalled")
+            sightings[name].append((listing.start, listing.end, attempts))
     for name, found in sightings.items():
         life = world.lives.get(name, Life(name))
         for start, end, attempts in found:
