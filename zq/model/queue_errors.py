@@ -10,6 +10,18 @@ class QueueNotRegistered(Unprocessable):
         super().__init__(f"queue {queue!r} is not registered: set something for it first")
 
 
+class QuotaReached(Unprocessable):
+    """A caller with prefixes has made as much of a kind as it may. Waiting does not help."""
+
+    code = "quota_reached"
+
+    def __init__(self, what: str, have: int, most: int) -> None:
+        super().__init__(
+            f"there are {have} {what} within the prefixes of this key, and at most {most} may be"
+            " made with it: delete some, or use a key without prefixes"
+        )
+
+
 class NotArchived(Unprocessable):
     code = "not_archived"
 

@@ -12,6 +12,7 @@ from zq.model.commands import SetQueue
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
+from zq.service.quotas import require_room
 from zq.service.shared import SharedReads
 from zq.store.api import Store
 
@@ -67,6 +68,8 @@ class Queues:
         self._clock = clock
         self._inbox = inbox
         self._flows = flows
+        self._bounded = asyncio.Lock()
+        """Callers with a bounded reach set queues one after the other: they are counted."""
         self.inherited = inherited
         """What holds in a queue for which that is not set."""
         self.counts = counts.read
@@ -162,11 +165,17 @@ class Queues:
     ) -> QueueSettings:
         """Replace a queue's settings. A patch changes only the settings that it names.
 
-        Return the new settings. Raises `DeadLetterCycle`, `FanOutChain` or
-        `QueueOutOfReach`.
+        Return the new settings. Raises `DeadLetterCycle`, `FanOutChain`, `QueueOutOfReach` or
+        `QuotaReached`.
         """
         reach.require([queue, settings])
-        return await self._inbox.ask(SetQueue(queue, settings))
+        if reach is EVERYWHERE or settings == NO_SETTINGS:
+            return await self._inbox.ask(SetQueue(queue, settings))
+        async with self._bounded:
+            found = await self._reads.all_settings()
+            if queue not in found:
+                require_room("queues with settings", found, reach, 1)
+            return await self._inbox.ask(SetQueue(queue, settings))
 
     async def clear_settings(self, queue: str, reach: Reach) -> None:
         """Delete a queue's settings. Raises `QueueOutOfReach`."""

@@ -38,6 +38,7 @@ from zq.features.crons.store import CronReads
 from zq.model.clock import Clock
 from zq.model.patching import UNSET
 from zq.model.reach import EVERYWHERE, Reach
+from zq.service.quotas import require_room
 from zq.service.services import RunningService, Services
 from zq.store.api import Store
 
@@ -233,6 +234,7 @@ class Crons(RunningService):
             entries.append(self._timed(group, entry, former, entry.name in kept, now))
             if not len(entries) % AT_A_TIME:
                 await asyncio.sleep(0)
+        await self._require_room(reach, len(entries) - len(old))
         await self._inbox.ask(
             WriteCron(group, entries, frozenset(kept), whole=True, maker=reach.maker)
         )
@@ -269,6 +271,8 @@ class Crons(RunningService):
             raise CronEntryExists(group, draft.name)
         if before is not None and not reach.covers(before.job.queue):
             raise CronOutOfReach(f"cron entry '{draft.name}' of group '{group}'")
+        if before is None:
+            await self._require_room(reach, 1)
         home = home or CronGroup(group)
         goes_on = before is not None and _goes_on(before, home, draft, home)
         entry = self._timed(home, draft, before, goes_on, self._clock.now_ms())
@@ -295,6 +299,13 @@ class Crons(RunningService):
         if entry is None or not reach.covers(entry.job.queue):
             raise CronEntryNotFound(group, name)
         return home, entry
+
+    async def _require_room(self, reach: Reach, more: int) -> None:
+        """Raise `QuotaReached` unless a caller may make so many more entries."""
+        if reach is not EVERYWHERE:
+            tally = await self._reads.tally()
+            queues = [queue for queue, count in tally for _ in range(count)]
+            require_room("cron entries", queues, reach, more)
 
     async def _require(self, group: str, reach: Reach) -> None:
         """Raise `CronOutOfReach` if a group has entries beyond a reach."""

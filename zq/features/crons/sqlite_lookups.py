@@ -80,6 +80,12 @@ def count_entries(connection: sqlite3.Connection) -> int:
     return count
 
 
+def tally_entries(connection: sqlite3.Connection) -> list[tuple[str, int]]:
+    """The queues of entries' jobs, each with the number of these entries."""
+    text = connection.execute(QUERIES["tally"]).fetchone()[0]
+    return msgspec.json.decode(text, type=list[tuple[str, int]])
+
+
 def due_entries(connection: sqlite3.Connection, now: int, limit: int) -> list[DueCron]:
     """Up to `limit` entries that are due, the earliest first."""
     values = {"now": now, "limit": limit}

@@ -31,6 +31,10 @@ SELECT json_group_array(json_array(name, queue)) FROM (
 -- name: count
 SELECT count(*) FROM cron_entries
 
+-- name: tally
+SELECT json_group_array(json_array(queue, n)) FROM (
+    SELECT queue, count(*) AS n FROM cron_entries GROUP BY queue)
+
 -- name: due
 SELECT json_group_array(
     json_array(cron, name, expression, zone, next_at, timed_at, size, batched)) FROM (

@@ -48,6 +48,9 @@ class SqliteCronReads(CronReads):
     async def count(self) -> int:
         return await self._looks(cron_lookups.count_entries)
 
+    async def tally(self) -> list[tuple[str, int]]:
+        return await self._looks(cron_lookups.tally_entries)
+
     async def due(self, now: int, limit: int) -> list[DueCron]:
         return await self._looks(cron_lookups.due_entries, now, limit)
 

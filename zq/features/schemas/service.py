@@ -1,5 +1,6 @@
 """The verbs about schemas of payloads."""
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Self
@@ -15,7 +16,8 @@ from zq.features.schemas.model import (
     StoredSchema,
 )
 from zq.model.queue_errors import InvalidSchema, SchemaNotFound, TooManyCompared
-from zq.model.reach import Reach
+from zq.model.reach import EVERYWHERE, Reach
+from zq.service.quotas import require_room
 from zq.service.services import RunningService, Services
 from zq.store.api import Store
 
@@ -67,6 +69,8 @@ class Schemas(RunningService):
         self._reads = store.reads.of(CronReads)
         self._inbox = inbox
         self.parsed = checks.schemas
+        self._bounded = asyncio.Lock()
+        """Callers with a bounded reach give schemas one after the other: they are counted."""
 
     async def start(self) -> None:
         """Read the schemas that are stored."""
@@ -89,9 +93,18 @@ class Schemas(RunningService):
         raise SchemaNotFound(queue)
 
     async def put(self, queue: str, body: str, reach: Reach) -> StoredSchema:
-        """Give a queue a schema. Raises `InvalidSchema` or `QueueOutOfReach`."""
+        """Give a queue a schema. Raises `InvalidSchema`, `QueueOutOfReach` or `QuotaReached`."""
         reach.require([queue])
         parsed = PayloadSchema(body)
+        if reach is EVERYWHERE:
+            return await self._put(queue, body, parsed)
+        async with self._bounded:
+            found = [each.queue for each in await self._reads.schemas()]
+            if queue not in found:
+                require_room("schemas", found, reach, 1)
+            return await self._put(queue, body, parsed)
+
+    async def _put(self, queue: str, body: str, parsed: PayloadSchema) -> StoredSchema:
         stored = await self._inbox.ask(PutSchema(queue, body))
         self.parsed[queue] = parsed
         return stored
