@@ -328,6 +328,7 @@ FINDS: dict[str, set[str]] = {
         "USE TEMP B-TREE FOR DISTINCT",
     },
     "look for cron count": {"SCAN cron_entries"},
+    "look for cron tally": {"SCAN cron_entries"},
     "look for cron due": {
         HOME_OF_CRON,
         "SEARCH e USING INDEX cron_by_time (next_at>? AND next_at<?)",

@@ -303,9 +303,7 @@ class Crons(RunningService):
     async def _require_room(self, reach: Reach, more: int) -> None:
         """Raise `QuotaReached` unless a caller may make so many more entries."""
         if reach is not EVERYWHERE:
-            tally = await self._reads.tally()
-            queues = [queue for queue, count in tally for _ in range(count)]
-            require_room("cron entries", queues, reach, more)
+            require_room("cron entries", await self._reads.tally(), reach, more)
 
     async def _require(self, group: str, reach: Reach) -> None:
         """Raise `CronOutOfReach` if a group has entries beyond a reach."""

@@ -80,10 +80,10 @@ def count_entries(connection: sqlite3.Connection) -> int:
     return count
 
 
-def tally_entries(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    """The queues of entries' jobs, each with the number of these entries."""
+def tally_entries(connection: sqlite3.Connection) -> list[str]:
+    """The queue of each entry's job."""
     text = connection.execute(QUERIES["tally"]).fetchone()[0]
-    return msgspec.json.decode(text, type=list[tuple[str, int]])
+    return msgspec.json.decode(text, type=list[str])
 
 
 def due_entries(connection: sqlite3.Connection, now: int, limit: int) -> list[DueCron]:

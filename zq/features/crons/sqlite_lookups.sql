@@ -32,8 +32,7 @@ SELECT json_group_array(json_array(name, queue)) FROM (
 SELECT count(*) FROM cron_entries
 
 -- name: tally
-SELECT json_group_array(json_array(queue, n)) FROM (
-    SELECT queue, count(*) AS n FROM cron_entries GROUP BY queue)
+SELECT json_group_array(queue) FROM cron_entries
 
 -- name: due
 SELECT json_group_array(

@@ -48,7 +48,7 @@ class SqliteCronReads(CronReads):
     async def count(self) -> int:
         return await self._looks(cron_lookups.count_entries)
 
-    async def tally(self) -> list[tuple[str, int]]:
+    async def tally(self) -> list[str]:
         return await self._looks(cron_lookups.tally_entries)
 
     async def due(self, now: int, limit: int) -> list[DueCron]:

@@ -41,8 +41,8 @@ class CronReads(Protocol):
     async def count(self) -> int:
         """How many entries there are in all groups."""
 
-    async def tally(self) -> list[tuple[str, int]]:
-        """The queues of entries' jobs, each with the number of these entries."""
+    async def tally(self) -> list[str]:
+        """The queue of each entry's job."""
 
     async def due(self, now: int, limit: int) -> list[DueCron]:
         """Up to `limit` entries that are due at `now`, the earliest first."""
