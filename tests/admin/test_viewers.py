@@ -58,7 +58,7 @@ async def turn(site: Site, beats: int) -> None:
     viewers = site.server.services.engine[Viewers]
     for _ in range(beats):
         site.clock.advance(BEAT_MS)
-        scenes = list(viewers._scenes.values())
+        scenes = list(viewers._views.values())
         async with asyncio.timeout(PATIENCE_S):
             while any(scene._reading for scene in scenes):
                 await site.server.services.admin.ping()
@@ -107,10 +107,10 @@ async def test_those_who_look_at_the_same_share_one_reading(site: Site) -> None:
     async with watching(site) as one, watching(site) as other:
         await one.hear_of("job_snapshot")
         await other.hear_of("job_snapshot")
-        assert (len(viewers), len(viewers._scenes)) == (2, 1)
+        assert (len(viewers), len(viewers._views)) == (2, 1)
 
         await other.subscribe("ready", {"kind": "tail"}, 5)
-        assert len(viewers._scenes) == 2
+        assert len(viewers._views) == 2
 
 
 async def test_nothing_is_left_of_viewers_that_have_gone(site: Site, client: Client) -> None:
@@ -124,7 +124,7 @@ async def test_nothing_is_left_of_viewers_that_have_gone(site: Site, client: Cli
     await all_gone(site)
 
     assert not viewers.listens
-    assert viewers._scenes == {}
+    assert viewers._views == {}
     assert not viewers._endings._news
     tasks = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
     assert not [name for name in tasks if name.startswith(("_Conversation", "_Scene"))]

@@ -8,7 +8,7 @@ from conformance.streams import PATIENCE_S
 
 from zq.client.app import App
 from zq.client.values import Submission
-from zq.client.worker.holding import Seldom
+from zq.client.worker.holding import LogLimiter
 
 from .conftest import working
 from .workers import finish
@@ -96,12 +96,12 @@ async def test_unknown_jobs_do_not_wait_behind_those_that_run(app: App) -> None:
 
 def test_the_same_is_said_once_a_minute_with_how_often_it_was() -> None:
     now = 0.0
-    seldom = Seldom(lambda: now)
+    limiter = LogLimiter(lambda: now)
 
-    told = [seldom.count("a") for _ in range(3)]
+    told = [limiter.count("a") for _ in range(3)]
     now = 59.0
-    told += [seldom.count("a"), seldom.count("b")]
+    told += [limiter.count("a"), limiter.count("b")]
     now = 60.0
-    told += [seldom.count("a"), seldom.count("a")]
+    told += [limiter.count("a"), limiter.count("a")]
 
     assert told == [1, 0, 0, 0, 1, 4, 0]

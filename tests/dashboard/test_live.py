@@ -15,9 +15,9 @@ from zq.features.trends.model import MINUTE_MS
 from zq.model.errors import ReadersBusy
 from zq.model.reach import EVERYWHERE
 from zq.operators.page.http.frames import ViewFrame, changed
-from zq.operators.page.http.hub import KEPT_S, MOST_READERS, MOST_VIEWS, LiveHub
+from zq.operators.page.http.live_views import KEPT_S, MOST_READERS, MOST_VIEWS, LiveViews
 from zq.operators.page.http.views import View, Views
-from zq.operators.page.service import Lookout
+from zq.operators.page.service import Overviews
 from zq.store.sqlite import lookups
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
@@ -85,7 +85,7 @@ async def test_a_page_that_comes_back_soon_has_only_queues_read_that_have_change
     site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services = site.server.services
-    hub = LiveHub(Views(services, None), services[Lookout], site.clock)
+    live = LiveViews(Views(services, None), services[Overviews], site.clock)
     read, asked = lookups.visible_counts, list[Any]()
 
     def noted(connection: sqlite3.Connection, now: int, queues: Any = None) -> Any:
@@ -100,13 +100,13 @@ async def test_a_page_that_comes_back_soon_has_only_queues_read_that_have_change
         asked.clear()
         await push(site, http, "fax")
         await push(site, http, "new")
-        with hub.reader(View("queues", EVERYWHERE)) as reader:
-            while reader.scene.frame is None:
+        with live.reader(View("queues", EVERYWHERE)) as reader:
+            while reader.shared.frame is None:
                 await reader.wait()
-            found = reader.scene.frame.document
+            found = reader.shared.frame.document
         assert found["matching"] == 4
         assert asked == reads
-    hub.close()
+    live.close()
 
 
 async def test_what_is_done_on_the_page_is_shown_before_the_next_look_is_due(
@@ -264,7 +264,7 @@ async def test_a_page_is_told_how_old_its_numbers_are_while_looks_fail(
     async with live(site, http, topic="pulse") as answer:
         await frame(answer)
         with monkeypatch.context() as patch:
-            patch.setattr(site.server.services[Lookout], "look", refused)
+            patch.setattr(site.server.services[Overviews], "take", refused)
             await push(site, http, "mail")
             site.clock.advance(2_100)
             assert await comment(answer) == b": 2100 ms old\n"

@@ -6,14 +6,14 @@ from zq.features.diagnosis.model_findings import ALONE_MS, findings_of_queue
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.operators.page.http.tree import AT_A_TIME, branches
-from zq.operators.page.service_overview import Crew, WatchedQueue
+from zq.operators.page.service_overview import QueueWorkers, WatchedQueue
 from zq.service.queues import QueueStatistics
 
 
 def watched(name: str, ready: int = 1, workers: int = 0, paused: bool = False) -> WatchedQueue:
     flow = QueueFlow(ready, 0.0, 0.5)
     figures = QueueStatistics(name, {Status.READY: ready}, ready, flow, oldest_ready_at=100 - ready)
-    queue = WatchedQueue(figures, QueueSettings(paused=paused), Crew(workers))
+    queue = WatchedQueue(figures, QueueSettings(paused=paused), QueueWorkers(workers))
     return queue.with_findings(findings_of_queue(queue.facts, ALONE_MS + 100))
 
 
@@ -27,7 +27,7 @@ async def test_a_branch_has_the_sums_of_its_queues() -> None:
     assert figures.counts == {Status.READY: 9}
     assert (figures.oldest_ready_age_ms, figures.oldest_ready_at) == (5, 95)
     assert figures.deliveries == QueueFlow(9, 0.0, 1.5)
-    assert branch.sum.crew.workers == 2
+    assert branch.sum.taken_by.workers == 2
     rows, together = await branches(queues, "a.", Turns())
     assert [row.figures.queue for row in rows] == ["a.b", "a.c", "a.d"] and not together
 

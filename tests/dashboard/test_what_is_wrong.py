@@ -15,7 +15,7 @@ from zq.features.trends.model import MINUTE_MS
 from zq.model.errors import QueueOutOfReach
 from zq.model.reach import Reach
 from zq.operators.page.http.views import View, Views
-from zq.operators.page.service import Lookout
+from zq.operators.page.service import Overviews
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
 
@@ -332,7 +332,7 @@ async def test_a_bounded_reach_sees_its_queues_figures_workers_and_findings_alon
     views = Views(services, None)
 
     async def seen(topic: str, **more: Any) -> Doc:
-        found = await views.document(View(topic, reach, **more), await services[Lookout].look())
+        found = await views.document(View(topic, reach, **more), await services[Overviews].take())
         answer: Doc = json.loads(json.dumps(found))
         return answer
 

@@ -22,7 +22,7 @@ from zq.instance import Instance
 from zq.model.clock import ManualClock
 from zq.model.filters import Filter
 from zq.model.reach import EVERYWHERE
-from zq.operators.page.service import Lookout
+from zq.operators.page.service import Overviews
 
 EVERY_MINUTE = "0 * * * * *"
 BROKEN = {
@@ -78,7 +78,7 @@ async def test_others_fire_beside_a_schedule_that_cannot_be_evaluated(
     assert caplog.text.count("a cron entry cannot be evaluated and is set aside") == 1
     assert (await services[Crons].entry("bad", "e", EVERYWHERE)).fault == reason
     assert (await services[Crons].entry("good", "e", EVERYWHERE)).fault is None
-    look = await services[Lookout].look()
+    look = await services[Overviews].take()
     assert any("bad/e is set aside" in finding.text for finding in look.findings)
     # Its group can still be changed.
     _, entries = await services[Crons].change_group("bad", GroupPatch(timezone="CET"), EVERYWHERE)

@@ -13,7 +13,7 @@ from zq.engine.after_commit import Committed
 from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox, PendingReply
-from zq.engine.loop import Durability, Guides, TickLoop
+from zq.engine.loop import Durability, LoopParts, TickLoop
 from zq.engine.pace import Pace
 from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.upkeep import Upkeep
@@ -59,7 +59,7 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     replies: list[PendingReply[int]] = []
     first, deaf, last = (Noting(name, told, replies) for name in ("first", "deaf", "last"))
     deaf.listens = False
-    guides = Guides(
+    loop_parts = LoopParts(
         Alarm(clock, inbox.awake.set),
         Timetable(clock, store.steady, store.deadlines, 30),
         Openings(clock),
@@ -69,7 +69,7 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     )
     streams = Streams(0, 0, inbox.give_back)
     loop = TickLoop(
-        *(store, clock, inbox, streams, guides, Durability(True, True), [first, deaf, last]),
+        *(store, clock, inbox, streams, loop_parts, Durability(True, True), [first, deaf, last]),
         mint=Mint(0),
     )
     running = asyncio.create_task(loop.run())

@@ -1,4 +1,4 @@
-"""The engine: the loop, its guides, and everything that memory learns from ticks."""
+"""The engine: the loop, what it goes by, and everything that memory learns from ticks."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,11 +8,11 @@ from zq.config import Settings
 from zq.engine.admission import Admission
 from zq.engine.after_commit import Awaited, Subscriber
 from zq.engine.clock_steps import ClockSteps
-from zq.engine.delivery.signs import LifeSigns
+from zq.engine.delivery.liveness import StreamLiveness
 from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox
-from zq.engine.loop import Durability, Guides, TickLoop
+from zq.engine.loop import Durability, LoopParts, TickLoop
 from zq.engine.pace import Pace
 from zq.engine.subscribers.changes import QueueChanges
 from zq.engine.subscribers.events import EventHub
@@ -73,7 +73,7 @@ class Engine:
         )
         self.turns = Turns()
         """Where work that takes longer than a slice waits, whichever request it is for."""
-        self.signs = LifeSigns(clock, self.streams)
+        self.liveness = StreamLiveness(clock, self.streams)
         self.waiters = Waiters(clock)
         self.events = EventHub(clock)
         self.mint = Mint(store.last_key, store.slot)
@@ -106,7 +106,7 @@ class Engine:
         self.when_rescheduled: list[Callable[[int | None], object]] = []
         """Called with the time of the first firing, if there is one, when that may have changed."""
         self._parts: dict[type, Any] = {}
-        guides = Guides(
+        loop_parts = LoopParts(
             alarm,
             timetable,
             self.openings,
@@ -115,7 +115,7 @@ class Engine:
             self.lock,
         )
         self._loop = TickLoop(
-            *(store, clock, self.inbox, self.streams, guides, self.durability),
+            *(store, clock, self.inbox, self.streams, loop_parts, self.durability),
             *(self._subscribers(), self.mint, self.when_rescheduled),
         )
         self._running: list[RunningPart] = [

@@ -56,7 +56,7 @@ class Durability(NamedTuple):
     enqueues: bool
 
 
-class Guides(NamedTuple):
+class LoopParts(NamedTuple):
     """The schedule and the limits that the loop follows."""
 
     alarm: Alarm
@@ -80,7 +80,7 @@ class TickLoop:
         clock: Clock,
         inbox: Inbox,
         streams: Streams,
-        guides: Guides,
+        loop_parts: LoopParts,
         durability: Durability,
         subscribers: Sequence[Subscriber],
         mint: Mint,
@@ -95,8 +95,8 @@ class TickLoop:
         self._clock = clock
         self._inbox = inbox
         self._streams = streams
-        self._alarm, self._timetable, self._openings = guides[:3]
-        self._pace, self._upkeep, self._lock = guides[3:]
+        self._alarm, self._timetable, self._openings = loop_parts[:3]
+        self._pace, self._upkeep, self._lock = loop_parts[3:]
         self._durability = durability
         self._subscribers = subscribers
         self._when_rescheduled = when_rescheduled

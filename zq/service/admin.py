@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zq.engine.clock_steps import NotedStep
-from zq.engine.delivery.signs import WorkerFailure
+from zq.engine.delivery.liveness import WorkerFailure
 from zq.engine.delivery.takers import Stream
 from zq.engine.engine import Engine
 from zq.engine.loop import Durability
@@ -222,7 +222,7 @@ class Admin:
         return self._engine.streams.name_of(job.holder) or f"#{job.holder}"
 
     def _described(self, stream: Stream) -> OpenStream:
-        signs = self._engine.signs.of(stream)
+        liveness = self._engine.liveness.of(stream)
         return OpenStream(
             _name_of(stream),
             stream.group.queues or (),
@@ -236,10 +236,10 @@ class Admin:
             stream.unsent,
             stream.delivered,
             stream.group.reach,
-            signs.heard_at,
-            signs.is_silent(stream, self._clock.now_ms()),
-            signs.failed,
-            list(signs.failures),
+            liveness.heard_at,
+            liveness.is_silent(stream, self._clock.now_ms()),
+            liveness.failed,
+            list(liveness.failures),
         )
 
     def _within(self, reach: Reach) -> list[Stream]:

@@ -65,7 +65,7 @@ class Services:
         )
         self.listing = Listing(store, clock, counts)
         self.work = Work(
-            *(store, clock, ids, engine.inbox, engine.streams, engine.signs, engine.events),
+            *(store, clock, ids, engine.inbox, engine.streams, engine.liveness, engine.events),
             max_result=engine.settings.max_result,
         )
         self.queues = Queues(store, clock, engine.inbox, counts, engine.flows, inherited)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from zq.engine.delivery.signs import LifeSigns, WorkerFailure
+from zq.engine.delivery.liveness import StreamLiveness, WorkerFailure
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import Claimer, Stream, Subscription, unclaimed
 from zq.engine.delivery.windows import ClaimWindow
@@ -51,7 +51,7 @@ class Work:
         ids: IdCodec,
         inbox: Inbox,
         streams: Streams,
-        signs: LifeSigns,
+        liveness: StreamLiveness,
         events: EventHub,
         max_result: int,
     ) -> None:
@@ -60,7 +60,7 @@ class Work:
         self._ids = ids
         self._inbox = inbox
         self._streams = streams
-        self._signs = signs
+        self._liveness = liveness
         self._events = events
         self._max_result = max_result
 
@@ -84,7 +84,7 @@ class Work:
         stream = self._streams.open(queues, reach, subscription, now, unsent)
         if subscription.resident:
             self._note_residents(stream)
-        self._signs.opened(stream)
+        self._liveness.opened(stream)
         self._inbox.awake.set()
         return stream
 
@@ -100,7 +100,7 @@ class Work:
     def close(self, stream: Stream) -> None:
         """End a stream. The next tick returns its jobs."""
         rest = self._streams.close(stream)
-        self._signs.closed(stream)
+        self._liveness.closed(stream)
         self._streams.departures.note(stream.group.queues, self._clock.now_ms())
         if rest is not None:
             self._inbox.give_back(rest)
@@ -220,7 +220,7 @@ class Work:
             said = WorkerFailure(
                 self._clock.now_ms(), key, job.queue, job.type, failure.message[:MOST_SAID]
             )
-            self._signs.failed(stream, said)
+            self._liveness.failed(stream, said)
         return job
 
     async def extend(
@@ -237,7 +237,7 @@ class Work:
         `leases` names the delivery of those jobs for which it matters. With `resumed`, a stall of
         each is taken back: its worker has only lost a connection, and goes on.
         """
-        self._signs.heard(keys)
+        self._liveness.heard(keys)
         command = Extend(keys, leases, lease_ms, reach, resumed)
         return await self._inbox.ask(command)
 
@@ -262,7 +262,7 @@ class Work:
             raise StaleLease
         if not held:
             raise NotInFlight
-        self._signs.heard([key])
+        self._liveness.heard([key])
         event = EventRecord(
             EventType.PROGRESS, key, job.queue, job.unique_key, job.attempts + 1, data
         )

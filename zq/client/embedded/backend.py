@@ -53,7 +53,7 @@ from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.operators.page.service import Lookout
+from zq.operators.page.service import Overviews
 from zq.service.services import Services
 from zq.verbs.verb import Verb
 from zq.wire import bodies, bulk, lease_bodies
@@ -224,7 +224,7 @@ class EmbeddedBackend(Backend):
         """The jobs and the traffic of every queue."""
 
         async def verb(services: Services) -> list[QueueStats]:
-            return list(map(stats_of, await services[Lookout].queues(EVERYWHERE)))
+            return list(map(stats_of, await services[Overviews].queues(EVERYWHERE)))
 
         return await self._do(verb)
 

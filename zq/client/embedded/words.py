@@ -100,7 +100,7 @@ def stats_of(queue: WatchedQueue) -> QueueStats:
         _flow(figures.completions),
         _flow(figures.failures),
         figures.oldest_ready_age_ms,
-        queue.crew.workers,
+        queue.taken_by.workers,
         state or "",
         "" if state is None or queue.worst is None else queue.worst.text,
         settings is not None and settings.paused is True,

@@ -2,8 +2,8 @@
 
 Every execution is a task of its own, and owns the tasks that its handler starts. To end it, a
 caller gives a reason and a time for the clean-up. A handler that goes on after that is cancelled
-once more. If it goes on even then, it is deaf: the log names it, and the worker leaves it behind
-without waiting for it.
+once more. If it goes on even then, it is a runaway: the log names it, and the worker leaves it
+behind without waiting for it.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from zq.client.worker.handlers import Handler
 log = logging.getLogger("zq.worker")
 
 INSISTING_S = 0.1
-"""After a second cancellation, a handler has this long until it counts as deaf."""
+"""After a second cancellation, a handler has this long until it counts as a runaway."""
 
 Work = asyncio.Future[Any]
 """A task, or a call that a thread runs."""
@@ -36,7 +36,7 @@ class Execution:
 
     __slots__ = (
         *("after", "error", "handler", "is_over", "reason", "result", "running", "seconds"),
-        *("started_at", "_clean_up_s", "_context", "_deaf", "_main", "_on_over", "_over"),
+        *("started_at", "_clean_up_s", "_context", "_runaway", "_main", "_on_over", "_over"),
         *("_side", "_timer"),
     )
 
@@ -44,7 +44,7 @@ class Execution:
         self,
         running: Running[Any],
         handler: Handler,
-        deaf: "Deaf",
+        runaway: "RunawayWork",
         clean_up_s: float,
         context: Context,
         on_over: Callable[["Execution"], None],
@@ -63,7 +63,7 @@ class Execution:
         self.result: Any = MISSING
         self.error: BaseException | None = None
         self.is_over = False
-        self._deaf = deaf
+        self._runaway = runaway
         self._clean_up_s = clean_up_s
         self._context = context
         self._on_over = on_over
@@ -110,7 +110,7 @@ class Execution:
 
     def leave_behind(self, work: Work, what: str) -> None:
         """Stop waiting for work that cannot be ended."""
-        self._deaf.add(work, f"{what} of {self.handler.name}", self.running)
+        self._runaway.add(work, f"{what} of {self.handler.name}", self.running)
 
     # Its tasks
 
@@ -190,7 +190,7 @@ class Execution:
         self._on_over(self)
 
 
-class Deaf:
+class RunawayWork:
     """Work that goes on although it was told to end. `on_full` is called if it is too much."""
 
     def __init__(self, most: int, on_full: Callable[[], None]) -> None:

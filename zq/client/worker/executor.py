@@ -17,7 +17,7 @@ from zq.client.values import MISSING, Delivery
 from zq.client.worker.calling import calling
 from zq.client.worker.continuing import go_on
 from zq.client.worker.deadlock import Deadlocks
-from zq.client.worker.execution import Deaf, Execution
+from zq.client.worker.execution import Execution, RunawayWork
 from zq.client.worker.handlers import Handler, timeout_of
 from zq.client.worker.journal import Journal
 from zq.client.worker.places import CallingPlace, Place, Places, Thread
@@ -26,8 +26,8 @@ from zq.client.worker.settling import Settler
 
 log = logging.getLogger("zq.worker")
 
-LEAST_DEAF = 10
-"""A worker goes on with this many deaf executions, or with its concurrency if that is larger."""
+LEAST_RUNAWAYS = 10
+"""A worker goes on with this many runaway executions, or with its concurrency if that is larger."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Executor:
         *,
         worker_id: str,
         on_free: Callable[[], None],
-        on_too_deaf: Callable[[], None],
+        on_runaways: Callable[[], None],
     ) -> None:
-        """`on_free` is called when another may begin, `on_too_deaf` when too many do not end."""
+        """`on_free` is called when another may begin, `on_runaways` when too many do not end."""
         self.running: dict[str, Execution] = {}
         self.finished = 0
         self.unfinished: list[Delivery] = []
@@ -67,7 +67,7 @@ class Executor:
         self._concurrency = capacity.concurrency
         self._clean_up_s = clean_up_s
         self._on_free = on_free
-        self._deaf = Deaf(max(LEAST_DEAF, capacity.concurrency), on_too_deaf)
+        self._runaway = RunawayWork(max(LEAST_RUNAWAYS, capacity.concurrency), on_runaways)
         places: list[Place] = [Process(app.core) for _ in range(capacity.processes)]
         self._places = Places(places or [_thread(n) for n in range(capacity.threads)])
         self._context = copy_context()
@@ -80,7 +80,7 @@ class Executor:
     @property
     def stuck(self) -> int:
         """The number of abandoned threads and coroutines that still work and cannot be ended."""
-        return len(self._deaf) + len(self._settling)
+        return len(self._runaway) + len(self._settling)
 
     @property
     def has_room(self) -> bool:
@@ -101,7 +101,7 @@ class Executor:
         running: Running[Any] = Running(delivery, delivery.payload, self._backend)
         running.refuse_deadlock = self._deadlocks.refuse
         execution = Execution(
-            running, handler, self._deaf, self._clean_up_s, self._context, self._on_over
+            running, handler, self._runaway, self._clean_up_s, self._context, self._on_over
         )
         execution.after = self.running.get(delivery.id)
         self.running[delivery.id] = execution

@@ -90,7 +90,7 @@ class Strangers:
     def __init__(self, backend: Backend, events: Listeners) -> None:
         self._backend = backend
         self._events = events
-        self._seldom = Seldom()
+        self._limiter = LogLimiter()
         self._waiting: list[Delivery] = []
         self._wake = asyncio.Event()
         self.is_idle = True
@@ -101,7 +101,7 @@ class Strangers:
 
         A `handler` is that of the task, and has no parameters for the arguments.
         """
-        if times := self._seldom.count(delivery.type):
+        if times := self._limiter.count(delivery.type):
             missing = f"neither a task {delivery.type!r} nor a handler for {delivery.queue!r}"
             if handler is not None:
                 missing = f"no parameters in {handler.name} for the arguments of {delivery.id}"
@@ -128,7 +128,7 @@ class Strangers:
             self.is_idle = True
 
 
-class Seldom:
+class LogLimiter:
     """Counts how often something happens, and limits how often it is logged."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -11,7 +11,7 @@ from zq.client.backend import Backend, TakeStream
 from zq.client.errors import Unavailable
 from zq.client.http.transport import jittered
 from zq.client.values import Delivery, Notice, TakeRequest
-from zq.client.worker.holding import Seldom
+from zq.client.worker.holding import LogLimiter
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class Supply:
         """A server that is away at the start may take `patience_s` seconds to come."""
         self._patience_s = patience_s
         self._deadline: float | None = None
-        self._seldom = Seldom()
+        self._limiter = LogLimiter()
         self._backend = backend
         self._request = request
         self._stopping = stopping
@@ -52,7 +52,7 @@ class Supply:
                 delay = jittered(attempt)
                 if time.monotonic() + delay > self._deadline or self._stopping.is_set():
                     raise
-                if self._seldom.count("away"):
+                if self._limiter.count("away"):
                     log.warning("the worker waits for its server: %s", error.message)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), delay)

@@ -23,8 +23,8 @@ from zq.client.outcome import DrainReport, Outcome
 from zq.client.values import TakeRequest
 from zq.client.worker.executor import Capacity
 from zq.client.worker.handlers import Handlers
-from zq.client.worker.life import Life, WorkerPlan
 from zq.client.worker.settling import AfterExecution
+from zq.client.worker.worker_run import WorkerPlan, WorkerRun
 
 log = logging.getLogger("zq.worker")
 
@@ -128,7 +128,7 @@ class Worker:
             max_jobs,
             after_execution,
         )
-        self._life: Life | None = None
+        self._run: WorkerRun | None = None
         self._told = False
         """Whether its program has told it to stop, or looks at its end."""
         self._beside: asyncio.Task[DrainReport] | None = None
@@ -136,8 +136,8 @@ class Worker:
     async def __aenter__(self) -> Self:
         """Begin to work in this event loop. Use `ended` to learn of an end before that of the
         block."""
-        life = self._begin(self._plan)
-        self._beside = asyncio.create_task(self._live(life))
+        run = self._begin(self._plan)
+        self._beside = asyncio.create_task(self._live(run))
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -166,19 +166,19 @@ class Worker:
         Raises `Unavailable` if the server cannot be reached at the start, and the error of a
         refused stream.
         """
-        life = self._begin(self._plan)
+        run = self._begin(self._plan)
         self._told = handle_signals
         listening: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if handle_signals:
-            listening = _signals(life.on_signal, self._plan.shutdown_s)
+            listening = _signals(run.on_signal, self._plan.shutdown_s)
         with listening:
-            return await self._live(life)
+            return await self._live(run)
 
-    async def _live(self, life: Life) -> DrainReport:
+    async def _live(self, run: WorkerRun) -> DrainReport:
         """Run. The program around it may not look at its end, so an end of its own is logged."""
         ends = self._plan.burst or self._plan.max_jobs is not None
         try:
-            report = await life.run()
+            report = await run.run()
             if not self._told and not ends:
                 log.warning("the worker %s was drained, and takes no more jobs", self.worker_id)
             return report
@@ -188,26 +188,26 @@ class Worker:
                 await self.app.core.events.emit(Event("error", exception=error))
             raise
         finally:
-            self._life = None
-            life.leave()
+            self._run = None
+            run.leave()
 
     async def stop(self, timeout: Seconds | None = None) -> DrainReport | None:
         """Take no more jobs, let running jobs finish within `timeout`, and return the rest.
 
         By default, `timeout` is `shutdown_timeout`. Returns None if the worker does not run.
         """
-        life = self._life
-        if life is None:
+        run = self._run
+        if run is None:
             return None
         seconds = None if timeout is None else milliseconds("timeout", timeout) / 1000
         self._told = True
-        life.stop(seconds)
-        return await life.ended()
+        run.stop(seconds)
+        return await run.ended()
 
     @property
     def counts(self) -> tuple[int, int]:
         """The executions that have finished since the worker was started, and those under way."""
-        return (0, 0) if self._life is None else self._life.counts
+        return (0, 0) if self._run is None else self._run.counts
 
     async def run_until_idle(self, timeout: Seconds = 10.0) -> list[Outcome]:
         """Work until no job of the queues is ready or in flight. Return all outcomes.
@@ -216,27 +216,27 @@ class Worker:
         `WaitTimeout`.
         """
         seconds = milliseconds("timeout", timeout) / 1000
-        life = self._begin(
+        run = self._begin(
             replace(self._plan, burst=True, connect_s=min(self._plan.connect_s, CONNECT_S))
         )
-        outcomes = life.settler.outcomes = []
+        outcomes = run.settler.outcomes = []
         try:
             async with asyncio.timeout(seconds) as limit:
-                await life.run()
+                await run.run()
         except TimeoutError:
             if not limit.expired():
                 raise
             raise WaitTimeout(f"jobs were left after {seconds:g} s") from None
         finally:
-            self._life = None
+            self._run = None
         return outcomes
 
-    def _begin(self, plan: WorkerPlan) -> Life:
-        if self._life is not None:
+    def _begin(self, plan: WorkerPlan) -> WorkerRun:
+        if self._run is not None:
             raise RuntimeError("this worker is already running")
         self._told = False
-        self._life = Life(self.app, plan)
-        return self._life
+        self._run = WorkerRun(self.app, plan)
+        return self._run
 
 
 def _connect_s(said: Seconds | None, burst: bool) -> float:

@@ -12,7 +12,7 @@ from zq.features.trends.service import Trends
 from zq.model.clock import Clock
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
-from zq.operators.page.service_overview import Crew, WatchedQueue
+from zq.operators.page.service_overview import QueueWorkers, WatchedQueue
 from zq.service.admin import Admin, OpenStream
 from zq.service.queues import QueueStatistics
 from zq.service.services import Services
@@ -23,24 +23,24 @@ AT_A_TIME = 100
 MOST_LOOKED_BACK = 20
 """Of so many queues that fail, it is found out at a time since when."""
 
-_NOBODY = Crew()
+_NOBODY = QueueWorkers()
 
 
-class Crews:
+class WorkersByQueue:
     """The streams that take from each queue by name, and from all queues of a reach."""
 
     def __init__(self, workers: Iterable[OpenStream] = ()) -> None:
-        self.by_queue: dict[str, Crew] = {}
-        self.ranging: dict[Reach, Crew] = {}
+        self.by_queue: dict[str, QueueWorkers] = {}
+        self.ranging: dict[Reach, QueueWorkers] = {}
         for worker in workers:
-            one = Crew(1, worker.concurrency)
+            one = QueueWorkers(1, worker.concurrency)
             for queue in worker.queues:
                 self.by_queue[queue] = self.by_queue.get(queue, _NOBODY).with_others(one)
             if not worker.queues:
                 others = self.ranging.get(worker.reach, _NOBODY)
                 self.ranging[worker.reach] = others.with_others(one)
 
-    def of(self, queue: str) -> Crew:
+    def of(self, queue: str) -> QueueWorkers:
         """Those that take from a queue."""
         found = self.by_queue.get(queue, _NOBODY)
         for reach, others in self.ranging.items():
@@ -80,7 +80,7 @@ class QueueJudge:
         self,
         found: Sequence[QueueStatistics],
         settings: Mapping[str, QueueSettings],
-        crews: Crews,
+        takers: WorkersByQueue,
     ) -> list[JudgedQueue]:
         """The queues with what is wrong with them, in their order."""
         flows = self._trends.flows()
@@ -88,10 +88,10 @@ class QueueJudge:
         now, looked_back = self._clock.now_ms(), 0
         judged = list[JudgedQueue]()
         for figures in found:
-            name, crew = figures.queue, crews.of(figures.queue)
-            if not crew.workers:
-                crew = Crew(alone_since=max(self._admin.left_at(name), self._began))
-            queue = WatchedQueue(figures, settings.get(name), crew, flows.get(name, unknown))
+            name, taken_by = figures.queue, takers.of(figures.queue)
+            if not taken_by.workers:
+                taken_by = QueueWorkers(alone_since=max(self._admin.left_at(name), self._began))
+            queue = WatchedQueue(figures, settings.get(name), taken_by, flows.get(name, unknown))
             facts = queue.facts
             fails = figures.failures is not NO_FLOW and is_failing(facts)
             if fails and looked_back < MOST_LOOKED_BACK:

@@ -39,12 +39,12 @@ class Viewer(NewsReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._scene: _Scene | None = None
+        self._shared: _SharedView | None = None
 
     @property
     def frame(self) -> Frame | None:
         """The current frame of its view."""
-        return None if self._scene is None else self._scene.frame
+        return None if self._shared is None else self._shared.frame
 
 
 class Viewers:
@@ -63,7 +63,7 @@ class Viewers:
         self._viewers: set[Viewer] = set()
         self.listens: Collection[Viewer] = self._viewers
         """Not empty while there are viewers."""
-        self._scenes: dict[ListsView, _Scene] = {}
+        self._views: dict[ListsView, _SharedView] = {}
         self._timer: Timer | None = None
         self._beaten = float("-inf")
         self._version = 0
@@ -97,19 +97,19 @@ class Viewers:
 
         Raises `ReadTimeout` or `ReadersBusy`. The viewer then keeps its view.
         """
-        scene = self._scenes.get(view)
-        if scene is None:
-            scene = self._scenes[view] = _Scene(view, self._reads, self._clock, self._endings)
-        scene.watchers.add(viewer)
+        shared = self._views.get(view)
+        if shared is None:
+            shared = self._views[view] = _SharedView(view, self._reads, self._clock, self._endings)
+        shared.watchers.add(viewer)
         try:
-            frame = await scene.first(self._version)
+            frame = await shared.first(self._version)
         except BaseException:
-            if viewer._scene is not scene:
-                self._abandon(scene, viewer)
+            if viewer._shared is not shared:
+                self._abandon(shared, viewer)
             raise
-        if viewer._scene is not scene:
+        if viewer._shared is not shared:
             self._leave(viewer)
-            viewer._scene = scene
+            viewer._shared = shared
         return frame
 
     async def search(self, wanted: JobSearch) -> FoundJob:
@@ -137,23 +137,23 @@ class Viewers:
             return
         self._beaten = now = self._clock.monotonic()
         behind = False
-        for scene in self._scenes.values():
-            behind |= scene.beat(self._version, now)
+        for shared in self._views.values():
+            behind |= shared.beat(self._version, now)
         if behind:
             self._timer = self._clock.call_later(BEAT_S, self._beat)
-        oldest = min((scene.version for scene in self._scenes.values()), default=self._version)
+        oldest = min((shared.version for shared in self._views.values()), default=self._version)
         self._endings.forget(oldest)
 
     def _leave(self, viewer: Viewer) -> None:
-        scene, viewer._scene = viewer._scene, None
-        if scene is not None:
-            self._abandon(scene, viewer)
+        shared, viewer._shared = viewer._shared, None
+        if shared is not None:
+            self._abandon(shared, viewer)
 
-    def _abandon(self, scene: "_Scene", viewer: Viewer) -> None:
-        scene.watchers.discard(viewer)
-        if not scene.watchers and self._scenes.get(scene.view) is scene:
-            del self._scenes[scene.view]
-            scene.close()
+    def _abandon(self, shared: "_SharedView", viewer: Viewer) -> None:
+        shared.watchers.discard(viewer)
+        if not shared.watchers and self._views.get(shared.view) is shared:
+            del self._views[shared.view]
+            shared.close()
 
 
 class _Endings:
@@ -197,7 +197,7 @@ def _jobs_in(news: Sequence[News]) -> int:
     return sum(len(jobs) for _, jobs in news)
 
 
-class _Scene:
+class _SharedView:
     """One view with viewers, and its current frame."""
 
     def __init__(self, view: ListsView, reads: ListReads, clock: Clock, endings: _Endings) -> None:

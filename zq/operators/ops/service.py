@@ -22,7 +22,7 @@ class ServerLimits(NamedTuple):
     disk_reserve: int
 
 
-class StatusLook(NamedTuple):
+class StatusNow(NamedTuple):
     """The state of a server. Sizes are in bytes, `since` is in milliseconds."""
 
     since: int
@@ -47,7 +47,7 @@ class StatusLook(NamedTuple):
     """The cron entries that are set aside."""
 
 
-class StatusBoard:
+class StatusReader:
     """Collects numbers that the engine counts anyway. It waits for no tick and makes no query."""
 
     @classmethod
@@ -71,10 +71,10 @@ class StatusBoard:
         self._limits = limits
         self._flags = flags
 
-    def look(self) -> StatusLook:
+    def read(self) -> StatusNow:
         """The state of this moment."""
         engine, store, now = self._engine, self._engine.store, self._engine.clock.monotonic()
-        return StatusLook(
+        return StatusNow(
             self._since,
             engine.pulse.ticks.look(now),
             engine.pulse.flushes.look(now),

@@ -15,14 +15,14 @@ from zq.features.diagnosis.model_findings import (
     grouped,
     place_of,
 )
-from zq.features.diagnosis.service_judge import Crews, JudgedQueue, QueueJudge
+from zq.features.diagnosis.service_judge import JudgedQueue, QueueJudge, WorkersByQueue
 from zq.features.diagnosis.service_noted import Noted
 from zq.features.trends.service import Trends
 from zq.model.clock import Clock
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
-from zq.operators.ops.service import StatusBoard, StatusLook
+from zq.operators.ops.service import StatusNow, StatusReader
 from zq.operators.page.service_overview import Overview, WatchedQueue
 from zq.service.admin import Admin
 from zq.service.queues import Queues
@@ -46,7 +46,7 @@ class _Wrong(NamedTuple):
     kinds: Sequence[FindingGroup]
 
 
-class _Board:
+class _Remembered:
     """The queues and their findings as they were seen last."""
 
     def __init__(self) -> None:
@@ -88,18 +88,18 @@ class _Board:
         return self._wrong
 
 
-class Lookout:
-    """Takes looks, one at a time.
+class Overviews:
+    """Takes overviews, one at a time.
 
-    A look reads by connections of its own, so no tick waits for it. It reads the queues that have
+    One reads by connections of its own, so no tick waits for it. It reads the queues that have
     changed, as far as it remembers a look before.
     """
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The lookout of a server."""
+        """The overviews of a server."""
         return cls(
-            *(services.clock, services.queues, services.admin, services[StatusBoard]),
+            *(services.clock, services.queues, services.admin, services[StatusReader]),
             *(services[Trends], services.engine.changes, services[Noted], services[QueueJudge]),
         )
 
@@ -108,7 +108,7 @@ class Lookout:
         clock: Clock,
         queues: Queues,
         admin: Admin,
-        status: StatusBoard,
+        status: StatusReader,
         trends: Trends,
         changes: QueueChanges,
         noted: Noted,
@@ -127,8 +127,8 @@ class Lookout:
     def forget(self) -> None:
         """Remember nothing: until the next look, ticks have nothing to note."""
         self._changes.forget()
-        self._board = _Board()
-        self._crews = Crews()
+        self._remembered = _Remembered()
+        self._takers = WorkersByQueue()
         self._settings: Mapping[str, QueueSettings] = {}
         self._looked_at = self._rated_at = 0
         self._flowing: set[str] = set()
@@ -137,30 +137,30 @@ class Lookout:
         """How many ticks there were. Without another one, little has changed."""
         return sum(self._admin.figures().tick_rows.counts)
 
-    async def look(self) -> Overview:
+    async def take(self) -> Overview:
         """The state of this moment. Raises `ReadTimeout` or `ReadersBusy`."""
         try:
-            return await self._look()
+            return await self._take()
         except BaseException:
             self.forget()
             raise
 
-    async def _look(self) -> Overview:
+    async def _take(self) -> Overview:
         settings = await self._queues.all_settings(EVERYWHERE)
         workers = self._admin.workers(EVERYWHERE)
-        crews = Crews(workers)
+        takers = WorkersByQueue(workers)
         now, changes = self._clock.now_ms(), self._changes.take()
-        anew = None if changes is None else self._outdated(changes, settings, crews, now)
+        anew = None if changes is None else self._outdated(changes, settings, takers, now)
         if anew is None:
-            self._board, self._rated_at, self._flowing = _Board(), now, self._active()
-        self._settings, self._crews, self._looked_at = settings, crews, now
+            self._remembered, self._rated_at, self._flowing = _Remembered(), now, self._active()
+        self._settings, self._takers, self._looked_at = settings, takers, now
         await self._read(anew)
-        status, noted = self._status.look(), await self._noted.look(settings)
+        status, noted = self._status.read(), await self._noted.look(settings)
         others = [*findings_of_server(_server_facts(status)), *noted.findings]
-        wrong, board = self._board.wrong(others), self._board
-        queues = _with_noted(board.queues, noted.findings)
+        wrong, remembered = self._remembered.wrong(others), self._remembered
+        queues = _with_noted(remembered.queues, noted.findings)
         return Overview(
-            *(now, queues, workers, status, *wrong, +board.totals, self._trends.flows()),
+            *(now, queues, workers, status, *wrong, +remembered.totals, self._trends.flows()),
             noted.stuck,
         )
 
@@ -171,8 +171,8 @@ class Lookout:
             found = await self._queues.statistics(reach, None, settings)
         else:
             found = [await self._queues.statistics_of(named, reach)]
-        crews = Crews(self._admin.workers(EVERYWHERE))
-        judged = await self._judge.judge(found, settings, crews)
+        takers = WorkersByQueue(self._admin.workers(EVERYWHERE))
+        judged = await self._judge.judge(found, settings, takers)
         known = {queue.figures.queue: queue for queue, _ in judged}
         return _with_noted(known, (await self._noted.look(settings)).findings)
 
@@ -180,29 +180,33 @@ class Lookout:
         """Read and judge the queues of these names; None means all."""
         among = None if names is None else sorted(names)
         found = await self._queues.statistics(EVERYWHERE, among, self._settings)
-        for judged in await self._judge.judge(found, self._settings, self._crews):
-            self._board.put(judged.queue.figures.queue, judged)
+        for judged in await self._judge.judge(found, self._settings, self._takers):
+            self._remembered.put(judged.queue.figures.queue, judged)
         for name in (names or set()).difference(each.queue for each in found):
-            self._board.put(name, None)
+            self._remembered.put(name, None)
 
     def _active(self) -> set[str]:
         """The queues whose rates fall while nothing happens."""
         return self._queues.active() | self._trends.flows().keys()
 
     def _outdated(
-        self, changes: set[str], settings: Mapping[str, QueueSettings], crews: Crews, now: int
+        self,
+        changes: set[str],
+        settings: Mapping[str, QueueSettings],
+        takers: WorkersByQueue,
+        now: int,
     ) -> set[str] | None:
         """The queues of which something else is to be said than at the last look; None: all."""
         left = self._admin.left_since(self._looked_at)
-        if left is None or crews.ranging != self._crews.ranging:
+        if left is None or takers.ranging != self._takers.ranging:
             return None
         names = changes | left | _differing(self._settings, settings)
-        names |= _differing(self._crews.by_queue, crews.by_queue)
+        names |= _differing(self._takers.by_queue, takers.by_queue)
         if now - self._rated_at >= RATES_MS:
             flowing = self._active()
             names |= self._flowing | flowing
             self._rated_at, self._flowing = now, flowing
-        known = self._board.queues
+        known = self._remembered.queues
         names.update(
             name for name, queue in known.items() if queue.due is not None and queue.due <= now
         )
@@ -225,7 +229,7 @@ def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-def _server_facts(status: StatusLook) -> ServerFacts:
+def _server_facts(status: StatusNow) -> ServerFacts:
     return ServerFacts(
         status.reached,
         status.flushes.p99,

@@ -17,7 +17,7 @@ from zq.features.trends.model import TrendFlow
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
-from zq.operators.ops.service import StatusLook
+from zq.operators.ops.service import StatusNow
 from zq.service.admin import OpenStream
 from zq.service.queues import QueueStatistics
 
@@ -25,7 +25,7 @@ LAST = 2**62
 """The place of a queue with which nothing is wrong: it comes after all others."""
 
 
-class Crew(NamedTuple):
+class QueueWorkers(NamedTuple):
     """How many streams take from a queue, and how many jobs they run at a time."""
 
     workers: int = 0
@@ -33,9 +33,9 @@ class Crew(NamedTuple):
     alone_since: int = 0
     """Without streams: when the last one was closed, or the server began, in milliseconds."""
 
-    def with_others(self, others: "Crew") -> "Crew":
+    def with_others(self, others: "QueueWorkers") -> "QueueWorkers":
         """These streams and others."""
-        return Crew(self.workers + others.workers, self.slots + others.slots)
+        return QueueWorkers(self.workers + others.workers, self.slots + others.slots)
 
 
 class WatchedQueue(NamedTuple):
@@ -43,7 +43,7 @@ class WatchedQueue(NamedTuple):
 
     figures: QueueStatistics
     settings: QueueSettings | None
-    crew: Crew = Crew()
+    taken_by: QueueWorkers = QueueWorkers()
     flow: TrendFlow | None = None
     worst: Finding | None = None
     place: int = LAST
@@ -73,8 +73,8 @@ class WatchedQueue(NamedTuple):
             self.waiting,
             figures.counts.get(Status.DEAD, 0),
             figures.oldest_ready_at,
-            self.crew.workers,
-            self.crew.alone_since,
+            self.taken_by.workers,
+            self.taken_by.alone_since,
             figures.deliveries.minute,
             figures.completions.five_minutes,
             figures.failures.five_minutes,
@@ -97,7 +97,7 @@ class Overview(NamedTuple):
     at: int
     queues: Sequence[WatchedQueue]
     workers: Sequence[OpenStream]
-    status: StatusLook
+    status: StatusNow
     findings: Sequence[Finding]
     """What is wrong, the worst first."""
     kinds: Sequence[FindingGroup]

@@ -74,9 +74,9 @@ class HopConnection(aiosqlite.Connection):
 
     async def hop(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `function` in the connection's thread."""
-        errand = _Errand(partial(function, *args, **kwargs))
-        await self._execute(errand)  # type: ignore[no-untyped-call]
-        return errand.take()
+        call = _ThreadCall(partial(function, *args, **kwargs))
+        await self._execute(call)  # type: ignore[no-untyped-call]
+        return call.take()
 
     @property
     def raw(self) -> sqlite3.Connection:
@@ -84,7 +84,7 @@ class HopConnection(aiosqlite.Connection):
         return self._conn
 
 
-class _Errand(Generic[T]):
+class _ThreadCall(Generic[T]):
     """A call for a thread. The thread keeps its last call until the next, so the call forgets."""
 
     def __init__(self, call: Callable[[], T]) -> None:

@@ -5,8 +5,8 @@ a descriptor that the loop watches. No thread takes part, so the interpreter's l
 hands. If the kernel cannot do this, a thread flushes instead.
 
 Readers see a commit a little before its flush has landed. Everything that leaves the server waits
-for that (`Landing`), so no power cut takes back what a client was told. This one rule holds for all
-reads. If nobody waits for commits (buffered mode), reads do not wait either.
+for that (`FlushGate`), so no power cut takes back what a client was told. This one rule holds for
+all reads. If nobody waits for commits (buffered mode), reads do not wait either.
 """
 
 import asyncio
@@ -135,7 +135,7 @@ class ThreadFlush:
         os.close(self._descriptor)
 
 
-class Landing:
+class FlushGate:
     """The way of a tick to the disk, for readers of its commit."""
 
     def __init__(self) -> None:

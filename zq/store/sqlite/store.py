@@ -38,7 +38,7 @@ from zq.store.sqlite.files import (
     create_private,
     make_private,
 )
-from zq.store.sqlite.flush import Flush, Landing, open_flush
+from zq.store.sqlite.flush import Flush, FlushGate, open_flush
 from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate, refuse_foreign_file
@@ -106,8 +106,8 @@ class SqliteStore(Store):
         self._files = OpenFiles(directory)
         self._writer = writer
         self._flush = flush
-        self._landing = Landing()
-        self.readers = ReaderPool(readers, read_timeout, self._repaired, self._landing.wait)
+        self._flush_gate = FlushGate()
+        self.readers = ReaderPool(readers, read_timeout, self._repaired, self._flush_gate.wait)
         self.reads = SqliteReads(ReadLanes(self.readers, self.steady))
         self._ticks = ticks
         self.uncopied_bytes = 0
@@ -150,12 +150,12 @@ class SqliteStore(Store):
             if isinstance(failure, StoreDamaged):
                 damage.mark_damaged(self.directory)
             if isinstance(failure, StoreFailed):
-                self._landing.fail()
+                self._flush_gate.fail()
             if failure is error:
                 raise
             raise failure from error
         finally:
-            self._landing.let_go()
+            self._flush_gate.let_go()
         if result.acknowledged:
             self.quarantined = Quarantined(0, ())
         if result.misfits:
@@ -169,7 +169,7 @@ class SqliteStore(Store):
         if not durable:
             self._files.glance()
             return
-        self._landing.hold_back()
+        self._flush_gate.hold_back()
         began = time.perf_counter()
         flushed = self._flush.begin()
         try:
@@ -189,7 +189,7 @@ class SqliteStore(Store):
                 send, value = slices.send, None
                 if long is not None:
                     if isinstance(long, LongCommit):
-                        self._landing.hold_back()
+                        self._flush_gate.hold_back()
                     try:
                         value = await self._writer.hop(long)
                     except Exception as error:
@@ -264,12 +264,12 @@ class SqliteStore(Store):
     async def backup(self, least_free: int) -> BinaryIO:
         copy = await self._copies.make(least_free)
         # The copy may contain a commit that is not on the disk yet.
-        await self._landing.wait()
+        await self._flush_gate.wait()
         return copy
 
     async def ping(self) -> None:
         """Return once a tick under way and the writer's thread are done, as a sign of life."""
-        await self._landing.wait()
+        await self._flush_gate.wait()
         await self._writer.hop(int)
 
     def wal_bytes(self) -> int:

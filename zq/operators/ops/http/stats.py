@@ -13,7 +13,7 @@ from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
-from zq.operators.page.service import Lookout
+from zq.operators.page.service import Overviews
 from zq.operators.page.service_overview import WatchedQueue
 from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
@@ -24,7 +24,7 @@ class StatsApi:
     """`stats` of all queues and of one."""
 
     def __init__(self, services: Services, packer: Packer) -> None:
-        self._lookout = services[Lookout]
+        self._overviews = services[Overviews]
         self._packer = packer
 
     def routes(self) -> list[Route]:
@@ -43,14 +43,14 @@ class StatsApi:
         as `no_worker`, `failing` or `growing`), if something is wrong with it.
         """
         parameters(request, ())
-        found = await self._lookout.queues(reach_of(request))
+        found = await self._overviews.queues(reach_of(request))
         return await self._packer.listed("queues", found, _document, accepted)
 
     async def one(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """One queue, as in `GET /stats`. A queue that does not exist is an empty one."""
         parameters(request, ())
         queue = check_name("queue", request[PATH]["queue"])
-        (found,) = await self._lookout.queues(reach_of(request), queue)
+        (found,) = await self._overviews.queues(reach_of(request), queue)
         return answer(_document(found), accepted)
 
 
@@ -67,7 +67,7 @@ def _document(queue: WatchedQueue) -> QueueStatsDocument:
         _flow(figures.completions),
         _flow(figures.failures),
         UNSET if age is None else age,
-        queue.crew.workers,
+        queue.taken_by.workers,
         UNSET if state is None else state,
         UNSET if state is None or queue.worst is None else queue.worst.text,
         True if settings is not None and settings.paused else UNSET,

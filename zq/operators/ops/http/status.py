@@ -11,7 +11,7 @@ from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.operators.ops.http.service import API_VERSION, COMMIT_MODES
-from zq.operators.ops.service import StatusBoard, StatusLook
+from zq.operators.ops.service import StatusNow, StatusReader
 from zq.operators.ops.wire import (
     DiskDocument,
     InboxDocument,
@@ -28,7 +28,7 @@ class StatusApi:
     """`/status`."""
 
     def __init__(self, services: Services) -> None:
-        self._admin, self._board = services.admin, services[StatusBoard]
+        self._admin, self._status = services.admin, services[StatusReader]
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -42,11 +42,11 @@ class StatusApi:
         settings that are not at their defaults.
         """
         parameters(request, ())
-        document = status_document(self._board.look(), self._admin.health())
+        document = status_document(self._status.read(), self._admin.health())
         return answer(document, accepted)
 
 
-def status_document(now: StatusLook, health: ServerHealth) -> StatusDocument:
+def status_document(now: StatusNow, health: ServerHealth) -> StatusDocument:
     """The state of the server as a document."""
     limits = now.limits
     document = StatusDocument(

@@ -12,11 +12,11 @@ from zq.model.errors import InvalidRequest, ServiceUnavailable
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.operators.page.http.frames import ViewFrame
-from zq.operators.page.http.hub import LiveHub, ViewReader
+from zq.operators.page.http.live_views import LiveViews, ViewReader
 from zq.operators.page.http.mask import Mask
 from zq.operators.page.http.page import SAFE
 from zq.operators.page.http.views import MOST_ROWS, SORTS, View, Views
-from zq.operators.page.service import Lookout
+from zq.operators.page.service import Overviews
 from zq.service.services import Services
 from zq.wire.codecs import JSON
 from zq.wire.query import whole_number
@@ -44,15 +44,15 @@ class LiveApi:
         self._guard = guard
         views = Views(services, mask)
         self._topics = views.topics.keys()
-        self._hub = LiveHub(views, services[Lookout], services.clock)
-        services.engine.when_let_go.append(self._hub.close)
+        self._live = LiveViews(views, services[Overviews], services.clock)
+        services.engine.when_let_go.append(self._live.close)
         self._heartbeats = HeartbeatTimer(
             services.clock, heartbeat=HEARTBEAT_S, stall_timeout=STALL_S
         )
 
     def expect(self) -> None:
         """Somebody loads the page."""
-        self._hub.expect()
+        self._live.expect()
 
     def acting(self, route: Route) -> Route:
         """A route after which every view is looked at anew, if it may change something."""
@@ -64,7 +64,7 @@ class LiveApi:
             try:
                 return await handle(request)
             finally:
-                self._hub.refresh()
+                self._live.refresh()
 
         handler.__doc__ = handle.__doc__
         return route._replace(handler=handler)
@@ -83,7 +83,7 @@ class LiveApi:
         been no tick since the server has looked. A page that is told nothing new is as old as that.
         A reader that is slow skips frames, and gets a snapshot after that.
         """
-        with self._hub.reader(self._view(request)) as reader:
+        with self._live.reader(self._view(request)) as reader:
             await _first(reader)
             response = web.StreamResponse(headers=HEADERS)
             await response.prepare(request)
@@ -93,7 +93,7 @@ class LiveApi:
             beats = self._heartbeats.begin(channel, reader.nudge, {"stream": "page"})
             try:
                 with watch_for_end(channel), self._guard.while_granted(request, reader.end):
-                    await _show(reader, response, channel, beats, self._hub)
+                    await _show(reader, response, channel, beats, self._live)
             finally:
                 beats.stop()
             return response
@@ -103,7 +103,7 @@ class LiveApi:
 
         It is not counted among the streams, so it is there also when these are used up.
         """
-        with self._hub.reader(self._view(request), stays=False) as reader:
+        with self._live.reader(self._view(request), stays=False) as reader:
             frame = await _first(reader)
         if frame is None:
             raise ServiceUnavailable("the server stops: ask again when it is back")
@@ -132,11 +132,11 @@ class LiveApi:
 
 async def _first(reader: ViewReader) -> ViewFrame | None:
     """The frame that a view begins with; None if the server stops. Raises why there is none."""
-    while reader.scene.frame is None and reader.scene.refusal is None and not reader.ended:
+    while reader.shared.frame is None and reader.shared.refusal is None and not reader.ended:
         await reader.wait()
-    if reader.scene.refusal is not None:
-        raise reader.scene.refusal
-    return reader.scene.frame
+    if reader.shared.refusal is not None:
+        raise reader.shared.refusal
+    return reader.shared.frame
 
 
 async def _show(
@@ -144,11 +144,11 @@ async def _show(
     response: web.StreamResponse,
     channel: Channel,
     beats: Heartbeats,
-    hub: LiveHub,
+    live: LiveViews,
 ) -> None:
     shown: ViewFrame | None = None
     while not reader.ended:
-        frame = reader.scene.frame
+        frame = reader.shared.frame
         # While the peer has not read the frame before, later ones replace each other.
         if frame is not None and frame is not shown and not channel.unsent():
             is_next = shown is not None and frame.number == shown.number + 1
@@ -157,5 +157,5 @@ async def _show(
             await response.write(frame.change if is_next else frame.whole)
         elif beats.is_due:
             beats.written()
-            await response.write(b": %d ms old\n\n" % hub.age_ms())
+            await response.write(b": %d ms old\n\n" % live.age_ms())
         await reader.wait()

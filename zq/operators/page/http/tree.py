@@ -9,7 +9,7 @@ from zq.engine.turns import Turns
 from zq.features.diagnosis.model_findings import Finding, FindingCode, place_of
 from zq.features.trends.model import TrendFlow
 from zq.model.lifecycle import Status
-from zq.operators.page.service_overview import Crew, WatchedQueue
+from zq.operators.page.service_overview import QueueWorkers, WatchedQueue
 from zq.service.queues import QueueStatistics
 
 DELIMITERS = ".:/"
@@ -58,7 +58,7 @@ class _Sum:
     def __init__(self, first: WatchedQueue) -> None:
         self.first = first
         self.queues = self._paused = self._orphans = 0
-        self._crew = Crew()
+        self._taken_by = QueueWorkers()
         self._worst = list[Finding]()
         self._counts = Counter[Status]()
         self._age: int | None = None
@@ -79,7 +79,7 @@ class _Sum:
         self._deliveries = _together(self._deliveries, figures.deliveries)
         self._completions = _together(self._completions, figures.completions)
         self._failures = _together(self._failures, figures.failures)
-        self._crew = max(self._crew, queue.crew)
+        self._taken_by = max(self._taken_by, queue.taken_by)
         if queue.flow is not None:
             self._arrivals += queue.flow.arrivals
             self._ends += queue.flow.ends
@@ -98,7 +98,7 @@ class _Sum:
             self._since,
         )
         flow = TrendFlow(self._arrivals, self._ends)
-        row = WatchedQueue(whole, None, self._crew, flow).with_findings(self._worst)
+        row = WatchedQueue(whole, None, self._taken_by, flow).with_findings(self._worst)
         return Branch(row, self.queues, self._paused, self._orphans)
 
 

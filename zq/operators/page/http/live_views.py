@@ -14,7 +14,7 @@ from zq.model.clock import Clock, Timer
 from zq.model.errors import TooManyStreams, ZqError
 from zq.operators.page.http.frames import ViewFrame
 from zq.operators.page.http.views import View, Views
-from zq.operators.page.service import Lookout
+from zq.operators.page.service import Overviews
 from zq.operators.page.service_overview import Overview
 
 BEAT_S = 1.0
@@ -38,12 +38,12 @@ MOST_READERS = 200
 class ViewReader(NewsReader):
     """Somebody who looks at a view."""
 
-    def __init__(self, scene: "LiveScene") -> None:
+    def __init__(self, shared: "SharedView") -> None:
         super().__init__()
-        self.scene = scene
+        self.shared = shared
 
 
-class LiveScene:
+class SharedView:
     """One view, its readers and its current frame."""
 
     def __init__(self, view: View) -> None:
@@ -77,14 +77,14 @@ class LiveScene:
             reader.nudge()
 
 
-class LiveHub:
+class LiveViews:
     """All views with readers."""
 
-    def __init__(self, views: Views, lookout: Lookout, clock: Clock) -> None:
+    def __init__(self, views: Views, overviews: Overviews, clock: Clock) -> None:
         self._views = views
-        self._lookout = lookout
+        self._overviews = overviews
         self._clock = clock
-        self._scenes: dict[View, LiveScene] = {}
+        self._shared: dict[View, SharedView] = {}
         self._timer: Timer | None = None
         self._looking: asyncio.Task[None] | None = None
         self._overview: Overview | None = None
@@ -101,56 +101,56 @@ class LiveHub:
         """Look soon, however lately it has looked: somebody waits to see what they have done."""
         self._awaited = True
         self._overview = None
-        if self._scenes and not self._closed:
+        if self._shared and not self._closed:
             self._beat(now=True)
 
     def expect(self) -> None:
         """Look, if it is time for that: somebody loads the page, and soon wants its first frame."""
-        if not self._scenes and self._age() >= REST_S:
+        if not self._shared and self._age() >= REST_S:
             self._arm()
             self._start()
 
     def age_ms(self) -> int:
         """How old the current frames are: 0 if there was no tick since they were looked at."""
-        if self._lookout.ticks() == self._ticks:
+        if self._overviews.ticks() == self._ticks:
             return 0
         return max(self._clock.now_ms() - self._seen_at, 0)
 
     @contextmanager
     def reader(self, view: View, *, stays: bool = True) -> Iterator[ViewReader]:
         """A reader of a view within the context. Raises `TooManyStreams` for one that `stays`."""
-        scene = self._scenes.get(view)
+        shared = self._shared.get(view)
         if stays:
-            self._require_room(scene)
-        if scene is None:
-            scene = self._scenes[view] = LiveScene(view)
-        reader = ViewReader(scene)
-        scene.readers.add(reader)
+            self._require_room(shared)
+        if shared is None:
+            shared = self._shared[view] = SharedView(view)
+        reader = ViewReader(shared)
+        shared.readers.add(reader)
         if self._closed:
             reader.end()
-        elif scene.frame is None:
+        elif shared.frame is None:
             self._beat(now=True)
         elif self._timer is None:
             self._arm()
         try:
             yield reader
         finally:
-            scene.readers.discard(reader)
-            if not scene.readers and self._scenes.get(view) is scene:
-                del self._scenes[view]
+            shared.readers.discard(reader)
+            if not shared.readers and self._shared.get(view) is shared:
+                del self._shared[view]
 
-    def _require_room(self, scene: LiveScene | None) -> None:
-        if scene is None and len(self._scenes) >= MOST_VIEWS:
+    def _require_room(self, shared: SharedView | None) -> None:
+        if shared is None and len(self._shared) >= MOST_VIEWS:
             raise TooManyStreams(f"{MOST_VIEWS} different views are open: close one")
-        if sum(len(each.readers) for each in self._scenes.values()) >= MOST_READERS:
+        if sum(len(each.readers) for each in self._shared.values()) >= MOST_READERS:
             raise TooManyStreams(f"{MOST_READERS} live streams are open: close one")
 
     def close(self) -> None:
         """End all readers."""
         self._closed = True
         self._disarm()
-        for scene in self._scenes.values():
-            for reader in scene.readers:
+        for shared in self._shared.values():
+            for reader in shared.readers:
                 reader.end()
 
     def _arm(self, after: float = BEAT_S) -> None:
@@ -165,7 +165,7 @@ class LiveHub:
     def _beat(self, *, now: bool = False) -> None:
         """Look, if it is time for that and somebody cares."""
         self._disarm()
-        if not self._scenes:
+        if not self._shared:
             self._forget()
             return
         self._arm()
@@ -182,7 +182,7 @@ class LiveHub:
         if age < KEPT_S:
             self._arm(KEPT_S - age)
         else:
-            self._lookout.forget()
+            self._overviews.forget()
 
     def _start(self, *, anew: bool = True) -> None:
         if self._looking is None and not self._closed:
@@ -190,12 +190,12 @@ class LiveHub:
             self._looking.add_done_callback(partial(log_failure, "what a page shows"))
 
     def _is_time(self) -> bool:
-        if self._awaited or any(scene.is_new for scene in self._scenes.values()):
+        if self._awaited or any(shared.is_new for shared in self._shared.values()):
             return True
         rest = self._age()
         if rest < min(self._took) * LOOKING_SHARE:
             return False
-        return rest >= REST_S or self._lookout.ticks() != self._ticks
+        return rest >= REST_S or self._overviews.ticks() != self._ticks
 
     def _age(self) -> float:
         """How many seconds ago the last look was."""
@@ -207,20 +207,20 @@ class LiveHub:
             overview = self._overview
             if anew or overview is None or self._age() >= FRESH_S:
                 overview = await self._look_anew()
-            while new := [scene for scene in self._scenes.values() if scene.is_new]:
-                for scene in new:
-                    await scene.make(self._views, overview)
+            while new := [shared for shared in self._shared.values() if shared.is_new]:
+                for shared in new:
+                    await shared.make(self._views, overview)
         finally:
             self._looking = None
 
     async def _look_anew(self) -> Overview:
         began = self._clock.monotonic()
         self._awaited = False
-        ticks = self._lookout.ticks()
-        overview = await self._lookout.look()
+        ticks = self._overviews.ticks()
+        overview = await self._overviews.take()
         self._overview = None if self._awaited else overview
-        for scene in list(self._scenes.values()):
-            await scene.make(self._views, overview)
+        for shared in list(self._shared.values()):
+            await shared.make(self._views, overview)
         self._ticks, self._seen_at = ticks, overview.at
         self._looked = self._clock.monotonic()
         self._took = (self._took[1], self._looked - began)

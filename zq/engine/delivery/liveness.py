@@ -29,8 +29,8 @@ class WorkerFailure(NamedTuple):
     message: str
 
 
-class Signs:
-    """The signs of life of one stream. Times are in milliseconds."""
+class Liveness:
+    """When the worker of one stream was heard. Times are in milliseconds."""
 
     def __init__(self, now: int) -> None:
         self.heard_at = now
@@ -60,18 +60,18 @@ class Signs:
         return now - max(self.heard_at, self._owes_since) > longest
 
 
-class LifeSigns:
-    """The signs of all open streams, by their numbers."""
+class StreamLiveness:
+    """The liveness of all open streams, by their numbers."""
 
     def __init__(self, clock: Clock, streams: Streams) -> None:
         self._clock = clock
         self._streams = streams
-        self._known: dict[int, Signs] = {}
+        self._known: dict[int, Liveness] = {}
         self._timer: Timer | None = None
 
     def opened(self, stream: Stream) -> None:
         """Begin to visit a stream."""
-        self._known[stream.number] = Signs(self._clock.now_ms())
+        self._known[stream.number] = Liveness(self._clock.now_ms())
         if self._timer is None:
             self._timer = self._clock.call_later(VISIT_S, self._turn)
 
@@ -82,30 +82,30 @@ class LifeSigns:
             self._timer.cancel()
             self._timer = None
 
-    def of(self, stream: Stream) -> Signs:
-        """The signs of a stream up to now."""
+    def of(self, stream: Stream) -> Liveness:
+        """The liveness of a stream up to now."""
         now = self._clock.now_ms()
-        signs = self._known.get(stream.number) or Signs(now)
-        signs.visit(stream, now)
-        return signs
+        liveness = self._known.get(stream.number) or Liveness(now)
+        liveness.visit(stream, now)
+        return liveness
 
     def heard(self, keys: Iterable[int]) -> None:
         """Note that the holders of some jobs have said something of them."""
         now = self._clock.now_ms()
         for number in {stream.number for stream in self._streams.holders(keys)}:
-            if (signs := self._known.get(number)) is not None:
-                signs.heard_at = now
+            if (liveness := self._known.get(number)) is not None:
+                liveness.heard_at = now
 
     def failed(self, stream: Stream, failure: WorkerFailure) -> None:
         """Note that the worker of a stream has reported a failure."""
-        if (signs := self._known.get(stream.number)) is not None:
-            signs.heard_at = failure.at
-            signs.failed += 1
-            signs.failures.append(failure)
+        if (liveness := self._known.get(stream.number)) is not None:
+            liveness.heard_at = failure.at
+            liveness.failed += 1
+            liveness.failures.append(failure)
 
     def _turn(self) -> None:
         now = self._clock.now_ms()
         for stream in self._streams.all():
-            if (signs := self._known.get(stream.number)) is not None:
-                signs.visit(stream, now)
+            if (liveness := self._known.get(stream.number)) is not None:
+                liveness.visit(stream, now)
         self._timer = self._clock.call_later(VISIT_S, self._turn)

@@ -59,7 +59,7 @@ class WorkerPlan:
     after_execution: AfterExecution | None
 
 
-class Life:
+class WorkerRun:
     """One run of a worker."""
 
     def __init__(self, app: HasTasks, plan: WorkerPlan) -> None:
@@ -78,7 +78,7 @@ class Life:
             plan.clean_up_s,
             worker_id=plan.request.worker,
             on_free=self._begin_more,
-            on_too_deaf=self._on_too_deaf,
+            on_runaways=self._on_runaways,
         )
         self._strangers = Strangers(self._backend, app.core.events)
         self._stopping = asyncio.Event()
@@ -264,7 +264,7 @@ class Life:
         deliveries += [delivery for delivery, _ in self._waiting.values()]
         return [Held(each.id, each.lease) for each in deliveries]
 
-    def _on_too_deaf(self) -> None:
+    def _on_runaways(self) -> None:
         log.error(
             "too many handlers go on although they were told to end: the worker stops, so that it"
             " can be started again"

@@ -23,9 +23,9 @@ from zq.model.job import NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.operators.ops.service import StatusBoard
-from zq.operators.page import service as lookout
-from zq.operators.page.service import RATES_MS, Lookout
+from zq.operators.ops.service import StatusReader
+from zq.operators.page import service as overviews
+from zq.operators.page.service import RATES_MS, Overviews
 from zq.operators.page.service_overview import Overview, WatchedQueue
 from zq.service import queues
 from zq.service.queues import QueueStatistics
@@ -67,7 +67,7 @@ async def enqueue(services: Services, *jobs: NewJob) -> None:
 async def test_ticks_get_their_turn_while_many_queues_are_looked_at(services: Services) -> None:
     await enqueue(services, *[job(f"q{number}") for number in range(1000)])
 
-    look = Turns(services[Lookout].look())
+    look = Turns(services[Overviews].take())
     found = await look
 
     assert len(found.queues) == 1000
@@ -77,10 +77,10 @@ async def test_ticks_get_their_turn_while_many_queues_are_looked_at(services: Se
 
 async def test_a_look_reads_only_the_queues_that_have_changed(services: Services) -> None:
     await enqueue(services, *[job(f"q{number}") for number in range(1000)])
-    await services[Lookout].look()
+    await services[Overviews].take()
     await enqueue(services, job("q7"), job("new"))
 
-    look = Turns(services[Lookout].look())
+    look = Turns(services[Overviews].take())
     found = await look
 
     assert look.count == 0
@@ -102,7 +102,7 @@ async def test_a_look_reads_the_settings_of_queues_once(
 
     monkeypatch.setattr(lookups, "all_settings", counted)
     for _ in range(2):
-        (queue,) = (await services[Lookout].look()).queues
+        (queue,) = (await services[Overviews].take()).queues
         assert queue.settings is not None
         assert queue.settings.paused
     assert len(reads) == 2
@@ -142,15 +142,15 @@ class Rival:
         services = self.services
         while True:
             await services.admin.ping()
-            ticks = services[Lookout].ticks()
-            found = seen(await services[Lookout].look(), rates=rates)
-            fresh = Lookout(
-                *(services.clock, services.queues, services.admin, services[StatusBoard]),
+            ticks = services[Overviews].ticks()
+            found = seen(await services[Overviews].take(), rates=rates)
+            fresh = Overviews(
+                *(services.clock, services.queues, services.admin, services[StatusReader]),
                 *(services[Trends], QueueChanges(), services[Noted], services[QueueJudge]),
             )
-            afresh = seen(await fresh.look(), rates=rates)
+            afresh = seen(await fresh.take(), rates=rates)
             await services.admin.ping()
-            if services[Lookout].ticks() == ticks:
+            if services[Overviews].ticks() == ticks:
                 assert found == afresh
                 return found
 
@@ -159,7 +159,7 @@ class Rival:
 async def rival(instance: Instance) -> Rival:
     # Idle queues have their turn to be read anew, so the others hardly ever have one.
     later = instance.services.clock.now_ms() + 86_400_000
-    idle = [job(f"idle{number}", ready_at=later) for number in range(5 * lookout.ROUND)]
+    idle = [job(f"idle{number}", ready_at=later) for number in range(5 * overviews.ROUND)]
     await enqueue(instance.services, *idle)
     return Rival(instance)
 
@@ -209,7 +209,7 @@ async def test_a_look_that_fails_spoils_none_after_it(
     with monkeypatch.context() as patch:
         patch.setattr(rival.services.queues, "statistics", None)
         with pytest.raises(TypeError):
-            await rival.services[Lookout].look()
+            await rival.services[Overviews].take()
     assert (await rival.same()).totals[Status.READY] == 3
 
 
