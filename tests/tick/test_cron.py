@@ -5,7 +5,15 @@ from typing import Any
 from store.rig import NOW, Ticker, new_job
 
 from zq.features.crons import sqlite_lookups as cron_lookups
-from zq.features.crons.model import CronEntry, CronGroup, DeleteCrons, Fire, Firing, WriteCron
+from zq.features.crons.model import (
+    NEXT_FIRING,
+    CronEntry,
+    CronGroup,
+    DeleteCrons,
+    Fire,
+    Firing,
+    WriteCron,
+)
 from zq.features.crons.store import FIRST_PLACE
 from zq.model.commands import Enqueue, SetQueue
 from zq.model.settings import QueueSettings
@@ -54,10 +62,10 @@ def stored(ticker: Ticker, name: str = "e") -> CronEntry:
 
 def test_what_holds_is_enqueued_and_moved_on_together(ticker: Ticker) -> None:
     result = ticker.run(WriteCron(GROUP, [entry()]))
-    assert (result.rescheduled, result.next_firing) == (True, NOW)
+    assert result.found == {NEXT_FIRING: NOW}
     one = firing(ticker)
     result = ticker.run(Fire([one]))
-    assert (result.replies, result.next_firing) == ([1], NEXT)
+    assert (result.replies, result.found) == ([1], {NEXT_FIRING: NEXT})
     (job,) = ticker.jobs().values()
     assert (job.key, job.ready_at, job.payload) == (one.key, NOW, "[1]")
     assert (stored(ticker).next_at, stored(ticker).last_at) == (NEXT, NOW)

@@ -103,8 +103,8 @@ class Engine:
         """The steps of the wall clock."""
         self.when_let_go: list[Callable[[], object]] = []
         """Called by `let_go`. Whoever has clients wait adds what ends their waits."""
-        self.when_rescheduled: list[Callable[[int | None], object]] = []
-        """Called with the time of the first firing, if there is one, when that may have changed."""
+        self.when_found: dict[str, Callable[[Any], object]] = {}
+        """Called with what a tick has found for a room, by its name in `TickResult.found`."""
         self._parts: dict[type, Any] = {}
         loop_parts = LoopParts(
             alarm,
@@ -116,7 +116,7 @@ class Engine:
         )
         self._loop = TickLoop(
             *(store, clock, self.inbox, self.streams, loop_parts, self.durability),
-            *(self._subscribers(), self.mint, self.when_rescheduled),
+            *(self._subscribers(), self.mint, self.when_found),
         )
         self._running: list[RunningPart] = [
             self[kind] for kinds in parts("engine", "RUNNING", tuple) for kind in kinds

@@ -6,10 +6,10 @@ No timer delays a commit. The next tick gathers while one commits, so ticks grow
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -47,6 +47,7 @@ at, buffered mode can lose two seconds."""
 
 
 _COMMAND = attrgetter("command")
+_NOTHING: Mapping[str, Callable[[Any], object]] = {}
 
 
 class Durability(NamedTuple):
@@ -84,11 +85,11 @@ class TickLoop:
         durability: Durability,
         subscribers: Sequence[Subscriber],
         mint: Mint,
-        when_rescheduled: Sequence[Callable[[int | None], object]] = (),
+        when_found: Mapping[str, Callable[[Any], object]] = _NOTHING,
     ) -> None:
         """`subscribers` learn of each tick in this order, after its commands have their replies.
 
-        `when_rescheduled` is called with the time of the first firing when that may have changed.
+        `when_found` has, by its name, who learns of what a tick has found for a room.
         """
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._store = store
@@ -99,7 +100,7 @@ class TickLoop:
         self._pace, self._upkeep, self._lock = loop_parts[3:]
         self._durability = durability
         self._subscribers = subscribers
-        self._when_rescheduled = when_rescheduled
+        self._when_found = when_found
         self._mint = mint
         self._stopping = False
         self._logged = ""
@@ -213,9 +214,9 @@ class TickLoop:
         if result.openings:
             self._openings.note(result.openings)
             self._alarm.is_set = False
-        if result.rescheduled:
-            for learn in self._when_rescheduled:
-                learn(result.next_firing)
+        for name, value in result.found.items():
+            if (learn := self._when_found.get(name)) is not None:
+                learn(value)
         self._pace.learn(committed)
         # Replies come before frames are rendered: a worker with its reply sends more meanwhile.
         for request, reply in zip(committed.requests, result.replies, strict=True):

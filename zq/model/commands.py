@@ -442,10 +442,9 @@ class TickResult(Effects):
     """One list for each claim: jobs with their new holders, in dispatch order."""
     deadlines: Deadlines | None = None
     """When something falls due next; None if the tick has not changed that."""
-    rescheduled: bool = False
-    """Whether cron entries have come, gone or moved on, so that `next_firing` counts."""
-    next_firing: int | None = None
-    """When the first cron entry is due, in milliseconds, if there is one."""
+    found: Mapping[str, Any] = {}
+    """What rooms have asked for, such as the `next_firing` of an entry of cron, by the names of the
+    statements that have found it."""
     openings: Mapping[str, float] = {}
     """Queues whose rate has limited a claim, and the monotonic time from which on they give
     more jobs."""

@@ -213,8 +213,8 @@ class TickRunner:
             result.durable = tick.durable or result.promised
             if work.retimed or tick.due:
                 result.deadlines = tx.deadlines()
-            if work.rescheduled:
-                result.rescheduled, result.next_firing = True, tx.value("next_firing")
+            if work.wanted:
+                result.found = {name: tx.value(name) for name in work.wanted}
             if result.rows < LARGE_COMMIT:
                 tx.commit()
             else:

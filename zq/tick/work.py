@@ -53,8 +53,8 @@ class UnitOfWork:
         """Groups whose heads must be checked, and whether an open one may have to be shut."""
         self.retimed = False
         """Whether a deadline may have changed."""
-        self.rescheduled = False
-        """Whether cron entries have come, gone or moved on."""
+        self.wanted: set[str] = set()
+        """The statements whose values rooms have to learn after the commit."""
         self.highest_key = 0
 
     def part(self) -> "UnitOfWork":
@@ -80,7 +80,7 @@ class UnitOfWork:
         self.tx.misfits += part.tx.misfits
         self.rulebook = part.rulebook
         self.retimed |= part.retimed
-        self.rescheduled |= part.rescheduled
+        self.wanted |= part.wanted
         self.highest_key = max(self.highest_key, part.highest_key)
         self.effects.merge(part.effects)
 

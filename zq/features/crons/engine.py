@@ -22,7 +22,7 @@ from tzlocal import get_localzone
 from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox
 from zq.features.batches.engine import Folding
-from zq.features.crons.model import RETRY_MS, CronSchedule, DueCron, Fire, Firing
+from zq.features.crons.model import NEXT_FIRING, RETRY_MS, CronSchedule, DueCron, Fire, Firing
 from zq.features.crons.model_expression import parsed
 from zq.features.crons.model_faults import NONE_FAULTY, FaultyEntries, FaultyEntry, fault_of
 from zq.features.crons.model_zones import zone_named
@@ -78,7 +78,7 @@ class Scheduler(RunningPart):
             folding=engine[Folding],
             ready=engine.steps.told,
         )
-        engine.when_rescheduled.append(scheduler.reschedule)
+        engine.when_found[NEXT_FIRING] = scheduler.reschedule
         return scheduler
 
     def __init__(
@@ -107,7 +107,7 @@ class Scheduler(RunningPart):
         self._inbox = inbox
         self._mint = mint
         self._zone = zone
-        self._next = store.found["next_firing"]
+        self._next = store.found[NEXT_FIRING]
         self._awake = asyncio.Event()
         self._seen = 0
         """The latest wall time so far."""

@@ -16,6 +16,9 @@ from zq.model.job import NewJob
 from zq.model.patching import UNSET, Unset
 from zq.model.reach import BudgetMaker
 
+NEXT_FIRING = "next_firing"
+"""The statement that finds when the first entry is due."""
+
 RETRY_MS = 1000
 """If there was no room for a firing, it is tried again after this time."""
 

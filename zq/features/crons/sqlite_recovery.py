@@ -1,5 +1,6 @@
 """When the first entry was due, as a start finds it."""
 
+from zq.features.crons.model import NEXT_FIRING
 from zq.store.sqlite.recovery import Recovery
 
-RECOVERY = Recovery(found=("next_firing",))
+RECOVERY = Recovery(found=(NEXT_FIRING,))

@@ -12,6 +12,7 @@ import msgspec
 
 from zq.features.batches.model_plans import StalePlan
 from zq.features.crons.model import (
+    NEXT_FIRING,
     RETRY_MS,
     CronEntry,
     DeleteCrons,
@@ -44,7 +45,7 @@ def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[
 
     What templates bring along for their jobs is created with them, so that a firing finds it.
     """
-    work.rescheduled = True
+    work.wanted.add(NEXT_FIRING)
     replies: list[object] = []
     for command in commands:
         if isinstance(command, WriteCron):
@@ -69,14 +70,14 @@ def hooks(options: Options) -> Hooks[UnitOfWork]:
 def _clear(work: UnitOfWork, settings: bool) -> None:
     if not settings:
         return
-    work.rescheduled = True
+    work.wanted.add(NEXT_FIRING)
     work.tx.run("clear_crons")
     work.tx.run("clear_cron_groups")
 
 
 def fire(work: UnitOfWork, commands: Sequence[Fire]) -> Sliced[list[object]]:
     """Enqueue the jobs of entries that are due, and move the entries on."""
-    work.rescheduled = True
+    work.wanted.add(NEXT_FIRING)
     replies: list[object] = []
     for command in commands:
         moved: object = yield from _fire(work, command.firings)
