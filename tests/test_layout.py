@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "engine": {"model", "store", "tick", "config", "settings", "rooms"},
     "service": {"model", "store", "engine", "config", "settings", "rooms"},
     "verbs": {"model", "wire"},
-    "answers": {"model", "wire", "service", "rooms", "verbs"},
+    "answers": {"model", "wire", "store", "service", "rooms", "verbs"},
     "http": {
         *("http.transport", "model", "store", "wire", "engine", "service"),
         *("answers", "verbs", "config", "setting", "settings", "rooms"),
@@ -59,7 +59,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         *("rooms", "model", "store", "setting", "config", "instance", "keyfile", "logs", "serving"),
-        *("logfile", "systemd", "client", "outbox", "spark"),
+        *("logfile", "systemd", "client", "verbs", "outbox", "spark"),
     },
     "client": {"model", "wire", "verbs", "client.embedded"},
     "client.embedded": {
@@ -95,11 +95,7 @@ KNOWN = {
     "zq.cli.status",
     "zq.client.backend",
     "zq.client.embedded.backend",
-    "zq.client.embedded.operations",
     "zq.client.embedded.words",
-    "zq.client.http.backend",
-    "zq.client.http.operations",
-    "zq.client.operations",
     "zq.client.options",
     "zq.client.periodic",
     "zq.client.values",

@@ -10,6 +10,8 @@ from zq.client.connect import connect
 from zq.client.errors import BackendError, JobNotFound, Unavailable
 from zq.client.formats import JSON, MSGPACK
 from zq.client.values import Delivery, JobQuery, Submission, TakeRequest
+from zq.features.schemas.client import ServerSchemas
+from zq.features.trends.verbs import MARK
 from zq.model.patching import Patch
 
 from .conftest import Caller
@@ -47,16 +49,16 @@ async def test_a_job_is_changed_and_deleted(call: Caller) -> None:
 
 
 async def test_a_schema_holds_for_new_jobs_until_it_is_dropped(call: Caller) -> None:
-    operations = call.backend.operations
+    schemas = ServerSchemas(call.backend.ask)
     with pytest.raises(BackendError):
-        await call(operations.schema("q"))
+        await call(schemas.get("q"))
     avro = {"type": "array", "items": "int"}
-    assert (await call(operations.set_schema("q", avro))).version == 1
-    assert (await call(operations.schema("q"))).schema == avro
+    assert (await call(schemas.put("q", avro))).version == 1
+    assert (await call(schemas.get("q"))).schema == avro
     with pytest.raises(BackendError):
         await call(call.backend.enqueue([new("no number")]))
     for _ in range(2):
-        await call(operations.drop_schema("q"))
+        await call(schemas.drop("q"))
     assert len(await call(call.backend.enqueue([new("no number")]))) == 1
 
 
@@ -98,7 +100,7 @@ async def test_a_worker_is_listed_and_dropped(call: Caller) -> None:
 
 
 async def test_a_moment_gets_a_name(call: Caller) -> None:
-    mark = await call(call.backend.operations.mark("release 1.8.2"))
+    mark = await call(call.backend.ask(MARK, {"text": "release 1.8.2"}))
     assert mark.text == "release 1.8.2"
     with pytest.raises(BackendError, match="1 to 200 characters"):
-        await call(call.backend.operations.mark(" "))
+        await call(call.backend.ask(MARK, {"text": " "}))

@@ -6,8 +6,9 @@ from random import Random
 from statistics import quantiles as exact
 
 from zq.features.trends.model import quantiles
+from zq.features.trends.model_ranges import TypeRange, TypeSort
 from zq.features.trends.model_types import PARTS, part_of
-from zq.features.trends.service_types import TypeRange, TypeSort, TypeTrends
+from zq.features.trends.service_types import TypeTrends
 from zq.model.clock import ManualClock
 from zq.model.job import NewJob
 from zq.model.leasing import Terms

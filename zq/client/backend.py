@@ -32,6 +32,7 @@ from zq.features.budgets.client import ServerBudgets
 from zq.features.crons.client import Schedules
 from zq.features.sweeps.client import ServerSweeps
 from zq.features.waits.model import WaitReason
+from zq.features.waits.verbs import WHY
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs.verb import Verb
 
@@ -102,7 +103,7 @@ class Backend(Protocol):
 
     @property
     def operations(self) -> Operations:
-        """What operators do to one job, to workers, and to the charts."""
+        """What operators do to one job and to workers."""
 
     # Jobs in
 
@@ -137,6 +138,7 @@ class Backend(Protocol):
 
     async def why(self, id: str) -> list[WaitReason]:
         """Why a job does not run now, the strongest reason first. Raises `JobNotFound`."""
+        return (await self.ask(WHY, id=id)).reasons
 
     async def errors(self, id: str) -> list[JobError]:
         """The last 50 failures of a job, the oldest first. Raises `JobNotFound`."""

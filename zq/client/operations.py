@@ -1,18 +1,11 @@
-"""What operators do to one job, to workers and to schemas, and the marks in the charts."""
+"""What operators do to one job and to workers."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
 from zq.client.values import StoredJob
-from zq.features.failures.wire import CauseDocument, FailuresDocument
-from zq.features.schemas.wire import AvroSchema, QueueSchemaDocument
-from zq.features.trends.model import TimeMark
 from zq.model.patching import Patch
-
-FailureCause = CauseDocument
-"""One cause of failures, as `GET /failures` shows it."""
 
 
 class OpenWorker(msgspec.Struct, frozen=True):
@@ -54,21 +47,3 @@ class Operations(Protocol):
 
     async def drop(self, worker: str) -> list[OpenWorker]:
         """Close the streams of a worker. Return what they were."""
-
-    async def failures(self, queues: Sequence[str], range: str, order: str) -> FailuresDocument:
-        """The causes of failures in these queues, or in any. Raises `BackendError`.
-
-        `range` and `order` are those of `GET /failures`.
-        """
-
-    async def mark(self, text: str) -> TimeMark:
-        """Give this moment a name."""
-
-    async def schema(self, queue: str) -> QueueSchemaDocument:
-        """The schema of a queue. Raises `BackendError` if it has none."""
-
-    async def set_schema(self, queue: str, schema: AvroSchema) -> QueueSchemaDocument:
-        """Have the new jobs of a queue match a schema."""
-
-    async def drop_schema(self, queue: str) -> None:
-        """Take the schema of a queue away, if it has one."""

@@ -1,5 +1,6 @@
 """Parameters that routes share, with their JSON schemas."""
 
+from enum import StrEnum
 from typing import Any
 
 from zq.model.job import MAX_PRIORITY
@@ -7,7 +8,7 @@ from zq.model.lifecycle import NAMES
 from zq.model.outcome import MOST_WAIT_MS
 from zq.model.words import MOST_WORDS
 from zq.verbs.verb import Parameter
-from zq.wire.query import DEFAULT_LIMIT, MAX_LIMIT, ZIZQS
+from zq.wire.filters import DEFAULT_LIMIT, MAX_LIMIT, ZIZQS
 
 WHOLE = {"type": "integer", "minimum": 0}
 TEXT = {"type": "string"}
@@ -23,6 +24,11 @@ def names(*known: str) -> dict[str, Any]:
         "type": "array",
         "items": {"type": "string", "enum": list(known)} if known else TEXT,
     }
+
+
+def choices(kind: type[StrEnum]) -> dict[str, Any]:
+    """The schema of a choice among these."""
+    return {"type": "string", "enum": list(kind)}
 
 
 _FILTERS = (

@@ -46,8 +46,6 @@ from zq.client.values import (
     TakeRequest,
 )
 from zq.engine.delivery.takers import Subscription
-from zq.features.waits.model import WaitReason
-from zq.features.waits.service import Waits
 from zq.model import errors
 from zq.model.job import JobRecord
 from zq.model.names import check_name
@@ -90,7 +88,7 @@ class EmbeddedBackend(Backend):
 
     @property
     def operations(self) -> EmbeddedOperations:
-        """What operators do to one job, to workers, and to the charts."""
+        """What operators do to one job and to workers."""
         return EmbeddedOperations(self._do)
 
     # Jobs in
@@ -142,14 +140,6 @@ class EmbeddedBackend(Backend):
         async def verb(services: Services) -> JobOutcome:
             key = key_of(id, services.ids)
             return job_outcome(await services.jobs.ending(key, EVERYWHERE, wait_ms))
-
-        return await self._do(verb)
-
-    async def why(self, id: str) -> list[WaitReason]:
-        """Why a job does not run now."""
-
-        async def verb(services: Services) -> list[WaitReason]:
-            return (await services[Waits].why(key_of(id, services.ids), EVERYWHERE)).reasons
 
         return await self._do(verb)
 

@@ -7,16 +7,8 @@ from zq.client.embedded.one_job import named
 from zq.client.formats import JSON
 from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
-from zq.features.failures.model import FailureRange
-from zq.features.failures.service import FailureOrder, Failures
-from zq.features.failures.wire import FailuresDocument, failures_document
-from zq.features.schemas.service import Schemas
-from zq.features.schemas.wire import AvroSchema, QueueSchemaDocument, decode_schema, schema_document
-from zq.features.trends.model import TimeMark
-from zq.features.trends.service_marks import Marks
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
-from zq.model.names import check_name
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
 from zq.service.admin import OpenStream
@@ -64,50 +56,6 @@ class EmbeddedOperations:
             return _open(services.admin.drop(worker, EVERYWHERE), services.ids)
 
         return await self._do(verb)
-
-    async def failures(self, queues: Sequence[str], range: str, order: str) -> FailuresDocument:
-        """The causes of failures in these queues, or in any."""
-        length = FailureRange(range)
-
-        async def verb(services: Services) -> FailuresDocument:
-            found = await services[Failures].look(EVERYWHERE, queues, length, FailureOrder(order))
-            return failures_document(length, found.first, services.ids, **found.figures)
-
-        return await self._do(verb)
-
-    async def mark(self, text: str) -> TimeMark:
-        """Give this moment a name."""
-
-        async def verb(services: Services) -> TimeMark:
-            return await services[Marks].add(text)
-
-        return await self._do(verb)
-
-    async def schema(self, queue: str) -> QueueSchemaDocument:
-        """The schema of a queue."""
-
-        async def verb(services: Services) -> QueueSchemaDocument:
-            return schema_document(await services[Schemas].get(queue, EVERYWHERE))
-
-        return await self._do(verb)
-
-    async def set_schema(self, queue: str, schema: AvroSchema) -> QueueSchemaDocument:
-        """Have the new jobs of a queue match a schema."""
-        text = JSON.encode({"schema": schema})
-
-        async def verb(services: Services) -> QueueSchemaDocument:
-            sent, name = decode_schema(text, wire.JSON), check_name("queue", queue)
-            return schema_document(await services[Schemas].put(name, sent, EVERYWHERE))
-
-        return await self._do(verb)
-
-    async def drop_schema(self, queue: str) -> None:
-        """Take the schema of a queue away, if it has one."""
-
-        async def verb(services: Services) -> None:
-            await services[Schemas].drop(queue, EVERYWHERE)
-
-        await self._do(verb)
 
 
 def _open(streams: Sequence[OpenStream], ids: IdCodec) -> list[OpenWorker]:

@@ -38,7 +38,6 @@ from zq.client.values import (
     Success,
     TakeRequest,
 )
-from zq.features.waits.model import WaitReason
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs.verb import Verb
 
@@ -60,10 +59,6 @@ class _Page(msgspec.Struct):
 
 class _Errors(msgspec.Struct):
     errors: list[JobError]
-
-
-class _Why(msgspec.Struct):
-    reasons: list[WaitReason]
 
 
 class _Count(msgspec.Struct):
@@ -106,7 +101,7 @@ class HttpBackend(Backend):
 
     @property
     def operations(self) -> HttpOperations:
-        """What operators do to one job, to workers, and to the charts."""
+        """What operators do to one job and to workers."""
         return HttpOperations(self._call, self._read)
 
     # Jobs in
@@ -145,10 +140,6 @@ class HttpBackend(Backend):
         path = f"{job_path(id)}/result?wait_ms={wait_ms}"
         reply = await self._call("GET", path, wait_ms=wait_ms, also=(410,))
         return self._read(reply, JobOutcome)
-
-    async def why(self, id: str) -> list[WaitReason]:
-        """Why a job does not run now."""
-        return self._read(await self._call("GET", f"{job_path(id)}/why"), _Why).reasons
 
     async def errors(self, id: str) -> list[JobError]:
         """The last 50 failures of a job, the oldest first."""

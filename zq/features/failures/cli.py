@@ -13,7 +13,7 @@ from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAMES
 
 if TYPE_CHECKING:
-    from zq.client.operations import FailureCause
+    from zq.features.failures.client import CauseDocument
 
 COLUMNS = ("ID", "COUNT", "CHANGE", "DEAD", "LATEST", "QUEUES", "CAUSE")
 LEAST = ("LATEST", "QUEUES")
@@ -60,7 +60,9 @@ the server refuses, 2 for wrong usage, 3 if no server answers.
 @talks
 def failures(remote: Remote, queue: tuple[str, ...], length: str, order: str) -> None:
     """Show why attempts fail, by cause."""
-    found = remote.run(remote.backend.operations.failures(queue, length, order))
+    from zq.features.failures.client import ServerFailures
+
+    found = remote.run(ServerFailures(remote.backend.ask).causes(queue, length, order))
     if remote.as_json:
         for cause in found.causes:
             print_json(cause)
@@ -74,7 +76,7 @@ def failures(remote: Remote, queue: tuple[str, ...], length: str, order: str) ->
     say(f"{failed}{told}", err=True)
 
 
-def _row(cause: "FailureCause") -> tuple[object, ...]:
+def _row(cause: "CauseDocument") -> tuple[object, ...]:
     first, *others = cause.queues
     queues = f"{first} +{len(others)}" if others else first
     kind = f"{cause.error_type}: " if cause.error_type else ""

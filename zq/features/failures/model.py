@@ -74,6 +74,14 @@ class FailureRow(msgspec.Struct, array_like=True, frozen=True):
     """How often lately, by the number of the bar. Bars without failures are missing."""
 
 
+class FailureOrder(StrEnum):
+    """Which groups come first: the most frequent ones, those of the first queue, or the latest."""
+
+    COUNT = "count"
+    QUEUE = "queue"
+    TIME = "time"
+
+
 class FailureRange(StrEnum):
     """How far back to look."""
 

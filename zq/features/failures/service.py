@@ -3,7 +3,6 @@
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from zq.engine.turns import Slices, Turns
@@ -12,6 +11,7 @@ from zq.features.failures.model import (
     OTHER,
     Bars,
     FailureGroup,
+    FailureOrder,
     FailureRange,
     FailureRow,
     by_cause,
@@ -23,14 +23,6 @@ from zq.model.clock import Clock
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.services import Services
 from zq.store.api import Store
-
-
-class FailureOrder(StrEnum):
-    """Which groups come first: the most frequent ones, those of the first queue, or the latest."""
-
-    COUNT = "count"
-    QUEUE = "queue"
-    TIME = "time"
 
 
 def _by_count(group: FailureGroup) -> tuple[int, int, str]:

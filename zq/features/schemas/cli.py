@@ -32,25 +32,27 @@ has no schema or the server refuses, 2 for wrong usage, 3 if no server answers.
 @talks
 def schema(remote: Remote, queue: str, file: IO[bytes] | None, remove: bool, create: bool) -> None:
     """Show the schema of the payloads of QUEUE, or set or remove it."""
+    from zq.features.schemas.client import ServerSchemas
+
     if file is not None and remove:
         raise click.UsageError("give --set or --remove, not both")
-    operations = remote.backend.operations
+    schemas = ServerSchemas(remote.backend.ask)
     if remove:
-        remote.run(operations.drop_schema(queue))
+        remote.run(schemas.drop(queue))
         if remote.as_json:
             print_json({"queue": queue, "schema": None})
         else:
             say(f"new jobs of {one_line(queue)} are not checked")
         return
     if file is None:
-        found = remote.run(operations.schema(queue))
+        found = remote.run(schemas.get(queue))
     else:
         try:
             wanted = msgspec.json.decode(file.read())
         except msgspec.DecodeError as error:
             raise click.UsageError(f"the schema is not JSON: {error}") from None
         check_queue(remote, queue, create=create)
-        found = remote.run(operations.set_schema(queue, wanted))
+        found = remote.run(schemas.put(queue, wanted))
     if remote.as_json:
         print_json(found)
     elif file is None:

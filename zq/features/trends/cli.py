@@ -22,7 +22,9 @@ marks are kept. Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if 
 @talks
 def mark(remote: Remote, text: str) -> None:
     """Give this moment the name TEXT, such as that of a release that was deployed."""
-    made = remote.run(remote.backend.operations.mark(text))
+    from zq.features.trends.verbs import MARK
+
+    made = remote.run(remote.backend.ask(MARK, {"text": text}))
     if remote.as_json:
         print_json(made)
     else:

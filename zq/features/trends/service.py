@@ -1,7 +1,6 @@
 """The verb that tells what happened over the last minutes, hours or days."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import NamedTuple, Self
 
 from zq.features.trends.engine import TrendMeter
@@ -17,22 +16,13 @@ from zq.features.trends.model import (
     quantile,
     summed,
 )
+from zq.features.trends.model_ranges import TrendRange
 from zq.features.trends.store import TrendReads
 from zq.model.clock import Clock
 from zq.model.errors import ScopeMissing
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.services import Services
 from zq.store.api import Store
-
-
-class TrendRange(StrEnum):
-    """How far back to look."""
-
-    MINUTES = "5m"
-    HOUR = "1h"
-    DAY = "24h"
-    WEEK = "7d"
-    QUARTER = "90d"
 
 
 class _Scale(NamedTuple):

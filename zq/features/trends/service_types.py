@@ -1,12 +1,12 @@
 """The verb that tells how jobs of each type ended, and how long they ran."""
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from zq.engine.turns import Slices, Turns
 from zq.features.trends.engine import TrendMeter
 from zq.features.trends.model import DAY_MS, HOUR_MS, quantiles
+from zq.features.trends.model_ranges import TypeRange, TypeSort
 from zq.features.trends.model_types import (
     FIVE_MINUTES_MS,
     PARTS,
@@ -30,14 +30,6 @@ LEAST_RUNS = 20
 """A type that has run less often has no usual run."""
 
 
-class TypeRange(StrEnum):
-    """How far back to look."""
-
-    HOUR = "1h"
-    DAY = "24h"
-    WEEK = "7d"
-
-
 class _Scale(NamedTuple):
     many: int
     length: int
@@ -49,14 +41,6 @@ SCALES = {
     TypeRange.WEEK: _Scale(7, DAY_MS),
 }
 """Each range has so many steps of a length, of which the last one is open."""
-
-
-class TypeSort(StrEnum):
-    """Which types come first."""
-
-    SLOWEST = "slowest"
-    FAILING = "failing"
-    RATE = "rate"
 
 
 class Runs(NamedTuple):

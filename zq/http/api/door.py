@@ -5,13 +5,9 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from zq.features.archive.http import RetainedApi
-from zq.features.failures.http import FailuresApi
 from zq.features.history.http import HistoryApi
-from zq.features.schemas.http import QueueSchemasApi
 from zq.features.search.http import SuggestApi
 from zq.features.targets.http import TargetsApi
-from zq.features.trends.http import TrendsApi
-from zq.features.waits.http import WaitsApi
 from zq.http.api.description.openapi import DescriptionApi
 from zq.http.api.endpoints import answer, answer_codec
 from zq.http.api.events import EventsApi
@@ -64,21 +60,17 @@ def zizq_routes(parts: ApiParts) -> Sequence[Route]:
         OutcomesApi(services, endpoints, packer),
         PushApi(services, bodies, line, limits),
         LeasesApi(services, guard, endpoints, answers, packer, limits),
-        WaitsApi(services),
         TakeApi(services, guard, take, packer),
-        FailuresApi(services),
         HistoryApi(services, packer),
         WorkersApi(services),
         KeysApi(guard),
         SettingsApi(services, endpoints),
         TargetsApi(services),
-        QueueSchemasApi(services, endpoints),
         RetainedApi(services, endpoints),
         SuggestApi(services),
         EventsApi(services, guard, endpoints, take),
         VerbsApi(services, endpoints, packer, limits),
         StatsApi(services, packer),
-        TrendsApi(services, endpoints),
         ServiceApi(services),
         StatusApi(services),
         MetricsApi(parts),

@@ -6,7 +6,8 @@ from aiohttp import web
 
 from zq.http.strictness import is_strict
 from zq.model.body_errors import UnknownField
-from zq.wire.query import ALIASES, CHOOSING, LISTS, QUERY, TEXTS, filters_nothing, invalid_query
+from zq.wire.filters import ALIASES, CHOOSING, LISTS, TEXTS
+from zq.wire.query import QUERY, filters_nothing, invalid_query
 from zq.wire.strict import near_name
 
 _READS = ("GET", "HEAD")
