@@ -23,7 +23,7 @@ from zq.engine.timetable import Alarm, Openings, TickTime, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
 from zq.model.commands import AnyCommand, Return, Tick, TickResult
-from zq.model.errors import Internal, OutcomeUnknown, StorageFull, ZqError
+from zq.model.errors import OutcomeUnknown, StorageFull, ZqError, unexpected
 from zq.model.ids import Mint
 from zq.model.storage_errors import DatabaseLocked
 from zq.store.api import Store
@@ -302,7 +302,7 @@ def _answer_to(error: Exception) -> ZqError:
         )
     if isinstance(error, StoreFull):
         return StorageFull(STORAGE_FULL)
-    return DatabaseLocked() if isinstance(error, StoreBusy) else Internal()
+    return DatabaseLocked() if isinstance(error, StoreBusy) else unexpected(error)
 
 
 def failure_text(error: StoreFailed) -> str:

@@ -18,7 +18,7 @@ from zq.http.transport.answer import SMALL, Answer, Response
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import is_withheld
 from zq.http.transport.gate import peer_of
-from zq.model.errors import AnswersFull, Internal, ZqError
+from zq.model.errors import AnswersFull, ZqError, unexpected
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +57,12 @@ class Application:
             response = self._refuse(request, door, error)
         except ConnectionError:
             raise
-        except Exception:
+        except MemoryError as error:
+            log.error("no memory for a request", extra={"fields": {"path": request.path}})
+            response = self._refuse(request, door, unexpected(error))
+        except Exception as error:
             log.exception("a handler failed", extra={"fields": {"path": request.path}})
-            response = door.problem(request, Internal())
+            response = door.problem(request, unexpected(error))
         if not isinstance(response, Answer):
             return response
         if is_withheld(request):

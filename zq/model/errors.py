@@ -73,6 +73,7 @@ ZqError
 │   ├── FiltersBusy         jq filters wait for each other
 │   ├── BackupRunning       a backup is under way, and there is one at a time
 │   ├── BackupDisturbed     another program writes to the database
+│   ├── OutOfMemory         the server got no memory for this request
 │   ├── DatabaseLocked      another program holds the database's lock
 │   ├── DiskFailed          the disk has failed, and nothing is stored or told any more
 │   └── OutcomeUnknown      the disk failed while the change was being written
@@ -321,6 +322,16 @@ class InboxFull(ServiceUnavailable):
     code = "inbox_full"
 
 
+class OutOfMemory(ServiceUnavailable):
+    code = "out_of_memory"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the server gets no more memory for this request, which may be done or not: try again"
+            " shortly, or send less in one request"
+        )
+
+
 class WalFull(ServiceUnavailable):
     code = "wal_full"
 
@@ -398,3 +409,8 @@ class Internal(ZqError):
 
     def __init__(self) -> None:
         super().__init__("internal server error")
+
+
+def unexpected(error: Exception) -> ZqError:
+    """What a caller is told of an error that zq did not expect."""
+    return OutOfMemory() if isinstance(error, MemoryError) else Internal()

@@ -26,7 +26,7 @@ from zq.model.commands import (
     Tick,
     TickResult,
 )
-from zq.model.errors import Internal, StorageFull
+from zq.model.errors import StorageFull, unexpected
 from zq.model.job import JobRecord
 from zq.model.settling import Policy
 from zq.rooms import parts
@@ -292,7 +292,7 @@ class TickRunner:
             if isinstance(error, StoreFailed | StoreBusy):
                 raise
             log.error("a command failed", exc_info=error)
-            return Internal()
+            return unexpected(error)
         work.keep(part)
         return reply
 

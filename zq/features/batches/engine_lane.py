@@ -21,7 +21,7 @@ from zq.features.batches.model import BatchRule
 from zq.features.batches.model_plans import StalePlan
 from zq.features.batches.store import HostReads
 from zq.model.clock import Clock
-from zq.model.errors import Internal, ServiceUnavailable, Unprocessable, ZqError
+from zq.model.errors import ServiceUnavailable, Unprocessable, ZqError, unexpected
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class FoldLane:
             try:
                 await self._round(requests)
             except Exception as error:
-                refusal = error if isinstance(error, ZqError) else Internal()
+                refusal = error if isinstance(error, ZqError) else unexpected(error)
                 if refusal is not error:
                     log.error("jobs could not be folded", exc_info=error)
                 for request in requests:

@@ -37,13 +37,13 @@ from zq.http.transport.bodies import Bodies
 from zq.http.transport.gate import PeerCounts
 from zq.model.body_errors import UnknownField
 from zq.model.errors import (
-    Internal,
     InvalidRequest,
     NotFound,
     ServiceUnavailable,
     TooManyStreams,
     Unauthorized,
     ZqError,
+    unexpected,
 )
 from zq.model.keys import Key, KeyScope
 from zq.model.reach import Reach
@@ -254,9 +254,10 @@ class QueueService:
         except ZqError as error:
             self._refused[error.code] += 1
             await context.abort(code_of(error), text_of(error))
-        except Exception:
+        except Exception as error:
             log.exception("a call failed")
-            await context.abort(code_of(Internal()), Internal().message)
+            told = unexpected(error)
+            await context.abort(code_of(told), text_of(told))
 
 
 def _parsed(kind: type[Asked], sent: bytes, context: Context) -> Asked:
