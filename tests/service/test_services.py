@@ -4,7 +4,6 @@ from typing import Self
 
 import pytest
 
-from zq.doors.topics.engine import TopicReaders
 from zq.engine.delivery.streams import Streams
 from zq.engine.subscribers.waiters import Waiters
 from zq.features.archive.service_cleaning import Cleaning
@@ -16,6 +15,7 @@ from zq.features.trends.engine_step import OpenTrends
 from zq.features.trends.service import Trends
 from zq.instance import Instance
 from zq.operators.admin.engine import Viewers
+from zq.rooms import parts
 from zq.service.services import RunningService, Services
 
 
@@ -60,7 +60,8 @@ def test_whom_requests_wait_for_learns_of_a_tick_first_and_then_workers(instance
     order = [type(each) for each in instance.engine._loop._subscribers]
 
     workers = order.index(Streams)
-    assert {Waiters, HistoryReaders, TopicReaders} == set(order[:workers])
+    readers = parts("engine", "TopicReaders", type)
+    assert {Waiters, HistoryReaders, *readers} == set(order[:workers])
     assert {OpenTrends, Viewers} < set(order[workers:])
 
 

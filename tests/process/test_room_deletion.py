@@ -1,0 +1,108 @@
+"""A room goes with its folder and one line of the list: the rest does not know it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+ROOM = "zq.doors.topics"
+
+IMPORT_ALL = """
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+
+import zq
+
+assert Path(zq.__file__).is_relative_to(Path.cwd()), zq.__file__
+OPTIONAL = ("zq.spark", "zq.contrib", "zq.outbox", "zq.moving")
+for module in pkgutil.walk_packages(zq.__path__, "zq."):
+    if not module.name.startswith(OPTIONAL) and not module.name.endswith("__main__"):
+        import_module(module.name)
+"""
+
+SERVE = """
+import asyncio
+
+import aiohttp
+
+from zq.testing import server
+
+CASES = (
+    ("POST", "/jobs", {"queue": "q", "type": "t", "payload": 1}, 201),
+    ("GET", "/jobs", None, 200),
+    ("GET", "/openapi.json", None, 200),
+    ("GET", "/metrics", None, 200),
+    ("GET", "/api/version", None, 200),
+    ("GET", "/v0/topics", None, 404),
+)
+
+
+async def main() -> None:
+    async with server() as running, aiohttp.ClientSession() as session:
+        for method, path, body, status in CASES:
+            async with session.request(method, running.url + path, json=body) as reply:
+                assert reply.status == status, (path, reply.status, await reply.text())
+
+
+asyncio.run(main())
+"""
+
+TESTS = (
+    *("tests/test_layout.py", "tests/test_config.py", "tests/model", "tests/service"),
+    *("tests/http/test_description.py", "tests/http/test_door.py", "tests/http/test_router.py"),
+    *("tests/store/sqlite/test_plans.py", "tests/doors/queue_ti/test_both_doors.py"),
+)
+"""The fast tests that ask most parts of the core what they know. All of them pass as well, which
+takes minutes: `pytest -m fast` in such a copy."""
+
+OF_DOCUMENTS = "not test_the_documents_hold_the_table"
+"""The documents still speak of the room: they are printed again, as after each change."""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources and their tests, without the room and the tests of it."""
+    folder = tmp_path_factory.mktemp("without") / "zq"
+    # Compiled files come along: they are valid as long as the times of the sources are.
+    large = shutil.ignore_patterns("node_modules", "target", "bin")
+    for name in ("zq", "tests", "docs", ".ci", "bench"):
+        shutil.copytree(ROOT / name, folder / name, ignore=large)
+    for name in ("pyproject.toml", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / name, folder / name)
+    shutil.rmtree(folder / "zq" / "doors" / "topics")
+    for name in ("topics", "together"):
+        shutil.rmtree(folder / "tests" / "doors" / name)
+    rooms = folder / "zq" / "rooms.py"
+    line = f'    "{ROOM}",\n'
+    text = rooms.read_text(encoding="utf-8")
+    assert text.count(line) == 1
+    rooms.write_text(text.replace(line, ""), encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, *words: str) -> None:
+    """Run Python in a copy. It imports the package that is there."""
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    environment.pop("PYTEST_ADDOPTS", None)
+    found = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
+
+
+def test_without_a_room_all_other_modules_can_be_imported(copy: Path) -> None:
+    run(copy, "-c", IMPORT_ALL)
+
+
+def test_without_a_room_the_server_serves_all_else(copy: Path) -> None:
+    run(copy, "-c", SERVE)
+
+
+def test_without_a_room_the_tests_of_the_rest_pass(copy: Path) -> None:
+    run(copy, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-k", OF_DOCUMENTS, *TESTS)
