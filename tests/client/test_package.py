@@ -51,6 +51,16 @@ def test_what_uses_the_library_imports_no_server() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+def test_a_program_that_only_enqueues_imports_no_verbs_of_rooms() -> None:
+    script = (
+        "import sys, zq.client.http.backend\n"
+        "print([m for m in sys.modules if m.startswith('zq.features.')\n"
+        "       and m.endswith(('.verbs', '.client', '.answers'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 def test_each_public_class_and_function_says_what_it_is() -> None:
     named: dict[str, Any] = {}
     exec("from zq import *", named)

@@ -5,7 +5,7 @@ App, Queue, Task and Worker use these protocols only. A refusal is raised as one
 """
 
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zq.client.asking import NO_QUERY
 from zq.client.job_error import JobError
@@ -28,13 +28,15 @@ from zq.client.values import (
     Success,
     TakeRequest,
 )
-from zq.features.budgets.client import ServerBudgets
-from zq.features.crons.client import Schedules
-from zq.features.sweeps.client import ServerSweeps
-from zq.features.waits.model import WaitReason
-from zq.features.waits.verbs import WHY
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs.verb import Verb
+
+if TYPE_CHECKING:
+    # A program that enqueues and works does without the rooms. They are imported when asked for.
+    from zq.features.budgets.client import ServerBudgets
+    from zq.features.crons.client import Schedules
+    from zq.features.sweeps.client import ServerSweeps
+    from zq.features.waits.model import WaitReason
 
 T = TypeVar("T")
 
@@ -87,18 +89,24 @@ class Backend(Protocol):
         """The address of the server, or ``sqlite://`` and the directory of an engine in here."""
 
     @property
-    def schedules(self) -> Schedules:
+    def schedules(self) -> "Schedules":
         """The cron entries of the server."""
+        from zq.features.crons.client import Schedules
+
         return Schedules(self.ask)
 
     @property
-    def budgets(self) -> ServerBudgets:
+    def budgets(self) -> "ServerBudgets":
         """The budgets of the server."""
+        from zq.features.budgets.client import ServerBudgets
+
         return ServerBudgets(self.ask)
 
     @property
-    def sweeps(self) -> ServerSweeps:
+    def sweeps(self) -> "ServerSweeps":
         """The changes of many jobs."""
+        from zq.features.sweeps.client import ServerSweeps
+
         return ServerSweeps(self.ask)
 
     @property
@@ -136,8 +144,10 @@ class Backend(Protocol):
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
         """The outcome of a job, now or within `wait_ms` (at most 30,000). Raises `JobNotFound`."""
 
-    async def why(self, id: str) -> list[WaitReason]:
+    async def why(self, id: str) -> "list[WaitReason]":
         """Why a job does not run now, the strongest reason first. Raises `JobNotFound`."""
+        from zq.features.waits.verbs import WHY
+
         return (await self.ask(WHY, id=id)).reasons
 
     async def errors(self, id: str) -> list[JobError]:
