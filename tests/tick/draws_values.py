@@ -36,9 +36,9 @@ backoffs = st.builds(BackoffRule, st.sampled_from([0.0, 1.0, 2.0]), millis, st.j
 retentions = st.builds(Retention, st.none() | millis, st.none() | millis)
 extras = st.builds(
     Extras,
-    st.sampled_from(['{"a":"\\u0000"}', None]),
-    st.just("text/plain"),
-    st.none() | st.just("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+    meta=st.sampled_from(['{"a":"\\u0000"}', None]),
+    content_type=st.just("text/plain"),
+    traceparent=st.none() | st.just("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
     batch=st.none()
     | st.builds(BatchRule, st.sampled_from(["b", "b\0", "é'"]), st.just("true"), st.just("$new")),
 )
@@ -57,15 +57,15 @@ payloads = st.sampled_from(
 )
 options = st.builds(
     JobSettings,
-    st.none() | retry_limits,
-    st.none() | backoffs,
-    st.none() | retentions.filter(lambda retention: retention != Retention()),
-    st.none() | lease_times,
+    retry_limit=st.none() | retry_limits,
+    backoff=st.none() | backoffs,
+    retention=st.none() | retentions.filter(lambda retention: retention != Retention()),
+    lease_ms=st.none() | lease_times,
     stall_limit=st.none() | st.integers(0, 2),
 ).filter(lambda chosen: chosen != JobSettings())
 lettered = st.builds(
     JobSettings,
-    st.none() | retry_limits,
+    retry_limit=st.none() | retry_limits,
     dead_letter=queues,
     dead_letter_after=st.sampled_from([None, 0, 1, 2]),
 )
