@@ -45,7 +45,8 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
         return jobs
     if is_holding:
         for hold in work.holds:
-            hold.let_go(work, jobs)
+            if hold.is_used:
+                hold.let_go(work, jobs)
     book = work.rulebook
     if (
         wanted.terms is not None
@@ -156,7 +157,8 @@ def _look_into_holds(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: f
     """The jobs that a claim would get if it may also have jobs that are held."""
     found = _look(work, wanted, gates, monotonic)
     for hold in work.holds:
-        found = hold.add_held(work, wanted, gates, monotonic, found)
+        if hold.is_used:
+            found = hold.add_held(work, wanted, gates, monotonic, found)
     return found
 
 

@@ -83,7 +83,7 @@ class Hold(Protocol[W_contra]):
 
     A hold remembers between transactions what it needs. A transaction begins it, and then commits
     it or rolls it back. Moves of jobs are only noted, and written by `flush` before the claims of
-    the transaction. A hold that is not used is asked nothing else.
+    the transaction. While a hold is not used, moves, groups and claims pass it by.
     """
 
     bit: int

@@ -7,6 +7,7 @@ import msgspec
 
 from zq.model.checksums import ChecksumMismatch, record_checksum
 from zq.model.damage import Misfit
+from zq.store.sqlite.checksums import CheckedTable
 from zq.store.sqlite.quarantine import move, reason_of
 from zq.store.sqlite.queries import load
 
@@ -34,3 +35,5 @@ def _record(connection: sqlite3.Connection, key: int, now: int) -> Iterator[Misf
 
 
 ASIDE = {"topic_records": _record}
+
+CHECKED = CheckedTable("topic_records", QUERIES["topic_records"], record_checksum)

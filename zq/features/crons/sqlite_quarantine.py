@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from zq.model.checksums import check_text
+from zq.model.checksums import check_text, checksum
 from zq.model.damage import Misfit
 from zq.model.job import NewJob
+from zq.store.sqlite.checksums import CheckedTable
 from zq.store.sqlite.quarantine import move, reason_of
 from zq.store.sqlite.queries import load
 
@@ -25,3 +26,5 @@ def _entry(connection: sqlite3.Connection, key: tuple[str, str], now: int) -> It
 
 
 ASIDE = {"cron_entries": _entry}
+
+CHECKED = CheckedTable("cron_entries", QUERIES["cron_entries"], checksum, columns=2, key=2)

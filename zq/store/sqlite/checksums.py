@@ -2,12 +2,13 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from zq.model.checksums import checksum, checksum_of_all, job_checksum, record_checksum
+from zq.model.checksums import checksum, checksum_of_all, job_checksum
 from zq.model.job import Extras
+from zq.rooms import parts
 from zq.store.sqlite.queries import load
 
 QUERIES = load(__name__)
@@ -16,14 +17,27 @@ UnfitRow = tuple[str, Any]
 """The source and the key of a row, as `quarantine.set_aside` takes them."""
 
 
+class CheckedTable(NamedTuple):
+    """A table whose rows have checksums. A room has its one as `CHECKED` of `sqlite_quarantine`."""
+
+    source: str
+    """What is set aside, if a row does not fit."""
+    sql: str
+    """Finds the first columns of each row, then its texts, then its checksum."""
+    checksum: Callable[..., int]
+    columns: int = 1
+    """How many columns come before the texts."""
+    key: int = 1
+    """How many of these are the key of what is set aside."""
+
+
 def unfit_rows(connection: sqlite3.Connection) -> Iterator[UnfitRow]:
     """Visit every row that has a checksum, and yield those that it does not fit."""
-    for name, (source, keys, checksum_of) in _TABLES.items():
-        for row in connection.execute(QUERIES[name]):
-            *texts, stored = row[keys:]
-            if not _is_sound(checksum_of, texts, stored):
-                key = row[:keys] if source == "cron_entries" else row[0]
-                yield source, key
+    for table in (*_OWN, *parts("sqlite_quarantine", "CHECKED", CheckedTable)):
+        for row in connection.execute(table.sql):
+            *texts, stored = row[table.columns :]
+            if not _is_sound(table.checksum, texts, stored):
+                yield table.source, row[: table.key] if table.key > 1 else row[0]
 
 
 def _is_sound(checksum_of: Callable[..., int], texts: list[bytes | None], stored: int) -> bool:
@@ -38,13 +52,11 @@ def _of_job(type: str, payload: str | None, extras: str | None) -> int:
     return job_checksum(type, payload, carried)
 
 
-_TABLES: dict[str, tuple[str, int, Callable[..., int]]] = {
-    "jobs": ("jobs", 1, _of_job),
-    "ended": ("jobs", 1, checksum),
-    "payloads": ("jobs", 1, checksum),
-    "results": ("jobs", 1, checksum),
-    "errors": ("errors", 2, checksum_of_all),
-    "topic_records": ("topic_records", 1, record_checksum),
-    "cron_entries": ("cron_entries", 2, checksum),
-}
-"""By query: the source that is set aside, how many columns its key has, and its checksum."""
+_OWN = (
+    CheckedTable("jobs", QUERIES["jobs"], _of_job),
+    CheckedTable("jobs", QUERIES["ended"], checksum),
+    CheckedTable("jobs", QUERIES["payloads"], checksum),
+    CheckedTable("jobs", QUERIES["results"], checksum),
+    # All errors of a job are looked at together.
+    CheckedTable("errors", QUERIES["errors"], checksum_of_all, columns=2),
+)

@@ -18,10 +18,3 @@ SELECT job_id, CAST(body AS BLOB), checksum FROM results WHERE checksum IS NOT N
 SELECT job_id, attempt, CAST(message AS BLOB), CAST(error_type AS BLOB), CAST(backtrace AS BLOB),
     checksum
 FROM errors WHERE checksum IS NOT NULL
-
--- name: topic_records
-SELECT key, CAST(data AS BLOB), CAST(meta AS BLOB), checksum FROM topic_records
-WHERE checksum IS NOT NULL
-
--- name: cron_entries
-SELECT cron, name, CAST(job AS BLOB), checksum FROM cron_entries WHERE checksum IS NOT NULL
