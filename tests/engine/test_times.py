@@ -6,7 +6,7 @@ from zq.features.trends.model import REST, Trend
 
 
 def waits(times: QueueTimes) -> dict[str, dict[int, int]]:
-    return {queue: trend.wait for queue, trend in times.look().items()}
+    return {queue: trend.wait for queue, trend in times.sums().items()}
 
 
 def test_the_steps_that_are_over_and_the_open_one_add_up() -> None:

@@ -132,11 +132,11 @@ def test_steady_time_goes_on_when_the_clock_is_set(step: int) -> None:
     steady = SteadyClock(clock)
     clock.advance(7)
     clock.step(step)
-    assert steady.look() == (10 * HOUR_MS + 7 + step, 10 * HOUR_MS + 7)
+    assert steady.read() == (10 * HOUR_MS + 7 + step, 10 * HOUR_MS + 7)
     assert steady.ahead == -step
     assert steady.last_step == ClockStep(step, 10 * HOUR_MS + 7, 10 * HOUR_MS + 7 + step)
     clock.advance(3)
-    assert steady.look()[1] == 10 * HOUR_MS + 10
+    assert steady.read()[1] == 10 * HOUR_MS + 10
 
 
 def test_steady_time_follows_slow_corrections_and_never_runs_backwards() -> None:
@@ -144,12 +144,12 @@ def test_steady_time_follows_slow_corrections_and_never_runs_backwards() -> None
     steady = SteadyClock(clock)
     for _ in range(100):
         clock.step(SLIGHT_MS - 1)
-        assert steady.look() == (clock.now_ms(), clock.now_ms())
-    before = steady.look()[1]
+        assert steady.read() == (clock.now_ms(), clock.now_ms())
+    before = steady.read()[1]
     clock.step(1 - SLIGHT_MS)
-    assert steady.look() == (clock.now_ms(), before)
+    assert steady.read() == (clock.now_ms(), before)
     clock.advance(2 * SLIGHT_MS)
-    assert steady.look() == (clock.now_ms(), clock.now_ms())
+    assert steady.read() == (clock.now_ms(), clock.now_ms())
     assert (steady.ahead, steady.last_step) == (0, None)
 
 
@@ -164,13 +164,13 @@ def test_a_start_goes_on_from_the_mark_of_the_last_one(step: int, reboot: bool) 
         clock.reboot()
     steady = SteadyClock(clock, mark)
     if not reboot:
-        assert steady.look()[1] == 10 * HOUR_MS + 5_000
+        assert steady.read()[1] == 10 * HOUR_MS + 5_000
     elif step > 0:
         # Only the wall clock tells how long the machine was off.
-        assert steady.look() == (clock.now_ms(), clock.now_ms())
+        assert steady.read() == (clock.now_ms(), clock.now_ms())
     else:
-        assert steady.look()[1] == 10 * HOUR_MS
-    assert steady.look()[1] >= mark.steady
+        assert steady.read()[1] == 10 * HOUR_MS
+    assert steady.read()[1] >= mark.steady
 
 
 def test_a_clock_that_is_right_again_after_a_reboot_gives_no_time_back() -> None:
@@ -181,7 +181,7 @@ def test_a_clock_that_is_right_again_after_a_reboot_gives_no_time_back() -> None
     steady = SteadyClock(clock, mark)
     clock.advance(2_000)
     clock.step(6 * HOUR_MS)
-    assert steady.look()[1] == 10 * HOUR_MS + 2_000
+    assert steady.read()[1] == 10 * HOUR_MS + 2_000
     assert steady.ahead == 0
 
 
@@ -200,7 +200,7 @@ def test_a_processor_that_is_away_between_two_looks_is_no_step() -> None:
     clock = BusyClock()
     steady = SteadyClock(clock)
     clock.away = 5 * SLIGHT_MS
-    assert steady.look() == (clock.now_ms(), clock.now_ms())
+    assert steady.read() == (clock.now_ms(), clock.now_ms())
     assert (steady.ahead, steady.last_step) == (0, None)
 
 
@@ -209,7 +209,7 @@ def test_a_mark_is_stored_after_a_step_and_once_a_minute() -> None:
     steady = SteadyClock(clock)
 
     def stores() -> SteadyMark | None:
-        steady.look()
+        steady.read()
         mark = steady.unstored()
         if mark is not None:
             steady.stored(mark)

@@ -52,7 +52,7 @@ async def test_all_who_look_at_the_overview_share_one_answer_for_a_while(
     assert (await services[Failures].causes(EVERYWHERE)).total == 1
     assert len(asked) == 1
     assert (await services[Failures].causes(Reach(("r",)))).total == 0
-    assert (await services[Failures].look(EVERYWHERE)).total == 2
+    assert (await services[Failures].groups(EVERYWHERE)).total == 2
     clock.advance(int(LASTS_S * 1000))
     found = await services[Failures].causes(EVERYWHERE)
     assert {group.message for group in found.first} == {"one", "other"}
@@ -62,7 +62,7 @@ async def test_others_are_served_while_many_causes_are_looked_at(services: Servi
     words = [f"{a}{b}" for a in "abcdefghij" for b in "abcdefghijklmnop"]
     await fail(services, words)
     before = services.turns.waited
-    found = await services[Failures].look(EVERYWHERE)
+    found = await services[Failures].groups(EVERYWHERE)
     assert found.total == len(words) == len(found.first)
     assert services.turns.waited - before == len(words) * STEPS // SLICE
 
@@ -72,5 +72,5 @@ async def test_where_not_all_failures_are_looked_at_more_jobs_may_be_dead(
 ) -> None:
     await fail(services, ["same 1", "same 2", "same 3"])
     for most, expected in ((4, (3, False)), (3, (3, True)), (2, (2, True))):
-        (group,) = (await services[Failures].look(EVERYWHERE, depth=Depth(200, most))).first
+        (group,) = (await services[Failures].groups(EVERYWHERE, depth=Depth(200, most))).first
         assert (group.dead, group.more_dead) == expected

@@ -29,7 +29,7 @@ async def test_failures_of_a_tick_count_once_however_many_slices_it_has(
     clock.advance(100)
     told = [services.work.fail(key, Failure("no"), EVERYWHERE) for key in keys[1:]]
     await asyncio.gather(services.work.succeed([keys[0]], EVERYWHERE), *told)
-    look = await services[TypeTrends].look(None, None, TypeRange.HOUR, TypeSort.SLOWEST, EVERYWHERE)
+    look = await services[TypeTrends].read(None, None, TypeRange.HOUR, TypeSort.SLOWEST, EVERYWHERE)
     (only,) = look.first
     assert (only.type, only.trend.done, only.trend.failed) == ("t", 1, len(keys) - 1)
     assert sum(only.trend.run.values()) == len(keys)

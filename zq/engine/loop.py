@@ -150,7 +150,7 @@ class TickLoop:
 
     async def _tick(self) -> None:
         """Run one tick, unless it has nothing to do. If it fails, its commands learn of that."""
-        time = self._timetable.look()
+        time = self._timetable.tick_time()
         inbox, pace = self._inbox, self._pace
         requests = inbox.take(pace.rows, pace.beside) if inbox.commands else []
         try:
@@ -237,7 +237,7 @@ class TickLoop:
         while not self._lock.met():
             await asyncio.sleep(pause)
             pause = min(2 * pause, LAST_LOOK_S)
-            time = self._timetable.look()
+            time = self._timetable.tick_time()
             now = self._clock.monotonic()
             mark = self._store.steady.unstored()
             times = {"now": time.now, "steady": time.steady, "monotonic": now, "mark": mark}

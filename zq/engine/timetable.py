@@ -38,9 +38,9 @@ class Timetable:
         self._longest_rest = rest
         self._cleared = dict.fromkeys(UNSEEN, clock.monotonic() - rest)
 
-    def look(self) -> TickTime:
+    def tick_time(self) -> TickTime:
         """The time of a tick that begins now, and what is due in it."""
-        now, steady = self._steady.look()
+        now, steady = self._steady.read()
         return TickTime(now, steady, self.due(now, steady) if self.deadlines else _NOTHING)
 
     def due(self, now: int, steady: int) -> frozenset[Due]:
@@ -54,7 +54,7 @@ class Timetable:
     @property
     def is_due(self) -> bool:
         """Whether anything is due."""
-        return bool(self.due(*self._steady.look()))
+        return bool(self.due(*self._steady.read()))
 
     def learn(self, committed: Committed) -> None:
         """Adopt the deadlines that a tick has found."""
@@ -75,7 +75,7 @@ class Timetable:
 
     def delay(self) -> float | None:
         """The seconds until the next deadline; None if there is none."""
-        now, steady = self._steady.look()
+        now, steady = self._steady.read()
         delays = [
             max((time - (now if due in DATES else steady)) / 1000, self._rest(due))
             for due, time in self.deadlines.items()

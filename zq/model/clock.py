@@ -122,7 +122,7 @@ class SteadyClock:
         else:
             self._steady = wall + mark.ahead
 
-    def look(self) -> tuple[int, int]:
+    def read(self) -> tuple[int, int]:
         """The wall time and the steady time of this moment."""
         clock = self._clock
         elapsed = clock.elapsed_ms()
@@ -130,7 +130,7 @@ class SteadyClock:
         expected = self._steady + elapsed - self._elapsed
         if abs(wall + self.ahead - expected) >= SLIGHT_MS:
             # The processor may have been away between the two looks.
-            elapsed, wall, expected = self._look_again()
+            elapsed, wall, expected = self._read_again()
         self._elapsed = elapsed
         self._go_on(wall, expected)
         return wall, self._steady
@@ -150,7 +150,7 @@ class SteadyClock:
         """Note that a mark is stored."""
         self._stored = mark
 
-    def _look_again(self) -> tuple[int, int, int]:
+    def _read_again(self) -> tuple[int, int, int]:
         for _ in range(LOOKS):
             elapsed = self._clock.elapsed_ms()
             wall = self._clock.now_ms()

@@ -133,14 +133,14 @@ class Queues:
     ) -> list[QueueStatistics]:
         waiting = [queue for queue in queues if Status.READY in counts.get(queue, _NONE)]
         oldest = await self.oldest_ready(waiting)
-        look, now = self._flows.look(), self._clock.now_ms()
+        rates, now = self._flows.rates(), self._clock.now_ms()
         found = []
         for queue in queues:
             ready_at = oldest.get(queue)
             age = None if ready_at is None else max(now - ready_at, 0)
             flows = (
-                (look.delivered.of(queue), look.completed.of(queue), look.failed.of(queue))
-                if queue in look.known
+                (rates.delivered.of(queue), rates.completed.of(queue), rates.failed.of(queue))
+                if queue in rates.known
                 else (NO_FLOW,) * 3
             )
             found.append(QueueStatistics(queue, counts.get(queue, _NONE), age, *flows, ready_at))

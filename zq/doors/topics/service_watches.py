@@ -123,7 +123,7 @@ class Watches:
                     session.watcher = None
                     self._expect(session)
 
-    async def look(self, session: WatchSession, topic: str) -> TopicPage | None:
+    async def read(self, session: WatchSession, topic: str) -> TopicPage | None:
         """The next page of a topic, None if there is no such topic any more."""
         wanted = session.wanted
         place = PageWanted(session.cursors[topic], wanted.limit, wanted.nodes, wanted.most_bytes)

@@ -140,12 +140,12 @@ class Flows:
         self._turn()
         return self._open.queues() | self._five_minutes.sum.queues()
 
-    def look(self) -> "FlowLook":
+    def rates(self) -> "FlowRates":
         """The figures of this moment."""
         self._turn()
         age = self._clock.monotonic() - self._opened
         counts = (self._counts(name, age) for name in Traffic.__struct_fields__)
-        return FlowLook(self._totals.queues(), *counts)
+        return FlowRates(self._totals.queues(), *counts)
 
     def _counts(self, name: str, age: float) -> "FlowCounts":
         minute, five_minutes = self._minute, self._five_minutes
@@ -197,7 +197,7 @@ class FlowCounts(NamedTuple):
         )
 
 
-class FlowLook(NamedTuple):
+class FlowRates(NamedTuple):
     """The flows of one moment, and the queues that have any."""
 
     known: set[str]
@@ -239,7 +239,7 @@ class Recent:
         while marks[0][0] <= now - _MARK_LASTS_S:
             marks.popleft()
 
-    def look(self, now: float) -> RecentTimes:
+    def read(self, now: float) -> RecentTimes:
         """The distribution of recent observations."""
         if now - self._latest > FIVE_MINUTES_S:
             return RecentTimes(0)

@@ -144,7 +144,7 @@ class Scheduler(RunningPart):
         ahead = self._next is not None
         while True:
             try:
-                now, _ = self._steady.look()
+                now, _ = self._steady.read()
                 if ahead or self._seen - now > SLIGHT_MS:
                     await self._retime(now)
                     ahead, self._seen = False, now

@@ -21,7 +21,7 @@ EVERY_MS = 5_000
 MOST_LINES = 1_000
 
 
-class NotedLook(NamedTuple):
+class NotedFindings(NamedTuple):
     """The keys of jobs that seem stuck, and what was found."""
 
     stuck: frozenset[int]
@@ -43,9 +43,9 @@ class Noted:
         self._looked = float("-inf")
         self._unpaid: Sequence[Finding] = ()
 
-    async def look(self, settings: Mapping[str, QueueSettings]) -> NotedLook:
+    async def read(self, settings: Mapping[str, QueueSettings]) -> NotedFindings:
         """What is known of all queues with these settings. Those that are paused need no tokens."""
-        stuck = await self._stuck.look()
+        stuck = await self._stuck.read()
         now = self._clock.now_ms()
         if now - self._looked >= EVERY_MS:
             self._looked = now
@@ -55,7 +55,7 @@ class Noted:
             for finding in self._unpaid
             if not settings.get(finding.queue or "", NO_SETTINGS).paused
         ]
-        return NotedLook(stuck.keys, [*stuck.findings, *unpaid])
+        return NotedFindings(stuck.keys, [*stuck.findings, *unpaid])
 
 
 def _findings(lines: Sequence[BudgetLine], now: int) -> Iterator[Finding]:

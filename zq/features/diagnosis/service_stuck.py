@@ -48,7 +48,7 @@ class StuckJob(NamedTuple):
         return (now - (self.job.dequeued_at or now)) / self.p99_ms if self.p99_ms else 0.0
 
 
-class StuckLook(NamedTuple):
+class StuckKnown(NamedTuple):
     """The jobs that seem stuck, by their keys, and a line for each queue that has any."""
 
     keys: frozenset[int] = frozenset()
@@ -78,7 +78,7 @@ class StuckWork:
         self._type_trends = type_trends
         self._streams = streams
         self._looked = float("-inf")
-        self._known = StuckLook()
+        self._known = StuckKnown()
 
     async def find(self, reach: Reach, limit: int) -> list[StuckJob]:
         """Those that run for the longest time, the longest first."""
@@ -101,14 +101,14 @@ class StuckWork:
                 found.append(StuckJob(job, worker, p99))
         return found[:limit]
 
-    async def look(self) -> StuckLook:
+    async def read(self) -> StuckKnown:
         """What is known of them. It is looked up seldom."""
         now = self._clock.now_ms()
         if now - self._looked >= EVERY_MS:
             self._looked = now
             found = await self.find(EVERYWHERE, MOST_LOOKED_AT)
             keys = frozenset(stuck.job.key for stuck in found)
-            self._known = StuckLook(keys, list(_lines(found, now)))
+            self._known = StuckKnown(keys, list(_lines(found, now)))
         return self._known
 
 

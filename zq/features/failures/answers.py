@@ -24,5 +24,5 @@ async def list(asked: Asked) -> FailuresDocument:
     range = choice(asked.query, "range", FailureRange, FailureRange.HOUR)
     order = choice(asked.query, "order", FailureOrder, FailureOrder.COUNT)
     queues, services = names(asked.query.get("queue")), asked.services
-    found = await services[Failures].look(asked.reach, queues, range, order)
+    found = await services[Failures].groups(asked.reach, queues, range, order)
     return failures_document(range, found.first, services.ids, **found.figures)

@@ -64,7 +64,7 @@ STEPS = 200
 """The work for one group, in steps of `zq.engine.turns`."""
 
 
-class CausesLook(NamedTuple):
+class CausesFound(NamedTuple):
     """What failures have come in a range of time, by their causes."""
 
     since: int
@@ -103,30 +103,30 @@ class Failures:
         self._clock = clock
         self._marks = marks
         self._turns = turns
-        self._looks: dict[Reach, tuple[float, CausesLook]] = {}
+        self._looks: dict[Reach, tuple[float, CausesFound]] = {}
         """The latest brief answers, and how long they last."""
         self._looking = asyncio.Lock()
 
-    async def causes(self, reach: Reach) -> CausesLook:
+    async def causes(self, reach: Reach) -> CausesFound:
         """The first causes of the last 60 minutes, as they were a few seconds ago."""
         async with self._looking:
             began = self._clock.monotonic()
             self._looks = {r: look for r, look in self._looks.items() if began < look[0]}
             if reach not in self._looks:
-                found = await self.look(reach, depth=BRIEF)
+                found = await self.groups(reach, depth=BRIEF)
                 took = self._clock.monotonic() - began
                 lasts = min(max(LASTS_S, took / SHARE), LONGEST_S)
                 self._looks[reach] = began + lasts, found
             return self._looks[reach][1]
 
-    async def look(
+    async def groups(
         self,
         reach: Reach,
         queues: Collection[str] = (),
         range: FailureRange = FailureRange.HOUR,
         order: FailureOrder = FailureOrder.COUNT,
         depth: Depth = WHOLE,
-    ) -> CausesLook:
+    ) -> CausesFound:
         """The causes of failures in these queues, or in any, over a range of time."""
         now, bars = self._clock.now_ms(), BARS[range]
         begin = bars.begin(now)
@@ -143,7 +143,7 @@ class Failures:
         within = sorted({row.queue for row in seen}) if bounded else None
         await self._count_dead(first, within, depth.each(max(len(first), 1)))
         await self._set_marks(first)
-        return CausesLook(
+        return CausesFound(
             begin,
             bars.passed(now) - (bars.many - 1) * bars.width,
             len(groups),

@@ -54,7 +54,7 @@ class Search:
     async def keys(self) -> tuple[list[int], bool]:
         """The keys of the next jobs with all words, and false if no job was left to look at."""
         now = self._clock.now_ms()
-        look = await self._searched.look(self._filter, self.reached, self._descending, now)
+        look = await self._searched.find_words(self._filter, self.reached, self._descending, now)
         if look.reached is not None:
             self.reached = look.reached
         self._looked += look.looked

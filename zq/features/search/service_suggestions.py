@@ -132,7 +132,7 @@ class Suggestions:
 
     async def _of_causes(self, queue: str | None, reach: Reach) -> Iterable[Suggestion]:
         queues = (queue,) if queue else ()
-        look = await self._failures.look(reach, queues, FailureRange.WEEK, depth=NAMES_ALONE)
+        look = await self._failures.groups(reach, queues, FailureRange.WEEK, depth=NAMES_ALONE)
         return [Suggestion(group.message, group.total, group.signature) for group in look.first]
 
     async def _of_statuses(self, queue: str | None, reach: Reach) -> Iterable[Suggestion]:

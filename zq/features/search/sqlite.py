@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.search.store import LOOK_BYTES, LOOK_ROWS, SAMPLE_KEYS, SAMPLE_ROWS, Look
+from zq.features.search.store import LOOK_BYTES, LOOK_ROWS, SAMPLE_KEYS, SAMPLE_ROWS, WordsFound
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
@@ -24,9 +24,9 @@ _places = msgspec.json.Decoder(list[tuple[str, Status, int]])
 _names = msgspec.json.Decoder(list[str])
 
 
-def look(
+def find_words(
     connection: sqlite3.Connection, filter: Filter, after: int, descending: bool, now: int
-) -> Look:
+) -> WordsFound:
     """Look for words in the next jobs. At time 0, no job's retention is over."""
     conditions, parameters = where(filter.plain, hide_purged_at=now)
     words, needles = _words(filter.words)
@@ -43,7 +43,7 @@ def look(
         last_errors(connection, [job.key for job in jobs])
         raise
     keys = [key for key, matches in found if matches]
-    return Look(keys, found[-1][0] if found else None, len(found))
+    return WordsFound(keys, found[-1][0] if found else None, len(found))
 
 
 def places(connection: sqlite3.Connection, keys: Sequence[int]) -> Counter[tuple[str, Status]]:

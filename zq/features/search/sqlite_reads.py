@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from zq.features.search import sqlite as search
-from zq.features.search.store import Look, SearchReads
+from zq.features.search.store import SearchReads, WordsFound
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
@@ -17,13 +17,15 @@ class SqliteSearchReads(SearchReads):
     def __init__(self, lanes: ReadLanes) -> None:
         self._lanes = lanes
 
-    async def look(self, filter: Filter, after: int, descending: bool, now: int) -> Look:
+    async def find_words(
+        self, filter: Filter, after: int, descending: bool, now: int
+    ) -> WordsFound:
         place = (after, descending, self._lanes.steady_of(now))
-        return await self._lanes.scans(search.look, filter, *place)
+        return await self._lanes.scans(search.find_words, filter, *place)
 
-    async def swept_look(self, filter: Filter, after: int) -> Look:
+    async def swept_words(self, filter: Filter, after: int) -> WordsFound:
         # At time 0, no job's retention is over.
-        return await self._lanes.sweeps(search.look, filter, after, False, 0)
+        return await self._lanes.sweeps(search.find_words, filter, after, False, 0)
 
     async def places(self, keys: Sequence[int]) -> Counter[tuple[str, Status]]:
         return await self._lanes.sweeps(search.places, keys)

@@ -17,7 +17,7 @@ SAMPLE_KEYS = 1_000
 """A sample has up to so many jobs of each kind, and so many keys of their payloads."""
 
 
-class Look(NamedTuple):
+class WordsFound(NamedTuple):
     """The keys in it that match, in order, and the last key that was looked at, if there was one.
 
     It was the last look if it is about no job. `looked` counts jobs.
@@ -31,10 +31,12 @@ class Look(NamedTuple):
 class SearchReads(Protocol):
     """It raises what the methods of `zq.store.api.Reads` raise."""
 
-    async def look(self, filter: Filter, after: int, descending: bool, now: int) -> Look:
+    async def find_words(
+        self, filter: Filter, after: int, descending: bool, now: int
+    ) -> WordsFound:
         """Look for the filter's words in the next jobs beyond `after` that match its plain part."""
 
-    async def swept_look(self, filter: Filter, after: int) -> Look:
+    async def swept_words(self, filter: Filter, after: int) -> WordsFound:
         """Such a look for a sweep: jobs whose retention is over are included."""
 
     async def places(self, keys: Sequence[int]) -> Counter[tuple[str, Status]]:

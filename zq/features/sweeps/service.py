@@ -382,7 +382,7 @@ class Sweeps(RunningService):
             return (keys[-1] if len(keys) == SLICE else upto), keys
         wanted, reached = filter.plain, None
         if filter.words:
-            look = await self._searched.swept_look(filter, after)
+            look = await self._searched.swept_words(filter, after)
             reached = upto if look.reached is None else look.reached
             if filter.program is None or not look.keys:
                 return reached, [key for key in look.keys if key <= upto]

@@ -8,7 +8,7 @@ from zq.features.trends.model import TimeMark
 from zq.features.trends.model_ranges import TrendRange, TypeRange, TypeSort
 from zq.features.trends.service import Trends
 from zq.features.trends.service_marks import Marks
-from zq.features.trends.service_types import Runs, TypeLook, TypeTrends, runs_of
+from zq.features.trends.service_types import Runs, TypeFigures, TypeTrends, runs_of
 from zq.features.trends.wire import (
     PercentilesDocument,
     TrendsDocument,
@@ -96,7 +96,7 @@ async def types(asked: Asked) -> TypesDocument:
     sort = choice(values, "sort", TypeSort, TypeSort.SLOWEST)
     if queue is not None:
         check_name("queue", queue)
-    look = await trends.look(queue, type, range, sort, reach)
+    look = await trends.read(queue, type, range, sort, reach)
     document = TypesDocument(
         range=range,
         queue=UNSET if queue is None else queue,
@@ -113,7 +113,7 @@ async def types(asked: Asked) -> TypesDocument:
     return document
 
 
-def _type_document(look: TypeLook, seconds: float) -> TypeDocument:
+def _type_document(look: TypeFigures, seconds: float) -> TypeDocument:
     return TypeDocument(
         queue=look.queue,
         type=look.type,

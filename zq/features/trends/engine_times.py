@@ -24,7 +24,7 @@ class QueueTimes:
         for queue, trend in step.items():
             self._of(queue).add(trend)
 
-    def look(self) -> dict[str, Trend]:
+    def sums(self) -> dict[str, Trend]:
         """All so far. `REST` stands for all queues without a name."""
         found: dict[str, Trend] = {}
         self._open.add_up()

@@ -87,7 +87,7 @@ class Trends:
 
     def times(self) -> dict[str, Trend]:
         """Trends since the start, by queue, whose times count. `*` stands for all other queues."""
-        return self._meter.times.look()
+        return self._meter.times.sums()
 
     def wait_ms(self, queue: str, share: float) -> float | None:
         """How long this share of the deliveries of the last minutes waited at most, if any."""

@@ -51,7 +51,7 @@ class Runs(NamedTuple):
     p99: float
 
 
-class TypeLook(NamedTuple):
+class TypeFigures(NamedTuple):
     """How jobs of one type of a queue ended. The queue `*` with the type `*` is the rest."""
 
     queue: str
@@ -70,13 +70,13 @@ class TypeLook(NamedTuple):
         return self.trend.failed / self.ended if self.ended else 0.0
 
 
-class TypesLook(NamedTuple):
+class TypesFound(NamedTuple):
     """The types of a range of time: the first ones, and how many there are."""
 
     seconds: float
     """How much of the range has passed."""
     known: int
-    first: Sequence[TypeLook]
+    first: Sequence[TypeFigures]
 
 
 class TypeSeries(NamedTuple):
@@ -88,7 +88,7 @@ class TypeSeries(NamedTuple):
     """When each step begins, in milliseconds, and what happened in it."""
 
 
-_SORTS: dict[TypeSort, Callable[[TypeLook], Any]] = {
+_SORTS: dict[TypeSort, Callable[[TypeFigures], Any]] = {
     TypeSort.SLOWEST: lambda look: -look.run.p95 if look.run else 0.0,
     TypeSort.FAILING: lambda look: (-look.failed_share, -look.trend.failed),
     TypeSort.RATE: lambda look: -look.ended,
@@ -110,19 +110,19 @@ class TypeTrends:
         self._meter = meter
         self._turns = turns
 
-    async def look(
+    async def read(
         self, queue: str | None, type: str | None, over: TypeRange, sort: TypeSort, reach: Reach
-    ) -> TypesLook:
+    ) -> TypesFound:
         """The types of a queue, or of all, over a range of time. Raises `QueueOutOfReach`."""
         scale, now = SCALES[over], self._clock.now_ms()
         first = _first(scale, now)
         found = await self._found(queue, type, scale, scale.many * scale.length, reach)
-        slices, looks = Slices(self._turns), list[TypeLook]()
+        slices, looks = Slices(self._turns), list[TypeFigures]()
         for name, trend in _together(found).items():
-            looks.append(TypeLook(*name, trend, runs_of(trend)))
+            looks.append(TypeFigures(*name, trend, runs_of(trend)))
             await slices.count(STEPS)
         looks.sort(key=lambda look: (_SORTS[sort](look), -look.ended, look.queue, look.type))
-        return TypesLook((now - first) / 1000, len(looks), looks[:MOST_SHOWN])
+        return TypesFound((now - first) / 1000, len(looks), looks[:MOST_SHOWN])
 
     async def series(
         self, queue: str | None, type: str, over: TypeRange, reach: Reach

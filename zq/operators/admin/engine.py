@@ -92,7 +92,7 @@ class Viewers:
             if not self._viewers:
                 self._endings.forget()
 
-    async def look(self, viewer: Viewer, view: ListsView) -> Frame:
+    async def show(self, viewer: Viewer, view: ListsView) -> Frame:
         """Switch a viewer to another view. Return the frame of that view.
 
         Raises `ReadTimeout` or `ReadersBusy`. The viewer then keeps its view.

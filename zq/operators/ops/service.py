@@ -76,8 +76,8 @@ class StatusReader:
         engine, store, now = self._engine, self._engine.store, self._engine.clock.monotonic()
         return StatusNow(
             self._since,
-            engine.pulse.ticks.look(now),
-            engine.pulse.flushes.look(now),
+            engine.pulse.ticks.read(now),
+            engine.pulse.flushes.read(now),
             *engine.inbox.waiting,
             len(engine.streams),
             engine.streams.claiming,

@@ -155,7 +155,7 @@ class Overviews:
             self._remembered, self._rated_at, self._flowing = _Remembered(), now, self._active()
         self._settings, self._takers, self._looked_at = settings, takers, now
         await self._read(anew)
-        status, noted = self._status.read(), await self._noted.look(settings)
+        status, noted = self._status.read(), await self._noted.read(settings)
         others = [*findings_of_server(_server_facts(status)), *noted.findings]
         wrong, remembered = self._remembered.wrong(others), self._remembered
         queues = _with_noted(remembered.queues, noted.findings)
@@ -174,7 +174,7 @@ class Overviews:
         takers = WorkersByQueue(self._admin.workers(EVERYWHERE))
         judged = await self._judge.judge(found, settings, takers)
         known = {queue.figures.queue: queue for queue, _ in judged}
-        return _with_noted(known, (await self._noted.look(settings)).findings)
+        return _with_noted(known, (await self._noted.read(settings)).findings)
 
     async def _read(self, names: set[str] | None) -> None:
         """Read and judge the queues of these names; None means all."""

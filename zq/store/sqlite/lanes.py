@@ -28,7 +28,7 @@ class ReadLanes:
 
     def ahead(self) -> int:
         """How far steady time is ahead, also right after the clock was set."""
-        self._steady.look()
+        self._steady.read()
         return self._steady.ahead
 
     def date_of(self, steady: int) -> int:

@@ -155,7 +155,7 @@ def _died(
 
 def note_clock(connection: sqlite3.Connection, steady: SteadyClock) -> None:
     """Note the steady time, so that the next start knows how far it has come."""
-    steady.look()
+    steady.read()
     mark = steady.mark()
     connection.execute(TICK["note_clock"], {"mark": as_json(mark)})
     steady.stored(mark)

@@ -137,7 +137,7 @@ class _Telling:
             await writer.write(refusing(error))
 
     async def _tell(self, writer: FrameWriter, topic: str) -> None:
-        page = await self._watches.look(self._session, topic)
+        page = await self._watches.read(self._session, topic)
         if page is None:
             last = self._session.cursors.pop(topic)
             document = {"topic": topic, "head_seq": last, "reason": "deleted"}

@@ -115,7 +115,7 @@ class _Conversation:
     async def run(self) -> None:
         """Run until either side ends the connection."""
         try:
-            await self._look(self._view)
+            await self._switch(self._view)
         except ZqError as error:
             await self._socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=error.code.encode())
             return
@@ -153,7 +153,7 @@ class _Conversation:
         match message:
             case SubscribeMessage():
                 request = message.request(self._services.ids)
-                await self._look(self._view.changed(message.list, request))
+                await self._switch(self._view.changed(message.list, request))
             case DetailMessage(detail=detail):
                 self._detail = detail
                 self._show_whole()
@@ -164,8 +164,8 @@ class _Conversation:
             case FindMessage():
                 await self._find(message)
 
-    async def _look(self, view: ListsView) -> None:
-        await self._viewers.look(self._viewer, view)
+    async def _switch(self, view: ListsView) -> None:
+        await self._viewers.show(self._viewer, view)
         self._view = view
         self._show_whole()
 
