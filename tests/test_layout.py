@@ -30,9 +30,10 @@ LAYERS: dict[str, set[str]] = {
     "service": {"model", "store", "engine", "config", "settings", "rooms"},
     "verbs": {"model", "wire"},
     "answers": {"model", "wire", "store", "service", "rooms", "verbs"},
+    "terms": {"model", "wire", "service", "rooms"},
     "http": {
         *("http.transport", "model", "store", "wire", "engine", "service"),
-        *("answers", "verbs", "config", "setting", "settings", "rooms"),
+        *("answers", "verbs", "terms", "config", "setting", "settings", "rooms"),
     },
     "http.transport": {"model"},
     "setting": set(),
@@ -64,7 +65,7 @@ LAYERS: dict[str, set[str]] = {
     "client": {"model", "wire", "verbs", "client.embedded"},
     "client.embedded": {
         *("client", "model", "store", "wire", "engine", "service"),
-        *("answers", "verbs", "config", "instance", "setting"),
+        *("answers", "verbs", "terms", "config", "instance", "setting"),
     },
     "outbox": {"client", "model"},
     "moving": set(),

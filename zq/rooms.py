@@ -22,6 +22,7 @@ ROOMS = (
     "zq.features.diagnosis",
     "zq.features.failures",
     "zq.features.history",
+    "zq.features.producers",
     "zq.features.schemas",
     "zq.features.search",
     "zq.features.sweeps",

@@ -27,7 +27,7 @@ async def test_the_commands_of_the_documents(shell: Shell) -> None:
         assert said.code == 0, (line, said)
         done.add(command)
     assert done == {command.name for command in PEOPLE}
-    assert await shell.backend.count(JobQuery(queues=("mail",))) == 4
+    assert await shell.backend.count(JobQuery(queues=("mail",))) == 5
 
 
 async def test_the_commands_about_budgets_of_the_documents(shell: Shell) -> None:

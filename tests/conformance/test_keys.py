@@ -47,6 +47,8 @@ def test_every_route_declares_its_scope() -> None:
             "/status",
             "/budgets",
             "/budgets/{key}",
+            "/producers",
+            "/producers/{name}",
         ),
     }
 

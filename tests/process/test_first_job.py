@@ -19,6 +19,7 @@ from .server import ServerProcess, running
 ENQUEUE, TAKE, SUCCEED, FAIL, COUNT = commands("first job")
 PAGE, EXPORT = commands("history")
 SCAN, CLAIM, EXTEND, RELEASE, WORKERS, DRAIN = commands("leases")
+NUMBERED, IN_BODY = commands("numbered")
 STEPS, TAKE_STEPS, LIST_GROUPS, CHARGE = commands("groups")
 ADD, TAKE_SUMS, RETURN, RESULT, WAIT, CALL, KEEP, DIGEST, OWNER, CANCEL = commands("results")
 SET, PAUSE, SHOW, ADD_TARGET, DROP_TARGET, RETRY, REDRIVE, SWEEPS = commands("queue settings")
@@ -246,6 +247,20 @@ async def test_the_groups_of_the_documents(tmp_path: Path) -> None:
         assert charge["duplicate"] is False
         again = shell.document(CHARGE)
         assert (again["id"], again["duplicate"]) == (charge["id"], True)
+
+
+async def test_the_numbered_jobs_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        first = shell.document(NUMBERED)["jobs"]
+        again = shell.document(NUMBERED)["jobs"]
+        assert [job["duplicate"] for job in first] == [False, False]
+        assert [(job["id"], job["duplicate"]) for job in again] == [
+            (job["id"], True) for job in first
+        ]
+        (next_one,) = shell.document(IN_BODY)["jobs"]
+        assert next_one["duplicate"] is False
 
 
 async def test_the_messages_of_the_documents(tmp_path: Path) -> None:

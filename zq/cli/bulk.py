@@ -1,8 +1,9 @@
 """Enqueues a file of jobs of any size: in bulk requests, in order, with bounded memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import IO, NamedTuple
+from itertools import islice
+from typing import IO, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -10,7 +11,7 @@ from msgspec import Raw
 from zq.client.backend import Backend, run
 from zq.client.errors import InvalidPayload, Unavailable, ZqError
 from zq.client.http.transport import UNDECIDED, Unreachable
-from zq.client.values import Submission
+from zq.client.values import StoredJob, Submission
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
 from zq.model.strict import StrictBackoff, StrictRetention
@@ -60,6 +61,16 @@ class Interrupted(ZqError):
     code = "interrupted"
 
 
+class Numbering(Protocol):
+    """Stores numbered jobs, and says which number the server expects."""
+
+    async def expected(self) -> int:
+        """The number of the first job that is not stored yet."""
+
+    async def store(self, first: int, jobs: Sequence[Submission]) -> list[StoredJob]:
+        """Store jobs whose first one has this number."""
+
+
 @dataclass
 class Load:
     """Enqueues a file. `defaults` are for fields that a line lacks."""
@@ -74,15 +85,26 @@ class Load:
     sent: int = 0
     """The last line that the server may have stored."""
     progress: Callable[[Numbered], None] = field(default=lambda _last: None)
+    numbered: Numbering | None = None
+    """Stores the jobs by their numbers: the first job of the file has 1. None: as usual."""
 
     def __post_init__(self) -> None:
         self._given = _set(self.defaults)
+        self._seq = 1
+        """The number of the next job to be stored."""
 
     def run(self, file: IO[bytes], from_line: int = 1) -> None:
-        """Store the jobs of the file's lines. Empty lines are skipped. Raises `Stopped`."""
+        """Store the jobs of the file's lines. Empty lines are skipped. Raises `Stopped`.
+
+        Numbered jobs that the server has stored before are passed over.
+        """
         self.next_line = from_line
         try:
-            self._run(self._lines(file, from_line))
+            lines = self._lines(file, from_line)
+            if self.numbered is not None:
+                self._seq = self._ask(self.numbered)
+                self.duplicates += sum(1 for _ in islice(lines, self._seq - 1))
+            self._run(lines)
         except KeyboardInterrupt:
             # An interruption comes anywhere, also between an answer and the count of its jobs.
             doubtful = self.sent if self.sent >= self.next_line else 0
@@ -142,7 +164,7 @@ class Load:
         first, last = lines[0].number, lines[-1].number
         self.sent = last
         try:
-            jobs = run(self.backend.enqueue([line.job for line in lines]))
+            jobs = run(self._enqueue([line.job for line in lines]))
         except ZqError as error:
             if isinstance(error, Unavailable) or len(lines) == 1:
                 raise Stopped(first, error, last if _is_doubtful(error) else 0) from error
@@ -150,12 +172,25 @@ class Load:
             self.duplicates += sum(job.duplicate for job in jobs)
             self.stored = self.stored + sum(not job.duplicate for job in jobs)
             self.next_line = last + 1
+            self._seq += len(jobs)
             self.progress(lines[-1])
             return
         self.sent = first - 1
         half = len(lines) // 2
         self._store(lines[:half])
         self._store(lines[half:])
+
+    async def _enqueue(self, jobs: list[JobLine]) -> list[StoredJob]:
+        if self.numbered is None:
+            return await self.backend.enqueue(jobs)
+        return await self.numbered.store(self._seq, jobs)
+
+    def _ask(self, numbered: Numbering) -> int:
+        """The number that the server expects. Raises `Stopped`."""
+        try:
+            return run(numbered.expected())
+        except ZqError as error:
+            raise Stopped(self.next_line, error) from error
 
 
 _decoder = msgspec.json.Decoder(JobLine)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,7 @@ from zq.cli.terminal import counted, one_line, say
 from zq.cli.wait import report, wait_for
 from zq.cli.words import MILLISECONDS
 from zq.model.names import check_name
+from zq.rooms import parts
 
 if TYPE_CHECKING:
     from zq.cli.bulk import JobLine, Load, Numbered, Stopped
@@ -38,9 +40,12 @@ Examples:
   zq push sync 7 --budget crm --budget net=5
   zq push --file jobs.ndjson                 a job on each line: {"queue": "mail", "payload": 7}
   zq push mail --file to.ndjson --payloads   a payload on each line
+  zq push --file day.ndjson --producer day-1 the same command again stores what is missing
 
 A file is sent in order, in bulk requests. If the command has to stop, it names the line and the
 option with which to continue. Options of a job hold for lines that do not set them themselves.
+With --producer, the server remembers by that name how many jobs of the file it has stored: after
+any interruption, the same command goes on where it was. A file may grow at its end meanwhile.
 Exit codes: 0, 1 if the server refuses or the job that is waited for fails, 2 for wrong usage, 3 if
 no server answers.
 """,
@@ -71,6 +76,11 @@ no server answers.
 @click.option(
     "--from-line", type=click.IntRange(min=1), default=1, help="Begin at this line of the file."
 )
+@click.option(
+    "--producer",
+    metavar="NAME",
+    help="Number the jobs of the file under this name, which no other file has.",
+)
 @talks
 def push(
     remote: Remote,
@@ -97,6 +107,10 @@ def push(
                 "--payloads needs a queue: zq push QUEUE --file …",
                 options["payloads"] and not queue,
             ),
+            (
+                "--producer knows where to begin: leave out --from-line",
+                options["producer"] and options["from_line"] != 1,
+            ),
         )
         _push_file(remote, queue, file, options)
         return
@@ -104,7 +118,7 @@ def push(
         raise click.UsageError("name a queue, or a file of jobs: --file jobs.ndjson")
     _refuse(
         ("--timeout needs --wait", options["timeout"] is not None and not options["wait"]),
-        ("--payloads and --from-line need --file", _is_of_file(options)),
+        ("--payloads, --from-line and --producer need --file", _is_of_file(options)),
     )
     _push_one(remote, queue, payload, options)
 
@@ -116,7 +130,7 @@ def _refuse(*rules: tuple[str, Any]) -> None:
 
 
 def _is_of_file(options: dict[str, Any]) -> bool:
-    return bool(options["payloads"] or options["from_line"] != 1)
+    return bool(options["payloads"] or options["from_line"] != 1 or options["producer"])
 
 
 # One job
@@ -208,7 +222,11 @@ def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
 def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, Any]) -> None:
     from zq.cli.bulk import Load, Stopped
 
+    producer = options.pop("producer")
     load = Load(remote.backend, _job(queue, b"null", options), options["payloads"])
+    if producer is not None:
+        (numbering,) = parts("cli", "NUMBERING", FunctionType)
+        load.numbered = numbering(remote.backend, producer)
     stopped = None
     with _opened(name) as file, _bar(load, file, name):
         try:
@@ -225,7 +243,7 @@ def _push_file(remote: Remote, queue: str | None, name: str, options: dict[str, 
         also = f", {load.duplicates:,} existed already" if load.duplicates else ""
         say(f"{counted(load.stored, 'job')} stored{also}")
     if stopped is not None:
-        raise _explained(stopped, name)
+        raise _explained(stopped, name, resumes=producer is not None)
 
 
 @contextmanager
@@ -263,11 +281,13 @@ def _bar(load: "Load", file: IO[bytes], name: str) -> Iterator[None]:
         yield
 
 
-def _explained(stopped: "Stopped", name: str) -> click.ClickException:
+def _explained(stopped: "Stopped", name: str, *, resumes: bool) -> click.ClickException:
     reason, line = stopped.reason, stopped.line
     file = one_line(name)
     more = f". Stopped at line {line} of {file}. All lines before it are stored"
-    if stopped.doubtful:
+    if resumes:
+        more += ". The same command goes on there"
+    elif stopped.doubtful:
         more += (
             f"; lines {line} to {stopped.doubtful} may be stored. --from-line {line} sends them"
             f" again, --from-line {stopped.doubtful + 1} leaves them out"

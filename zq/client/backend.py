@@ -121,6 +121,14 @@ class Backend(Protocol):
         A duplicate that is completed has its `result`, if there is one.
         """
 
+    async def enqueue_on(
+        self, terms: Mapping[str, object], jobs: Sequence[Submission]
+    ) -> list[StoredJob]:
+        """Store all jobs or none by terms that make a repetition harmless: fields of a bulk.
+
+        See `zq.features.producers.client` for those who number their jobs.
+        """
+
     def enqueue_each(
         self, batches: Iterable[Sequence[Submission]]
     ) -> AsyncGenerator[list[StoredJob], None]:

@@ -105,6 +105,8 @@ class EnqueueResult(msgspec.Struct, frozen=True):
     folded: dict[int, JobRecord] = {}
     queues: dict[int, str] = {}
     """The first target of each job that went to the targets of its queue, by index."""
+    unnamed: set[int] = set()
+    """The indexes of jobs that are stored already, and whose ids nobody knows any more."""
 
     @property
     def joined(self) -> dict[int, int]:

@@ -95,6 +95,8 @@ class ZqError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+        self.details: dict[str, object] = {}
+        """What the body of an answer tells programs besides the message."""
 
 
 class InvalidRequest(ZqError):

@@ -7,7 +7,9 @@ A file has one key a line, with fields separated by blanks. Empty lines and line
     shop     sha256:<64 hex digits>    enqueue,read,budgets=100  shop-,orders-
     backup   -                         manage
 
-Among the scopes may be a quota: how many budgets the key may make.
+Among the scopes may be a quota: how many budgets the key may make. There may be the producers as
+which the key may store numbered jobs: ``producers=device-17|shop-*``. Without them, a key may write
+as every producer whose name begins with one of its queue prefixes.
 
 The secret itself is not in the file. A dash in its place means that only a client certificate with
 this common name can use the key.
@@ -29,8 +31,10 @@ from zq.model.reach import EVERYWHERE, BudgetMaker, Reach, reach_of
 NO_SECRET = "-"
 HASHED = "sha256:"
 QUOTA = "budgets="
+PRODUCERS = "producers="
 
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+_PATTERN = re.compile(r"[A-Za-z0-9._:@/-]{0,128}\*?")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 
@@ -60,6 +64,8 @@ class Key(msgspec.Struct, frozen=True):
     """How many budgets it may make; None means the usual share."""
     making: Reach = EVERYWHERE
     """Its reach where it makes something, with its quota."""
+    producers: tuple[str, ...] | None = None
+    """The names of its producers; a star at the end stands for any rest. None: see `produces`."""
 
     def __post_init__(self) -> None:
         if not self.manages_budgets:
@@ -72,13 +78,28 @@ class Key(msgspec.Struct, frozen=True):
         return KeyScope.MANAGE in self.scopes and self.reach is EVERYWHERE
 
     @property
+    def producer_patterns(self) -> tuple[str, ...]:
+        """The names, and beginnings of names, of the producers as which it may write."""
+        if self.producers is not None:
+            return self.producers
+        return tuple(f"{prefix}*" for prefix in self.reach.prefixes)
+
+    def produces(self, name: str) -> bool:
+        """True if the key may write as the producer of this name, and so move its number."""
+        return any(
+            name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+            for pattern in self.producer_patterns
+        )
+
+    @property
     def line(self) -> str:
         """The key as a line of a key file."""
         secret = NO_SECRET if self.digest is None else HASHED + self.digest.hex()
         scopes = ",".join(scope for scope in KeyScope if scope in self.scopes)
         prefixes = "" if self.reach is EVERYWHERE else " " + ",".join(self.reach.prefixes)
         quota = "" if self.budgets is None else f",{QUOTA}{self.budgets}"
-        return f"{self.name} {secret} {scopes}{quota}{prefixes}"
+        named = "" if self.producers is None else f",{PRODUCERS}{'|'.join(self.producers)}"
+        return f"{self.name} {secret} {scopes}{quota}{named}{prefixes}"
 
 
 class KeyRing:
@@ -138,8 +159,16 @@ def make_key(name: str, digest: bytes | None, scopes: str, prefixes: Iterable[st
     check_key_name(name)
     words = scopes.split(",")
     quotas = [word for word in words if word.startswith(QUOTA)]
-    plain = _scopes([word for word in words if word not in quotas])
-    key = Key(name, digest, plain, reach_of(map(_prefix, prefixes)), _quota(quotas))
+    named = [word for word in words if word.startswith(PRODUCERS)]
+    plain = _scopes([word for word in words if word not in quotas and word not in named])
+    key = Key(
+        name,
+        digest,
+        plain,
+        reach_of(map(_prefix, prefixes)),
+        _quota(quotas),
+        producers=_producers(named),
+    )
     if quotas and key.manages_budgets:
         raise InvalidKey(
             f"a key with the scope manage and without a prefix manages all budgets: leave out"
@@ -193,6 +222,18 @@ def _quota(words: list[str]) -> int | None:
             raise InvalidKey(f"{word}: a quota is one number of budgets, such as {QUOTA}100")
         return int(number)
     return None
+
+
+def _producers(words: list[str]) -> tuple[str, ...] | None:
+    """The patterns of producers' names among the words of a list of scopes."""
+    if not words:
+        return None
+    patterns = words[0].removeprefix(PRODUCERS).split("|")
+    if len(words) > 1 or not all(pattern and _PATTERN.fullmatch(pattern) for pattern in patterns):
+        raise InvalidKey(
+            f"{words[-1]}: producers are one list of names, such as {PRODUCERS}device-17|shop-*"
+        )
+    return tuple(patterns)
 
 
 def _scopes(words: list[str]) -> frozenset[KeyScope]:

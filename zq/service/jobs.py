@@ -4,7 +4,7 @@ A verb gets the reach of its caller. Jobs beyond it do not exist.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from zq.model.commands import (
     RetainJob,
     Revive,
 )
-from zq.model.errors import ErrorRecordNotFound, JobNotFound
+from zq.model.errors import ErrorRecordNotFound, InvalidRequest, JobNotFound
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, JobRecord, NewJob, Retention
 from zq.model.outcome import Ending
@@ -37,6 +37,10 @@ FIRST, LAST = 0, 2**63 - 1
 """Places before the first attempt of a job and after its last one."""
 
 
+EnqueueMaker = Callable[..., Enqueue]
+"""Makes the command of new jobs from the fields of an `Enqueue`."""
+
+
 class Accepted(msgspec.Struct, frozen=True):
     """The result of an enqueue: keys and their time, and which of the jobs were not stored."""
 
@@ -47,7 +51,9 @@ class Accepted(msgspec.Struct, frozen=True):
     @property
     def joined(self) -> int:
         """How many were not stored, since they exist already or were folded into others."""
-        return len(self.reply.owners) + len(self.reply.gone) + len(self.reply.folded)
+        reply = self.reply
+        known = len(reply.owners) + len(reply.gone) + len(reply.unnamed)
+        return known + len(reply.folded)
 
 
 class PayloadCheck(Protocol):
@@ -108,13 +114,15 @@ class Jobs:
         defaults: QueueSettings | None = None,
         registered_only: bool = False,
         checked: bool = False,
+        through: EnqueueMaker | None = None,
     ) -> Accepted:
         """Store jobs, all or none, in order, or fold jobs with a batch into its host.
 
         `waiter` waits for the first job from before the commit. With `defaults`, settings that jobs
         and queues leave open are fixed; batches are not allowed then. With `registered_only`, a
         queue without settings raises `QueueNotRegistered`. Payloads that are `checked` already are
-        not held against the schemas of their queues. Raises `QueueOutOfReach`, `SchemaMismatch`,
+        not held against the schemas of their queues. `through` makes another command of a room,
+        whose errors are raised too. Raises `QueueOutOfReach`, `SchemaMismatch`,
         `TooManyCompared`, `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, `BulkTooLarge`, or
         `Unprocessable` if the rule of a batch fails.
         """
@@ -132,10 +140,12 @@ class Jobs:
             self._waiters.watch(waiter, keys[0])
         planner = self._planner_of(jobs)
         if planner is not None:
+            if through is not None:
+                raise InvalidRequest("jobs with a `batch` cannot be numbered by a producer")
             reply = await planner.enqueue(keys, jobs, now, size, reach)
         else:
             reply = await self._inbox.ask(
-                Enqueue(
+                (through or Enqueue)(
                     keys=keys,
                     jobs=jobs,
                     now=now,

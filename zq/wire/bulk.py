@@ -1,6 +1,7 @@
 """The body of a bulk enqueue, which is checked in slices: many jobs would hold the event loop."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -18,26 +19,46 @@ SLICE_BYTES = 1000 * JOB_BYTES + LIGHT_BYTES
 
 
 class JobsBody(msgspec.Struct):
-    """What a bulk enqueue brings."""
+    """What a bulk enqueue brings. `bulk_decoder` makes a shape with further fields."""
 
     jobs: list[JobBody]
 
 
-_bulk = msgspec.json.Decoder(JobsBody)
+BulkDecoder = msgspec.json.Decoder[JobsBody]
+
+
+def bulk_decoder(fields: Iterable[tuple[str, type[msgspec.Struct]]] = ()) -> BulkDecoder:
+    """A decoder of bulks, which may have these fields besides their jobs."""
+    optional: list[tuple[str, Any, Any]] = [(name, shape | None, None) for name, shape in fields]
+    shape = msgspec.defstruct("JobsBody", optional, bases=(JobsBody,), module=__name__)
+    return msgspec.json.Decoder(shape)
+
+
+def decode_bulk(body: bytes, codec: BodyCodec, decoder: BulkDecoder, limits: Limits) -> JobsBody:
+    """The body of a bulk enqueue, whose jobs are not checked yet. Raises `InvalidRequest`."""
+    bulk = decode(body, codec, decoder)
+    check_items(len(bulk.jobs), limits, "jobs")
+    return bulk
+
+
+_plain = bulk_decoder()
 
 
 def decode_jobs(body: bytes, codec: BodyCodec, limits: Limits) -> Iterator[list[NewJob]]:
-    """The jobs of a bulk enqueue, in slices. The first one of a large body is empty.
+    """The jobs of a bulk enqueue that brings nothing else, in slices."""
+    return new_jobs(decode_bulk(body, codec, _plain, limits), len(body), codec, limits)
+
+
+def new_jobs(bulk: JobsBody, size: int, codec: BodyCodec, limits: Limits) -> Iterator[list[NewJob]]:
+    """The jobs of a bulk of `size` bytes, in slices. The first one of a large body is empty.
 
     If a job is not valid, the error names the first such job. No job counts before the last slice.
     """
-    items = decode(body, codec, _bulk).jobs
-    check_items(len(items), limits, "jobs")
     names: set[str] = set()
     jobs: list[NewJob] = []
     # Decoding a large body has taken a slice already.
-    left = SLICE_BYTES - max(0, len(body) - LIGHT_BYTES)
-    for index, job in enumerate(items):
+    left = SLICE_BYTES - max(0, size - LIGHT_BYTES)
+    for index, job in enumerate(bulk.jobs):
         if left <= 0:
             yield jobs
             jobs = []

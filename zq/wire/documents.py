@@ -83,7 +83,10 @@ class JobDocument(JobFields, frozen=False, gc=False):  # type: ignore[misc]
 
 
 class KnownDocument(msgspec.Struct):
-    """What the sender of a copy learns of a job that is deleted or out of reach."""
+    """What the sender of a copy learns of a job that is deleted or out of reach.
+
+    The `id` is empty if nobody knows it any more.
+    """
 
     id: str
     duplicate: bool = True
@@ -209,7 +212,8 @@ def enqueued_documents(
     A folded job is replaced by its host. A job of a queue with targets is the one of the first.
     """
     new = [_new_document(job, text, now) for job, text in zip(jobs, ids.texts(keys), strict=True)]
-    if not (reply.owners or reply.gone or reply.folded or reply.expiries or reply.queues):
+    known = reply.owners or reply.gone or reply.folded or reply.unnamed
+    if not (known or reply.expiries or reply.queues):
         return [*new]
     for index, queue in reply.queues.items():
         new[index].queue = queue
@@ -228,6 +232,8 @@ def enqueued_documents(
         document.folded = True
     for index, key in reply.gone.items():
         documents[index] = KnownDocument(ids.text(key))
+    for index in reply.unnamed:
+        documents[index] = KnownDocument("")
     return documents
 
 

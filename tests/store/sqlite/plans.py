@@ -26,6 +26,8 @@ ONE_CRON = "SEARCH cron_entries USING PRIMARY KEY (cron=? AND name=?)"
 CRON_GROUP = "SEARCH cron_groups USING PRIMARY KEY (name=?)"
 HOME_OF_CRON = CRON_GROUP.replace("cron_groups", "g")
 
+PRODUCER = "SEARCH producers USING PRIMARY KEY (name=?)"
+
 # Query by name → how it finds its rows. A new query needs a line here.
 FINDS: dict[str, set[str]] = {
     "read_held": {BY_ID},
@@ -332,4 +334,10 @@ FINDS: dict[str, set[str]] = {
         HOME_OF_CRON,
         "SEARCH e USING PRIMARY KEY ((cron,name)>(?,?))",
     },
+    "read_producers": {PRODUCER},
+    "count_producers": {"SCAN producers"},
+    "write_producers": set(),
+    "delete_producer": {PRODUCER},
+    "producer": {PRODUCER},
+    "producers": {"SEARCH producers USING PRIMARY KEY (name>?)"},
 }

@@ -53,6 +53,7 @@ from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.operators.page.service import Overviews
 from zq.service.services import Services
+from zq.terms import EnqueueTerms
 from zq.verbs.verb import Verb
 from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
@@ -62,6 +63,8 @@ from zq.wire.settings import decode_settings_patch
 
 T = TypeVar("T")
 Act = Callable[[Services], Coroutine[Any, Any, T]]
+
+TERMS = EnqueueTerms()
 
 LIMITS = bodies.Limits(body=2**62, payload=2**31, items=2**31)
 """A program's own memory limits its input. The engine's limits apply anyway."""
@@ -95,11 +98,20 @@ class EmbeddedBackend(Backend):
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
         """Store all jobs or none, in order."""
-        text = JSON.encode({"jobs": jobs})
+        return await self.enqueue_on({}, jobs)
+
+    async def enqueue_on(
+        self, terms: Mapping[str, object], jobs: Sequence[Submission]
+    ) -> list[StoredJob]:
+        """Store all jobs or none by terms that make a repetition harmless."""
+        text = JSON.encode({**terms, "jobs": jobs})
 
         async def verb(services: Services) -> list[StoredJob]:
-            new = [job for some in bulk.decode_jobs(text, wire.JSON, LIMITS) for job in some]
-            stored = await services.jobs.enqueue(new, EVERYWHERE)
+            body = bulk.decode_bulk(text, wire.JSON, TERMS.bulk, LIMITS)
+            through = TERMS.of({}, None, body)
+            slices = bulk.new_jobs(body, len(text), wire.JSON, LIMITS)
+            new = [job for some in slices for job in some]
+            stored = await services.jobs.enqueue(new, EVERYWHERE, through=through)
             return enqueued(new, stored, services.ids)
 
         return await self._do(verb)

@@ -140,4 +140,6 @@ def refusal_of(error: errors.ZqError) -> errors.ZqError:
         return error
     state = error.status if isinstance(error, _OF_A_STATE) else ""
     status = 503 if isinstance(error, _PASSING) else None
-    return refusal(error.code, error.message, status, state)
+    told = refusal(error.code, error.message, status, state)
+    told.details = error.details
+    return told

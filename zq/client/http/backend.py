@@ -113,6 +113,15 @@ class HttpBackend(Backend):
             return [await self._store_one(job)]
         return self._stored(await self._exchange(self._bulk(jobs)))
 
+    async def enqueue_on(
+        self, terms: Mapping[str, object], jobs: Sequence[Submission]
+    ) -> list[StoredJob]:
+        """Store all jobs or none by terms that make a repetition harmless."""
+        body = self._codec.encode({**terms, "jobs": jobs})
+        return self._stored(
+            await self._exchange(Request("POST", "/jobs/bulk", body, TIMEOUT_S, safe=True))
+        )
+
     def enqueue_each(self, batches: Iterable[Sequence[Submission]]) -> Stored:
         """Store batches in order. The next one is prepared while the server works on one."""
         if self.blocking is self:

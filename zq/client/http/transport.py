@@ -65,8 +65,9 @@ class Reply:
         """The answer as an error. The `hint` follows its message."""
         said = self._said()
         code = self.headers.get("zq-error") or f"http_{self.status}"
-        message = (said.error or self._foreign()) + hint
-        error = refusal(code, message, self.status, said.status)
+        message = (str(said.pop("error", "")) or self._foreign()) + hint
+        error = refusal(code, message, self.status, str(said.get("status", "")))
+        error.details = said
         if isinstance(error, BackendError):
             error.in_doubt = self.doubted or not self.is_decided
         return error
@@ -82,14 +83,14 @@ class Reply:
         text = self.headers.get("retry-after", "")
         return float(text) if text.isdigit() else 0.0
 
-    def _said(self) -> "_Said":
+    def _said(self) -> dict[str, object]:
         codec = CODECS.get(self.headers.get("content-type", ""), JSON)
         try:
-            return codec.decode(self.body, _Said)
+            return codec.decode(self.body, dict[str, object])
         except msgspec.MsgspecError:
             # Some answers are text, as in Zizq. The header distinguishes zq's from a proxy's.
             ours = "zq-error" in self.headers
-            return _Said(self.body.decode("utf-8", "replace") if ours else "")
+            return {"error": self.body.decode("utf-8", "replace") if ours else ""}
 
     def _foreign(self) -> str:
         """The message for an answer from a proxy or another kind of server."""
@@ -97,11 +98,6 @@ class Reply:
         words = " ".join(re.sub("<[^>]*>?", " ", text).split())[:100]
         told = f"{self.status}: {words}" if words else str(self.status)
         return f"not a zq server but a proxy, or another server, answers {told}"
-
-
-class _Said(msgspec.Struct):
-    error: str = ""
-    status: str = ""
 
 
 class Bytes(Protocol):

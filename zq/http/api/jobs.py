@@ -10,15 +10,17 @@ from zq.http.api.outcomes import outcome_answer, wait_time
 from zq.http.api.packing import Packer
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
-from zq.http.guard import reach_of
+from zq.http.guard import KEY, reach_of
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
+from zq.model.errors import InvalidRequest
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
-from zq.service.jobs import Accepted
+from zq.service.jobs import Accepted, EnqueueMaker
 from zq.service.services import Services
+from zq.terms import EnqueueTerms
 from zq.wire.bodies import Limits, decode_job, decode_patch
-from zq.wire.bulk import decode_jobs
+from zq.wire.bulk import decode_bulk, new_jobs
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import (
     EnqueuedDocument,
@@ -52,6 +54,7 @@ class JobsApi:
         self._answers = answers
         self._packer = packer
         self._limits = limits
+        self._terms = EnqueueTerms()
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -79,13 +82,14 @@ class JobsApi:
         `folded`.
         """
         wait_ms = wait_time(request) if request.query_string else None
+        through = self._through(request)
         job = decode_job(body, sent, self._limits)
         if wait_ms is None:
-            stored = await self._jobs.enqueue([job], reach_of(request))
+            stored = await self._jobs.enqueue([job], reach_of(request), through=through)
             (document,) = self._enqueued([job], stored)
-            reply = stored.reply
-            known = reply.owners or reply.gone or reply.folded
-            return answer(document, accepted, 200 if known else 201)
+            return answer(document, accepted, 200 if stored.joined else 201)
+        if through is not None:
+            raise InvalidRequest("a numbered job cannot be waited for here: ask for it by its id")
         stored, outcome = await self._jobs.enqueue_and_wait(job, reach_of(request), wait_ms)
         (document,) = self._enqueued([job], stored)
         return await outcome_answer(outcome, accepted, self._packer, document)
@@ -97,19 +101,22 @@ class JobsApi:
 
         The results of owners are included up to 16 MiB.
         """
-        slices = decode_jobs(body, sent, self._limits)
+        size = len(body)
+        bulk = decode_bulk(body, sent, self._terms.bulk, self._limits)
+        through = self._terms.of(request.headers, request.get(KEY), bulk)
+        slices = new_jobs(bulk, size, sent, self._limits)
+        del bulk, body
         jobs = next(slices)
         for some in slices:
             await self._endpoints.turns.next()
             jobs += some
-        size = len(body)
-        del slices, body
-        if not jobs:
+        del slices
+        if not jobs and through is None:
             return answer({"jobs": []}, accepted, 201)
         # The jobs cannot be taken back once they are stored. The answer is about as large as the
         # body.
         self._answers.admit(size)
-        stored = await self._jobs.enqueue(jobs, reach_of(request))
+        stored = await self._jobs.enqueue(jobs, reach_of(request), through=through)
         status = 200 if stored.joined == len(jobs) else 201
         document = {"jobs": self._enqueued(jobs, stored)}
         return await self._packer.answer(document, accepted, status)
@@ -186,6 +193,13 @@ class JobsApi:
         """Delete one job."""
         await self._jobs.delete(key_of(request[PATH]["id"], self._ids), reach_of(request))
         return Answer(204)
+
+    def _through(self, request: web.BaseRequest) -> EnqueueMaker | None:
+        """The term that the headers of a request for one job ask for."""
+        for term in self._terms.all:
+            if term.header in request.headers:
+                return self._terms.of(request.headers, request.get(KEY))
+        return None
 
     def _enqueued(self, jobs: Sequence[NewJob], stored: Accepted) -> Sequence[EnqueuedDocument]:
         return enqueued_documents(jobs, stored.keys, stored.now, stored.reply, self._ids)

@@ -56,6 +56,7 @@ def problem(error: ZqError, codec: BodyCodec) -> Answer:
         body["status"] = error.status
     if isinstance(error, errors.RecordsGone):
         body["min_seq"] = error.min_seq
+    body |= error.details
     if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):

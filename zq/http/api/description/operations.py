@@ -26,6 +26,7 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.strict import StrictRetention
 from zq.rooms import parts
+from zq.terms import EnqueueTerms
 from zq.verbs.parameters import (
     FILTERS,
     HUNDRED,
@@ -42,7 +43,7 @@ from zq.verbs.parameters import (
 )
 from zq.verbs.refusals import ENDED, FULL, NO_JOB, UNBUILT
 from zq.verbs.verb import Parameter
-from zq.wire import bodies, bulk, lease_bodies, settings
+from zq.wire import bodies, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
@@ -65,6 +66,9 @@ _STALE = {409: "The named delivery has ended."}
 _REFUSED = {422: "A status or a value does not allow this."}
 _OUTCOMES = {200: OutcomeSchema, 202: OutcomeSchema, 410: OutcomeSchema}
 
+_TERMS = EnqueueTerms()
+_ON_TERMS = tuple(Parameter(term.header, TEXT, term.text, place="header") for term in _TERMS.all)
+
 CORE: dict[tuple[str, str], Operation] = {
     ("POST", "/jobs"): Operation(
         {
@@ -74,12 +78,13 @@ CORE: dict[tuple[str, str], Operation] = {
             410: OutcomeSchema,
         },
         bodies.JobBody,
-        parameters=(WAIT,),
+        parameters=(WAIT, *_ON_TERMS),
         refusals={**NO_JOB, 409: _TAKEN, **UNBUILT, **FULL},
     ),
     ("POST", "/jobs/bulk"): Operation(
         {201: EnqueuedJobs, 200: EnqueuedJobs},
-        bulk.JobsBody,
+        _TERMS.bulk.type,
+        parameters=_ON_TERMS,
         refusals={409: _TAKEN, **UNBUILT, **FULL},
     ),
     ("GET", "/jobs"): Operation(

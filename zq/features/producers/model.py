@@ -1,0 +1,114 @@
+"""Producers: names with a memory. What one repeats is recognised for ever, at the cost of one row.
+
+A producer numbers its jobs from 1, without gaps, and sends each number with its job until it is
+answered. The server keeps the last number that it has stored, in the transaction of the jobs. So a
+job is stored exactly once, however often and however late it is sent. Numbers belong to an epoch of
+the producer: a text that it makes when it begins to count. A new epoch begins at 1, and takes over
+only if it names the last number of the old one. The idea is that of idempotent producers in Kafka
+(KIP-98), where an epoch fences off an earlier instance.
+"""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.features.producers.errors import ProducerFenced, SequenceGap
+from zq.model.errors import InvalidRequest
+
+MAX_PRODUCERS = 100_000
+"""So many names are remembered. Each is one row of about 100 bytes."""
+
+MAX_SEQ = 2**53 - 1
+"""The largest number: every client of JSON can write it."""
+
+_NAME = re.compile(r"[A-Za-z0-9._:@/-]{1,128}")
+_EPOCH = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class EpochEnd(msgspec.Struct, frozen=True):
+    """Where an earlier epoch has ended: what a new one has to know to take over."""
+
+    epoch: str
+    last: int
+
+
+class ProducerMark(msgspec.Struct, frozen=True):
+    """What a request says of its producer. `seq` is the number of its first job."""
+
+    name: str
+    epoch: str
+    seq: int
+    after: EpochEnd | None = None
+    """Given by the first request of a new epoch, if the name was in another one."""
+
+
+class Producer(msgspec.Struct, frozen=True, array_like=True):
+    """What is stored of a producer. An epoch without jobs has 0 as its last number."""
+
+    name: str
+    epoch: str
+    last: int
+    at: int
+    """When its last jobs were stored, in milliseconds of wall time."""
+    first: int = 1
+    """The number of the first job of the latest request. The keys of this request are known."""
+    key: int = 0
+    """The key of that job. The keys of the following ones are `step` apart."""
+    step: int = 0
+
+    def keys_of(self, seqs: range) -> dict[int, int]:
+        """The keys of those of these numbers that the latest request has stored, by number."""
+        known = range(max(seqs.start, self.first), min(seqs.stop, self.last + 1))
+        return {seq: self.key + (seq - self.first) * self.step for seq in known}
+
+    def after(self, mark: ProducerMark, keys: Sequence[int], now: int) -> "Producer":
+        """The producer once the jobs of a request that are new have been stored with these keys."""
+        if not keys:
+            return self
+        first = self.last + 1
+        step = keys[1] - keys[0] if len(keys) > 1 else 0
+        return Producer(self.name, mark.epoch, self.last + len(keys), now, first, keys[0], step)
+
+
+def entered(mark: ProducerMark, known: Producer | None, now: int) -> Producer:
+    """The producer in the epoch of a request. Raises `ProducerFenced`.
+
+    A name that is not known is in the epoch of its first request. If the request names the end of
+    an earlier epoch, the server has forgotten that one, and the new one begins all the same.
+    """
+    if known is not None and known.epoch == mark.epoch:
+        return known
+    if known is not None and mark.after != EpochEnd(known.epoch, known.last):
+        raise ProducerFenced(mark.name, known.epoch, known.last)
+    return Producer(mark.name, mark.epoch, 0, now)
+
+
+def repeated(mark: ProducerMark, producer: Producer, jobs: int) -> int:
+    """How many of a request's first jobs are stored already. Raises `SequenceGap`."""
+    if mark.seq > producer.last + 1:
+        raise SequenceGap(mark.name, mark.seq, producer.last + 1)
+    return min(jobs, producer.last + 1 - mark.seq)
+
+
+def check_mark(mark: ProducerMark) -> ProducerMark:
+    """The mark, if it is valid. Raises `InvalidRequest`."""
+    check_producer(mark.name)
+    for epoch in (mark.epoch, *(() if mark.after is None else (mark.after.epoch,))):
+        if not _EPOCH.fullmatch(epoch):
+            raise InvalidRequest(
+                f"{epoch!r} cannot be an epoch: use up to 64 letters, digits and . _ -"
+            )
+    if not 1 <= mark.seq <= MAX_SEQ:
+        raise InvalidRequest(f"seq must be a whole number from 1 to {MAX_SEQ}, not {mark.seq}")
+    if mark.after is not None and not 0 <= mark.after.last <= MAX_SEQ:
+        raise InvalidRequest(f"the number in after must be from 0 to {MAX_SEQ}")
+    return mark
+
+
+def check_producer(name: str) -> None:
+    """Raise `InvalidRequest` for a text that cannot name a producer."""
+    if not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"{name[:140]!r} cannot name a producer: use up to 128 letters, digits and . _ : @ / -"
+        )

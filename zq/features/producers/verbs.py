@@ -1,0 +1,21 @@
+"""The verbs of producers."""
+
+from types import NoneType
+
+from zq.features.producers.wire import ProducerDocument, ProducersDocument
+from zq.model.keys import KeyScope
+from zq.verbs.verb import Parameter, Verb
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+_PRODUCER = "/producers/{name}"
+_UNKNOWN = {404: "The producer has stored nothing, or was deleted."}
+
+_FROM = Parameter("from", {"type": "string"}, "Producers whose names come after this one.")
+_LIMIT = Parameter(
+    "limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "At most so many; 100 as a rule."
+)
+
+LIST = Verb("GET", "/producers", READ, ProducersDocument, query=(_FROM, _LIMIT), whole=True)
+GET = Verb("GET", _PRODUCER, READ, ProducerDocument, refusals=_UNKNOWN, whole=True)
+DELETE = Verb("DELETE", _PRODUCER, MANAGE, NoneType, refusals=_UNKNOWN, whole=True)
