@@ -110,7 +110,6 @@ KNOWN = {
     "zq.spark.source.options",
     "zq.spark.source.reading",
     "zq.spark.source.streaming",
-    "zq.testing.contract.managing",
     "zq.wire.bodies",
     "zq.wire.documents",
 }

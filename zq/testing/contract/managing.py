@@ -13,7 +13,6 @@ from zq.client.values import (
     JobQuery,
     LeasedFailure,
 )
-from zq.features.failures.model import cause_of
 from zq.model.filters import ValueRange
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.testing.contract.tools import (
@@ -25,6 +24,9 @@ from zq.testing.contract.tools import (
     submission,
     success,
 )
+
+NO_SUCH_USER = "1-84728da2dc97c460"
+"""The signature of an error E with the message "no user 12", or with another number."""
 
 
 class Managing(Contract):
@@ -136,7 +138,7 @@ class Managing(Contract):
         jobs = await stored(backend, 1, 2, retry_limit=0)
         for delivery, message in zip(await taking.jobs(2), ("no user 7", "boom"), strict=True):
             await backend.fail(delivery.id, LeasedFailure(message, "E", lease=delivery.lease))
-        cause = JobQuery(errors=(cause_of("E", "no user 12").signature,))
+        cause = JobQuery(errors=(NO_SUCH_USER,))
         assert [job.id for job in (await backend.jobs(cause)).jobs] == [jobs[0].id]
         assert await backend.requeue_many(cause) == 1
         assert await backend.count(JobQuery(statuses=("dead",))) == 1
