@@ -209,12 +209,27 @@ async def test_hours_add_up_minutes_and_outlive_them(client: Client) -> None:
     assert totals(week)["completed"] == 6
     assert week["run"]["count"] == 6
     client.site.clock.jump(91 * DAY_MS)
-    for _ in range(3):
+    for _ in range(3):  # and so does each hour
         await run(client, 1, 1)
-        await pass_minutes(client)
+        await pass_minutes(client, 60)
     with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
         assert dict(db.execute(count).fetchall()) == {MINUTE_MS: 3, HOUR_MS: 3}
     assert totals(await history(client, "90d", queue="q"))["completed"] == 3
+
+
+async def test_a_clock_that_is_far_ahead_for_minutes_takes_no_hours_along(client: Client) -> None:
+    for _ in range(4):
+        await run(client, 1, 1)
+        await pass_minutes(client, 60)
+    before = totals(await history(client, "7d", queue="q"))["completed"]
+    client.site.clock.step(200 * DAY_MS)
+    for _ in range(5):
+        await run(client, 1, 1)
+        await pass_minutes(client)
+    client.site.clock.step(-200 * DAY_MS)
+    await pass_minutes(client)
+    assert before == 4
+    assert totals(await history(client, "7d", queue="q"))["completed"] >= 3
 
 
 async def test_the_rates_of_five_minutes_say_when_a_queue_is_drained(client: Client) -> None:

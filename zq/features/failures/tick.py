@@ -1,6 +1,6 @@
 """Counts the failures of a tick by their causes. A tick without failures does nothing here."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from zq.features.failures.model import (
     COUNTED_MS,
@@ -60,9 +60,10 @@ def _count(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
     work.tx.run("write_failure_counts", groups=rows, now=work.now, lengths=list(COUNTED_MS))
 
 
-def forget_old_counts(work: UnitOfWork) -> None:
-    """Delete the oldest counts that are too old, those of one time and length each."""
-    for length, kept in COUNTED_MS.items():
+def forget_old_counts(work: UnitOfWork, lengths: Collection[int]) -> None:
+    """Delete the oldest counts of these lengths that are too old, those of one time each."""
+    for length in COUNTED_MS.keys() & lengths:
+        kept = COUNTED_MS[length]
         work.tx.run("forget_failure_counts", length=length, before=work.now - kept)
 
 

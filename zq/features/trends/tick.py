@@ -31,15 +31,19 @@ def _clear(work: UnitOfWork, settings: bool) -> None:
 
 
 def add_trends(work: UnitOfWork, commands: Sequence[AddTrends]) -> Sliced[list[object]]:
-    """Store trends. With each command, those of one time that are too old are deleted, and so
-    are counts of failures.
+    """Store trends. With each new time, those of one time that are too old are deleted, and
+    so are counts of failures.
+
+    So they are forgotten as time passes, and a clock that is set far ahead takes hardly any along.
     """
     for command in commands:
+        begun = set()
         for length, kept in KEPT_MS.items():
-            _add(work, length, command)
-            work.tx.run("forget_trends", length=length, before=work.now - kept)
+            if _add(work, length, command):
+                begun.add(length)
+                work.tx.run("forget_trends", length=length, before=work.now - kept)
             yield None
-        forget_old_counts(work)
+        forget_old_counts(work, begun)
     return [None] * len(commands)
 
 
@@ -47,19 +51,23 @@ def add_type_trends(work: UnitOfWork, commands: Sequence[AddTypeTrends]) -> Slic
     """Store trends of types, and delete those that are too old, as for queues."""
     for command in commands:
         for length, kept in KEPT_TYPES_MS.items():
-            _add_types(work, length, command)
-            work.tx.run("forget_type_trends", length=length, before=work.now - kept)
+            if _add_types(work, length, command):
+                work.tx.run("forget_type_trends", length=length, before=work.now - kept)
             yield None
     return [None] * len(commands)
 
 
-def _add(work: UnitOfWork, length: int, command: AddTrends) -> None:
-    """Add to the trends of this length. Queues without room are counted together."""
+def _add(work: UnitOfWork, length: int, command: AddTrends) -> bool:
+    """Add to the trends of this length. Return whether a new time begins.
+
+    Queues without room are counted together.
+    """
     at = command.at - command.at % length
     asked = [*command.trends, REST]
     rows = work.tx.table("read_trends", length=length, at=at, queues=asked)
     trends = {queue: msgspec.convert(fields, Trend, strict=False) for queue, fields in rows}
-    room = MOST_QUEUES - work.tx.value("count_trends", length=length, at=at)
+    known = work.tx.value("count_trends", length=length, at=at)
+    room = MOST_QUEUES - known
     for queue, more in command.trends.items():
         if queue not in trends and queue not in (REST, TOTAL):
             if room <= 0:
@@ -69,10 +77,14 @@ def _add(work: UnitOfWork, length: int, command: AddTrends) -> None:
     changed = {REST, *command.trends} & trends.keys()
     written = [(queue, trends[queue]) for queue in changed]
     work.tx.run("write_trends", length=length, at=at, rows=written)
+    return not known
 
 
-def _add_types(work: UnitOfWork, length: int, command: AddTypeTrends) -> None:
-    """Add to the trends of this length. Types without room are counted together."""
+def _add_types(work: UnitOfWork, length: int, command: AddTypeTrends) -> bool:
+    """Add to the trends of this length. Return whether a new time begins.
+
+    Types without room are counted together.
+    """
     at = command.at - command.at % length
     asked = [*command.trends, REST_OF_TYPES]
     rows = work.tx.table("read_type_trends", length=length, at=at, names=asked)
@@ -80,7 +92,8 @@ def _add_types(work: UnitOfWork, length: int, command: AddTypeTrends) -> None:
         (queue, type): msgspec.convert(fields, TypeTrend, strict=False)
         for queue, type, fields in rows
     }
-    room = MOST_TYPES - work.tx.value("count_type_trends", length=length, at=at)
+    known = work.tx.value("count_type_trends", length=length, at=at)
+    room = MOST_TYPES - known
     for name, more in command.trends.items():
         if name not in trends and name != REST_OF_TYPES:
             if room <= 0:
@@ -90,6 +103,7 @@ def _add_types(work: UnitOfWork, length: int, command: AddTypeTrends) -> None:
     changed = {REST_OF_TYPES, *command.trends} & trends.keys()
     written = [(*name, trends[name]) for name in changed]
     work.tx.run("write_type_trends", length=length, at=at, rows=written)
+    return not known
 
 
 PHASES = (

@@ -207,7 +207,8 @@ def on_bad_page(what: str) -> str:
     return (
         f"a page of the database is damaged ({what}), and the rest cannot do without it: put back a"
         " copy of the directory, or save what can be read, by `zq salvage OLD NEW` or by a start"
-        " with --on-damage salvage, which also rebuilds indexes"
+        " with --on-damage salvage. A salvage reads rows without indexes and builds these anew: if"
+        " only an index is damaged, nothing is lost"
     )
 
 
