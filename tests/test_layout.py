@@ -100,7 +100,6 @@ KNOWN = {
     "zq.client.options",
     "zq.client.periodic",
     "zq.client.values",
-    "zq.http.api.door",
     "zq.model.job",
     "zq.spark.pipeline.bronze",
     "zq.spark.pipeline.gold",

@@ -9,15 +9,13 @@ from aiohttp import web
 
 from zq.answers import Answering, Asked, all_answers
 from zq.http.api.description.operation import Operation
-from zq.http.api.endpoints import BodyEndpoints, answer, endpoint, lines_or_codec
-from zq.http.api.packing import Packer
+from zq.http.api.endpoints import answer, endpoint, lines_or_codec
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import is_careful, parameters
 from zq.http.door import PATH, Handler, Route
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
-from zq.service.services import Services
 from zq.verbs.verb import Verb
-from zq.wire.bodies import Limits
 from zq.wire.codecs import JSON, BodyCodec
 from zq.wire.framing import NDJSON
 
@@ -30,13 +28,11 @@ def operations() -> dict[tuple[str, str], Operation]:
 class VerbsApi:
     """Serves the verbs of the rooms."""
 
-    def __init__(
-        self, services: Services, endpoints: BodyEndpoints, packer: Packer, limits: Limits
-    ) -> None:
-        self._services = services
-        self._endpoints = endpoints
-        self._packer = packer
-        self._limits = limits
+    def __init__(self, parts: ApiParts) -> None:
+        self._services = parts.services
+        self._endpoints = parts.endpoints
+        self._packer = parts.packer
+        self._limits = parts.limits
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each verb."""

@@ -5,14 +5,14 @@ from aiohttp import web
 from zq.features.archive.service import Replays
 from zq.features.archive.service_cleaning import Cleaning
 from zq.features.schemas.wire import CleaningDocument, Replayed, decode_replay, decode_schedule
-from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
@@ -21,9 +21,10 @@ READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 class RetainedApi:
     """Replays of queues, and the schedule by which expired jobs are deleted."""
 
-    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._replays, self._cleaning = services[Replays], services[Cleaning]
-        self._endpoints = endpoints
+        self._endpoints = parts.endpoints
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -66,3 +67,6 @@ class RetainedApi:
         parameters(request, ())
         await self._cleaning.change(decode_schedule(body, sent))
         return answer(CleaningDocument(self._cleaning.schedule), accepted)
+
+
+APIS = (RetainedApi,)

@@ -6,7 +6,7 @@ from zq.features.history.model import HistoryRecord
 from zq.features.history.service import History, HistoryRecords
 from zq.features.history.wire import lines_of
 from zq.http.api.endpoints import lines_or_codec
-from zq.http.api.packing import Packer
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
@@ -14,7 +14,6 @@ from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
 from zq.model.outcome import MOST_WAIT_MS
-from zq.service.services import Services
 from zq.wire.framing import NDJSON
 from zq.wire.query import whole_number
 
@@ -25,9 +24,9 @@ MOST_LIMIT = 10_000
 class HistoryApi:
     """The history, read by record numbers."""
 
-    def __init__(self, services: Services, packer: Packer) -> None:
-        self._history = services[History]
-        self._packer = packer
+    def __init__(self, parts: ApiParts) -> None:
+        self._history = parts.services[History]
+        self._packer = parts.packer
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -64,6 +63,9 @@ class HistoryApi:
         others = found._asdict()
         records = others.pop("records")
         return await self._packer.listed("records", records, _itself, codec, others, headers)
+
+
+APIS = (HistoryApi,)
 
 
 _HIGHEST = {"after": MAX_TIME, "until": MAX_TIME, "limit": MOST_LIMIT, "wait_ms": MOST_WAIT_MS}

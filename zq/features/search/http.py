@@ -5,6 +5,7 @@ from aiohttp import web
 from zq.features.search.service_suggestions import Suggestions
 from zq.features.search.wire import NearQueuesDocument, suggestions_document
 from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
@@ -12,7 +13,6 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.query import QUERY
 
@@ -22,8 +22,8 @@ LONGEST = 200
 class SuggestApi:
     """The endpoints."""
 
-    def __init__(self, services: Services) -> None:
-        self._suggestions = services[Suggestions]
+    def __init__(self, parts: ApiParts) -> None:
+        self._suggestions = parts.services[Suggestions]
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -59,3 +59,6 @@ class SuggestApi:
         queue = check_name("queue", request[PATH]["queue"])
         found = await self._suggestions.near(queue, reach_of(request))
         return answer(NearQueuesDocument(found.known, list(found.near)), accepted)
+
+
+APIS = (SuggestApi,)

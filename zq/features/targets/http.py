@@ -4,13 +4,13 @@ from aiohttp import web
 
 from zq.features.targets.service import Targets
 from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 TARGET = "/queues/{queue}/targets/{target}"
@@ -19,8 +19,8 @@ TARGET = "/queues/{queue}/targets/{target}"
 class TargetsApi:
     """Targets of a queue, with the jobs that wait. A slash in a name is written `%2F`."""
 
-    def __init__(self, services: Services) -> None:
-        self._targets = services[Targets]
+    def __init__(self, parts: ApiParts) -> None:
+        self._targets = parts.services[Targets]
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -42,6 +42,9 @@ class TargetsApi:
         """Let a target go, with its jobs and settings: 200 with the number of jobs it had."""
         deleted = await self._targets.remove(*_names(request), reach_of(request))
         return answer({"deleted": deleted}, accepted)
+
+
+APIS = (TargetsApi,)
 
 
 def _names(request: web.BaseRequest) -> tuple[str, str]:

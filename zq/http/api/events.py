@@ -8,11 +8,12 @@ from aiohttp import web
 
 from zq.engine.subscribers.events import EventHub, Reader
 from zq.engine.subscribers.window import Told, Wanted
-from zq.http.api.endpoints import BodyEndpoints, event_framing
+from zq.http.api.endpoints import event_framing
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
-from zq.http.api.take import HEADERS, TakeOptions
+from zq.http.api.take import HEADERS
 from zq.http.door import PATH, Route
-from zq.http.guard import Guard, reach_of
+from zq.http.guard import reach_of
 from zq.http.transport.answer import EXTRA_HEADERS, Answer
 from zq.http.transport.channel import channel_of, leave_little_unsent, watch_for_end
 from zq.http.transport.gate import PeerCounts, peer_of
@@ -21,7 +22,6 @@ from zq.model.clock import Clock
 from zq.model.errors import InvalidRequest, TooManyStreams
 from zq.model.events import EventType
 from zq.model.keys import KeyScope
-from zq.service.services import Services
 from zq.wire.bodies import decode_progress
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import event_document
@@ -38,15 +38,14 @@ GAP = "gap"
 class EventsApi:
     """The stream of events, and `progress`."""
 
-    def __init__(
-        self, services: Services, guard: Guard, endpoints: BodyEndpoints, options: TakeOptions
-    ) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._work, self._events = services.work, services.events
         self._clock, self._ids = services.clock, services.ids
-        self._guard = guard
-        self._endpoints = endpoints
-        self._peers = PeerCounts(options.max_per_peer)
-        self._heartbeats = options.heartbeats
+        self._guard = parts.guard
+        self._endpoints = parts.endpoints
+        self._peers = PeerCounts(parts.settings.max_streams_per_peer)
+        self._heartbeats = parts.heartbeats
         self._forms = {framing: partial(self._text, framing) for framing in EVENT_FRAMINGS}
 
     def routes(self) -> list[Route]:

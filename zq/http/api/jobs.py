@@ -5,21 +5,19 @@ from functools import partial
 
 from aiohttp import web
 
-from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.outcomes import outcome_answer, wait_time
-from zq.http.api.packing import Packer
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import KEY, reach_of
 from zq.http.transport.answer import Answer
-from zq.http.transport.answers import Answers
 from zq.model.errors import InvalidRequest
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.service.jobs import Accepted, EnqueueMaker
-from zq.service.services import Services
 from zq.terms import EnqueueTerms
-from zq.wire.bodies import Limits, decode_job, decode_patch
+from zq.wire.bodies import decode_job, decode_patch
 from zq.wire.bulk import decode_bulk, new_jobs
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import (
@@ -40,20 +38,14 @@ ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 class JobsApi:
     """`/jobs` and `/queues`, without streams and settlements."""
 
-    def __init__(
-        self,
-        services: Services,
-        endpoints: BodyEndpoints,
-        answers: Answers,
-        packer: Packer,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._jobs, self._listing = services.jobs, services.listing
         self._queues, self._ids = services.queues, services.ids
-        self._endpoints = endpoints
-        self._answers = answers
-        self._packer = packer
-        self._limits = limits
+        self._endpoints = parts.endpoints
+        self._answers = parts.answers
+        self._packer = parts.packer
+        self._limits = parts.limits
         self._terms = EnqueueTerms()
 
     def routes(self) -> list[Route]:

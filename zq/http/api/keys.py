@@ -3,9 +3,9 @@
 from aiohttp import web
 
 from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import Route
-from zq.http.guard import Guard
 from zq.http.transport.answer import Answer
 from zq.model.keys import Key, KeyScope
 from zq.model.reach import EVERYWHERE
@@ -15,8 +15,8 @@ from zq.wire.codecs import BodyCodec
 class KeysApi:
     """`/keys`."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+    def __init__(self, parts: ApiParts) -> None:
+        self._guard = parts.guard
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

@@ -5,18 +5,15 @@ from functools import partial
 
 from aiohttp import web
 
-from zq.http.api.endpoints import BodyEndpoints, answer
-from zq.http.api.packing import Packer
+from zq.http.api.endpoints import answer
+from zq.http.api.parts import ApiParts
 from zq.http.door import PATH, Route
-from zq.http.guard import Guard, reach_of
+from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer
-from zq.http.transport.answers import Answers
 from zq.http.transport.channel import channel_of, when_peer_ends
 from zq.model.job import JobRecord
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.service.services import Services
-from zq.wire.bodies import Limits
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import taken_documents
 from zq.wire.ids import NamedKeys, held_key, raise_refusal
@@ -34,21 +31,14 @@ TAKE = KeyScope.TAKE
 class LeasesApi:
     """`claim`, `extend` and `release`."""
 
-    def __init__(
-        self,
-        services: Services,
-        guard: Guard,
-        endpoints: BodyEndpoints,
-        answers: Answers,
-        packer: Packer,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._work, self._ids = services.work, services.ids
-        self._guard = guard
-        self._endpoints = endpoints
-        self._answers = answers
-        self._packer = packer
-        self._limits = limits
+        self._guard = parts.guard
+        self._endpoints = parts.endpoints
+        self._answers = parts.answers
+        self._packer = parts.packer
+        self._limits = parts.limits
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

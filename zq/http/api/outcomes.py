@@ -4,8 +4,9 @@ from functools import partial
 
 from aiohttp import web
 
-from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.packing import Packer
+from zq.http.api.parts import ApiParts
 from zq.http.api.problems import CODE_HEADER, STATUSES
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route, status_in
@@ -15,7 +16,6 @@ from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.outcome import MOST_WAIT_MS, Ending
-from zq.service.services import Services
 from zq.wire.bodies import decode_force, decode_retention
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import EnqueuedDocument, job_document, outcome_document
@@ -30,10 +30,11 @@ _GONE = {Status.CANCELLED: JobCancelled, Status.EXPIRED: JobExpired}
 class OutcomesApi:
     """The endpoints about the ends of jobs, except success and failure."""
 
-    def __init__(self, services: Services, endpoints: BodyEndpoints, packer: Packer) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._jobs, self._ids = services.jobs, services.ids
-        self._endpoints = endpoints
-        self._packer = packer
+        self._endpoints = parts.endpoints
+        self._packer = parts.packer
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from ssl import SSLContext
-from typing import Any
+from typing import Any, Protocol
 
 from zq.config import Settings
 from zq.engine.process import LagMeter
 from zq.http.api.endpoints import BodyEndpoints
 from zq.http.api.packing import Packer
-from zq.http.api.take import TakeOptions
 from zq.http.bulk_line import BulkLine
+from zq.http.door import Route
 from zq.http.guard import Guard
 from zq.http.listening import ListenerAddresses
 from zq.http.reading import RequestBodies
@@ -65,10 +65,12 @@ class ApiParts:
         settings = self.settings
         return Limits(settings.max_body, settings.max_payload, settings.max_bulk_items)
 
-    @cached_property
-    def take(self) -> TakeOptions:
-        """How streams are kept alive, and how many an address may have."""
-        return TakeOptions(self.heartbeats, self.settings.max_streams_per_peer)
+
+class Api(Protocol):
+    """Some endpoints of the native API. It is made of `ApiParts`."""
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
 
 
 class _Nothing:

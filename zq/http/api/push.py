@@ -3,17 +3,15 @@
 from aiohttp import web
 
 from zq.http.api.endpoints import UnsupportedMediaType, answer, answer_codec
-from zq.http.bulk_line import BulkLine
+from zq.http.api.parts import ApiParts
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
-from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest, NotFound, Unprocessable
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.service.services import Services
-from zq.wire.bodies import Limits, decode_job
+from zq.wire.bodies import decode_job
 from zq.wire.codecs import JSON
 from zq.wire.documents import enqueued_documents
 from zq.wire.pushing import MEDIA_TYPES, Pushed
@@ -26,13 +24,12 @@ FIFO = ".fifo"
 class PushApi:
     """The endpoint for forms: one job in a request, with the body as its payload."""
 
-    def __init__(
-        self, services: Services, bodies: RequestBodies, line: BulkLine, limits: Limits
-    ) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._jobs, self._ids = services.jobs, services.ids
-        self._bodies = bodies
-        self._line = line
-        self._limits = limits
+        self._bodies = parts.bodies
+        self._line = parts.line
+        self._limits = parts.limits
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

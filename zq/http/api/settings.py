@@ -5,7 +5,8 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
-from zq.http.api.endpoints import BodyEndpoints, answer, endpoint
+from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import BEFORE, PATH, Route
 from zq.http.guard import KEY, reach_of
@@ -13,7 +14,6 @@ from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch, changed_between
-from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.settings import decode_settings, decode_settings_patch
 
@@ -27,9 +27,9 @@ SETTINGS = "/queues/{queue}/settings"
 class SettingsApi:
     """The settings of queues. A slash in a queue's name is written `%2F` in the path."""
 
-    def __init__(self, services: Services, endpoints: BodyEndpoints) -> None:
-        self._queues = services.queues
-        self._endpoints = endpoints
+    def __init__(self, parts: ApiParts) -> None:
+        self._queues = parts.services.queues
+        self._endpoints = parts.endpoints
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

@@ -4,7 +4,8 @@ from functools import partial
 
 from aiohttp import web
 
-from zq.http.api.endpoints import BodyEndpoints, PlainRefusal, answer, endpoint
+from zq.http.api.endpoints import PlainRefusal, answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
@@ -12,8 +13,7 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import ErrorRecordNotFound, InvalidRequest
 from zq.model.job import MAX_UINT32
 from zq.model.keys import KeyScope
-from zq.service.services import Services
-from zq.wire.bodies import Limits, decode_failure, decode_success, decode_successes
+from zq.wire.bodies import decode_failure, decode_success, decode_successes
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import error_document, job_document
 from zq.wire.filters import PAGING
@@ -26,10 +26,11 @@ TAKE, READ = KeyScope.TAKE, KeyScope.READ
 class SettlementsApi:
     """`success`, `failure` and `errors`."""
 
-    def __init__(self, services: Services, endpoints: BodyEndpoints, limits: Limits) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._jobs, self._work, self._ids = services.jobs, services.work, services.ids
-        self._endpoints = endpoints
-        self._limits = limits
+        self._endpoints = parts.endpoints
+        self._limits = parts.limits
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

@@ -11,19 +11,19 @@ from aiohttp import hdrs, web
 from zq.engine.delivery.takers import MOST_UNSENT, Stream, Subscription
 from zq.http.api.endpoints import PlainRefusal, stream_framing
 from zq.http.api.packing import SMALL, Packer
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import Route
-from zq.http.guard import Guard, reach_of
+from zq.http.guard import reach_of
 from zq.http.transport.answer import EXTRA_HEADERS
 from zq.http.transport.channel import Channel, channel_of, watch_for_end
 from zq.http.transport.gate import PeerCounts, peer_of
-from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
+from zq.http.transport.heartbeats import Heartbeats
 from zq.model.errors import InvalidRequest, TooManyStreams
 from zq.model.ids import IdCodec
 from zq.model.job import MAX_UINT32, MAX_UINT64, JobRecord
 from zq.model.keys import KeyScope
 from zq.model.reach import EVERYWHERE
-from zq.service.services import Services
 from zq.service.work import Work
 from zq.wire.documents import NoticeDocument, taken_documents
 from zq.wire.framing import MSGPACK_STREAM, Framing, packed_frames
@@ -45,25 +45,16 @@ HEADERS = {
 }
 
 
-class TakeOptions(NamedTuple):
-    """The settings of streams."""
-
-    heartbeats: HeartbeatTimer
-    max_per_peer: int
-    """How many streams one address may have; 0 means no limit."""
-
-
 class TakeApi:
     """The stream endpoint."""
 
-    def __init__(
-        self, services: Services, guard: Guard, options: TakeOptions, packer: Packer
-    ) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._work, self._ids = services.work, services.ids
-        self._guard = guard
-        self._packer = packer
-        self._peers = PeerCounts(options.max_per_peer)
-        self._heartbeats = options.heartbeats
+        self._guard = parts.guard
+        self._packer = parts.packer
+        self._peers = PeerCounts(parts.settings.max_streams_per_peer)
+        self._heartbeats = parts.heartbeats
         # One stream renders at a time. Between two renderings the event loop reads its sockets, so
         # acknowledgements reach the next tick while frames of this one are still being rendered.
         self._turn = asyncio.Lock()

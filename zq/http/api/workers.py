@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
@@ -12,7 +13,6 @@ from zq.http.transport.answer import Answer
 from zq.model.ids import IdCodec
 from zq.model.keys import KeyScope
 from zq.service.admin import OpenLease, OpenStream
-from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.query import whole_number
 
@@ -22,7 +22,8 @@ MOST_LEASES = 1_000
 class WorkersApi:
     """`/workers` and `/leases`."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._admin, self._ids = services.admin, services.ids
 
     def routes(self) -> list[Route]:

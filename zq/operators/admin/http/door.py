@@ -43,7 +43,7 @@ class AdminDoor(Door):
 def admin_routes(parts: ApiParts, guard: Guard) -> Sequence[Route]:
     """Every route of the door, but for those that other rooms add."""
     return [
-        *ServiceApi(parts.services).probes(),
+        *ServiceApi(parts).probes(),
         *ViewersApi(parts.services, guard).routes(),
         *MaintenanceApi(parts.services, parts.answers).routes(),
     ]

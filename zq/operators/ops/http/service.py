@@ -5,6 +5,7 @@ from aiohttp import web
 from zq import __version__
 from zq.features.crons.service import Crons
 from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.guard import KEY
 from zq.http.transport.addresses import is_loopback
@@ -13,7 +14,6 @@ from zq.model.damage import Quarantined
 from zq.model.errors import Forbidden
 from zq.model.keys import KeyScope
 from zq.model.storage_errors import DatabaseLocked
-from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 API_VERSION = "0.7.0"
@@ -36,7 +36,8 @@ def set_aside(found: Quarantined) -> dict[str, object]:
 class ServiceApi:
     """The endpoints that are not about jobs."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._admin, self._crons = services.admin, services[Crons]
 
     def routes(self) -> list[Route]:

@@ -5,7 +5,7 @@ from msgspec import UNSET
 
 from zq.engine.subscribers.figures import NO_FLOW, QueueFlow
 from zq.http.api.endpoints import answer, endpoint
-from zq.http.api.packing import Packer
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
@@ -15,7 +15,6 @@ from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
 from zq.operators.page.service import Overviews
 from zq.operators.page.service_overview import WatchedQueue
-from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 from zq.wire.stats import QUIET, FlowDocument, QueueStatsDocument
 
@@ -23,9 +22,9 @@ from zq.wire.stats import QUIET, FlowDocument, QueueStatsDocument
 class StatsApi:
     """`stats` of all queues and of one."""
 
-    def __init__(self, services: Services, packer: Packer) -> None:
-        self._overviews = services[Overviews]
-        self._packer = packer
+    def __init__(self, parts: ApiParts) -> None:
+        self._overviews = parts.services[Overviews]
+        self._packer = parts.packer
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""

@@ -6,6 +6,7 @@ from msgspec import UNSET, UnsetType
 from zq import __version__
 from zq.engine.subscribers.figures import RecentTimes
 from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
@@ -20,14 +21,14 @@ from zq.operators.ops.wire import (
     WriteAheadLogDocument,
 )
 from zq.service.admin import ServerHealth
-from zq.service.services import Services
 from zq.wire.codecs import BodyCodec
 
 
 class StatusApi:
     """`/status`."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, parts: ApiParts) -> None:
+        services = parts.services
         self._admin, self._status = services.admin, services[StatusReader]
 
     def routes(self) -> list[Route]:
