@@ -1,10 +1,10 @@
 """The readers that wait for more history. Each tick tells them, and nothing polls."""
 
-import asyncio
 from typing import Self
 
 from zq.engine.after_commit import Awaited, Committed
 from zq.engine.engine import Engine
+from zq.engine.subscribers.reading import NewsReader
 from zq.engine.subscribers.waking import Crowd, WakeLine
 from zq.model.clock import Clock
 
@@ -33,7 +33,7 @@ class HistoryReaders:
         """Whether attempts are recorded."""
         self.readable = logged
         self._logged = logged
-        self.waiting: Crowd[asyncio.Event] = {}
+        self.waiting: Crowd[NewsReader] = {}
         self._closed = False
 
     def learn(self, committed: Committed) -> None:
@@ -55,19 +55,19 @@ class HistoryReaders:
 
     async def wait(self, after: int, wait_ms: int) -> None:
         """Wait until there is a record after `after`, for at most `wait_ms`."""
-        event = asyncio.Event()
-        timer = self._clock.call_later(wait_ms / 1000, event.set)
-        self.waiting[event] = None
+        reader = NewsReader()
+        timer = self._clock.call_later(wait_ms / 1000, reader.end)
+        self.waiting[reader] = None
         try:
             if self.readable <= after and not self._closed:
-                await event.wait()
+                await reader.wait()
         finally:
-            self.waiting.pop(event, None)
+            self.waiting.pop(reader, None)
             timer.cancel()
 
     def _wake(self) -> None:
         waiting, self.waiting = self.waiting, {}
-        self._line.wake(waiting, asyncio.Event.set)
+        self._line.wake(waiting, NewsReader.nudge)
 
 
 SUBSCRIBERS = ((Awaited.BY_REQUESTS, HistoryReaders),)
