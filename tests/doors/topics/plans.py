@@ -128,7 +128,7 @@ SORTS = {"look for topic fitting", "note_expired_numbers"}
 
 def named() -> dict[str, str]:
     """The statements that readers run, by the names that they have here."""
-    found = {}
+    found: dict[str, str] = {}
     for what, file in (("topic", "lookups"), ("record", "jobs")):
         read = load(f"zq.doors.topics.sqlite_{file}")
         found |= {
