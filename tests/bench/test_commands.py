@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from rooms import needs
 
 from bench.__main__ import arguments
 from bench.baseline_disk import KINDS, Kind
@@ -85,6 +86,7 @@ def test_every_section_that_is_published_is_a_command_with_its_options() -> None
         assert ("--seconds" in words) is (words[0] in HAVE_SECONDS)
 
 
+@needs("doors.topics")
 def test_a_topic_is_read_by_its_size() -> None:
     shown = bench("topics", "--records", "1k,2k", "--seconds", "0.5", "--json")
     assert not shown.returncode, shown.stderr

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from rooms import needs
 
 from .client import JSON, Client, Doc, new_job
 from .streams import PATIENCE_S
@@ -71,6 +72,7 @@ async def test_a_large_answer_is_left_out(client: Client) -> None:
     assert "answer" not in action
 
 
+@needs("doors.topics")
 @pytest.mark.parametrize("wire", [JSON], ids=str)
 async def test_all_doors_are_recorded(client: Client) -> None:
     await client.post("/api/topics/t/consumer-groups", {"consumer_group": "a"})
@@ -132,6 +134,7 @@ async def test_nothing_is_recorded_where_nobody_wants_it(client: Client) -> None
     assert await actions(client) == []
 
 
+@needs("doors.topics")
 @pytest.mark.parametrize("wire", [JSON], ids=str)
 async def test_an_action_is_told_in_words(client: Client) -> None:
     jobs = await client.enqueue_many(3, queue="mail", type="letter")

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from rooms import needs
 
 from .client import JSON, Client, Wire
 from .raw import RawConnection
@@ -23,6 +24,8 @@ def request(method: str, path: str, body: bytes = b"", length: int | None = None
 
 JOB = b'{"queue": "default", "type": "t", "payload": 1}'
 
+TOPICS = needs("doors.topics")
+
 REQUESTS = {
     "count": ("GET", "/jobs/count", b"", 200),
     "enqueue": ("POST", "/jobs", JOB, 201),
@@ -33,7 +36,10 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=TOPICS if name == "records" else ()) for name in REQUESTS],
+)
 async def test_the_answer_comes_and_then_the_end(site: Site, name: str) -> None:
     method, path, body, status = REQUESTS[name]
     async with await RawConnection.open(site.port) as connection:

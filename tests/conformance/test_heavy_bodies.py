@@ -5,6 +5,7 @@ from typing import Any
 
 import msgpack
 import pytest
+from rooms import needs
 
 from zq.engine.turns import Turns
 from zq.service.jobs import Jobs
@@ -13,6 +14,8 @@ from zq.wire.weight import LIGHT_BYTES, LIGHT_VALUES
 
 from .client import Client
 from .site import Site
+
+TOPICS = needs("doors.topics")
 
 PAIRS = 20_000
 """Pairs of the objects in a payload that is heavy in both formats."""
@@ -45,7 +48,7 @@ async def test_a_heavy_payload_is_looked_at_aside_and_stored_as_it_is(client: Cl
         ("/jobs", {"queue": "q", "type": "t", "payload": [[]] * 20_000}),
         ("/jobs/success", {"ids": ["x"], "more": [[]] * 20_000}),
         ("/queues/q/push", [[]] * 20_000),
-        ("/v0/topics/t", {"records": [{"data": [[]] * 20_000}]}),
+        pytest.param("/v0/topics/t", {"records": [{"data": [[]] * 20_000}]}, marks=TOPICS),
         ("/api/messages", {"topic": "t", "payload": "", "more": [[]] * 20_000}),
     ],
 )
@@ -169,7 +172,13 @@ async def test_texts_with_commas_are_no_values(client: Client) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "kind", "status"),
     [
-        ("/v0/topics/t", json.dumps({"records": [{"data": [1234567] * 61_000}]}), "json", 413),
+        pytest.param(
+            "/v0/topics/t",
+            json.dumps({"records": [{"data": [1234567] * 61_000}]}),
+            "json",
+            413,
+            marks=TOPICS,
+        ),
         (
             "/api/messages",
             json.dumps({"topic": "t", "payload": "", "x": [12345] * 61_000}),

@@ -11,7 +11,10 @@ from typing import Any
 import httpx
 from conformance.client import Client
 from process.server import ServerProcess, running
+from rooms import needs
 from tiers import sizes
+
+pytestmark = needs("doors.topics")
 
 ENOUGH = 150
 """Jobs that are finished before each kill."""

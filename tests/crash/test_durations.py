@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import pytest
 from conformance.claims import claim, claim_one, set_queue
-from conformance.client import JSON, Client, Doc, new_job
+from conformance.client import JSON, Client, new_job
 from conformance.site import Site
 from conformance.test_budgets import put as put_budget
 from conformance.test_undo import cancelled as cancel_all
 from conformance.test_undo import undo
-from doors.topics.queues import Queue
-from doors.topics.records import Records
+from rooms import of_room
 
 from zq.model.clock import ManualClock
 from zq.store.sqlite.migrate import migrate
@@ -140,41 +139,6 @@ async def can_be_claimed(client: Client, id: str) -> bool:
     return id in [job["id"] for job in await claim(client, max=2)]
 
 
-async def record(client: Client) -> None:
-    records = Records(client)
-    await records.put("log", ttl_ms=HOUR_MS)
-    await records.append("log", 1)
-
-
-async def has_no_record(client: Client, _: Any) -> bool:
-    return not await Records(client).seqs("log")
-
-
-async def write(client: Client) -> None:
-    records = Records(client)
-    await records.put("log", idempotency_window_ms=HOUR_MS)
-    await records.append("log", 1, idempotency_key="k")
-
-
-async def is_written_again(client: Client, _: Any) -> bool:
-    told = await Records(client).append("log", 1, idempotency_key="k")
-    return not told.get("deduped", False)
-
-
-async def nack(client: Client) -> Any:
-    records = Records(client)
-    await records.put("q", type="queue", durable=True)
-    queue = Queue(records, "q")
-    await records.append("q", 1)
-    await queue.claim()
-    return await queue.settle("nack", 1, delay_ms=HOUR_MS)
-
-
-async def is_back(client: Client, _: Any) -> bool:
-    counts: Doc = await Queue(Records(client), "q").counts()
-    return bool(counts["ready"])
-
-
 async def past(client: Client) -> None:
     job = await client.enqueue()
     await claim_one(client)
@@ -198,11 +162,10 @@ KINDS = {
     "dedupe window": Kind(window, is_unknown),
     "budget": Kind(budget, can_be_claimed),
     "rate": Kind(rate, can_be_claimed),
-    "record of a topic": Kind(record, has_no_record),
-    "window of a topic": Kind(write, is_written_again),
-    "nack": Kind(nack, is_back),
     "history": Kind(past, is_forgotten),
 }
+for _room in of_room("doors.topics", "durations"):
+    KINDS |= {name: Kind(*both) for name, both in _room.DURATIONS.items()}
 
 either_way = pytest.mark.parametrize("step", [6 * HOUR_MS, -HOUR_MS])
 

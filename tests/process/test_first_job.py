@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from documents import ID, SERVER, commands
+from rooms import needs
 
 from .server import ServerProcess, running
 
@@ -289,6 +290,7 @@ async def test_the_messages_of_the_documents(tmp_path: Path) -> None:
         assert "overrides copied" in shell.run(move)
 
 
+@needs("doors.topics")
 async def test_the_topics_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)
@@ -309,6 +311,7 @@ async def test_the_topics_of_the_documents(tmp_path: Path) -> None:
             assert '"data":{"clip": 9002}' in next(lines)
 
 
+@needs("doors.topics")
 async def test_the_queue_topics_of_the_documents(tmp_path: Path) -> None:
     async with running(tmp_path) as server:
         shell = Shell(server)

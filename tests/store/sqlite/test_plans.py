@@ -1,9 +1,9 @@
 """Query plans: the index of each query, and which query each index is there for."""
 
 from collections.abc import Iterator
-from importlib import import_module
 
 import pytest
+from rooms import of_room
 
 from zq.model.commands import Claim, SetQueue, Succeed
 from zq.model.filters import EVERYTHING, Filter, ValueRange, is_counted
@@ -13,7 +13,6 @@ from zq.model.outcome import Completion, Ending
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.unique import Scope
-from zq.rooms import ROOMS
 from zq.store.sqlite import lookups
 from zq.store.sqlite.queries import load, load_of_rooms
 
@@ -35,7 +34,7 @@ from .backlog import (
 from .plans import BY_ID, CLAIM_ANY, CLAIM_QUEUE, FIRST_SCHEDULED, SORTED
 from .plans import FINDS as OF_CORE
 
-OF_ROOMS = [import_module("doors.topics.plans")] if "zq.doors.topics" in ROOMS else []
+OF_ROOMS = of_room("doors.topics", "plans")
 """What the tests of rooms know of the plans of their statements."""
 
 FINDS = OF_CORE.copy()

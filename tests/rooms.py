@@ -1,0 +1,21 @@
+"""What tests of the core ask of rooms, which may be gone."""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TypeVar
+
+import pytest
+
+from zq.rooms import ROOMS
+
+T = TypeVar("T")
+
+
+def needs(room: str) -> pytest.MarkDecorator:
+    """Leave a test out where a room, such as `doors.topics`, is not there."""
+    return pytest.mark.skipif(f"zq.{room}" not in ROOMS, reason=f"zq.{room} is not there")
+
+
+def of_room(room: str, name: str) -> list[ModuleType]:
+    """The module `name` among the tests of a room, if the room is there."""
+    return [import_module(f"{room}.{name}")] if f"zq.{room}" in ROOMS else []
