@@ -327,8 +327,11 @@ class Transaction(Protocol):
     def owners(self, locks: Sequence[str]) -> list[JobRecord]:
         """The jobs that own these unique keys. Locks name the keys."""
 
-    def hosts(self, batch_keys: Sequence[str]) -> tuple[dict[int, int], list[JobRecord]]:
-        """The revisions of some batches by their hosts, and those of the hosts that exist."""
+    def table_of(self, name: str, values: Sequence[str]) -> list[list[Any]]:
+        """The rows that a statement finds by one of its NAMES, which stand for these texts."""
+
+    def jobs_of(self, name: str, values: Sequence[str]) -> list[JobRecord]:
+        """The jobs that a statement finds by one of its NAMES, which stand for these texts."""
 
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
         """Those of the keys whose jobs match a filter."""
@@ -338,8 +341,11 @@ class Transaction(Protocol):
     ) -> list[JobRecord]:
         """The first ready jobs of the `free` queues, and of other queues up to their `bounds`."""
 
-    def first_in_lines(self, most: Mapping[int, int], limit: int) -> list[JobRecord]:
-        """The first jobs of some lines, at most as many of each line as `most` says."""
+    def first_of_lines(self, name: str, most: Mapping[int, int], limit: int) -> list[JobRecord]:
+        """The first jobs of some lines, at most as many of each line as `most` says.
+
+        The named statement finds the jobs of one `:line`.
+        """
 
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each."""

@@ -140,7 +140,9 @@ class HostTable:
         self._touched.add(key)
 
     def _read(self, keys: set[str]) -> None:
-        revisions, jobs = self._work.tx.hosts(sorted(keys))
+        tx, names = self._work.tx, sorted(keys)
+        revisions: dict[int, int] = dict(tx.table_of("read_hosts", names))
+        jobs = tx.jobs_of("read_host_jobs", names)
         for job in jobs:
             rule = batch_of(job)
             if rule is not None and is_open(job, self._work.steady):

@@ -97,7 +97,7 @@ class _Till:
 def _heads(work: UnitOfWork, lines: Sequence[Line], limit: int) -> tuple[list[JobRecord], bool]:
     """The first jobs of lines, and whether no others could be paid."""
     most = {line.id: min(ledger_of(work).payable(line), limit) for line in lines}
-    jobs = work.tx.first_in_lines(most, limit)
+    jobs = work.tx.first_of_lines("line_arm", most, limit)
     return jobs, len(jobs) < limit
 
 

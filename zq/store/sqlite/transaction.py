@@ -69,7 +69,6 @@ _keys = msgspec.json.Decoder(list[int]).decode
 _names = msgspec.json.Decoder(list[str]).decode
 _table = msgspec.json.Decoder(list[list[Any]]).decode
 _settings = msgspec.json.Decoder(list[tuple[str, QueueSettings]]).decode
-_revisions = msgspec.json.Decoder(list[tuple[int, int]]).decode
 
 T = TypeVar("T")
 Parameters = dict[str, Any]
@@ -153,21 +152,19 @@ class SqliteTransaction(Transaction):
         return self._found(_names, QUERIES[name], parameters)
 
     def owners(self, locks: Sequence[str]) -> list[JobRecord]:
-        found: list[JobRecord] = []
-        for names in _by_parts(locks):
-            jobs = self._found_jobs(named(QUERIES["read_owners"], names), names)
-            found += jobs
+        return self.jobs_of("read_owners", locks)
+
+    def table_of(self, name: str, values: Sequence[str]) -> list[list[Any]]:
+        found: list[list[Any]] = []
+        for names in _by_parts(values):
+            found += self._found(_table, named(QUERIES[name], names), names)
         return found
 
-    def hosts(self, batch_keys: Sequence[str]) -> tuple[dict[int, int], list[JobRecord]]:
-        revisions: dict[int, int] = {}
+    def jobs_of(self, name: str, values: Sequence[str]) -> list[JobRecord]:
         found: list[JobRecord] = []
-        for names in _by_parts(batch_keys):
-            rows = self._found(_revisions, named(QUERIES["read_hosts"], names), names)
-            revisions |= dict(rows)
-            jobs = self._found_jobs(named(QUERIES["read_host_jobs"], names), names)
-            found += jobs
-        return revisions, found
+        for names in _by_parts(values):
+            found += self._found_jobs(named(QUERIES[name], names), names)
+        return found
 
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
         conditions, parameters = where(filter)
@@ -191,7 +188,7 @@ class SqliteTransaction(Transaction):
             heads.sort(key=lambda job: (job.priority, job.key))
         return heads[:limit]
 
-    def first_in_lines(self, most: Mapping[int, int], limit: int) -> list[JobRecord]:
+    def first_of_lines(self, name: str, most: Mapping[int, int], limit: int) -> list[JobRecord]:
         lines = list(most.items())
         heads: list[JobRecord] = []
         for start in range(0, len(lines), MOST_ARMS):
@@ -199,7 +196,7 @@ class SqliteTransaction(Transaction):
             names: Parameters = {"limit": limit}
             for index, (line, bound) in enumerate(part):
                 names |= {f"q{index}": line, f"m{index}": bound}
-            found = self._found_jobs(_merged_lines(len(part)), names)
+            found = self._found_jobs(_merged_lines(name, len(part)), names)
             heads += found
         if len(lines) > MOST_ARMS:
             heads.sort(key=lambda job: (job.priority, job.key))
@@ -369,9 +366,9 @@ def _merged(free: int, bounded: int) -> str:
 
 
 @lru_cache(maxsize=MOST_ARMS)
-def _merged_lines(count: int) -> str:
+def _merged_lines(name: str, count: int) -> str:
     arms = [
-        QUERIES["line_arm"].replace(":line", f":q{index}").replace(":most", f":m{index}")
+        QUERIES[name].replace(":line", f":q{index}").replace(":most", f":m{index}")
         for index in range(count)
     ]
     return QUERIES["claim_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
