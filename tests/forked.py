@@ -1,13 +1,15 @@
 """Processes of zq that cost a fork, not the half second that its imports take.
 
 The suite starts some thousand processes by `python -m zq.cli …`. Each of them is forked from one
-that has imported zq and nothing else, the nursery; each process of pytest has its own. What is
-forked gets what a new process would get: arguments, environment, working directory, standard
-streams and no other descriptor. It is a child of pytest, since it is cloned beside the nursery
-instead of below it, so all of `subprocess` and asyncio works on it.
+that has imported zq and nothing else, a nursery. Each process of pytest has its own, and another
+for each set of the variables that are read when a program is loaded or when Python starts, from
+the third process with that set on. What is forked gets what a new process would get: arguments,
+environment, working directory, standard streams and no other descriptor. It is a child of pytest,
+since it is cloned beside the nursery instead of below it, so all of `subprocess` and asyncio works
+on it.
 
-A process that needs more is executed as ever: with a program before it, a variable that is read
-when a program is loaded or when Python starts, a function to be run first, another user.
+A process that needs more is executed as ever: with a program before it, a function to be run
+first, another user.
 `ZQ_TESTS_FORK=0` executes all of them.
 
 Run as a program, this file is the nursery.
@@ -31,6 +33,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypedDict, cast
 
@@ -39,8 +43,14 @@ PROGRAM = "zq.cli"
 IMPORTS = ("zq.cli.group", "zq.serving", "zq.runtime", "zq.client.app", "zq.client.worker.worker")
 """What a server, a command or a worker imports, most of it when it begins to run."""
 
-READ_AT_THE_START = ("PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENSSL_", "SSL_")
+READ_AT_THE_START = (
+    *("PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENSSL_", "SSL_"),
+    "CLOCK_",  # of the clock of tests/crash
+)
 """How the names of variables begin that say something to Python, to libraries or to the loader."""
+
+EXECUTED = 2
+"""How many processes with variables of their own are executed before others are forked."""
 
 PLAIN: dict[str, Any] = {
     "preexec_fn": None,
@@ -57,6 +67,10 @@ CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 """The number of the system call, which has no wrapper that returns in both processes."""
 
 CLONE_PARENT = 0x8000
+
+
+Read = frozenset[tuple[str, str]]
+"""Variables that are read at the start, and their values."""
 
 
 class Birth(TypedDict):
@@ -78,13 +92,13 @@ def install() -> None:
         return
     execute = subprocess.Popen._execute_child  # type: ignore[attr-defined]
     signature = inspect.signature(execute)
-    nursery = Nursery()
+    nurseries = Nurseries()
 
     @functools.wraps(execute)
     def fork_or_execute(process: Any, *args: Any, **kwargs: Any) -> None:
         asked = signature.bind(process, *args, **kwargs).arguments
         birth = birth_of(asked)
-        pid = None if birth is None else nursery.fork(birth, streams_of(asked))
+        pid = None if birth is None else nurseries.fork(birth, streams_of(asked))
         if pid is None:
             execute(process, *args, **kwargs)
             return
@@ -108,8 +122,6 @@ def birth_of(asked: dict[str, Any]) -> Birth | None:
         return None
     given = os.environ if asked["env"] is None else asked["env"]
     environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
-    if _read_at_the_start(environment) != _read_at_the_start(os.environ):
-        return None
     directory = os.fspath(asked["cwd"] or Path.cwd())
     if not Path(directory).is_dir():
         return None
@@ -127,37 +139,42 @@ def streams_of(asked: dict[str, Any]) -> list[int]:
     return [usual if fd == -1 else fd for usual, fd in enumerate(given)]
 
 
-def _read_at_the_start(environment: Any) -> dict[str, str]:
-    return {
-        name: value for name, value in environment.items() if name.startswith(READ_AT_THE_START)
-    }
+def _read_at_the_start(environment: Mapping[str, str]) -> Read:
+    return frozenset(each for each in environment.items() if each[0].startswith(READ_AT_THE_START))
 
 
-class Nursery:
-    """The process that others are forked from. It is started when it is first needed."""
+class Nurseries:
+    """The processes that others are forked from. Each is started when it is first needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._owner = 0
-        self._connection: socket.socket | None = None
-        self._limits = b""
+        self._owner = os.getpid()
+        self._connections: dict[Read, socket.socket] = {}
+        self._executed: Counter[Read] = Counter()
 
     def fork(self, birth: Birth, streams: list[int]) -> int | None:
-        """The id of a new process, or None if there is no nursery."""
+        """The id of a new process, or None if it is to be executed."""
+        read, ours = _read_at_the_start(birth["environment"]), _read_at_the_start(os.environ)
         with self._lock:
-            if self._owner != os.getpid():  # in a fork of pytest, it would be the other's
-                self._connection, self._owner = self._start(), os.getpid()
-            if self._connection is None:
+            if self._owner != os.getpid():  # in a fork of pytest, they would be the other's
                 return None
+            if read != ours and self._executed[read] < EXECUTED:
+                self._executed[read] += 1
+                return None
+            if read not in self._connections:
+                self._connections[read] = self._start(birth["environment"])
+            connection = self._connections[read]
             request = json.dumps(birth).encode()
-            socket.send_fds(self._connection, [struct.pack("!I", len(request))], streams)
-            self._connection.sendall(request)
-            answer = self._connection.recv(4)
+            socket.send_fds(connection, [struct.pack("!I", len(request))], streams)
+            connection.sendall(request)
+            answer = connection.recv(4)
         if not answer:
             raise RuntimeError("the nursery has ended: ZQ_TESTS_FORK=0 does without")
         return int(struct.unpack("!I", answer)[0])
 
-    def _start(self) -> socket.socket | None:
+    def _start(self, like: dict[str, str]) -> socket.socket:
+        read = dict(_read_at_the_start(like))
+        others = {n: v for n, v in os.environ.items() if not n.startswith(READ_AT_THE_START)}
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
@@ -165,6 +182,7 @@ class Nursery:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                env=others | read,
             )
 
         def end() -> None:
