@@ -64,12 +64,16 @@ class Engine:
         self.durability = _durability(settings)
         self.inbox = Inbox(settings.max_inbox_jobs)
         self.admission = Admission(
-            *(store, clock, self.inbox), settings.disk_reserve, settings.max_bulk_bytes
+            store, clock, self.inbox, settings.disk_reserve, settings.max_bulk_bytes
         )
         """Whether there is room for new jobs."""
         self.streams = Streams(
-            *(settings.global_in_flight_limit, store.claimed, self.inbox.give_back, store.slot),
-            *(store.died, store.last_holder),
+            settings.global_in_flight_limit,
+            store.claimed,
+            self.inbox.give_back,
+            store.slot,
+            store.died,
+            store.last_holder,
         )
         self.turns = Turns()
         """Where work that takes longer than a slice waits, whichever request it is for."""
@@ -115,8 +119,15 @@ class Engine:
             self.lock,
         )
         self._loop = TickLoop(
-            *(store, clock, self.inbox, self.streams, loop_parts, self.durability),
-            *(self._subscribers(), self.mint, self.when_found),
+            store,
+            clock,
+            self.inbox,
+            self.streams,
+            loop_parts,
+            self.durability,
+            self._subscribers(),
+            self.mint,
+            self.when_found,
         )
         self._running: list[RunningPart] = [
             self[kind] for kinds in parts("engine", "RUNNING", tuple) for kind in kinds
@@ -162,8 +173,12 @@ class Engine:
             part.start()
 
     async def stop(self) -> None:
-        """Run the commands that wait, then end. Streams should be closed by then."""
-        for part in reversed(self._running):
+        """Run the commands that wait, then end. Streams should be closed by then.
+
+        Each part of a room ends before those that it needs.
+        """
+        order = list(self._parts.values())
+        for part in sorted(self._running, key=order.index, reverse=True):
             await part.stop()
         await self.steps.stop()
         self._loop.stop()

@@ -61,11 +61,23 @@ class Services:
         self.tallies = engine.tallies
         self.counts = counts = QueueCounts(store, clock)
         self.jobs = Jobs(
-            *(store, clock, ids, engine.inbox, engine.waiters, engine.admission, engine.mint)
+            store,
+            clock,
+            ids,
+            engine.inbox,
+            engine.waiters,
+            engine.admission,
+            engine.mint,
         )
         self.listing = Listing(store, clock, counts)
         self.work = Work(
-            *(store, clock, ids, engine.inbox, engine.streams, engine.liveness, engine.events),
+            store,
+            clock,
+            ids,
+            engine.inbox,
+            engine.streams,
+            engine.liveness,
+            engine.events,
             max_result=engine.settings.max_result,
         )
         self.queues = Queues(store, clock, engine.inbox, counts, engine.flows, inherited)

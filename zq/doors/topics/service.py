@@ -68,8 +68,13 @@ class Topics:
         """The topics of a server."""
         engine = services.engine
         return cls(
-            *(engine.store, engine.clock, engine.inbox, engine[TopicReaders], engine.admission),
-            *(engine.mint, services[PayloadChecks]),
+            engine.store,
+            engine.clock,
+            engine.inbox,
+            engine[TopicReaders],
+            engine.admission,
+            engine.mint,
+            services[PayloadChecks],
         )
 
     def __init__(

@@ -40,9 +40,12 @@ class Cleaning(RunningService):
         """Cleaning by the schedule of the settings."""
         configured = services.settings[ArchiveSettings].queue_ti_delete_reaper_schedule
         return cls(
-            *(services.store, services.clock, services.engine.inbox),
+            services.store,
+            services.clock,
+            services.engine.inbox,
             partial(services[Sweeps].delete, author=BY_SCHEDULE),
-            *(services.engine[Scheduler].zone_of(None), configured),
+            services.engine[Scheduler].zone_of(None),
+            configured,
         )
 
     def __init__(

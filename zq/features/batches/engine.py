@@ -30,7 +30,9 @@ class Folding(RunningPart):
     def of(cls, engine: Engine) -> Self:
         """Folding by the limits of the settings."""
         return cls(
-            *(engine.store.reads.of(HostReads), engine.inbox, engine.clock),
+            engine.store.reads.of(HostReads),
+            engine.inbox,
+            engine.clock,
             timeout=engine.settings.filter_timeout / 1000,
             max_payload=engine.settings.max_payload,
         )

@@ -73,7 +73,11 @@ class Scheduler(RunningPart):
     def of(cls, engine: Engine) -> Self:
         """The scheduler of an engine."""
         scheduler = cls(
-            *(engine.store, engine.clock, engine.inbox, engine.mint, _local_zone()),
+            engine.store,
+            engine.clock,
+            engine.inbox,
+            engine.mint,
+            _local_zone(),
             admit=engine.admission.admit,
             folding=engine[Folding],
             ready=engine.steps.told,

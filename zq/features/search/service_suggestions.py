@@ -51,8 +51,12 @@ class Suggestions:
     def of(cls, services: Services) -> Self:
         """The suggestions of a server."""
         return cls(
-            *(services.store, services.clock, services.queues),
-            *(services[Failures], services.admin, services.turns),
+            services.store,
+            services.clock,
+            services.queues,
+            services[Failures],
+            services.admin,
+            services.turns,
         )
 
     def __init__(

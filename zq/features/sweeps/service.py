@@ -93,8 +93,13 @@ class Sweeps(RunningService):
         """The sweeps of a server."""
         engine = services.engine
         return cls(
-            *(services.store, services.clock, services.counts, services.filter),
-            *(engine.inbox, engine.mint, services.settings.max_sweeps),
+            services.store,
+            services.clock,
+            services.counts,
+            services.filter,
+            engine.inbox,
+            engine.mint,
+            services.settings.max_sweeps,
         )
 
     def __init__(

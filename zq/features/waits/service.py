@@ -34,7 +34,11 @@ class Waits:
         """The answers for the jobs and queues of a server."""
         store, engine = services.store, services.engine
         return cls(
-            *(store, services.clock, services.ids, engine.streams, engine.openings),
+            store,
+            services.clock,
+            services.ids,
+            engine.streams,
+            engine.openings,
             services.queues,
         )
 

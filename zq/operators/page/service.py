@@ -99,8 +99,14 @@ class Overviews:
     def of(cls, services: Services) -> Self:
         """The overviews of a server."""
         return cls(
-            *(services.clock, services.queues, services.admin, services[StatusReader]),
-            *(services[Trends], services.engine.changes, services[Noted], services[QueueJudge]),
+            services.clock,
+            services.queues,
+            services.admin,
+            services[StatusReader],
+            services[Trends],
+            services.engine.changes,
+            services[Noted],
+            services[QueueJudge],
         )
 
     def __init__(
