@@ -19,10 +19,10 @@ from bench.servers import Lab
 from bench.ticks import Ticks, plain_job
 from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
-from zq.model.job import JobSettings
+from zq.features.budgets.model_jobs import drawing
 
 WARM_UP = 2
-DRAWS = JobSettings(budgets=(Draw("crowd"),))
+DRAWS = drawing((Draw("crowd"),))
 AIM = 1.1
 """The largest acceptable ratio of the costs."""
 

@@ -1,5 +1,7 @@
 """A field of a job is declared once: each place that has fields of jobs has it by that."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -7,8 +9,8 @@ from zq.cli.bulk import JobLine
 from zq.client.values import Delivery, StoredJob, Submission
 from zq.features.crons.wire import TemplateDocument
 from zq.model.checksums import job_checksum
-from zq.model.job import CarriedFields, Extras, JobFields, JobSettings, SettingFields
-from zq.model.sharing import copier, joined, maker, part_of
+from zq.model.job import BroughtFields, CarriedFields, Extras, JobFields, JobSettings, SettingFields
+from zq.model.sharing import copier, joined, maker, part_of, with_fields
 from zq.outbox.document import OutboxJob
 from zq.wire.bodies import JobBody
 from zq.wire.documents import JobDocument
@@ -28,9 +30,10 @@ def test_what_senders_have_is_what_the_server_accepts() -> None:
 
 
 def test_a_field_of_jobs_is_in_every_place_by_its_declaration() -> None:
-    assert fields(JobFields) == fields(SettingFields) | fields(CarriedFields)
+    assert fields(JobFields) == fields(SettingFields) | fields(BroughtFields)
+    assert fields(BroughtFields) > fields(CarriedFields)
     assert fields(JobSettings) > fields(SettingFields)
-    assert fields(Extras) > fields(CarriedFields)
+    assert fields(Extras) > fields(BroughtFields)
     assert fields(JobDocument) > fields(JobFields)
     assert fields(StoredJob) > fields(JobFields)
     assert fields(Delivery) > fields(CarriedFields)
@@ -66,6 +69,24 @@ def test_structs_are_joined_with_their_types_and_defaults() -> None:
     assert msgspec.json.encode(both(middle=0.5)) == b'{"middle":0.5}'
     with pytest.raises(msgspec.ValidationError, match="Expected `int"):
         msgspec.json.decode(b'{"left":"1"}', type=both)
+
+
+def test_a_struct_gets_fields_of_others_and_stays_what_it_is() -> None:
+    wider: Any = with_fields(_Open, _Single)
+
+    made = wider(1, "x", middle=0.5)
+
+    assert isinstance(made, _Open)
+    assert (wider.__name__, wider.__struct_fields__) == ("_Open", ("left", "right", "middle"))
+    assert wider(2) == wider(left=2, right=None, middle=None)
+
+
+def test_what_rooms_add_is_in_bodies_rows_and_documents() -> None:
+    for room in ("batch", "budgets"):
+        assert room in fields(JobBody)
+        assert room in fields(JobDocument)
+    assert "batch" in fields(Extras)
+    assert "budgets" in fields(JobSettings)
 
 
 def test_a_part_is_made_if_one_of_its_fields_has_a_value() -> None:

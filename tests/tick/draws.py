@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 from store.rig import new_job
 
+from zq.features.batches.model_jobs import batch_of
 from zq.features.batches.model_plans import BatchPlan, HostPlace
 from zq.features.sweeps.commands import UndoSlice
 from zq.features.sweeps.model import SweepMark
@@ -33,7 +34,7 @@ from zq.model.commands import (
 )
 from zq.model.filters import Filter
 from zq.model.ids import Mint
-from zq.model.job import NewJob, batch_of
+from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.patching import Patch

@@ -78,7 +78,7 @@ class BudgetDraw(Draw):
         return msgspec.structs.replace(
             job,
             options=msgspec.structs.replace(job.options or NO_OPTIONS, budgets=draws),
-            create_budgets=made or None,
+            makes=made or None,
         )
 
     def _requests(self, how_many: st.SearchStrategy[int]) -> list[BudgetRequest]:

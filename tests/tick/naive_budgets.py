@@ -23,6 +23,7 @@ from zq.features.budgets.errors import (
     BudgetNotFound,
 )
 from zq.features.budgets.model import BudgetPolicy, BudgetState, Draw
+from zq.features.budgets.model_jobs import draws_in
 from zq.model.commands import AnyCommand, Clear, Deadlines, Due, Enqueue, Tick
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
@@ -225,9 +226,9 @@ class BudgetingQueue(LeasingQueue):
         brought: dict[str, BudgetPolicy] = {}
         for index, new in enumerate(command.jobs):
             try:
-                draws = new.options and new.options.budgets
+                draws = draws_in(new.options)
                 # A budget that comes with a job is there for the jobs behind it.
-                brought = dict(new.create_budgets or {}) | brought
+                brought = dict(new.makes or {}) | brought
                 self._require(draws or (), brought)
             except Unprocessable as refusal:
                 place = f"jobs[{index}]: " if len(command.jobs) > 1 else ""
@@ -236,7 +237,7 @@ class BudgetingQueue(LeasingQueue):
 
     def _prepare(self, command: Enqueue) -> None:
         for new in command.jobs:
-            self._bring(new.create_budgets or {})
+            self._bring(new.makes or {})
 
     def _cannot_return(self, row: Row) -> Unprocessable | None:
         try:

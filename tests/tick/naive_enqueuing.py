@@ -2,10 +2,12 @@
 
 import msgspec
 
+from zq.features.batches.model_jobs import batch_of
 from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
+from zq.features.budgets.model_jobs import draws_in
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import QueueFull, Unprocessable
-from zq.model.job import Extras, JobRecord, JobSettings, NewJob, Retention, batch_of
+from zq.model.job import Extras, JobRecord, JobSettings, NewJob, Retention
 from zq.model.unique import OnConflict
 
 from .naive_jobs import DEAD, IN_FLIGHT, READY, SCHEDULED, SPAN, NaiveJobs
@@ -182,7 +184,7 @@ class Enqueuing(NaiveJobs):
             dead_letter=options.dead_letter,
             dead_letter_after=options.dead_letter_after,
             stall_limit=options.stall_limit,
-            draws=options.budgets or (),
+            draws=draws_in(options) or (),
             completed_ms=retention.completed_ms,
             dead_ms=retention.dead_ms,
             unique_key=new.unique_key,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from zq.features.batches.model_jobs import batch_in
 from zq.features.budgets.model import Draws
 from zq.model.checksums import checksum, job_checksum
 from zq.model.filters import Filter, ValueRange
@@ -132,7 +133,7 @@ class Row:
     @property
     def batch(self) -> str | None:
         """The key of the batch that it came with."""
-        rule = None if self.extras is None else self.extras.batch
+        rule = batch_in(self.extras)
         return None if rule is None else rule.key
 
     @property
@@ -161,8 +162,8 @@ class Row:
             dead_letter=self.dead_letter,
             dead_letter_after=self.dead_letter_after,
             stall_limit=self.stall_limit,
-            budgets=self.draws or None,
         )
+        options = msgspec.structs.replace(options, budgets=self.draws or None)
         extras = msgspec.structs.replace(
             self.extras or Extras(),
             origin=self.origin,

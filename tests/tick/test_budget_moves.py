@@ -6,16 +6,16 @@ from store.rig import NOW, Ticker, new_job
 
 from zq.features.budgets.commands import Binding, BindJob, CreateBudget, DeleteBudget, PutBudget
 from zq.features.budgets.model import BudgetPolicy, BudgetRequest, Draw
+from zq.features.budgets.model_jobs import drawing
 from zq.model.commands import Claim, DeleteJob, Due, Fail, ReviveSlice, SetQueue, Succeed
 from zq.model.errors import Internal, Unprocessable
 from zq.model.filters import Filter
-from zq.model.job import JobSettings
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 
 from .test_budgets import check_lines
 
-ONE = JobSettings(budgets=(Draw("a"),))
+ONE = drawing((Draw("a"),))
 UNBOUND = Binding("replace")
 BOUND = Binding("put", (BudgetRequest("a"),))
 
@@ -59,7 +59,7 @@ def test_a_budget_that_is_deleted_with_its_last_job_leaves_no_line(ticker: Ticke
 
 def test_a_cost_that_was_lowered_in_the_same_tick_is_not_named(ticker: Ticker) -> None:
     ticker.run(CreateBudget("a", BudgetPolicy(3)))
-    (key,) = ticker.store(1, options=JobSettings(budgets=(Draw("a", 3),)))
+    (key,) = ticker.store(1, options=drawing((Draw("a", 3),)))
     cheaper = Binding("put", (BudgetRequest("a", 2),))
     _, refusal = ticker.run(BindJob(key, "x", cheaper), PutBudget("a", BudgetPolicy(1))).replies
     assert isinstance(refusal, Unprocessable)
@@ -112,7 +112,7 @@ def test_a_job_without_budgets_goes_before_none_that_can_be_paid(ticker: Ticker)
     ticker.run(CreateBudget("a", BudgetPolicy(2)), CreateBudget("b", BudgetPolicy(1)))
     drawn = [(Draw("a", 2),), (Draw("a"),), (Draw("b"),), None]
     keys = [
-        ticker.store(1, priority=place, options=draws and JobSettings(budgets=draws))[0]
+        ticker.store(1, priority=place, options=draws and drawing(draws))[0]
         for place, draws in enumerate(drawn)
     ]
     assert ticker.take(2) == [keys[0], keys[2]]
@@ -122,7 +122,7 @@ def test_a_job_without_budgets_goes_before_none_that_can_be_paid(ticker: Ticker)
 def test_a_claim_that_looks_no_further_leaves_the_rest_for_the_next(ticker: Ticker) -> None:
     """Behind one job stand more that cannot be paid beside it than a claim looks at."""
     ticker.run(CreateBudget("a", BudgetPolicy(1_000)))
-    (first,) = ticker.store(1, priority=0, options=JobSettings(budgets=(Draw("a", 1_000),)))
+    (first,) = ticker.store(1, priority=0, options=drawing((Draw("a", 1_000),)))
     ticker.store(600, priority=1, options=ONE)
     (plain,) = ticker.store(1, priority=2, queue="plain")
     result = ticker.run(claims=[Claim(None, [(1, 2)])])

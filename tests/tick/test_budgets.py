@@ -9,6 +9,7 @@ from store.rig import NOW, Ticker, new_job
 
 from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
+from zq.features.budgets.model_jobs import drawing, draws_in
 from zq.model.commands import Claim, DeleteJob, Fail, PatchJob, Return, Succeed
 from zq.model.job import JobRecord, JobSettings
 from zq.model.lifecycle import Status
@@ -38,7 +39,7 @@ class Tokens:
         self.at = now
 
     def pays(self, job: JobRecord) -> bool:
-        draws = job.options.budgets if job.options and job.options.budgets else ()
+        draws = draws_in(job.options) or ()
         if any(self.left[draw.key] < draw.cost for draw in draws):
             return False
         for draw in draws:
@@ -46,7 +47,7 @@ class Tokens:
         return True
 
     def give_back(self, job: JobRecord) -> None:
-        for draw in (job.options.budgets if job.options and job.options.budgets else ()) or ():
+        for draw in (draws_in(job.options) or ()) or ():
             if POLICIES[draw.key].duration_ms is None:
                 self.left[draw.key] += draw.cost
 
@@ -55,7 +56,7 @@ def draws_of(random: Random) -> JobSettings | None:
     keys = random.sample(sorted(POLICIES), random.choice((0, 1, 1, 2)))
     costs = {"a": (1, 2, 3), "b": (1, 4), "c": (1,)}
     draws = tuple(Draw(key, random.choice(costs[key])) for key in keys)
-    return JobSettings(budgets=draws) if draws else None
+    return drawing(draws) if draws else None
 
 
 @pytest.mark.parametrize("seed", range(6))

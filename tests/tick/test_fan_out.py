@@ -7,10 +7,11 @@ import pytest
 from store.rig import NOW, Ticker, new_job
 
 from zq.features.batches.model import BatchRule
+from zq.features.batches.model_jobs import joining
 from zq.features.targets.model import AddTarget, RemoveTarget
 from zq.model.commands import EnqueueResult, Fail, SetQueue, Succeed
 from zq.model.errors import DeadLetterCycle, QueueFull, Unprocessable
-from zq.model.job import INLINE_PAYLOAD, DedupeRule, Extras, JobRecord
+from zq.model.job import INLINE_PAYLOAD, DedupeRule, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.queue_errors import (
     FanOutChain,
@@ -128,7 +129,7 @@ def test_targets_are_known_where_strangers_are_refused(ticker: Ticker) -> None:
 
 def test_a_batch_cannot_be_spread(ticker: Ticker) -> None:
     fan_out(ticker, "q", "a", "b")
-    batched = new_job(extras=Extras(batch=BatchRule("k", "true", ".new")))
+    batched = new_job(extras=joining(BatchRule("k", "true", ".new")))
     replies = ticker.run(ticker.enqueue([batched]), ticker.enqueue([new_job()])).replies
     assert isinstance(replies[0], Unprocessable) and len(ticker.jobs()) == 2
 

@@ -4,9 +4,9 @@ from store.rig import NOW, Ticker
 
 from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
+from zq.features.budgets.model_jobs import drawing
 from zq.model.commands import Fail, Release, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease
-from zq.model.job import JobSettings
 from zq.model.lifecycle import Status
 from zq.model.outcome import Completion
 from zq.model.reach import reach_of
@@ -95,7 +95,7 @@ def test_a_job_that_expires_or_waits_for_a_time_cannot_be_settled_late(ticker: T
 
 def test_tokens_of_budgets_may_be_another_ones_so_their_jobs_are_left(ticker: Ticker) -> None:
     ticker.run(CreateBudget("a", BudgetPolicy(1)))
-    ticker.store(1, options=JobSettings(budgets=(Draw("a"),)))
+    ticker.store(1, options=drawing((Draw("a"),)))
     (key,) = lose(ticker)
     assert ticker.run(Succeed([key], late="c")).replies == [Settled(frozenset({key}))]
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from zq.features.budgets.model_jobs import draws_in
 from zq.features.crons.wire import decode_group
 from zq.wire import codecs
 from zq.wire.bodies import Limits, decode_job
@@ -27,8 +28,9 @@ def test_the_deepest_field_of_a_body_may_be_a_float() -> None:
     made = draft.entries[0].job
     assert made.options is not None and made.options.backoff is not None
     assert made.options.backoff.base_ms == 5
-    assert made.options.budgets is not None
-    assert [draw.cost for draw in made.options.budgets] == [3]
+    draws = draws_in(made.options)
+    assert draws is not None
+    assert [draw.cost for draw in draws] == [3]
     assert made.payload == '{"a": 1.0}'
 
 

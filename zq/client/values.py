@@ -5,12 +5,13 @@ public interface. Payloads and results are plain data: everything that msgspec c
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.client.job_error import JobError
+from zq.features.batches.model import BatchRule
 from zq.features.budgets.wire import DrawBody, DrawDocument
 from zq.model.filters import ValueRange
 from zq.model.ids import timestamp_ms
@@ -42,6 +43,9 @@ class Submission(SentFields, frozen=True, gc=False):
     dedupe: Dedupe | None = None
     meta: Mapping[str, Any] | None = None
     budgets: tuple[DrawBody, ...] | None = None
+    if TYPE_CHECKING:
+        # At run time it is a field of `SentFields`, by the room of batches.
+        batch: BatchRule | None = None
 
 
 class StoredJob(JobFields, frozen=True, gc=False):

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from zq.features.batches.model import BatchRule
-from zq.features.budgets.model import BudgetPolicy, Draws
 from zq.model.lifecycle import Status
-from zq.model.sharing import joined, maker
+from zq.model.sharing import joined, maker, with_fields
 from zq.model.unique import KeySpace, OnConflict, Scope, lock_of
+from zq.rooms import parts
 
 DEFAULT_PRIORITY = 32768
 MAX_PRIORITY = 65535
@@ -88,8 +87,13 @@ if TYPE_CHECKING:
     class JobFields(SettingFields, CarriedFields, frozen=True, omit_defaults=True, kw_only=True):
         """The fields of a job that are declared once for all places."""
 
+    class BroughtFields(CarriedFields, frozen=True, omit_defaults=True, kw_only=True):
+        """What a job carries, and what rooms add to that."""
+
 else:
-    JobFields = joined("JobFields", SettingFields, CarriedFields)
+    _OF_ROOMS = parts("job", "BROUGHT", type)
+    JobFields = joined("JobFields", SettingFields, CarriedFields, *_OF_ROOMS)
+    BroughtFields = joined("BroughtFields", CarriedFields, *_OF_ROOMS)
 
 
 class SentFields(JobFields, frozen=True, omit_defaults=True, kw_only=True):
@@ -104,14 +108,17 @@ class SentFields(JobFields, frozen=True, omit_defaults=True, kw_only=True):
     on_conflict: str | None = None
     group: str | None = None
     ttl_ms: Annotated[int, Meta(ge=1, le=MAX_TIME)] | None = None
-    batch: BatchRule | None = None
 
 
 class JobSettings(SettingFields, frozen=True, omit_defaults=True):
-    """Settings of a job that most jobs leave open. They are stored as one nullable JSON column."""
+    """Settings of a job that most jobs leave open. They are stored as one nullable JSON column.
 
-    budgets: Draws | None = None
+    Rooms have settings of jobs, too: `SETTINGS` of their `job.py`.
+    """
 
+
+if not TYPE_CHECKING:
+    JobSettings = with_fields(JobSettings, *parts("job", "SETTINGS", type))
 
 NO_OPTIONS = JobSettings()
 
@@ -127,7 +134,7 @@ class Reason(StrEnum):
     """Its leases have run out too often."""
 
 
-class Extras(CarriedFields, frozen=True, omit_defaults=True):
+class Extras(BroughtFields, frozen=True, omit_defaults=True):
     """What came with a job for its worker, and how the job came to its queue.
 
     It is one nullable JSON column. `meta` is an object as JSON text.
@@ -140,7 +147,6 @@ class Extras(CarriedFields, frozen=True, omit_defaults=True):
     """Why it died: a `Reason`."""
     died_at: int | None = None
     """When it was moved to the dead-letter queue."""
-    batch: BatchRule | None = None
     twin_of: int | None = None
     """The key of the first of the jobs that were one job until it went to several targets."""
     ttl_ms: int | None = None
@@ -170,11 +176,6 @@ def name_of(job: "NewJob") -> CopyName:
     return job.queue, job.group or "", job.dedupe.id
 
 
-def batch_of(job: "NewJob | JobRecord") -> BatchRule | None:
-    """The batch that a job came with, whether it is open or not."""
-    return None if job.extras is None else job.extras.batch
-
-
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A validated job that waits to be stored. `payload` is JSON text, kept as it was received.
 
@@ -196,8 +197,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     dedupe: DedupeRule | None = None
     extras: Extras | None = None
     ttl_ms: int | None = None
-    create_budgets: dict[str, BudgetPolicy] | None = None
-    """Budgets to create first if they do not exist."""
+    makes: dict[str, Any] | None = None
+    """What a room creates first if it does not exist, by names that its sender has to reach."""
     unique_in: KeySpace = KeySpace.ALL
 
     @property
@@ -362,4 +363,5 @@ _brief_of = maker(JobRecord, Brief, "batched")
 
 def brief_of(job: JobRecord) -> Brief:
     """The present facts about a job that are needed to end it."""
-    return _brief_of(job, batched=batch_of(job) is not None)
+    batch = None if job.extras is None else getattr(job.extras, "batch", None)
+    return _brief_of(job, batched=batch is not None)

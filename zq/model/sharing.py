@@ -27,6 +27,20 @@ def joined(name: str, *kinds: type[msgspec.Struct]) -> type[msgspec.Struct]:
     return msgspec.defstruct(name, fields, frozen=True, kw_only=True, omit_defaults=True)
 
 
+def with_fields(kind: type[S], *others: type[msgspec.Struct]) -> type[S]:
+    """A struct with the fields of others behind its own, by keyword. Its name stays.
+
+    Type checkers know the struct without them: whoever has declared them reads them.
+    """
+    fields = [field for other in others for field in msgspec.structs.fields(other)]
+    body: dict[str, Any] = {field.name: field.default for field in fields}
+    body["__annotations__"] = {field.name: field.type for field in fields}
+    body |= {"__doc__": kind.__doc__, "__module__": kind.__module__}
+    make: Any = type(kind)
+    made: type[S] = make(kind.__name__, (kind,), body, kw_only=True)
+    return made
+
+
 def values_of(kind: type[msgspec.Struct], source: object) -> dict[str, Any]:
     """The values that an object has for the fields of a struct, by name."""
     return {name: getattr(source, name) for name in kind.__struct_fields__}
@@ -62,7 +76,7 @@ def part_of(kind: type[msgspec.Struct], made: type[S]) -> Callable[[Any], S | No
     It returns None if none of these fields has a value.
     """
     names = kind.__struct_fields__
-    unset = " and ".join(f"whole.{name} is None" for name in names)
+    unset = " and ".join(f"whole.{name} is None" for name in names) or "True"
     given = ", ".join(f"{name}=whole.{name}" for name in names)
     lines = [f"return None if {unset} else made({given})"]
     part: Callable[[Any], S | None] = _made("part(whole)", lines, {"made": made})

@@ -128,7 +128,7 @@ class Jobs:
         """
         if reach is not EVERYWHERE:
             reach.require(jobs)
-            reach.require_budgets(key for job in jobs for key in job.create_budgets or ())
+            reach.require_budgets(key for job in jobs for key in job.makes or ())
         for check in self.checks:
             if check.in_use and not checked:
                 await check.require((job.queue, job.payload) for job in jobs)

@@ -4,13 +4,13 @@ Zizq ignores unknown fields, so bodies that Zizq also has ignore them here. Bodi
 bodies, that only zq has refuse them.
 """
 
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from zq.features.batches.model import check_rule
-from zq.features.budgets.wire import DrawBody, with_draws
 from zq.model.errors import (
     InvalidRequest,
     PayloadTooLarge,
@@ -25,7 +25,7 @@ from zq.model.job import (
     MAX_TIME,
     NO_EXTRAS,
     BackoffRule,
-    CarriedFields,
+    BroughtFields,
     DedupeRule,
     Extras,
     JobSettings,
@@ -44,9 +44,10 @@ from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.payload import MAX_DEPTH, nests_too_deeply
 from zq.model.settling import Failure, bounded
-from zq.model.sharing import maker, part_of
+from zq.model.sharing import joined, maker, part_of, with_fields
 from zq.model.strict import StrictRetention
 from zq.model.unique import BY_NAME, SPACES, KeySpace, OnConflict, Scope
+from zq.rooms import parts
 from zq.wire.codecs import BodyCodec, decode
 
 T = TypeVar("T")
@@ -70,11 +71,19 @@ class _Job(SentFields, frozen=True, gc=False):
     ready_at: Millis | None = None
     meta: Raw | UnsetType = UNSET
     dedupe: DedupeRule | None = None
-    budgets: list[DrawBody] | None = None
 
 
-settings_of = part_of(SettingFields, JobSettings)
-carried_by = part_of(CarriedFields, Extras)
+_OF_ROOMS = parts("wire_job", "BODY", type)
+_SAID = joined("SaidToRooms", *_OF_ROOMS, *parts("job", "BROUGHT", type))
+_TAKES: Sequence[Callable[[_Job, NewJob], NewJob]] = parts("wire_job", "take", FunctionType)
+"""What rooms do with a new job whose body says something to them."""
+
+if not TYPE_CHECKING:
+    _Job = with_fields(_Job, *_OF_ROOMS)
+
+_settings_of = part_of(SettingFields, JobSettings)
+_brought_by = part_of(BroughtFields, Extras)
+_said_to_rooms = part_of(_SAID, _SAID)
 
 
 class _Success(msgspec.Struct):
@@ -153,22 +162,16 @@ def new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> N
         check_group(job.group)
     if job.dedupe is not None:
         check_dedupe(job.dedupe.id)
-    if job.batch is not None:
-        if job.unique_key is not None:
-            raise InvalidRequest("unique_key and batch cannot be combined")
-        check_rule(job.batch)
-    options, created = settings_of(job), None
+    options = _settings_of(job)
     if options is not None:
         check_settings(options)
-    if job.budgets:
-        options, created = with_draws(options, job.budgets)
     payload, size = _text(job.payload, "payload", codec)
     if size > max_payload:
         raise PayloadTooLarge(
             f"the payload has {size} bytes, but at most {max_payload} are allowed: store large data"
             " elsewhere and send its address, or raise --max-payload"
         )
-    return NewJob(
+    new = NewJob(
         job.queue,
         job.type,
         payload,
@@ -183,9 +186,12 @@ def new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> N
         job.dedupe,
         ttl_ms=job.ttl_ms,
         extras=_extras(job, codec),
-        create_budgets=created,
         unique_in=KeySpace.ALL if job.unique_in is None else _space(job.unique_key, job.unique_in),
     )
+    if _said_to_rooms(job) is not None:
+        for take in _TAKES:
+            new = take(job, new)
+    return new
 
 
 def decode_success(body: bytes, codec: BodyCodec) -> Completion:
@@ -285,13 +291,11 @@ def check_items(count: int, limits: Limits, noun: str) -> None:
 
 
 def _extras(job: _Job, codec: BodyCodec) -> Extras | None:
-    extras = carried_by(job)
+    extras = _brought_by(job)
     if extras is not None:
         check_carried(extras)
     meta = None if job.meta is UNSET else _meta(job.meta, codec)
-    if meta is None and job.batch is None:
-        return extras
-    return msgspec.structs.replace(extras or NO_EXTRAS, meta=meta, batch=job.batch)
+    return extras if meta is None else msgspec.structs.replace(extras or NO_EXTRAS, meta=meta)
 
 
 def _meta(raw: Raw, codec: BodyCodec) -> str | None:

@@ -1,18 +1,17 @@
 """Answers: jobs and error records as documents for clients."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from zq.features.batches.model import BatchRule
-from zq.features.budgets.wire import DrawDocument, draw_documents
 from zq.model import lifecycle, unique
 from zq.model.commands import EnqueueResult
 from zq.model.events import EventRecord, EventType
 from zq.model.ids import IdCodec, minted_at, minted_times
 from zq.model.job import (
-    CarriedFields,
+    BroughtFields,
     ErrorRecord,
     Extras,
     JobFields,
@@ -25,8 +24,9 @@ from zq.model.job import (
 from zq.model.leasing import stall_words
 from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
-from zq.model.sharing import copier
+from zq.model.sharing import copier, with_fields
 from zq.model.unique import KeySpace
+from zq.rooms import parts
 from zq.wire.events import EventDocument
 
 MOST_TOLD = 200
@@ -74,12 +74,17 @@ class JobDocument(JobFields, frozen=False, gc=False):  # type: ignore[misc]
     origin: str | None = None
     reason: str | None = None
     group: str | None = None
-    batch: BatchRule | None = None
-    budgets: list[DrawDocument] | None = None
     unique_in: str | None = None
     died_at: int | None = None
     last_error: LastErrorDocument | UnsetType = UNSET
     undo: str | None = None
+
+
+if not TYPE_CHECKING:
+    JobDocument = with_fields(JobDocument, *parts("wire_job", "DOCUMENT", type))
+
+_SHOWN = [item for shown in parts("wire_job", "SHOWN", dict) for item in shown.items()]
+"""Settings of jobs that rooms show, each with what makes its field of the document."""
 
 
 class KnownDocument(msgspec.Struct):
@@ -96,7 +101,7 @@ class KnownDocument(msgspec.Struct):
 EnqueuedDocument = JobDocument | KnownDocument
 
 _copy_settings = copier(SettingFields)
-_copy_carried = copier(CarriedFields)
+_copy_brought = copier(BroughtFields)
 
 
 def taken_documents(jobs: Sequence[JobRecord], ids: IdCodec) -> list[JobDocument]:
@@ -183,17 +188,17 @@ def _document(job: JobRecord, id: str, payload: Raw | UnsetType) -> JobDocument:
 
 
 def _add_extras(document: JobDocument, extras: Extras) -> None:
-    _copy_carried(extras, document)
+    _copy_brought(extras, document)
     document.meta = _raw(extras.meta)
     document.origin, document.reason = extras.origin, extras.reason
     document.died_at = extras.died_at
-    document.batch = extras.batch
 
 
 def _add_options(document: JobDocument, options: JobSettings) -> None:
     _copy_settings(options, document)
-    if options.budgets is not None:
-        document.budgets = draw_documents(options.budgets)
+    for name, shown in _SHOWN:
+        if (value := getattr(options, name)) is not None:
+            setattr(document, name, shown(value))
 
 
 def _add_key(document: JobDocument, job: JobRecord | NewJob) -> None:

@@ -9,10 +9,11 @@ from zq.features.batches.engine_jq import JqFolds
 from zq.features.batches.engine_planner import Order, Planner
 from zq.features.batches.engine_request import FoldRequest, Host
 from zq.features.batches.model import BatchRule
+from zq.features.batches.model_jobs import joining
 from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
-from zq.model.job import DedupeRule, Extras, NewJob
+from zq.model.job import DedupeRule, NewJob
 from zq.model.reach import EVERYWHERE
 
 RULE = BatchRule("b", "true", "$existing + $new")
@@ -27,8 +28,7 @@ async def evaluator() -> AsyncIterator[Evaluator]:
 
 def named(key: int, *names: str) -> FoldRequest:
     jobs = [
-        NewJob("q", "t", "[1]", 3, dedupe=DedupeRule(name), extras=Extras(batch=RULE))
-        for name in names
+        NewJob("q", "t", "[1]", 3, dedupe=DedupeRule(name), extras=joining(RULE)) for name in names
     ]
     return FoldRequest(range(key, key + len(jobs)), jobs, 0, 3 * len(jobs), EVERYWHERE)
 

@@ -9,11 +9,12 @@ from zq.engine.inbox import Inbox, result_of
 from zq.features.batches.engine_jq import JqFolds
 from zq.features.batches.engine_lane import FoldLane
 from zq.features.batches.engine_request import FoldRequest, Wrap
+from zq.features.batches.model_jobs import batch_of
 from zq.features.batches.store import HostReads
 from zq.model.clock import Clock
 from zq.model.commands import EnqueueResult
 from zq.model.errors import InvalidRequest
-from zq.model.job import NewJob, batch_of
+from zq.model.job import NewJob
 from zq.model.reach import EVERYWHERE, Reach
 
 QUICK = 1 / 8

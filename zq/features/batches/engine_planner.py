@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from zq.features.batches.engine_evaluator import Evaluator
 from zq.features.batches.engine_request import FoldRequest, Host
+from zq.features.batches.model_jobs import batch_of
 from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
 from zq.model.commands import AnyCommand, Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict, TooLarge, Unprocessable, ZqError
-from zq.model.job import CopyName, batch_of, name_of
+from zq.model.job import CopyName, name_of
 from zq.model.reach import Reach
 from zq.store.api import PAGE_BYTES
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zq.features.batches.model import BatchRule
+from zq.features.batches.model_jobs import batch_of
 from zq.features.batches.model_plans import HostPlace
 from zq.model.commands import AnyCommand, Enqueue
-from zq.model.job import JobRecord, NewJob, batch_of
+from zq.model.job import JobRecord, NewJob
 from zq.model.reach import Reach
 
 Wrap = Callable[[Enqueue], AnyCommand]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from zq.features.batches.engine import Folding
+from zq.features.batches.model_jobs import batch_of
 from zq.model.commands import EnqueueResult
 from zq.model.job import NewJob
 from zq.model.reach import Reach
@@ -25,7 +26,7 @@ class BatchPlanner(RunningService):
 
     def concerns(self, jobs: Sequence[NewJob]) -> bool:
         """Whether one of the jobs comes with a batch."""
-        return any(job.extras is not None and job.extras.batch is not None for job in jobs)
+        return any(batch_of(job) is not None for job in jobs)
 
     async def enqueue(
         self, keys: Sequence[int], jobs: Sequence[NewJob], now: int, size: int, reach: Reach

@@ -8,10 +8,11 @@ payload that it replaces, and a command is done as a whole or not at all.
 
 from collections.abc import Sequence
 
+from zq.features.batches.model_jobs import batch_of
 from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
 from zq.model.commands import Enqueue
 from zq.model.errors import KeyConflict
-from zq.model.job import Brief, CopyName, JobRecord, NewJob, batch_of, is_open, name_of
+from zq.model.job import Brief, CopyName, JobRecord, NewJob, is_open, name_of
 from zq.model.lifecycle import Move, Status
 from zq.tick.hooks import Hooks, Jobs, KnownNames, Options
 from zq.tick.work import UnitOfWork

@@ -31,6 +31,7 @@ from zq.features.budgets.model import (
     draws_of,
     patched_policy,
 )
+from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.tick_ledger import TokenLedger, ledger_of
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import NO_OPTIONS, JobRecord, NewJob
@@ -57,10 +58,10 @@ def refuse_unpayable(
     """
     coming: dict[str, BudgetPolicy] = {}
     for index, job in enumerate(jobs):
-        if job.options is None or job.options.budgets is None:
+        draws = draws_in(job.options)
+        if draws is None:
             continue
-        made = job.create_budgets or {}
-        refusal = _refusal(ledger, job.options.budgets, made, coming, maker)
+        refusal = _refusal(ledger, draws, job.makes or {}, coming, maker)
         if isinstance(refusal, BudgetQuotaReached):
             return refusal
         if refusal is not None:
@@ -72,15 +73,16 @@ def refuse_unpayable(
 def create_missing(work: UnitOfWork, jobs: Sequence[NewJob], maker: BudgetMaker | None) -> None:
     """Create the budgets that jobs bring, if they do not exist."""
     for job in jobs:
-        if job.create_budgets is not None:
-            _create(work, job.create_budgets, maker)
+        if job.makes is not None:
+            _create(work, job.makes, maker)
 
 
 def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord]) -> Unprocessable | None:
     """Why finished jobs cannot come back: one of their budgets was deleted or narrowed."""
     for job in jobs:
-        if job.options is not None and job.options.budgets is not None:
-            refusal = _refusal(ledger, job.options.budgets, {}, {}, None)
+        draws = draws_in(job.options)
+        if draws is not None:
+            refusal = _refusal(ledger, draws, {}, {}, None)
             if refusal is not None:
                 return refusal
     return None
@@ -270,7 +272,7 @@ def _bind_slice(work: UnitOfWork, command: BindSlice) -> Bound:
 
 
 def _draws(job: JobRecord) -> Draws | None:
-    return None if job.options is None else job.options.budgets
+    return draws_in(job.options)
 
 
 def _bound(job: JobRecord, binding: Binding) -> Draws | None:

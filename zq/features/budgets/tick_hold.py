@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.tick_changes import create_missing, refuse_gone, refuse_unpayable
 from zq.features.budgets.tick_ledger import HELD_BY_BUDGET, TokenLedger
 from zq.features.budgets.tick_lines import leave_lines, with_lines
@@ -21,7 +22,7 @@ class BudgetHold(TokenLedger):
 
     def holds(self, options: JobSettings | None) -> bool:
         """Whether jobs with these options draw from budgets."""
-        return options is not None and options.budgets is not None
+        return draws_in(options) is not None
 
     def refuse_new(
         self, jobs: Sequence[NewJob], maker: BudgetMaker | None, place: str

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from zq.features.budgets.model import Account, BudgetPolicy, Draws, Line, LineName, opened
+from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.tick_tokens import TokenAccounts
 from zq.model.job import MAX_TIME, Brief, JobRecord, NewJob
 from zq.model.lifecycle import Status
@@ -183,7 +184,7 @@ class TokenLedger:
 
         `job` is as before the move, except for its status; `queue` is the queue after the move.
         """
-        draws = None if job.options is None else job.options.budgets
+        draws = draws_in(job.options)
         if draws:
             self.rebind(job, draws, before, draws, after, queue)
 
@@ -218,9 +219,9 @@ class TokenLedger:
 
     def bring(self, key: int, job: NewJob, status: Status) -> None:
         """Note a new job that draws from budgets and is stored with the bit."""
-        assert job.options is not None
-        assert job.options.budgets is not None
-        line = self._line(job.queue, job.options.budgets)
+        draws = draws_in(job.options)
+        assert draws is not None
+        line = self._line(job.queue, draws)
         line.unfinished += 1
         if status is Status.READY:
             self._wait(line, 1)
@@ -232,7 +233,7 @@ class TokenLedger:
             self._leaving.add(key)
             self._entering.pop(key, None)
         for job in opened:
-            draws = None if job.options is None else job.options.budgets
+            draws = draws_in(job.options)
             if draws and job.status is Status.READY:
                 self._entering[job.key] = self._line(job.queue, draws)
 

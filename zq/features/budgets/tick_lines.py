@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from zq.features.budgets.model import Line
+from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.tick_ledger import ledger_of
 from zq.model.commands import Claim
 from zq.model.job import JobRecord
@@ -56,7 +57,7 @@ def with_lines(
 
 def leave_lines(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
     """Remove jobs from their lines, since they are about to be taken."""
-    keys = [job.key for job in jobs if job.options is not None and job.options.budgets]
+    keys = [job.key for job in jobs if draws_in(job.options)]
     if keys:
         work.tx.run("free_of_budgets", keys=keys)
 
@@ -83,7 +84,7 @@ class _Till:
         return chosen
 
     def _pays(self, job: JobRecord) -> bool:
-        draws = None if job.options is None else job.options.budgets
+        draws = draws_in(job.options)
         if not draws:
             return True
         for draw in draws:

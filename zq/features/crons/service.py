@@ -128,7 +128,7 @@ class Crons(RunningService):
         """
         reach.require([draft])
         jobs = [entry.job for entry in draft.entries]
-        reach.require_budgets(key for job in jobs for key in job.create_budgets or ())
+        reach.require_budgets(key for job in jobs for key in job.makes or ())
         await self._folding.check(entry.job for entry in draft.entries)
         return await self._alone(lambda: self._replace_group(name, draft, reach))
 
@@ -170,14 +170,14 @@ class Crons(RunningService):
         Raises `CronEntryExists`, `InvalidRequest`, `Unprocessable` or `QueueOutOfReach`.
         """
         reach.require([draft])
-        reach.require_budgets(draft.job.create_budgets or ())
+        reach.require_budgets(draft.job.makes or ())
         await self._folding.check([draft.job])
         return await self._alone(lambda: self._put_entry(group, draft, reach, new=True))
 
     async def put_entry(self, group: str, draft: EntryDraft, reach: Reach) -> CronEntry:
         """Add or replace an entry, as `add_entry` does. Raises `CronOutOfReach` too."""
         reach.require([draft])
-        reach.require_budgets(draft.job.create_budgets or ())
+        reach.require_budgets(draft.job.makes or ())
         await self._folding.check([draft.job])
         return await self._alone(lambda: self._put_entry(group, draft, reach, new=False))
 

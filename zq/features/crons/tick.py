@@ -10,6 +10,7 @@ from typing import get_args
 
 import msgspec
 
+from zq.features.batches.model_jobs import batch_of
 from zq.features.batches.model_plans import StalePlan
 from zq.features.crons.model import (
     NEXT_FIRING,
@@ -24,7 +25,7 @@ from zq.model.checksums import ChecksumMismatch, check_text, checksum
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import ZqError
 from zq.model.events import EventType
-from zq.model.job import Brief, NewJob, batch_of
+from zq.model.job import Brief, NewJob
 from zq.store.api import Sliced, as_json
 from zq.tick.holds import admit_new, refuse_new
 from zq.tick.hooks import Hooks, Options

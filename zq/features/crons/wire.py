@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.wire import DrawDocument, draw_documents
 from zq.features.crons.model import CronEntry, CronGroup, EntryDraft, GroupDraft, GroupPatch
 from zq.features.crons.model_expression import CronExpression
@@ -14,7 +15,7 @@ from zq.model.errors import InvalidRequest
 from zq.model.job import (
     NO_EXTRAS,
     NO_OPTIONS,
-    CarriedFields,
+    BroughtFields,
     DedupeRule,
     NewJob,
     SentFields,
@@ -195,13 +196,12 @@ def _template(job: NewJob) -> TemplateDocument:
         payload=Raw(job.payload),
         meta=UNSET if extras.meta is None else Raw(extras.meta),
         dedupe=job.dedupe,
-        budgets=draw_documents(options.budgets),
+        budgets=draw_documents(draws_in(job.options)),
         group=job.group,
         ttl_ms=job.ttl_ms,
-        batch=extras.batch,
         **_key(job),
         **values_of(SettingFields, options),
-        **values_of(CarriedFields, extras),
+        **values_of(BroughtFields, extras),
     )
 
 

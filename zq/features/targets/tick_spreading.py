@@ -5,11 +5,12 @@ from typing import TypeVar
 
 import msgspec
 
+from zq.features.batches.model_jobs import batch_of
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import Unprocessable
 from zq.model.events import EventType
 from zq.model.fixing import fixed
-from zq.model.job import NO_EXTRAS, Brief, NewJob, batch_of
+from zq.model.job import NO_EXTRAS, Brief, NewJob
 from zq.model.lifecycle import Status
 from zq.model.unique import KeySpace
 from zq.store.api import Sliced

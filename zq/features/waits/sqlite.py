@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from zq.features.budgets.model import Account, BudgetPolicy, Draw
+from zq.features.budgets.model_jobs import draws_in
 from zq.features.waits.model import (
     MOST_AHEAD,
     NOBODY,
@@ -143,7 +144,7 @@ def _head(connection: sqlite3.Connection, job: JobRecord) -> int | None:
 
 def _unpaid_of(connection: sqlite3.Connection, job: JobRecord, now: int) -> Iterator[BudgetWait]:
     """The budgets that cannot pay a job now."""
-    draws = (None if job.options is None else job.options.budgets) or ()
+    draws = draws_in(job.options) or ()
     accounts = {draw.key: _account(connection, draw.key) for draw in draws}
     return _unpaid(draws, accounts, now)
 
