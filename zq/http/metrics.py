@@ -100,7 +100,7 @@ def one(value: float) -> Values:
 
 def markdown(metrics: Iterable[Metric]) -> str:
     """A table for the documents."""
-    rows = ["| Metric | Kind | LabelledNames | Meaning |", "|---|---|---|---|"]
+    rows = ["| Metric | Kind | Labels | Meaning |", "|---|---|---|---|"]
     for metric in metrics:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
