@@ -386,7 +386,7 @@ def _plain(reply: object) -> object:
 
 
 PROFILES = {
-    "quick": settings(max_examples=60, stateful_step_count=40),
+    "quick": settings(max_examples=25, stateful_step_count=40),
     "long": settings(max_examples=3_000, stateful_step_count=80),
 }
 
