@@ -19,6 +19,7 @@ from zq.model.job import (
     CarriedFields,
     Extras,
     JobRecord,
+    JobSettings,
     NewJob,
 )
 from zq.model.lifecycle import Status
@@ -168,7 +169,7 @@ class Intake:
                     inline = job.payload if job.payload_size <= INLINE_PAYLOAD else None
                     check = job_checksum(job.type, inline, None)
                     plain.append((*head, job.payload_size, inline, check))
-                elif not holding or not any(hold.holds(job.options) for hold in holding):
+                elif not holding or not _is_held(holding, job.options):
                     tuned = (*head, *_payload(job, job.type, None), as_json(job.options))
                     self._tuned.append(tuned)
                 else:
@@ -376,6 +377,13 @@ def _payload(
     """The columns of a payload and of the row's checksum. A large payload is stored apart."""
     payload = job.payload if job.payload_size <= INLINE_PAYLOAD else None
     return job.payload_size, payload, job_checksum(type, payload, extras)
+
+
+def _is_held(holding: Sequence[Hold[UnitOfWork]], options: JobSettings) -> bool:
+    for hold in holding:  # noqa: SIM110 - a generator costs more than the rest of a look
+        if hold.holds(options):
+            return True
+    return False
 
 
 def _rest(job: NewJob, extras: Extras | None, owns_key: bool, held: int) -> tuple[object, ...]:

@@ -33,8 +33,10 @@ _UNFINISHED = _WAITS | {Status.IN_FLIGHT}
 
 def ledger_of(work: UnitOfWork) -> "TokenLedger":
     """The ledger of a transaction."""
-    (ledger,) = [hold for hold in work.holds if isinstance(hold, TokenLedger)]
-    return ledger
+    for hold in work.holds:
+        if isinstance(hold, TokenLedger):
+            return hold
+    raise LookupError("this tick has no ledger of budgets")
 
 
 class TokenLedger:

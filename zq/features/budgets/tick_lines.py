@@ -26,10 +26,11 @@ def with_lines(
     work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float, found: FoundJobs
 ) -> FoundJobs:
     """The jobs for a claim from the indexes and from lines, as far as there are tokens."""
+    ledger = ledger_of(work)
     lines = [
         line
-        for line in ledger_of(work).waiting_lines(wanted.queues)
-        if wanted.reach.covers(line.queue) and ledger_of(work).payable(line) > 0
+        for line in ledger.waiting_lines(wanted.queues)
+        if wanted.reach.covers(line.queue) and ledger.payable(line) > 0
     ]
     if not lines or not wanted.limit:
         return found
@@ -97,7 +98,8 @@ class _Till:
 
 def _heads(work: UnitOfWork, lines: Sequence[Line], limit: int) -> tuple[list[JobRecord], bool]:
     """The first jobs of lines, and whether no others could be paid."""
-    most = {line.id: min(ledger_of(work).payable(line), limit) for line in lines}
+    ledger = ledger_of(work)
+    most = {line.id: min(ledger.payable(line), limit) for line in lines}
     jobs = work.tx.first_of_lines("line_arm", most, limit)
     return jobs, len(jobs) < limit
 
