@@ -1,0 +1,13 @@
+"""The verbs about targets of queues. A slash in a name is written `%2F` in the path."""
+
+from zq.features.targets.wire import AddedJobs
+from zq.model.keys import KeyScope
+from zq.verbs.verb import Verb
+from zq.wire.counts import Deleted
+
+_TARGET = "/queues/{queue}/targets/{target}"
+_TAKEN = {409: "It is a target already, or would have targets itself."}
+_NO_TARGET = {404: "There is no such target."}
+
+ADD = Verb("PUT", _TARGET, KeyScope.MANAGE, AddedJobs, refusals=_TAKEN, created=True)
+REMOVE = Verb("DELETE", _TARGET, KeyScope.MANAGE, Deleted, refusals=_NO_TARGET)
