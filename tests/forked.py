@@ -123,8 +123,8 @@ def birth_of(asked: dict[str, Any]) -> Birth | None:
     given = os.environ if asked["env"] is None else asked["env"]
     environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
     directory = os.fspath(asked["cwd"] or Path.cwd())
-    if not Path(directory).is_dir():
-        return None
+    if not Path(directory).is_dir() or (Path(directory) / "zq").exists():
+        return None  # a copy of zq there would be the one that runs
     return Birth(
         arguments=[os.fsdecode(word) for word in words[3:]],
         environment=environment,

@@ -102,3 +102,14 @@ def test_a_few_with_a_variable_that_is_read_at_the_start_are_executed(variable: 
             process.kill()
 
     assert found == [False] * forked.EXECUTED + [True] * 2
+
+
+def test_a_zq_in_the_working_directory_is_the_one_that_runs(tmp_path: Path) -> None:
+    package = tmp_path / "zq"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "cli.py").write_text("print('the other')\n")
+
+    done = subprocess.run([*ZQ, "--version"], cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.stdout == "the other\n"
