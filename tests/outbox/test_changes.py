@@ -10,6 +10,7 @@ from conformance.streams import PATIENCE_S
 
 from zq import outbox
 from zq.outbox import sqlite
+from zq.outbox.address import source_at
 from zq.outbox.changes import FileChanges
 from zq.outbox.sqlite import SqliteSource
 
@@ -64,3 +65,15 @@ def test_a_wait_without_notifications_is_short(tmp_path: Path) -> None:
     changes.end()
     assert changes.has_ended
     changes.close()
+
+
+@pytest.mark.parametrize("slashes", ["sqlite://", "sqlite:///", "sqlite+pysqlite:///"])
+async def test_an_absolute_file_may_have_one_slash_more(tmp_path: Path, slashes: str) -> None:
+    """So other libraries write it, and programs give both the same address."""
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as program:
+        outbox.create_table(program)
+        program.commit()
+    source = source_at(f"{slashes}{tmp_path}/shop.db")
+    await source.open()
+    assert await source.rows() == []
+    await source.close()

@@ -14,7 +14,9 @@ def source_at(url: str) -> Source:
         return PostgresSource(f"postgresql:{rest}")
     from zq.outbox.sqlite import SqliteSource
 
-    return SqliteSource(rest.removeprefix("//"))
+    path = rest.removeprefix("//")
+    # Other libraries write an absolute path behind three slashes, so that there are four.
+    return SqliteSource(f"/{path.lstrip('/')}" if path.startswith("/") else path)
 
 
 def dialect_of(url: str) -> Dialect:
