@@ -38,7 +38,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypedDict, cast
 
-PROGRAM = "zq.cli"
+ROOT = Path(__file__).parents[1]
+
+PACKAGE = "zq"
+
+PROGRAM = f"{PACKAGE}.cli"
 
 IMPORTS = ("zq.cli.group", "zq.serving", "zq.runtime", "zq.client.app", "zq.client.worker.worker")
 """What a server, a command or a worker imports, most of it when it begins to run."""
@@ -123,8 +127,10 @@ def birth_of(asked: dict[str, Any]) -> Birth | None:
     given = os.environ if asked["env"] is None else asked["env"]
     environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
     directory = os.fspath(asked["cwd"] or Path.cwd())
-    if not Path(directory).is_dir() or (Path(directory) / "zq").exists():
-        return None  # a copy of zq there would be the one that runs
+    if not Path(directory).is_dir():
+        return None
+    if (Path(directory) / PACKAGE).exists() and not Path(directory).samefile(ROOT):
+        return None  # another zq, which would be the one that runs
     return Birth(
         arguments=[os.fsdecode(word) for word in words[3:]],
         environment=environment,
