@@ -49,10 +49,11 @@ class PendingReply(asyncio.Future[R | ZqError]):
 
 
 class PendingCommand(msgspec.Struct, frozen=True):
-    """A command, its weight, and the future of its result."""
+    """A command, its weight, how many items it is about, and the future of its result."""
 
     command: AnyCommand
     rows: int
+    count: int
     future: PendingReply[Any]
 
     def reply(self, result: object) -> None:
@@ -147,13 +148,18 @@ class Inbox:
         """Queue a command. Raises `InboxFull`; a return is never refused."""
         kind = type(command)
         reply: PendingReply[R] = PendingReply(loop=self._loop)
-        rows = 1 if kind.items is None else _rows_of(command)
+        about: Any = command
+        rows = count = 1
+        if kind.items is not None:
+            count = len(getattr(command, kind.items))
+            rows = count * kind.rows_each or 1
+            if kind.has_size:
+                rows += about.size // ROW_BYTES
         if kind.comes_last:
             if self.waiting_jobs >= self._max_jobs:
                 raise _full(self.waiting_jobs)
-            brought: Any = command
-            self.waiting_jobs += _count_of(brought)
-            self.waiting_bytes += brought.size
+            self.waiting_jobs += count
+            self.waiting_bytes += about.size
             self._waiting_new += rows
             queue = self._enqueues
         else:
@@ -161,7 +167,7 @@ class Inbox:
                 raise _full(self._waiting_rest)
             self._waiting_rest += rows
             queue = self._queues.get(kind, self._changes)
-        queue.append(PendingCommand(command, rows, reply))
+        queue.append(PendingCommand(command, rows, count, reply))
         self.commands += 1
         self.awake.set()
         return reply
@@ -238,7 +244,7 @@ class Inbox:
             rows -= first.rows
             size += command.size
             self._waiting_new -= first.rows
-            self.waiting_jobs -= _count_of(command)
+            self.waiting_jobs -= first.count
             taken.append(queue.popleft())
         self.waiting_bytes -= size
         return taken
@@ -254,17 +260,6 @@ def result_of(reply: R | ZqError) -> R:
             # too, the whole request would stay in memory until the next garbage collection.
             del reply
     return reply
-
-
-def _count_of(command: Any) -> int:
-    """How many items a command is about."""
-    return len(getattr(command, command.items))
-
-
-def _rows_of(command: Any) -> int:
-    """The weight of a command that is about many."""
-    rows: int = command.rows_each * _count_of(command)
-    return max(rows + command.size // ROW_BYTES if command.has_size else rows, 1)
 
 
 def _full(waiting: int) -> InboxFull:

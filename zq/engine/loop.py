@@ -214,9 +214,10 @@ class TickLoop:
         if result.openings:
             self._openings.note(result.openings)
             self._alarm.is_set = False
-        for name, value in result.found.items():
-            if (learn := self._when_found.get(name)) is not None:
-                learn(value)
+        if result.found:
+            for name, value in result.found.items():
+                if (learn := self._when_found.get(name)) is not None:
+                    learn(value)
         self._pace.learn(committed)
         # Replies come before frames are rendered: a worker with its reply sends more meanwhile.
         for request, reply in zip(committed.requests, result.replies, strict=True):
