@@ -59,7 +59,7 @@ class Reader(NewsReader):
         """The number of the next event to look at. Of a reader that rests, its crowds know it."""
         self._crowds: list[_Crowd] = []
         """Where it rests, since it has seen everything."""
-        self.nudge()
+        self._wake.set()
 
 
 class _Feed:
