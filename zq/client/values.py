@@ -48,7 +48,7 @@ class Submission(SentFields, frozen=True, gc=False):
         batch: BatchRule | None = None
 
 
-class StoredJob(JobFields, frozen=True, gc=False):
+class StoredJob(JobFields, frozen=True, gc=False, omit_defaults=False):
     """A job as the server shows it. `payload` and `result` are MISSING if they are not shown.
 
     For a copy of a deleted job, there is only the `id`.
