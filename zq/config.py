@@ -192,7 +192,6 @@ class Settings:
     default_dead_job_retention: Annotated[
         int, Rule(DURATION, "How long dead jobs are kept; 0 deletes them at once.")
     ] = 604_800_000
-    no_audit: Annotated[bool, Rule(SWITCH, "Keep no record of what operators do.")] = False
     history: Annotated[
         int,
         Rule(DURATION, "How long a record of each finished attempt is kept; 0 writes none."),
@@ -344,9 +343,6 @@ class Settings:
     filter_timeout: Annotated[
         int, Rule(DURATION, "Longest time a jq filter may take, including its wait.", low=1)
     ] = 2_000
-    max_sweeps: Annotated[
-        int, Rule(INT, "Most changes by filter at a time; further ones get 429.", low=1)
-    ] = 16
     max_budgets: Annotated[
         int, Rule(INT, "Most budgets; a further one is refused with 422.", low=1)
     ] = 8192

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from zq.features.audit.http_recording import Auditor
 from zq.features.audit.service import Audit
+from zq.features.audit.settings import AuditSettings
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.room_doors import RoomDoors
@@ -16,7 +17,7 @@ class AuditDoors(RoomDoors):
         self._auditor = Auditor(parts.services[Audit], parts.services.clock)
 
     def over(self, route: Route) -> Route:
-        return route if self.settings.no_audit else self._auditor.over(route)
+        return route if self.settings[AuditSettings].no_audit else self._auditor.over(route)
 
 
 DOORS = AuditDoors

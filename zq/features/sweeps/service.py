@@ -52,6 +52,7 @@ from zq.features.sweeps.service_one import (
     unfinished,
     word_for,
 )
+from zq.features.sweeps.settings import SweepSettings
 from zq.model.clock import Clock
 from zq.model.commands import (
     CancelJob,
@@ -99,7 +100,7 @@ class Sweeps(RunningService):
             services.filter,
             engine.inbox,
             engine.mint,
-            services.settings.max_sweeps,
+            services.settings[SweepSettings].max_sweeps,
         )
 
     def __init__(
