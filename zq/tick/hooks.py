@@ -165,6 +165,8 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     moves: Mapping[Move, Callable[[W, Jobs, Jobs | None], None]] = {}
     """Called with all jobs of a move, before their rows change or are deleted. If they come to
     different queues or states, the last argument has them as they are then."""
+    moves_with_extras: Mapping[Move, Callable[[W, Jobs, Jobs | None], None]] = {}
+    """Called in the same way, with those jobs that came with extras. Most jobs have none."""
     failed: Callable[[W, Sequence[FailedAttempt]], None] | None = None
     """Called with attempts that have failed, before the rows of their jobs change."""
     signature: Callable[[Failure], str] | None = None
@@ -193,6 +195,9 @@ class HookTable(Generic[W]):
         """Raises ValueError if two rooms have a hook that only one may have."""
         some = list(rooms)
         self.moves = {move: _present(room.moves.get(move) for room in some) for move in Move}
+        self.moves_with_extras = {
+            move: _present(room.moves_with_extras.get(move) for room in some) for move in Move
+        }
         self.failed = _present(room.failed for room in some)
         self.removed = _present(room.removed for room in some)
         self.lost = _present(room.lost for room in some)

@@ -123,6 +123,14 @@ def apply(
         return
     for hook in work.hooks.moves[move]:
         hook(work, everyone, after)
+    if hooks := work.hooks.moves_with_extras[move]:
+        # Every claim comes here.
+        some = [
+            job for job in everyone if (job.extras if isinstance(job, JobRecord) else job.batched)
+        ]
+        if some:
+            for hook in hooks:
+                hook(work, some, after)
     times = {"now": work.now, "steady": work.steady}
     for name, values in rows.items():
         if values:

@@ -24,7 +24,7 @@ _CLOSING = (Move.PATCH, Move.TAKE, Move.RESUME, Move.EXPIRE, Move.CANCEL, Move.F
 def hooks(options: Options) -> Hooks[UnitOfWork]:
     """Hosts of batches: how new jobs fold into them, and when they cease to be hosts."""
     return Hooks(
-        moves=dict.fromkeys(_CLOSING, _close),
+        moves_with_extras=dict.fromkeys(_CLOSING, _close),
         removed=_close,
         lost=_close_all,
         cleared=_clear,
@@ -45,9 +45,7 @@ def _close(work: UnitOfWork, jobs: Jobs, after: Jobs | None = None) -> None:
 
     A batch does not open again, whatever happens to its host.
     """
-    # Every claim comes here, and nearly no job has anything that may be a batch.
-    some = [job for job in jobs if (job.extras if isinstance(job, JobRecord) else job.batched)]
-    hosts = [job.key for job in some if _may_be_host(job)]
+    hosts = [job.key for job in jobs if _may_be_host(job)]
     if hosts and after is not None:
         ready = {job.key for job in after if job.status is Status.READY}
         hosts = [key for key in hosts if key not in ready]
