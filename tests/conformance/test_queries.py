@@ -284,3 +284,25 @@ async def test_a_filter_with_side_effects_does_not_end_the_service(
     reply = await client.get("/jobs", filter=program)
     assert reply.status in (200, 400)
     assert await matching(client, ". == 1") == [1]
+
+
+@pytest.mark.parametrize("hours", [3, -3])
+async def test_a_time_is_found_where_it_is_shown_after_the_clock_was_set(
+    client: Client, hours: int
+) -> None:
+    # A wait goes on by elapsed time, so the date at which it ends moves with the clock.
+    backoff = {"base_ms": 40_000, "exponent": 1.0, "jitter_ms": 0}
+    waiting = (await client.in_flight(queue="q", backoff=backoff))["id"]
+    await client.fail(waiting)
+    dated = await client.enqueue(queue="q", ready_at=client.site.now + 60_000)
+    client.site.clock.step(hours * 3_600_000)
+    shown = {job["id"]: job["ready_at"] for job in await client.jobs(queue="q")}
+    for id in (waiting, dated["id"]):
+        at = shown[id]
+        for span, words in ((f"{at}", {}), (f"{at}..{at + 1}", {"search": "t"})):
+            found = await client.jobs(queue="q", ready_at=span, **words)
+            assert [job["id"] for job in found] == [id], (span, words)
+    at = shown[waiting]
+    reply = await client.patch("/jobs", {"priority": 7}, queue="q", ready_at=f"{at}")
+    assert reply.doc == {"patched": 1}
+    assert (await client.job(waiting))["priority"] == 7

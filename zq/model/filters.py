@@ -53,6 +53,9 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
     reach: Reach = EVERYWHERE
     """Jobs outside of it do not exist for this request."""
 
+    ahead: int = 0
+    """So far steady time is ahead of dates where this filter is applied: see `dated`."""
+
     def __post_init__(self) -> None:
         if self.program is not None and _is_blank(self.program):
             raise InvalidFilter("invalid filter: the expression is empty")
@@ -60,6 +63,13 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
     def within(self, reach: Reach) -> Self:
         """The same filter, for a caller with this reach."""
         return msgspec.structs.replace(self, reach=reach)
+
+    def dated(self, ahead: int) -> Self:
+        """The same filter over steady times, of which dates are `ahead` behind.
+
+        The date of a job that waits for a while is shown as that of its steady time.
+        """
+        return self if self.ready_at is None else msgspec.structs.replace(self, ahead=ahead)
 
     @property
     def plain(self) -> Self:

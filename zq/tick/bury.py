@@ -111,7 +111,7 @@ def retry(work: UnitOfWork, command: Revive) -> object:
 
 def revive_slice(work: UnitOfWork, command: ReviveSlice) -> int:
     """Revive the jobs among the keys that still match the sweep's filter and may come back."""
-    keys = work.tx.matching(command.keys, command.filter)
+    keys = work.matching(command.keys, command.filter)
     arrivals = [
         (job, target)
         for job in work.tx.jobs("read_jobs", keys=keys)

@@ -121,7 +121,7 @@ def _change(work: UnitOfWork, command: PatchJob) -> object:
 
 def _change_slice(work: UnitOfWork, command: PatchSlice) -> int:
     """Patch the jobs among the keys that still match the sweep's filter and can be patched."""
-    jobs = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
+    jobs = work.tx.jobs("read_jobs", keys=work.matching(command.keys, command.filter))
     patchable = sources(Move.PATCH)
     chosen = [
         job
@@ -170,7 +170,7 @@ def _delete(work: UnitOfWork, command: DeleteJob) -> object:
 
 def _delete_slice(work: UnitOfWork, command: DeleteSlice) -> int:
     """Delete the jobs among the keys that still match the sweep's filter."""
-    briefs = work.tx.briefs("read_briefs", keys=work.tx.matching(command.keys, command.filter))
+    briefs = work.tx.briefs("read_briefs", keys=work.matching(command.keys, command.filter))
     remove(work, briefs, revokes=True)
     return len(briefs)
 

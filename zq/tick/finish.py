@@ -37,7 +37,7 @@ def cancel(work: UnitOfWork, command: CancelJob) -> object:
 def cancel_slice(work: UnitOfWork, command: CancelSlice) -> int:
     """Cancel the jobs among the keys that still match the sweep's filter and can be cancelled."""
     move = _cancelling(command.force)
-    found = work.tx.briefs("read_briefs", keys=work.tx.matching(command.keys, command.filter))
+    found = work.tx.briefs("read_briefs", keys=work.matching(command.keys, command.filter))
     jobs = [job for job in found if job.status in sources(move)]
     _finish(work, move, jobs, Status.CANCELLED, command.mark)
     return len(jobs)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from zq.model.commands import SliceMark, TickResult
+from zq.model.filters import Filter
 from zq.model.ids import Mint
 from zq.model.job import Brief, JobRecord
 from zq.model.leasing import Holder
@@ -115,6 +116,10 @@ class UnitOfWork:
             if hold.is_used:
                 return True
         return False
+
+    def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
+        """Those keys whose jobs match a filter now."""
+        return self.tx.matching(keys, filter.dated(self.steady - self.now))
 
     def settings_of(self, queue: str) -> QueueSettings:
         """The settings of a queue."""

@@ -251,7 +251,11 @@ def test_finished_jobs_are_listed_and_counted_by_the_index(ticker: Ticker) -> No
 def test_scheduled_jobs_of_a_time_are_counted_by_the_index_of_times(ticker: Ticker) -> None:
     filter = Filter(statuses=(SCHEDULED,), queues=("q01",), ready_at=ValueRange(NOW, NOW + HOUR_MS))
     (lines,) = plans_of(ticker, lambda: lookups.count_jobs(ticker.connection, filter, NOW))
-    assert lines == ["SEARCH jobs USING INDEX scheduled_by_time (ready_at>? AND ready_at<?)"]
+    assert {
+        "SEARCH jobs USING INDEX scheduled_by_date (ready_at>? AND ready_at<?)",
+        "SEARCH jobs USING INDEX scheduled_by_wait (due_at>? AND due_at<?)",
+    } <= set(lines)
+    assert not any("SCAN jobs" in line for line in lines)
 
 
 def test_ready_jobs_of_one_queue_are_found_by_their_queue(ticker: Ticker) -> None:

@@ -251,7 +251,7 @@ def _bind_job(work: UnitOfWork, command: BindJob) -> JobRecord:
 
 def _bind_slice(work: UnitOfWork, command: BindSlice) -> Bound:
     """Change what jobs draw from a budget. Jobs in flight keep their draws and are named."""
-    jobs = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
+    jobs = work.tx.jobs("read_jobs", keys=work.matching(command.keys, command.filter))
     chosen: list[JobRecord] = []
     draws: list[Draws | None] = []
     blocked: list[int] = []

@@ -21,11 +21,12 @@ class SqliteSearchReads(SearchReads):
         self, filter: Filter, after: int, descending: bool, now: int
     ) -> WordsFound:
         place = (after, descending, self._lanes.steady_of(now))
-        return await self._lanes.scans(search.find_words, filter, *place)
+        return await self._lanes.scans(search.find_words, self._lanes.dated(filter), *place)
 
     async def swept_words(self, filter: Filter, after: int) -> WordsFound:
         # At time 0, no job's retention is over.
-        return await self._lanes.sweeps(search.find_words, filter, after, False, 0)
+        dated = self._lanes.dated(filter)
+        return await self._lanes.sweeps(search.find_words, dated, after, False, 0)
 
     async def places(self, keys: Sequence[int]) -> Counter[tuple[str, Status]]:
         return await self._lanes.sweeps(search.places, keys)

@@ -57,7 +57,7 @@ def change_sweeps(work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]) ->
 
 def _undo_slice(work: UnitOfWork, command: UndoSlice) -> Undone:
     """Take back those of the keys that the sweep has cancelled and that may come back."""
-    found = work.tx.jobs("read_jobs", keys=work.tx.matching(command.keys, command.filter))
+    found = work.tx.jobs("read_jobs", keys=work.matching(command.keys, command.filter))
     jobs = [job for job in found if job.purge_at is not None and job.purge_at > work.steady]
     entry = QueueEntry(work, [(job, job.queue) for job in jobs], letters_among(jobs))
     kept: dict[str, int] = {}

@@ -5,6 +5,7 @@ they enter, and make the times of jobs dates where they leave.
 """
 
 from zq.model.clock import SteadyClock
+from zq.model.filters import Filter
 from zq.model.job import JobRecord, show_dates
 from zq.store.sqlite.readers import ReaderPool
 
@@ -30,6 +31,10 @@ class ReadLanes:
         """How far steady time is ahead, also right after the clock was set."""
         self._steady.read()
         return self._steady.ahead
+
+    def dated(self, filter: Filter) -> Filter:
+        """A filter, as it applies to steady times."""
+        return filter.dated(self.ahead())
 
     def date_of(self, steady: int) -> int:
         """The date of a steady time that was read."""

@@ -43,6 +43,7 @@ class SqliteReads(Reads):
         self._scans = lanes.scans
         self._sweeps = lanes.sweeps
         self._of = lanes.steady_of
+        self._dated = lanes.dated
         self._shown = lanes.shown
         self._one = lanes.shown_one
         self._of_rooms: dict[type, Any] = {}
@@ -69,13 +70,13 @@ class SqliteReads(Reads):
         self, filter: Filter, after: int, descending: bool, limit: int, now: int, skip: int = 0
     ) -> list[JobRecord]:
         page = (after, descending, limit, self._of(now), skip)
-        return self._shown(await self._scans(lookups.list_jobs, filter, *page))
+        return self._shown(await self._scans(lookups.list_jobs, self._dated(filter), *page))
 
     async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
         return self._shown(await self._scans(lookups.leases, reach, limit))
 
     async def count(self, filter: Filter, now: int) -> int:
-        return await self._scans(lookups.count_jobs, filter, self._of(now))
+        return await self._scans(lookups.count_jobs, self._dated(filter), self._of(now))
 
     async def due_between(self, after: int, upto: int) -> DueDates:
         return await self._scans(lookups.due_between, after, upto)
@@ -99,11 +100,12 @@ class SqliteReads(Reads):
         return await self._sweeps(lookups.key_range)
 
     async def keys(self, filter: Filter, after: int, upto: int, limit: int) -> list[int]:
-        return await self._sweeps(lookups.list_keys, filter, after, upto, limit)
+        return await self._sweeps(lookups.list_keys, self._dated(filter), after, upto, limit)
 
     async def swept_jobs(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
         # At time 0, no job's retention is over.
-        return self._shown(await self._sweeps(lookups.list_jobs, filter, after, False, limit, 0))
+        page = (after, False, limit, 0)
+        return self._shown(await self._sweeps(lookups.list_jobs, self._dated(filter), *page))
 
     async def settings(self, queue: str) -> QueueSettings:
         return await self._looks(lookups.settings, queue)

@@ -28,11 +28,14 @@ _REVIVABLE = (
 )
 
 
-def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[str, object]]:
+def where(
+    filter: Filter, hide_purged_at: int | None = None, *, by_time: bool = False
+) -> tuple[str, dict[str, object]]:
     """Conditions over `jobs`, joined by AND, and their parameters.
 
     With `hide_purged_at` (now, in milliseconds) rows whose retention is over do not match, whether
-    or not they have been deleted yet.
+    or not they have been deleted yet. `by_time` finds scheduled jobs by their times first, whatever
+    their order.
     """
     conditions = ["true", *_of_states(filter.statuses)]
     parameters: dict[str, object] = {}
@@ -48,9 +51,10 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     if filter.upto is not None:
         conditions.append("id <= :newest")
         parameters["newest"] = filter.upto
+    if filter.ready_at is not None:
+        _add_ready_at(conditions, parameters, filter, filter.ready_at, by_time=by_time)
     ranges = {
         "priority": filter.priority,
-        "ready_at": filter.ready_at,
         "attempts": filter.attempts,
         "finished_at": filter.finished_at,
     }
@@ -116,6 +120,35 @@ def _numbered(prefix: str, values: Iterable[str]) -> dict[str, object]:
 
 def _listed(parameters: Iterable[str]) -> str:
     return ", ".join(f":{name}" for name in parameters)
+
+
+def _add_ready_at(
+    conditions: list[str],
+    parameters: dict[str, object],
+    filter: Filter,
+    bounds: ValueRange,
+    *,
+    by_time: bool,
+) -> None:
+    """Add the times at which jobs are shown to be ready. Those that wait have a steady time.
+
+    Each kind of scheduled jobs has an index of its times, which SQLite takes where it is asked for
+    these jobs alone.
+    """
+    scheduled = f"status = {Status.SCHEDULED.value}"
+    dates: list[str] = []
+    waits: list[str] = []
+    _add_range(dates, parameters, "ready_at", bounds)
+    steady = ValueRange(*[bound and bound + filter.ahead for bound in (bounds.low, bounds.high)])
+    _add_range(waits, parameters, "due_at", steady)
+    dated, waiting = (" AND ".join(["true", *words]) for words in (dates, waits))
+    if by_time and filter.statuses == (Status.SCHEDULED,):
+        conditions.append(
+            f"id IN (SELECT id FROM jobs WHERE {scheduled} AND due_at IS NULL AND {dated} UNION ALL"
+            f" SELECT id FROM jobs WHERE {scheduled} AND due_at IS NOT NULL AND {waiting})"
+        )
+    else:
+        conditions.append(f"iif({scheduled} AND due_at IS NOT NULL, {waiting}, {dated})")
 
 
 def _add_range(
