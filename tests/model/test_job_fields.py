@@ -10,7 +10,7 @@ from zq.client.values import Delivery, StoredJob, Submission
 from zq.features.crons.wire import TemplateDocument
 from zq.model.checksums import job_checksum
 from zq.model.job import BroughtFields, CarriedFields, Extras, JobFields, JobSettings, SettingFields
-from zq.model.sharing import copier, joined, maker, part_of, with_fields
+from zq.model.sharing import copier, is_bare, joined, maker, part_of, with_fields
 from zq.outbox.document import OutboxJob
 from zq.wire.bodies import JobBody
 from zq.wire.documents import JobDocument
@@ -107,6 +107,19 @@ def test_what_two_structs_share_is_copied_but_for_what_is_given() -> None:
 
     assert make(_Pair(left=3, right="x"), other="given") == _Wide(left=3, other="given")
     assert maker(_Pair, _Open, "right")(_Pair(left=3, right="x"), right=None) == _Open(left=3)
+
+
+def test_a_copy_has_what_is_made_of_other_fields() -> None:
+    made = copier(_Single, {"left": lambda number: number + 1})
+    source, bare = with_fields(_Open, _Single)(1), with_fields(_Open, _Single)()
+    targets = with_fields(_Open, _Single)(), with_fields(_Open, _Single)(7)
+
+    made(source, targets[0])
+    made(bare, targets[1])
+
+    assert [target.left for target in targets] == [2, 7]
+    assert is_bare(_Open, _Single)(bare)
+    assert not is_bare(_Single, _Open)(source)
 
 
 def test_a_copy_takes_also_what_has_no_value() -> None:

@@ -5,12 +5,14 @@ on names no field. Where that happens for each job, a function with a line for e
 once, when its module is imported, as `dataclasses` make theirs: a loop takes three times as long.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+NOTHING: Mapping[str, Callable[[Any], object]] = {}
 
 
 def joined(name: str, *kinds: type[msgspec.Struct]) -> type[msgspec.Struct]:
@@ -46,11 +48,19 @@ def values_of(kind: type[msgspec.Struct], source: object) -> dict[str, Any]:
     return {name: getattr(source, name) for name in kind.__struct_fields__}
 
 
-def copier(kind: type[msgspec.Struct]) -> Callable[[Any, Any], None]:
-    """A function of two objects that copies the fields of a struct from the first to the second."""
-    names = kind.__struct_fields__
-    lines = [f"target.{name} = source.{name}" for name in names]
-    made: Callable[[Any, Any], None] = _made("copy(source, target)", lines, {})
+def copier(
+    kind: type[msgspec.Struct], others: Mapping[str, Callable[[Any], object]] = NOTHING
+) -> Callable[[Any, Any], None]:
+    """A function of two objects that copies the fields of a struct from the first to the second.
+
+    Where the first has a value for one of the `others`, the second gets what a function makes of
+    it.
+    """
+    lines = [f"target.{name} = source.{name}" for name in kind.__struct_fields__]
+    for name in others:
+        lines.append(f"if source.{name} is not None:")
+        lines.append(f"    target.{name} = {name}(source.{name})")
+    made: Callable[[Any, Any], None] = _made("copy(source, target)", lines, dict(others))
     return made
 
 
@@ -81,6 +91,14 @@ def part_of(kind: type[msgspec.Struct], made: type[S]) -> Callable[[Any], S | No
     lines = [f"return None if {unset} else made({given})"]
     part: Callable[[Any], S | None] = _made("part(whole)", lines, {"made": made})
     return part
+
+
+def is_bare(*kinds: type[msgspec.Struct]) -> Callable[[Any], bool]:
+    """A function that tells of an object if it has no value for any field of some structs."""
+    names = dict.fromkeys(name for kind in kinds for name in kind.__struct_fields__)
+    tests = " and ".join(f"whole.{name} is None" for name in names) or "True"
+    told: Callable[[Any], bool] = _made("is_bare(whole)", [f"return {tests}"], {})
+    return told
 
 
 def _made(head: str, lines: list[str], names: dict[str, Any]) -> Any:

@@ -44,7 +44,7 @@ from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch
 from zq.model.payload import MAX_DEPTH, nests_too_deeply
 from zq.model.settling import Failure, bounded
-from zq.model.sharing import joined, maker, part_of, with_fields
+from zq.model.sharing import is_bare, maker, part_of, with_fields
 from zq.model.strict import StrictRetention
 from zq.model.unique import BY_NAME, SPACES, KeySpace, OnConflict, Scope
 from zq.rooms import parts
@@ -74,7 +74,6 @@ class _Job(SentFields, frozen=True, gc=False):
 
 
 _OF_ROOMS = parts("wire_job", "BODY", type)
-_SAID = joined("SaidToRooms", *_OF_ROOMS, *parts("job", "BROUGHT", type))
 _TAKES: Sequence[Callable[[_Job, NewJob], NewJob]] = parts("wire_job", "take", FunctionType)
 """What rooms do with a new job whose body says something to them."""
 
@@ -83,7 +82,8 @@ if not TYPE_CHECKING:
 
 _settings_of = part_of(SettingFields, JobSettings)
 _brought_by = part_of(BroughtFields, Extras)
-_said_to_rooms = part_of(_SAID, _SAID)
+_is_bare = is_bare(SentFields, *_OF_ROOMS)
+_tells_no_room = is_bare(*_OF_ROOMS, *parts("job", "BROUGHT", type))
 
 
 class _Success(msgspec.Struct):
@@ -154,6 +154,12 @@ def new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> N
         names.add(check_name("type", job.type))
     if job.queue not in names:
         names.add(check_name("queue", job.queue))
+    priority = DEFAULT_PRIORITY if job.priority is None else job.priority
+    ready_at = None if job.ready_at is None else min(job.ready_at, MAX_TIME)
+    if job.meta is UNSET and job.dedupe is None and _is_bare(job):
+        # Most jobs of other clients are so.
+        payload, size = _payload(job, codec, max_payload)
+        return NewJob(job.queue, job.type, payload, size, priority, ready_at)
     is_unique = job.unique_key is not None or job.unique_while is not None
     scope = _scope(job.unique_key, job.unique_while) if is_unique else None
     if job.unique_key is not None:
@@ -165,19 +171,14 @@ def new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> N
     options = _settings_of(job)
     if options is not None:
         check_settings(options)
-    payload, size = _text(job.payload, "payload", codec)
-    if size > max_payload:
-        raise PayloadTooLarge(
-            f"the payload has {size} bytes, but at most {max_payload} are allowed: store large data"
-            " elsewhere and send its address, or raise --max-payload"
-        )
+    payload, size = _payload(job, codec, max_payload)
     new = NewJob(
         job.queue,
         job.type,
         payload,
         size,
-        DEFAULT_PRIORITY if job.priority is None else job.priority,
-        None if job.ready_at is None else min(job.ready_at, MAX_TIME),
+        priority,
+        ready_at,
         options,
         job.unique_key,
         scope,
@@ -188,10 +189,21 @@ def new_job(job: _Job, codec: BodyCodec, max_payload: int, names: set[str]) -> N
         extras=_extras(job, codec),
         unique_in=KeySpace.ALL if job.unique_in is None else _space(job.unique_key, job.unique_in),
     )
-    if _said_to_rooms(job) is not None:
-        for take in _TAKES:
-            new = take(job, new)
+    if _tells_no_room(job):
+        return new
+    for take in _TAKES:
+        new = take(job, new)
     return new
+
+
+def _payload(job: _Job, codec: BodyCodec, most: int) -> tuple[str, int]:
+    payload, size = _text(job.payload, "payload", codec)
+    if size > most:
+        raise PayloadTooLarge(
+            f"the payload has {size} bytes, but at most {most} are allowed: store large data"
+            " elsewhere and send its address, or raise --max-payload"
+        )
+    return payload, size
 
 
 def decode_success(body: bytes, codec: BodyCodec) -> Completion:

@@ -16,7 +16,6 @@ from zq.model.job import (
     Extras,
     JobFields,
     JobRecord,
-    JobSettings,
     LastError,
     NewJob,
     SettingFields,
@@ -83,9 +82,6 @@ class JobDocument(JobFields, frozen=False, gc=False):  # type: ignore[misc]
 if not TYPE_CHECKING:
     JobDocument = with_fields(JobDocument, *parts("wire_job", "DOCUMENT", type))
 
-_SHOWN = [item for shown in parts("wire_job", "SHOWN", dict) for item in shown.items()]
-"""Settings of jobs that rooms show, each with what makes its field of the document."""
-
 
 class KnownDocument(msgspec.Struct):
     """What the sender of a copy learns of a job that is deleted or out of reach.
@@ -100,7 +96,10 @@ class KnownDocument(msgspec.Struct):
 
 EnqueuedDocument = JobDocument | KnownDocument
 
-_copy_settings = copier(SettingFields)
+_SHOWN = {name: made for shown in parts("wire_job", "SHOWN", dict) for name, made in shown.items()}
+"""Settings of jobs that rooms show, each with what makes its field of the document."""
+
+_copy_settings = copier(SettingFields, _SHOWN)
 _copy_brought = copier(BroughtFields)
 
 
@@ -164,7 +163,7 @@ def _document(job: JobRecord, id: str, payload: Raw | UnsetType) -> JobDocument:
     )
     # Most jobs have none of the following.
     if job.options is not None:
-        _add_options(document, job.options)
+        _copy_settings(job.options, document)
     if job.attempts or job.purge_at is not None:
         document.failed_at = job.failed_at
         document.purge_at = job.purge_at
@@ -192,13 +191,6 @@ def _add_extras(document: JobDocument, extras: Extras) -> None:
     document.meta = _raw(extras.meta)
     document.origin, document.reason = extras.origin, extras.reason
     document.died_at = extras.died_at
-
-
-def _add_options(document: JobDocument, options: JobSettings) -> None:
-    _copy_settings(options, document)
-    for name, shown in _SHOWN:
-        if (value := getattr(options, name)) is not None:
-            setattr(document, name, shown(value))
 
 
 def _add_key(document: JobDocument, job: JobRecord | NewJob) -> None:
@@ -257,7 +249,7 @@ def _new_document(job: NewJob, id: str, now: int) -> JobDocument:
         group=job.group,
     )
     if job.options is not None:
-        _add_options(document, job.options)
+        _copy_settings(job.options, document)
     if job.unique_key is not None:
         _add_key(document, job)
     if job.extras is not None:
