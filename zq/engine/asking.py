@@ -4,4 +4,10 @@ from contextvars import ContextVar
 
 ASKER: ContextVar[object] = ContextVar("zq-asker", default=None)
 """The sender of the request that is being served: the name of its key, or its address where no keys
-are needed. None stands for the server itself."""
+are needed. None stands for the server itself. What is costly to know is a function, for few ask."""
+
+
+def asker() -> object:
+    """Who asks for the work that is under way."""
+    known = ASKER.get()
+    return known() if callable(known) else known

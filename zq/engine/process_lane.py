@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
-from zq.engine.asking import ASKER
+from zq.engine.asking import asker
 from zq.engine.fair_line import FairLine
 from zq.engine.piped_process import PipedProcess
 from zq.model.errors import ZqError
@@ -70,7 +70,7 @@ class ProcessLane(ABC, Generic[P]):
 
     def _waits_for_others(self, *, newcomer: bool) -> bool:
         """True if the next call would wait, but for no other call of its owner."""
-        owner = ASKER.get()
+        owner = asker()
         return self._busy and self._served != owner and not self._lines[newcomer].count(owner)
 
     @asynccontextmanager
@@ -79,7 +79,7 @@ class ProcessLane(ABC, Generic[P]):
 
         Its owner is whoever sent the request that is being served, unless another one is named.
         """
-        owner = ASKER.get() if owner is None else owner
+        owner = asker() if owner is None else owner
         if self._busy:
             self._make_room(owner, self._lines[newcomer])
             await self._wait(owner, newcomer=newcomer)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
@@ -108,7 +109,7 @@ class Application:
 def _asker(request: web.BaseRequest) -> object:
     """Who takes turns with others: a key, or an address where no keys are needed."""
     key = request.get(KEY)
-    return peer_of(request.transport) if key is None else key.name
+    return partial(peer_of, request.transport) if key is None else key.name
 
 
 class Router:
