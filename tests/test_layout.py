@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "engine": {"model", "store", "tick", "config", "settings", "rooms"},
     "service": {"model", "store", "engine", "config", "settings", "rooms"},
     "verbs": {"model", "wire"},
-    "answers": {"model", "wire", "store", "service", "rooms", "verbs"},
+    "answers": {"model", "wire", "store", "engine", "service", "rooms", "verbs"},
     "terms": {"model", "wire", "service", "rooms"},
     "http": {
         *("http.transport", "model", "store", "wire", "engine", "service"),
@@ -96,8 +96,6 @@ KNOWN = {
     "zq",
     "zq.cli.status",
     "zq.client.backend",
-    "zq.client.embedded.backend",
-    "zq.client.embedded.words",
     "zq.client.options",
     "zq.client.periodic",
     "zq.client.values",

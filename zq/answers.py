@@ -1,9 +1,9 @@
 """What verbs do, apart from how they are asked: over HTTP, or by a program in this process."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from zq.model.reach import Reach
 from zq.rooms import parts
@@ -35,7 +35,23 @@ class Asked:
     careful: bool = False
 
 
-Answering = Callable[[Asked], Coroutine[Any, Any, T]]
+@dataclass(frozen=True, slots=True)
+class Rows(Generic[T]):
+    """A document of the type T whose field `name` has a document for each row.
+
+    There may be so many rows that a server makes them in slices.
+    """
+
+    name: str
+    rows: Sequence[Any]
+    document: Callable[[Any], object]
+
+    def whole(self) -> dict[str, list[object]]:
+        """The document, made at once."""
+        return {self.name: list(map(self.document, self.rows))}
+
+
+Answering = Callable[[Asked], Coroutine[Any, Any, T | Rows[T]]]
 """Does what a verb says, and returns its document. Its docstring describes the verb to users."""
 
 

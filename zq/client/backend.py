@@ -7,6 +7,8 @@ App, Queue, Task and Worker use these protocols only. A refusal is raised as one
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import msgspec
+
 from zq.client.asking import NO_QUERY
 from zq.client.job_error import JobError
 from zq.client.operations import Operations
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from zq.features.waits.model import WaitReason
 
 T = TypeVar("T")
+
+
+class _Stats(msgspec.Struct):
+    queues: list[QueueStats]
 
 
 class TakeStream(Protocol):
@@ -217,6 +223,9 @@ class Backend(Protocol):
 
     async def stats(self) -> list[QueueStats]:
         """Every queue that has jobs, or had traffic in the last five minutes."""
+        from zq.operators.ops.verbs import STATS
+
+        return (await self.ask(STATS.read_as(_Stats))).queues
 
     async def settings(self, queue: str) -> QueueSettings:
         """The settings of a queue."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from zq.answers import Answering, Asked, all_answers
+from zq.answers import Answering, Asked, Rows, all_answers
 from zq.http.api.description.operation import Operation
 from zq.http.api.endpoints import answer, endpoint, lines_or_codec
 from zq.http.api.parts import ApiParts
@@ -47,6 +47,10 @@ class VerbsApi:
             document = await answering(self._asked(request, known, body, sent))
             if document is None:
                 return Answer(verb.status)
+            if isinstance(document, Rows):
+                return await self._packer.listed(
+                    document.name, document.rows, document.document, accepted
+                )
             return await self._packer.answer(document, accepted, verb.status)
 
         async def serve_lines(request: web.BaseRequest) -> Answer:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, TypeVar, cast
 
-from zq.answers import Asked, answering_of
+from zq.answers import Asked, Rows, answering_of
 from zq.client.asking import NO_QUERY
 from zq.client.backend import Backend, EventStream, TakeStream
 from zq.client.embedded.deliveries import Deliveries
@@ -24,7 +24,6 @@ from zq.client.embedded.words import (
     filter_of,
     job_outcome,
     refusal_of,
-    stats_of,
     stored_job,
 )
 from zq.client.formats import JSON
@@ -38,7 +37,6 @@ from zq.client.values import (
     JobOutcome,
     JobQuery,
     LeasedFailure,
-    QueueStats,
     RefusedItems,
     StoredJob,
     Submission,
@@ -51,7 +49,6 @@ from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.operators.page.service import Overviews
 from zq.service.services import Services
 from zq.terms import EnqueueTerms
 from zq.verbs.verb import Verb
@@ -222,14 +219,6 @@ class EmbeddedBackend(Backend):
 
     # Queues
 
-    async def stats(self) -> list[QueueStats]:
-        """The jobs and the traffic of every queue."""
-
-        async def verb(services: Services) -> list[QueueStats]:
-            return list(map(stats_of, await services[Overviews].queues(EVERYWHERE)))
-
-        return await self._do(verb)
-
     async def settings(self, queue: str) -> QueueSettings:
         """The settings of a queue."""
 
@@ -372,7 +361,8 @@ class EmbeddedBackend(Backend):
 
         async def done(services: Services) -> bytes:
             asked = Asked(services, path, query, text, wire.JSON, LIMITS, EVERYWHERE)
-            return wire.JSON.encode(await answering(asked))
+            document = await answering(asked)
+            return wire.JSON.encode(document.whole() if isinstance(document, Rows) else document)
 
         document = await self._do(done)
         return JSON.decode(document, verb.answer) if verb.answer is not NoneType else cast(T, None)

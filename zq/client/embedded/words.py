@@ -9,14 +9,11 @@ from msgspec import UNSET, Raw
 from zq.client.errors import refusal
 from zq.client.job_error import JobError
 from zq.client.values import (
-    Flow,
     JobOutcome,
     JobQuery,
-    QueueStats,
     State,
     StoredJob,
 )
-from zq.engine.subscribers.figures import QueueFlow
 from zq.model import errors
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec
@@ -25,7 +22,6 @@ from zq.model.leasing import stall_words
 from zq.model.lifecycle import BY_NAME, NAMES, Status
 from zq.model.outcome import Ending
 from zq.model.words import checked_words
-from zq.operators.page.service_overview import WatchedQueue
 from zq.service.jobs import Accepted
 from zq.wire.documents import JobDocument, KnownDocument, enqueued_documents
 from zq.wire.ids import key_of
@@ -88,27 +84,6 @@ def error_of(record: ErrorRecord) -> JobError:
         record.failed_at,
         record.worker,
     )
-
-
-def stats_of(queue: WatchedQueue) -> QueueStats:
-    """The jobs and the traffic of a queue, and what is wrong with it."""
-    figures, state, settings = queue.figures, queue.state, queue.settings
-    return QueueStats(
-        figures.queue,
-        {name: figures.counts.get(status, 0) for status, name in _STATES.items()},
-        _flow(figures.deliveries),
-        _flow(figures.completions),
-        _flow(figures.failures),
-        figures.oldest_ready_age_ms,
-        queue.taken_by.workers,
-        state or "",
-        "" if state is None or queue.worst is None else queue.worst.text,
-        settings is not None and settings.paused is True,
-    )
-
-
-def _flow(flow: QueueFlow) -> Flow:
-    return Flow(flow.total, round(flow.minute, 3), round(flow.five_minutes, 3))
 
 
 def filter_of(query: JobQuery, ids: IdCodec) -> Filter:

@@ -31,7 +31,6 @@ from zq.client.values import (
     JobOutcome,
     JobQuery,
     LeasedFailure,
-    QueueStats,
     RefusedItems,
     StoredJob,
     Submission,
@@ -67,10 +66,6 @@ class _Count(msgspec.Struct):
 
 class _Queues(msgspec.Struct):
     queues: list[str]
-
-
-class _Stats(msgspec.Struct):
-    queues: list[QueueStats]
 
 
 class HttpBackend(Backend):
@@ -200,10 +195,6 @@ class HttpBackend(Backend):
         return self._read(await self._call("GET", "/queues"), _Queues).queues
 
     # Queues
-
-    async def stats(self) -> list[QueueStats]:
-        """The jobs and the traffic of every queue."""
-        return self._read(await self._call("GET", "/stats"), _Stats).queues
 
     async def settings(self, queue: str) -> QueueSettings:
         """The settings of a queue."""

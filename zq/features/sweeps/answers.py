@@ -110,16 +110,20 @@ async def requeue_one(asked: Asked) -> JobDocument:
     Its attempts begin anew, and its error history is kept. With `home=true` it goes back to the
     queue in which it died first, also if it waits in a dead-letter queue.
     """
-    jobs, ids = asked.services.jobs, asked.services.ids
-    verb = jobs.send_home if switch("home", asked.query) else jobs.requeue
-    job = await verb(key_of(asked.path["id"], ids), asked.reach)
-    return job_document(job, ids, with_payload=False)
+    return await _requeued_one(asked)
 
 
 @ANSWERS.to(verbs.RETRY_ONE)
 async def retry_one(asked: Asked) -> JobDocument:
     """Do as `POST /jobs/{id}/requeue` does, of which this is an older name."""
-    return await requeue_one(asked)
+    return await _requeued_one(asked)
+
+
+async def _requeued_one(asked: Asked) -> JobDocument:
+    jobs, ids = asked.services.jobs, asked.services.ids
+    verb = jobs.send_home if switch("home", asked.query) else jobs.requeue
+    job = await verb(key_of(asked.path["id"], ids), asked.reach)
+    return job_document(job, ids, with_payload=False)
 
 
 @ANSWERS.to(verbs.CANCEL_ONE)

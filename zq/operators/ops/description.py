@@ -5,7 +5,6 @@ from msgspec import UNSET, UnsetType
 
 from zq.http.api.description.operation import Operation
 from zq.operators.ops.wire import StatusDocument
-from zq.wire.stats import QueueStatsDocument, StatsDocument
 
 
 class Refusal(msgspec.Struct):
@@ -79,8 +78,6 @@ class Version(msgspec.Struct):
 
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
-    ("GET", "/stats"): Operation({200: StatsDocument}),
-    ("GET", "/queues/{queue}/stats"): Operation({200: QueueStatsDocument}),
     ("GET", "/health"): Operation({200: Health}),
     ("GET", "/healthz"): Operation({200: Health}),
     ("GET", "/status"): Operation({200: StatusDocument}),

@@ -2,7 +2,6 @@
 
 from zq.operators.ops.http.metrics.api import MetricsApi
 from zq.operators.ops.http.service import ServiceApi
-from zq.operators.ops.http.stats import StatsApi
 from zq.operators.ops.http.status import StatusApi
 
-APIS = (ServiceApi, StatusApi, StatsApi, MetricsApi)
+APIS = (ServiceApi, StatusApi, MetricsApi)
