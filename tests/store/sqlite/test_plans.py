@@ -255,7 +255,7 @@ def test_scheduled_jobs_of_a_time_are_counted_by_the_index_of_times(ticker: Tick
         "SEARCH jobs USING INDEX scheduled_by_date (ready_at>? AND ready_at<?)",
         "SEARCH jobs USING INDEX scheduled_by_wait (due_at>? AND due_at<?)",
     } <= set(lines)
-    assert not any("SCAN jobs" in line for line in lines)
+    assert not [line for line in lines if "SCAN jobs" in line], lines
 
 
 def test_ready_jobs_of_one_queue_are_found_by_their_queue(ticker: Ticker) -> None:

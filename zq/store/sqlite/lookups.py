@@ -173,9 +173,7 @@ def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int
 def count_jobs(connection: sqlite3.Connection, filter: Filter, now: int) -> int:
     """How many jobs match. The kept counts are much faster if they can answer: `is_counted`."""
     conditions, parameters = where(filter, hide_purged_at=now, by_time=True)
-    is_of_a_time = filter.statuses == (Status.SCHEDULED,) and filter.ready_at is not None
-    name = "count_scheduled" if is_of_a_time else "count"
-    sql = QUERIES[name].replace("CONDITIONS", conditions)
+    sql = QUERIES["count"].replace("CONDITIONS", conditions)
     total: int = connection.execute(sql, parameters).fetchone()[0]
     return total
 

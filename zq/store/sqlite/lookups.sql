@@ -22,10 +22,6 @@ WHERE owns_key = 1 AND key_lock = :lock AND CONDITIONS
 -- name: count
 SELECT count(*) FROM jobs WHERE CONDITIONS
 
--- name: count_scheduled
--- Of a time: SQLite would rather visit all scheduled jobs.
-SELECT count(*) FROM jobs INDEXED BY scheduled_by_time WHERE CONDITIONS
-
 -- name: counts
 SELECT json_group_array(json_array(queue, status, n)) FROM queue_counts WHERE n > 0
 

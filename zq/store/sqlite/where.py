@@ -37,7 +37,9 @@ def where(
     or not they have been deleted yet. `by_time` finds scheduled jobs by their times first, whatever
     their order.
     """
-    conditions = ["true", *_of_states(filter.statuses)]
+    by_time &= filter.ready_at is not None and filter.statuses == (Status.SCHEDULED,)
+    # With its status beside their times, SQLite would look at all scheduled jobs.
+    conditions = ["true", *([] if by_time else _of_states(filter.statuses))]
     parameters: dict[str, object] = {}
     _add_names(conditions, parameters, filter)
     if filter.revivable:
@@ -142,7 +144,7 @@ def _add_ready_at(
     steady = ValueRange(*[bound and bound + filter.ahead for bound in (bounds.low, bounds.high)])
     _add_range(waits, parameters, "due_at", steady)
     dated, waiting = (" AND ".join(["true", *words]) for words in (dates, waits))
-    if by_time and filter.statuses == (Status.SCHEDULED,):
+    if by_time:
         conditions.append(
             f"id IN (SELECT id FROM jobs WHERE {scheduled} AND due_at IS NULL AND {dated} UNION ALL"
             f" SELECT id FROM jobs WHERE {scheduled} AND due_at IS NOT NULL AND {waiting})"
