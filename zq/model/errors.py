@@ -84,19 +84,19 @@ ZqError
 └── Internal                zq itself has a fault; the log has the traceback
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class ZqError(Exception):
     """The base of all errors. `code` is stable and for programs, the message is for people."""
 
     code = "error"
+    details: Mapping[str, object] = {}
+    """What the body of an answer tells programs besides the message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
-        self.details: dict[str, object] = {}
-        """What the body of an answer tells programs besides the message."""
 
 
 class InvalidRequest(ZqError):
