@@ -71,6 +71,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "jobs": 1,
         "users": 1,
         "user_grants": 1,
+        "producers": 1,
         "payloads": 1,
         "results": 1,
         "errors": 1,
