@@ -129,7 +129,7 @@ class Entrance:
 
     @property
     def has_certificates(self) -> bool:
-        """Whether it speaks TLS."""
+        """True if it speaks TLS."""
         return self._certificates is not None
 
     async def prepare(self, keys: KeyRing | None, public_url: str | None) -> None:

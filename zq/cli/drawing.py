@@ -60,7 +60,7 @@ def tabled(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def is_whole() -> bool:
-    """Whether the table of this command is printed whole: for a pipe, or because it was asked."""
+    """True if the table of this command is printed whole: for a pipe, or because it was asked."""
     context = click.get_current_context(silent=True)
     return not sys.stdout.isatty() or (context is not None and context.meta.get(_WIDE, False))
 

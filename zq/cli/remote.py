@@ -158,7 +158,7 @@ def ending(error: "ZqError", more: str = "") -> click.ClickException:
 
 
 def is_absent(error: "ZqError") -> bool:
-    """Whether no server answers, as opposed to one that refuses."""
+    """True if no server answers, as opposed to one that refuses."""
     from zq.client.errors import Unavailable
 
     return isinstance(error, Unavailable) and error.status is None

@@ -41,7 +41,7 @@ def escaped(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same, with one space for each run of spaces and line breaks."""
+    """A text that is safe for a terminal, with one space for each run of blanks and line breaks."""
     return escaped(" ".join(text.split()))
 
 
@@ -51,7 +51,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def harmless(error: click.ClickException) -> click.ClickException:
-    """The same error in one line, safe for a terminal, without the usage text."""
+    """An error in one line, safe for a terminal, without the usage text."""
     if isinstance(error, NoArgsIsHelpError):
         return error
     message = one_line(error.format_message())

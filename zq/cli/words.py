@@ -27,7 +27,7 @@ class Milliseconds(click.ParamType[int]):
 
 
 class Seconds(click.ParamType[float]):
-    """The same in seconds, which the library uses."""
+    """A duration in seconds, which the library uses."""
 
     name = "duration"
 

@@ -23,7 +23,7 @@ def milliseconds(name: str, value: Seconds, high: int = MAX_TIME, *, low: int = 
 
 
 def positive_ms(name: str, value: Seconds, high: int = MAX_TIME) -> int:
-    """The same for times of at least 1 ms."""
+    """A time of at least 1 ms, in milliseconds. Raises `InvalidOption`."""
     return milliseconds(name, value, high, low=1)
 
 

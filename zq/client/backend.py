@@ -84,7 +84,7 @@ class Backend(Protocol):
 
     @property
     def blocking(self) -> "Backend":
-        """The same server, with verbs that block the thread instead of suspending.
+        """This server, with verbs that block the thread instead of suspending.
 
         Its coroutines never wait for an event loop, so `run` can drive them. It may
         be used in any thread and after a fork. `take` and `events` are not offered.

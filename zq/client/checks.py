@@ -36,7 +36,7 @@ WORDS = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": Fa
 
 
 def wanted(said: bool | None) -> bool:
-    """Whether calls are checked: as the app says, or else the variable. Raises `InvalidOption`."""
+    """True if calls are checked: as the app says, or else the variable. Raises `InvalidOption`."""
     word = os.environ.get(VARIABLE, "")
     if said is None and word.lower() not in WORDS:
         raise InvalidOption(f"{VARIABLE}={word!r}: give yes or no")

@@ -34,7 +34,7 @@ class Core:
     events: Listeners = field(default_factory=Listeners)
     handlers: dict[str, QueueHandler] = field(default_factory=dict)
     checks: bool = True
-    """Whether the arguments of calls are held to the annotations of tasks."""
+    """True if the arguments of calls are held to the annotations of tasks."""
     middleware: tuple[Middleware, ...] = ()
     """Middleware around each job, the outermost first."""
     beginning: tuple[Callable[[], Any], ...] = ()

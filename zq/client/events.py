@@ -56,7 +56,7 @@ class Listeners:
         self._listeners[name].append(listener)
 
     def wanted(self, name: EventName) -> bool:
-        """Whether anybody listens."""
+        """True if anybody listens."""
         return bool(self._listeners.get(name))
 
     async def emit(self, event: Event, *, blocking: bool = False) -> None:

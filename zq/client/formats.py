@@ -62,7 +62,7 @@ class Codec:
     gather: Callable[[Sequence[bytes]], bytes]
     """Makes a bulk body from encoded jobs."""
     may_hide: Callable[[bytes], Any]
-    """Whether a body may have come of a float that is no number. JSON has null in its place."""
+    """True if a body may have come of a float that is no number. JSON has null in its place."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return _codec, (self.content_type,)

@@ -48,7 +48,7 @@ class Unevaluated:
 
 
 def comes_later(error: Exception, function: Callable[..., Any] | None) -> bool:
-    """Whether the name that is missing is one that the function's module defines further below."""
+    """True if the name that is missing is one that the function's module defines further below."""
     if not isinstance(error, NameError) or function is None:
         return False
     running = [each for each in _frames_of(function) if each.f_code.co_name == "<module>"]

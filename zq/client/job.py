@@ -100,7 +100,7 @@ class Job(Generic[R]):
         return await self.outcome(self._backend, TimeLeft(timeout))
 
     def result_sync(self, timeout: Seconds | None = 30.0) -> R:
-        """The same, blocking."""
+        """Like `result`, for code without an event loop: it blocks."""
         waiting = self.outcome(self._backend.blocking, TimeLeft(timeout))
         return run_waiting(waiting, "await job.result(…)")
 
@@ -109,7 +109,7 @@ class Job(Generic[R]):
         return await cancelled(self._backend.cancel(self.id, force=force))
 
     def cancel_sync(self, *, force: bool = False) -> CancelStatus:
-        """The same, blocking."""
+        """Like `cancel`, for code without an event loop: it blocks."""
         return run(cancelled(self._backend.blocking.cancel(self.id, force=force)))
 
     async def events(self) -> AsyncGenerator[JobEvent, None]:

@@ -46,7 +46,7 @@ class JobFlow:
         return await self._result(self._backend, TimeLeft(timeout))
 
     def result_sync(self, timeout: Seconds | None = 30.0) -> Any:
-        """The same, blocking."""
+        """Like `result`, for code without an event loop: it blocks."""
         waiting = self._result(self._backend.blocking, TimeLeft(timeout))
         return run_waiting(waiting, "await flow.result(…)")
 

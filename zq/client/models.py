@@ -22,7 +22,7 @@ SECRET = (
 
 
 def needs_pydantic(annotation: Any) -> bool:
-    """Whether an annotation names a model, or a constraint in the way of pydantic."""
+    """True if an annotation names a model, or a constraint in the way of pydantic."""
     if get_origin(annotation) is Annotated:
         base, *notes = get_args(annotation)
         known = any(type(note).__module__.partition(".")[0] in _PACKAGES for note in notes)
@@ -119,7 +119,7 @@ def _read_as(name: str, alias: Any, config: Any) -> list[str]:
 
 @lru_cache(maxsize=1_000)
 def is_secret(model: type) -> bool:
-    """Whether a model of pydantic has a field whose value must not be stored."""
+    """True if a model of pydantic has a field whose value must not be stored."""
     return _has_secret(model.model_json_schema)  # type: ignore[attr-defined]
 
 

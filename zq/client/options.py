@@ -43,7 +43,7 @@ class Backoff:
         self.wire()
 
     def wire(self) -> WireBackoff:
-        """The same in milliseconds."""
+        """This back-off in milliseconds, as the server has it."""
         base = milliseconds("Backoff: base", self.base, high=MAX_UINT32)
         return WireBackoff(
             float(self.exponent), base, milliseconds("Backoff: jitter", self.jitter, MAX_UINT32)

@@ -36,7 +36,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the handler succeeded."""
+        """True if the handler succeeded."""
         return self.error is None
 
     @property
@@ -84,7 +84,7 @@ class DrainReport:
     stuck: int = 0
     """The number of threads and coroutines that were still at work and cannot be ended."""
     aborted: bool = False
-    """Whether the worker had to end at once."""
+    """True if the worker had to end at once."""
 
 
 def raise_failures_of(outcomes: Sequence[Outcome]) -> None:

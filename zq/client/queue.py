@@ -115,7 +115,7 @@ class Queue(Generic[T, R]):
 
     @property
     def sync(self) -> "SyncQueue[T, R]":
-        """The same methods, blocking."""
+        """The methods of this queue for code without an event loop: they block."""
         types = self._payload, self._result
         return SyncQueue(Queue(self.core, self.name, *types, self._own, blocking=True))
 

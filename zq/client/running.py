@@ -171,7 +171,7 @@ class Running(Generic[T]):
         await self._backend.progress(self.id, data, self.delivery.lease)
 
     def progress_sync(self, data: Any) -> None:
-        """The same, for handlers that are not coroutine functions."""
+        """Like `progress`, for handlers that are not coroutine functions."""
         run(self._backend.blocking.progress(self.id, data, self.delivery.lease))
 
     async def extend(self, by: float | timedelta) -> None:
@@ -229,7 +229,7 @@ async def around_all(
 
 
 def ends_task(error: BaseException) -> bool:
-    """Whether this ends the task that has called other code, rather than being a fault of the code.
+    """True if this ends the task that has called other code, rather than being a fault of the code.
 
     Code may raise a CancelledError of its own.
     """

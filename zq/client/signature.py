@@ -65,7 +65,7 @@ class Signature:
         return self._types
 
     def is_known(self, payload: Any) -> bool:
-        """Whether the function has parameters for the named arguments in a payload.
+        """True if the function has parameters for the named arguments in a payload.
 
         If not, the call may be one of a later version of the program. Too many arguments without
         names are a mistake instead, which `arguments` refuses: a name tells what was meant.
@@ -86,7 +86,7 @@ class Signature:
         return {"args": args, "kwargs": kwargs}
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The same with all arguments by name, also those with defaults.
+        """The payload of a call with all arguments by name, also those with defaults.
 
         Positional-only parameters are kept as positional arguments.
         """

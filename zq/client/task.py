@@ -101,7 +101,7 @@ class Task(Generic[P, R]):
             raise AttributeError(f"a task has no {name!r}{remedy}", name=name, obj=self)
 
     def options(self, **options: Unpack[Options]) -> Self:
-        """The same task with other options. This one stays unchanged. Raises `InvalidOption`."""
+        """This task with other options. The task itself stays unchanged. Raises `InvalidOption`."""
         check(options)
         said = merge(self._said, options)
         parts = (self.core, self.function, self.name, self.queue, self._own, said)
@@ -120,7 +120,7 @@ class Task(Generic[P, R]):
         return await self._enqueue(self.core.backend, args, kwargs)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """The same, blocking, for programs without an event loop."""
+        """Like `enqueue`, for programs without an event loop: it blocks."""
         return run(self._enqueue(self.core.backend.blocking, args, kwargs))
 
     async def enqueue_many(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
@@ -132,7 +132,7 @@ class Task(Generic[P, R]):
         return await self._enqueue_many(self.core.backend, calls)
 
     def enqueue_many_sync(self, calls: Iterable[Call[P]]) -> list[Job[R]]:
-        """The same, blocking."""
+        """Like `enqueue_many`, for code without an event loop: it blocks."""
         return run(self._enqueue_many(self.core.backend.blocking, calls))
 
     async def call(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -143,7 +143,7 @@ class Task(Generic[P, R]):
         return await self._call(self.core.backend, args, kwargs)
 
     def call_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The same, blocking."""
+        """Like `call`, for code without an event loop: it blocks."""
         waiting = self._call(self.core.backend.blocking, args, kwargs)
         return run_waiting(waiting, f"await {self.name}.call(…)")
 

@@ -149,7 +149,7 @@ class ByMsgspec:
 
 
 def is_plain(annotation: Any) -> bool:
-    """Whether data needs no conversion: scalars, and lists, dicts by text and unions of these."""
+    """True if data needs no conversion: scalars, and lists, dicts by text and unions of these."""
     return all(
         isinstance(each, _PLAIN)
         and not (isinstance(each, shapes.DictType) and _is_rich_key(each.key_type))
@@ -225,7 +225,7 @@ def _is_key(shape: Any) -> bool:
 
 
 def _has_model(cls: Any) -> bool:
-    """Whether pydantic has to make this class: its own, or one with constraints on fields."""
+    """True if pydantic has to make this class: its own, or one with constraints on fields."""
     if hasattr(cls, "__pydantic_core_schema__"):
         return True
     return any(

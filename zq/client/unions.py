@@ -22,7 +22,7 @@ def shown(annotation: Any) -> str:
 
 
 def is_model(annotation: Any) -> bool:
-    """Whether a type is a model of pydantic."""
+    """True if a type is a model of pydantic."""
     return isinstance(annotation, type) and hasattr(annotation, "model_validate")
 
 
@@ -82,7 +82,7 @@ def _shape(annotation: Any) -> Any:
 
 
 def _may_be(one: Any, other: Any) -> bool:
-    """Whether pydantic may read as `other` what was written as the model `one`."""
+    """True if pydantic may read as `other` what was written as the model `one`."""
     ours, theirs = one.model_fields, other.model_fields
     for name in ours.keys() & theirs.keys():
         kinds = ours[name].annotation, theirs[name].annotation

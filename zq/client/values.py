@@ -221,7 +221,7 @@ class JobOutcome(msgspec.Struct, frozen=True):
 
     @property
     def is_final(self) -> bool:
-        """Whether the state of the job is final."""
+        """True if the state of the job is final."""
         return self.status in ("completed", "dead", "cancelled", "expired")
 
 

@@ -17,7 +17,7 @@ COPIES = 2
 
 
 class Admission:
-    """Whether the disk has room for new jobs. Acknowledgements are always accepted.
+    """Decides whether the disk has room for new jobs. Acknowledgements are always accepted.
 
     Between two checks of the disk, admitted bytes are counted, so that a burst cannot fill the disk
     unnoticed. New jobs that come together are stored in one transaction, for which all others wait:

@@ -66,7 +66,7 @@ class Engine:
         self.admission = Admission(
             store, clock, self.inbox, settings.disk_reserve, settings.max_bulk_bytes
         )
-        """Whether there is room for new jobs."""
+        """True if there is room for new jobs."""
         self.streams = Streams(
             settings.global_in_flight_limit,
             store.claimed,

@@ -23,7 +23,7 @@ class ForeignLock:
         self._clock = clock
         self._met = 0.0
         self.is_long = False
-        """Whether changes are refused: it has been held for too long to wait for it."""
+        """True if changes are refused: it has been held for too long to wait for it."""
 
     def met(self) -> bool:
         """Note that it is in the way. Return whether that has lasted too long to wait for it."""

@@ -104,7 +104,7 @@ class Inbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether the next tick would probably take more new jobs than wait."""
+        """True if the next tick would probably take more new jobs than wait."""
         few = self.waiting_jobs < self._max_jobs // 2 and self._waiting_new < self._next_rows
         return few or not self.waiting_jobs
 
@@ -134,7 +134,7 @@ class Inbox:
             raise _full(self.waiting_jobs)
 
     def hold(self, jobs: int, size: int) -> None:
-        """Count new jobs that wait elsewhere before they come here."""
+        """Reserve room for new jobs that are still planned elsewhere, such as those of batches."""
         self.waiting_jobs += jobs
         self.waiting_bytes += size
 

@@ -51,7 +51,7 @@ _NOTHING: Mapping[str, Callable[[Any], object]] = {}
 
 
 class Durability(NamedTuple):
-    """Whether acknowledgements and changes, and whether new jobs, are synced before the answer."""
+    """What is on the disk before it is answered: acknowledgements and changes, and new jobs."""
 
     changes: bool
     enqueues: bool
@@ -140,7 +140,7 @@ class TickLoop:
             self._alarm.stop()
 
     def _has_work(self) -> bool:
-        """Whether a tick would find work, as far as a cheap check can tell."""
+        """True if a tick would find work, as far as a cheap check can tell."""
         if self._inbox.commands or (self._streams.listens and self._streams.is_hungry):
             return True
         # This looks at the clock, which may have been set, even if there are no deadlines.

@@ -34,7 +34,7 @@ class Timetable:
         self._steady = steady
         self.deadlines = deadlines
         self.holds_dates = False
-        """Whether dates that have come wait, since a step of the clock is looked into first."""
+        """True if dates that have come wait, since a step of the clock is looked into first."""
         self._longest_rest = rest
         self._cleared = dict.fromkeys(UNSEEN, clock.monotonic() - rest)
 
@@ -53,7 +53,7 @@ class Timetable:
 
     @property
     def is_due(self) -> bool:
-        """Whether anything is due."""
+        """True if anything is due."""
         return bool(self.due(*self._steady.read()))
 
     def learn(self, committed: Committed) -> None:
@@ -107,7 +107,7 @@ class Openings:
 
     @property
     def is_due(self) -> bool:
-        """Whether a queue has opened since the last call of `due`."""
+        """True if a queue has opened since the last call of `due`."""
         return bool(self.times) and min(self.times.values()) <= self._clock.monotonic()
 
     def note(self, times: Mapping[str, float]) -> None:

@@ -23,7 +23,7 @@ GUEST = web.RequestKey("guest", bool)
 
 
 def is_guest(request: web.BaseRequest) -> bool:
-    """Whether a page of another site has sent a request.
+    """True if a page of another site has sent a request.
 
     What a browser adds by itself (a cookie, a stored password, a certificate) is the user's, not
     the page's. It says nothing about what the page may do.

@@ -206,7 +206,7 @@ def key_of(request: web.BaseRequest, keys: KeyRing) -> Key:
 
 
 def is_bearer(header: str | None) -> bool:
-    """Whether a header `Authorization` is one that no browser sends by itself."""
+    """True if a header `Authorization` is one that no browser sends by itself."""
     return header is not None and header[:7].lower() == "bearer "
 
 

@@ -105,5 +105,5 @@ def check_text(part: str, text: str | bytes, stored: int | None) -> None:
 
 
 def fits(text: str | bytes, stored: int | None) -> bool:
-    """Whether a text is the one that was stored with this checksum, if there is one."""
+    """True if a text is the one that was stored with this checksum, if there is one."""
     return stored is None or checksum(text) == stored

@@ -42,16 +42,16 @@ class Command(msgspec.Struct, Generic[R_co], frozen=True):
     """
 
     brings_more: ClassVar[bool] = False
-    """Whether the command needs new space, so that it is refused while the disk is full."""
+    """True if the command needs new space, so that it is refused while the disk is full."""
     comes_last: ClassVar[bool] = False
-    """Whether it does nothing but bring jobs or records: a tick takes it after all others."""
+    """True if it does nothing but bring jobs or records: a tick takes it after all others."""
     sync: ClassVar[SyncRule] = SyncRule.CHANGES
     items: ClassVar[str | None] = None
     """The field with the jobs, or other items, that it is about. None if it is about one."""
     rows_each: ClassVar[int] = 1
     """How much an item weighs against the limits of a tick."""
     has_size: ClassVar[bool] = False
-    """Whether the bytes in its field `size` weigh too."""
+    """True if the bytes in its field `size` weigh too."""
 
 
 class JobsCommand(Command[R_co], frozen=True):
@@ -140,9 +140,9 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     plan: FoldPlan | None = None
     defaults: QueueSettings | None = None
     registered_only: bool = False
-    """Whether a queue without any settings is refused, as `QueueNotRegistered`."""
+    """True if a queue without any settings is refused, as `QueueNotRegistered`."""
     over_depth: bool = False
-    """Whether the jobs pass limits on depth, for they were accepted before, in another queue."""
+    """True if the jobs pass limits on depth, for they were accepted before, in another queue."""
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -424,7 +424,7 @@ class Tick(msgspec.Struct, frozen=True):
     claims: Sequence[Claim]
     due: frozenset[Due]
     durable: bool
-    """Whether the commit must be synced to the disk before anybody learns of it."""
+    """True if the commit must be synced to the disk before anybody learns of it."""
     workers: Mapping[int, Holder] = {}
     """The workers, by the holders of their streams."""
     monotonic: float = 0.0
@@ -451,6 +451,6 @@ class TickResult(Effects):
     """Queues whose rate has limited a claim, and the monotonic time from which on they give
     more jobs."""
     durable: bool = False
-    """Whether the tick is on the disk before anybody hears of it."""
+    """True if the tick is on the disk before anybody hears of it."""
     flush_s: float = 0.0
     """Seconds from the commit of a durable tick until it was on the disk."""

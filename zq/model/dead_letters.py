@@ -28,7 +28,7 @@ def dead_letter_of(options: JobSettings | None, settings: QueueSettings) -> Dead
 
 
 def is_last_failure(letter: DeadLetter, queue: str, failures: int) -> bool:
-    """Whether a job in a queue dies of this many failures, whatever its limit is."""
+    """True if a job in a queue dies of this many failures, whatever its limit is."""
     if letter.queue is None:
         return False
     return letter.queue == queue or bool(letter.after and failures >= letter.after)

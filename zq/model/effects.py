@@ -99,7 +99,7 @@ class Effects(msgspec.Struct):
     dropped: set[str] = msgspec.field(default_factory=set)
     """Topics that were deleted."""
     promised: bool = False
-    """Whether the tick did something that must be on the disk before anybody hears of it."""
+    """True if the tick did something that must be on the disk before anybody hears of it."""
     rows: int = 0
     """Rows inserted, updated or deleted."""
     tally: Tally = msgspec.field(default_factory=Tally)

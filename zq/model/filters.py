@@ -61,11 +61,11 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
             raise InvalidFilter("invalid filter: the expression is empty")
 
     def within(self, reach: Reach) -> Self:
-        """The same filter, for a caller with this reach."""
+        """This filter, narrowed to the queues within a reach."""
         return msgspec.structs.replace(self, reach=reach)
 
     def dated(self, ahead: int) -> Self:
-        """The same filter over steady times, of which dates are `ahead` behind.
+        """This filter over steady times, of which dates are `ahead` behind.
 
         The date of a job that waits for a while is shown as that of its steady time.
         """
@@ -86,7 +86,7 @@ EVERYTHING = Filter()
 
 
 def is_counted(filter: Filter) -> bool:
-    """Whether a filter uses only queues and statuses, for which counts are kept."""
+    """True if a filter uses only queues and statuses, for which counts are kept."""
     return filter == Filter(statuses=filter.statuses, queues=filter.queues, reach=filter.reach)
 
 
@@ -133,6 +133,6 @@ def refuse_unrevivable(filter: Filter) -> None:
 
 
 def _is_blank(program: str) -> bool:
-    """Whether a program has only space and comments."""
+    """True if a program has only space and comments."""
     lines = map(str.strip, program.splitlines())
     return all(not line or line.startswith("#") for line in lines)

@@ -279,7 +279,7 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
 
     @property
     def result_beside(self) -> bool:
-        """Whether it has a result that is stored apart."""
+        """True if it has a result that is stored apart."""
         return self.result_size is not None and self.result_size > INLINE_PAYLOAD
 
 
@@ -329,7 +329,7 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     group: str | None = None
     unique_key: str | None = None
     batched: int = 0
-    """Whether the job came with a batch."""
+    """True if the job came with a batch."""
 
 
 def show_dates(jobs: Iterable[JobRecord], ahead: int) -> None:
@@ -348,12 +348,12 @@ def show_dates(jobs: Iterable[JobRecord], ahead: int) -> None:
 
 
 def is_dead_letter(job: JobRecord) -> bool:
-    """Whether a job died in another queue. Its outcome is that of the life that ended there."""
+    """True if a job died in another queue. Its outcome is that of the life that ended there."""
     return job.extras is not None and job.extras.origin is not None
 
 
 def is_open(host: JobRecord, now: int) -> bool:
-    """Whether the host of a batch still accepts jobs at a steady time, judging by its row."""
+    """True if the host of a batch still accepts jobs at a steady time, judging by its row."""
     lapsed = host.expires_at is not None and host.expires_at <= now
     return host.status is Status.READY and not lapsed
 

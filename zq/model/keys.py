@@ -190,7 +190,7 @@ def parse_keys(text: str, source: str) -> KeyRing:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line of a key file is ignored."""
+    """True if a line of a key file is ignored."""
     return not line.strip() or line.lstrip().startswith("#")
 
 

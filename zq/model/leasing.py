@@ -97,5 +97,5 @@ def stall_words(stalls: int) -> str:
 
 
 def stalls_too_often(stalls: int, limit: int | None) -> bool:
-    """Whether a job dies after this many stalls, the last one included."""
+    """True if a job dies after this many stalls, the last one included."""
     return limit is not None and stalls > limit

@@ -38,24 +38,24 @@ def check_name(field: str, name: str) -> str:
 
 
 def check_group(name: str) -> str:
-    """The same for the name of a group."""
+    """The name of a group, if it is valid. Raises `InvalidRequest`."""
     return check_name("group", name)
 
 
 def check_key(key: str) -> str:
-    """The same for a unique key: any text of up to `MAX_KEY` bytes."""
+    """A unique key, if it is valid: any text of up to `MAX_KEY` bytes."""
     return _check_size("unique_key", key, MAX_KEY)
 
 
 def check_batch(key: str) -> str:
-    """The same for the key of a batch: any text that is not empty, up to its largest size."""
+    """The key of a batch, if it is valid: any text that is not empty, up to its largest size."""
     if not key:
         raise InvalidRequest("batch.key must not be empty")
     return _check_size("batch.key", key, MAX_KEY)
 
 
 def check_program(field: str, text: str) -> str:
-    """The same for a program of a batch: any text of up to `MAX_PROGRAM` bytes."""
+    """A program of a batch, if it is valid: any text of up to `MAX_PROGRAM` bytes."""
     if len(text) * 4 > MAX_PROGRAM and len(text.encode(errors="surrogatepass")) > MAX_PROGRAM:
         raise InvalidRequest(
             f"{field} must not have more than {MAX_PROGRAM} bytes: shorten the program, or keep"
@@ -65,7 +65,7 @@ def check_program(field: str, text: str) -> str:
 
 
 def check_dedupe(id: str) -> str:
-    """The same for a dedupe id: any text without NUL, up to its largest size."""
+    """A dedupe id, if it is valid: any text without NUL, up to its largest size."""
     if not id:
         raise InvalidRequest("dedupe.id must not be empty")
     if "\0" in id:

@@ -36,5 +36,5 @@ class Ending(msgspec.Struct, frozen=True):
 
     @property
     def is_final(self) -> bool:
-        """Whether the job is finished."""
+        """True if the job is finished."""
         return self.status in TERMINAL

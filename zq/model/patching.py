@@ -52,7 +52,7 @@ def refuse_terminal(text_id: str, status: Status) -> None:
 
 
 def moves_a_running_head(job: JobRecord, patch: Patch) -> bool:
-    """Whether a patch would move a job of a group while it is in flight.
+    """True if a patch would move a job of a group while it is in flight.
 
     That is refused. The next job of its group would start beside it, and in the new queue a group
     of the same name might have a job in flight.

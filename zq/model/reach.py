@@ -35,7 +35,7 @@ class Reach(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whose quota the budgets count against that the caller makes; None: nobody's."""
 
     def covers(self, queue: str) -> bool:
-        """Whether a queue lies within reach."""
+        """True if a queue lies within reach."""
         return queue.startswith(self.prefixes)
 
     def require(self, named: Iterable[str | NamesQueues]) -> None:

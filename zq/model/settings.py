@@ -56,7 +56,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
     @property
     def is_limited(self) -> bool:
-        """Whether its rate or concurrency limits claims."""
+        """True if its rate or concurrency limits claims."""
         return self.rate is not None or self.concurrency is not None
 
     @property

@@ -15,7 +15,7 @@ class StrictRetention(Retention, frozen=True, omit_defaults=True, forbid_unknown
     """How long a finished job is kept, in milliseconds."""
 
     def plain(self) -> Retention:
-        """The same value without the strictness."""
+        """The retention as the model has it."""
         return Retention(self.completed_ms, self.dead_ms)
 
 

@@ -84,7 +84,7 @@ def _copy(message: Doc, target: MovingServer, *, dead: bool) -> str:
 
 
 def _is_over(message: Doc) -> bool:
-    """Whether the time of a message is over, so that nobody may take it any more."""
+    """True if the time of a message is over, so that nobody may take it any more."""
     end = message.get("expires_at")
     return end is not None and datetime.fromisoformat(end) <= datetime.now(UTC)
 

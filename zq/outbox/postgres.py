@@ -51,7 +51,7 @@ class PostgresSource:
                 await self._connection.execute("LISTEN zq_outbox")
 
     async def leads(self) -> bool:
-        """Whether this connection has the lock of the table. It ends with the connection."""
+        """True if this connection has the lock of the table. It ends with the connection."""
         if not self._is_leader:
             self._is_leader = bool((await self._fetch(_LEAD))[0][0])
         return self._is_leader

@@ -197,12 +197,12 @@ def _job(row: OutboxRow) -> OutboxJob:
 
 
 def _is_certain(error: ZqError) -> bool:
-    """Whether the refused request has stored nothing, nor an earlier try of it."""
+    """True if the refused request has stored nothing, nor an earlier try of it."""
     return isinstance(error, BackendError) and not error.in_doubt
 
 
 def _is_of_the_jobs(error: ZqError) -> bool:
-    """Whether the jobs are at fault, and not the server, a proxy or the access key."""
+    """True if the jobs are at fault, and not the server, a proxy or the access key."""
     if isinstance(error, InvalidRequest | InvalidPayload):
         return True
     if not isinstance(error, BackendError) or isinstance(error, Unavailable):

@@ -20,7 +20,7 @@ class DatabaseUnavailable(ZqError):
 
 
 class OutboxRow(NamedTuple):
-    """A row that is committed and was not refused."""
+    """A row that is committed and still has to be sent."""
 
     id: int
     document: str
@@ -33,7 +33,7 @@ class Source(Protocol):
         """Connect, unless it is connected."""
 
     async def leads(self) -> bool:
-        """Whether this relay is the one that moves rows. The others wait for its end."""
+        """True if this relay is the one that moves rows. The others wait for its end."""
 
     async def rows(self) -> Sequence[OutboxRow]:
         """The oldest rows, by id. It always begins with the first one that is left."""
@@ -54,7 +54,7 @@ class Source(Protocol):
         """Keep a row that the server refuses, out of the way."""
 
     async def set_aside_late(self, before: int, error: str) -> int:
-        """The same for all rows that may have been sent before this moment. Return how many."""
+        """Keep rows out of the way that may have been sent before this moment. Return how many."""
 
     async def changed(self) -> None:
         """Wait until there may be rows that the last `rows` has not seen."""

@@ -44,7 +44,7 @@ class ServerFigures(NamedTuple):
     tick_seconds: Histogram
     fsync_seconds: Histogram
     is_accepting: bool
-    """Whether new jobs are accepted."""
+    """True if new jobs are accepted."""
     waiting_jobs: int
     waiting_changes: int
     streams: int
@@ -100,7 +100,7 @@ class OpenStream(NamedTuple):
         return queue in self.queues if self.queues else self.reach.covers(queue)
 
     def is_within(self, reach: Reach) -> bool:
-        """Whether all queues that it takes from lie within a reach."""
+        """True if all queues that it takes from lie within a reach."""
         return all(map(reach.covers, self.queues or self.reach.prefixes))
 
 

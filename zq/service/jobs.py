@@ -71,7 +71,7 @@ class EnqueuePlanner(Protocol):
     """Has jobs stored that need a plan before the tick."""
 
     def concerns(self, jobs: Sequence[NewJob]) -> bool:
-        """Whether one of these jobs, which have extras, needs a plan."""
+        """True if one of these jobs, which have extras, needs a plan."""
 
     async def enqueue(
         self, keys: Sequence[int], jobs: Sequence[NewJob], now: int, size: int, reach: Reach

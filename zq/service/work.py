@@ -134,7 +134,7 @@ class Work:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether no more jobs are delivered, for the server is stopping."""
+        """True if no more jobs are delivered, for the server is stopping."""
         return self._streams.stopped
 
     @contextmanager

@@ -85,7 +85,7 @@ class Reads(LogReads, Protocol):
         """One job with its payload and result, if it is within reach and its retention lasts."""
 
     async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
-        """The same job without a large payload or result."""
+        """One job without a large payload or result."""
 
     async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
         """The job that owns a unique key, named by its lock, with its payload and result."""
@@ -192,9 +192,9 @@ class Store(Protocol):
     uncopied_bytes: int
     """The bytes that the last checkpoint left in the log: the database may grow by as many."""
     wants_checkpoint: bool
-    """Whether a checkpoint is worth its cost."""
+    """True if a checkpoint is worth its cost."""
     wal_is_over: bool
-    """Whether the log of changes was still over its limit after the last checkpoint."""
+    """True if the log of changes was still over its limit after the last checkpoint."""
 
     @property
     def flushed_by(self) -> str:
@@ -277,7 +277,7 @@ class Transaction(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether the transaction has begun and not ended."""
+        """True if the transaction has begun and not ended."""
 
     def begin(self) -> None:
         """Begin. Raises `StoreBusy` at once if another program holds the lock for writing."""
@@ -353,7 +353,7 @@ class Transaction(Protocol):
     def insert_by_slices(
         self, table: str, columns: str, rows: Sequence[tuple[object, ...]]
     ) -> Sliced[None]:
-        """The same, with a pause after each statement."""
+        """Like `insert`, with a pause after each statement."""
 
     def insert_large(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows that may hold large texts."""
@@ -361,7 +361,7 @@ class Transaction(Protocol):
     def insert_large_by_slices(
         self, table: str, columns: str, rows: Sequence[tuple[object, ...]]
     ) -> Sliced[None]:
-        """The same, with a pause after each statement."""
+        """Like `insert_large`, with a pause after each statement."""
 
     def count(self, deltas: Sequence[tuple[str, Status, int]]) -> None:
         """Change the kept counts of jobs by queue and status."""

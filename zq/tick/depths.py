@@ -53,7 +53,7 @@ class Room:
 
 
 class DepthTable:
-    """Whether the queues with a limit have room for this tick's new jobs."""
+    """True if the queues with a limit have room for this tick's new jobs."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         named: Set[str] = frozenset()

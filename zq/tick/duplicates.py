@@ -40,7 +40,7 @@ class KeyTable:
         self._owners[owner.lock] = owner
 
     def hides_an_owner(self, command: Enqueue) -> bool:
-        """Whether a job of the command duplicates a job that is out of its reach.
+        """True if a job of the command duplicates a job that is out of its reach.
 
         Only the first use of a key matters: after that, the key's owner is the command's own job or
         one that the command has seen.
@@ -54,12 +54,12 @@ class KeyTable:
         )
 
     def is_new(self, job: NewJob) -> bool:
-        """Whether a job would be stored now, since it is no duplicate."""
+        """True if a job would be stored now, since it is no duplicate."""
         owner = self._owners.get(job.lock)
         return owner is None or not self._keeps(owner, job.unique_while, job.on_conflict)
 
     def owns(self, key: int, job: NewJob) -> bool:
-        """Whether a new job owns its key once all jobs are stored."""
+        """True if a new job owns its key once all jobs are stored."""
         owner = self._owners.get(job.lock)
         return owner is not None and owner.key == key
 
@@ -69,7 +69,7 @@ class KeyTable:
             self._work.tx.run("release_locks", keys=self._former)
 
     def _keeps(self, owner: JobRecord, scope: Scope | None, on_conflict: OnConflict) -> bool:
-        """Whether a key stays with its owner although another job brings it."""
+        """True if a key stays with its owner although another job brings it."""
         gives_way = owner.status is Status.DEAD and on_conflict is OnConflict.REPLACE_DEAD
         return self._blocks(owner, scope) and not gives_way
 

@@ -96,7 +96,7 @@ class QueueEntry:
         return None if keeps else lock
 
     def _is_over(self, owner: JobRecord) -> bool:
-        """Whether an owner has ended by now, although its row still has the key."""
+        """True if an owner has ended by now, although its row still has the key."""
         ended = owner.purge_at if owner.status in TERMINAL else owner.expires_at
         return ended is not None and ended <= self._work.steady
 

@@ -42,10 +42,10 @@ class Frontier(NamedTuple):
     held_back: frozenset[str] = frozenset()
     """Queues with a rate or a concurrency limit that were at their limit."""
     few: bool = False
-    """Whether so few queues have ready jobs that asking each costs less than a walk."""
+    """True if so few queues have ready jobs that asking each costs less than a walk."""
 
     def reopened(self, queues: set[str]) -> Self:
-        """The same after jobs may have become ready in some queues."""
+        """These gates, once jobs may have become ready in some queues."""
         if self.place == START:
             return self
         woken = self.woken | queues
@@ -67,7 +67,7 @@ class Gates:
         self._asked: set[str] = set()
         """The queues whose rate it has asked for, even if it took nothing."""
         self.in_use = False
-        """Whether a transaction has anything to teach. As a rule no gate was asked."""
+        """True if a transaction has anything to teach. As a rule no gate was asked."""
 
     def forget(self) -> None:
         """Forget the notes of a transaction that has ended."""

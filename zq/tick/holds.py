@@ -33,5 +33,5 @@ def refuse_return(work: UnitOfWork, jobs: Sequence[JobRecord]) -> Unprocessable 
 
 
 def is_held(work: UnitOfWork, job: JobRecord) -> bool:
-    """Whether a hold keeps a job from claims each time that it waits."""
+    """True if a hold keeps a job from claims each time that it waits."""
     return any(hold.holds(job.options) for hold in work.holds)

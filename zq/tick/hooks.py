@@ -54,7 +54,7 @@ class FoldTable(Protocol):
         """Why a command cannot be done as it was planned; None if it can."""
 
     def may_host(self, job: NewJob) -> bool:
-        """Whether others may fold into a new job that is ready."""
+        """True if others may fold into a new job that is ready."""
 
     def host(self, key: int) -> JobRecord:
         """The job of this key, into which a plan folds another one."""
@@ -89,9 +89,9 @@ class Hold(Protocol[W_contra]):
     bit: int
     """The bit of the column `held` that is set for its waiting jobs."""
     is_used: bool
-    """Whether there may be jobs that it holds, or there were some in this transaction."""
+    """True if there may be jobs that it holds, or there were some in this transaction."""
     is_retimed: bool
-    """Whether it has a deadline that was not known before this transaction."""
+    """True if it has a deadline that was not known before this transaction."""
 
     def learn(self, tx: Transaction) -> None:
         """Read the store, before the first transaction."""
@@ -115,7 +115,7 @@ class Hold(Protocol[W_contra]):
         """Read again what an undone part may have changed."""
 
     def holds(self, options: JobSettings | None) -> bool:
-        """Whether it holds jobs with these options while they wait."""
+        """True if it holds jobs with these options while they wait."""
 
     def refuse_new(
         self, jobs: Sequence[NewJob], maker: BudgetMaker | None, place: str

@@ -109,9 +109,9 @@ class Intake:
         self._stored: defaultdict[tuple[str, int], int] = defaultdict(int)
         """How many new jobs each queue gets in each status."""
         self._unusual = False
-        """Whether a job has come that may have a group, a unique key or a name."""
+        """True if a job has come that may have a group, a unique key or a name."""
         self._planned = False
-        """Whether a command has come with a plan."""
+        """True if a command has come with a plan."""
 
     @cached_property
     def _keys(self) -> KeyTable:

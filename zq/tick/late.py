@@ -44,7 +44,7 @@ def settled(work: UnitOfWork, resumed: Set[int]) -> None:
 
 
 def _may_go_on(work: UnitOfWork, job: JobRecord, command: Succeed | Fail) -> bool:
-    """Whether a report is about the last delivery of a job within its reach.
+    """True if a report is about the last delivery of a job within its reach.
 
     What a hold has given for its delivery, somebody else may have by now.
     """

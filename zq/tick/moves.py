@@ -31,14 +31,14 @@ class Consequences(NamedTuple):
     """The statement that writes the rows given under a name."""
     ends_lease: bool = False
     revokes: bool = False
-    """Whether the holder of the job must learn that it was taken away."""
+    """True if the holder of the job must learn that it was taken away."""
     group: GroupChange = GroupChange.SAME
     lock: str | None = None
     """The statement that takes the job's unique key back, unless another job has it by now."""
     wakes: bool = False
-    """Whether claims of its queue may find more jobs than before."""
+    """True if claims of its queue may find more jobs than before."""
     retimes: bool = False
-    """Whether the job may fall due sooner than was known."""
+    """True if the job may fall due sooner than was known."""
     news: EventType | None = None
     tally: tuple[str, ...] = ()
     traffic: str | None = None

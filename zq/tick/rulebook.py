@@ -55,7 +55,7 @@ class Rulebook:
         self.server = policy
         """The server's own policy."""
         self.is_empty = not settings
-        """Whether no queue has settings, so that nobody needs to ask for them."""
+        """True if no queue has settings, so that nobody needs to ask for them."""
         self._shared = _Tables(settings)
         self._made: tuple[Rulebook, str, QueueSettings] | None = None
         """The rulebook that the tables match now, the queue in which it differs, and this one's
@@ -93,17 +93,17 @@ class Rulebook:
 
     @property
     def has_leases(self) -> bool:
-        """Whether some queue gives its jobs' leases deadlines by default."""
+        """True if some queue gives its jobs' leases deadlines by default."""
         return bool(self._tables.leased)
 
     @property
     def has_gates(self) -> bool:
-        """Whether a claim has to look at queues one by one."""
+        """True if a claim has to look at queues one by one."""
         tables = self._tables
         return bool(tables.paused or tables.limited)
 
     def knows(self, queue: str) -> bool:
-        """Whether a queue has settings, or is a target of one that has."""
+        """True if a queue has settings, or is a target of one that has."""
         tables = self._tables
         return queue in tables.settings or any(queue in some for some in tables.fanning.values())
 

@@ -131,7 +131,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
 
 
 def _is_last(work: UnitOfWork, job: JobRecord, failure: Failure) -> bool:
-    """Whether a job moves to its dead-letter queue although its limit allows another attempt."""
+    """True if a job moves to its dead-letter queue although its limit allows another attempt."""
     if failure.retry_at is not None:
         return False
     letter = dead_letter_of(job.options, work.settings_of(job.queue))

@@ -53,7 +53,7 @@ class UnitOfWork:
         self.groups: dict[tuple[str, str], bool] = {}
         """Groups whose heads must be checked, and whether an open one may have to be shut."""
         self.retimed = False
-        """Whether a deadline may have changed."""
+        """True if a deadline may have changed."""
         self.wanted: set[str] = set()
         """The statements whose values rooms have to learn after the commit."""
         self.highest_key = 0
@@ -111,7 +111,7 @@ class UnitOfWork:
 
     @property
     def is_holding(self) -> bool:
-        """Whether a room may hold waiting jobs."""
+        """True if a room may hold waiting jobs."""
         for hold in self.holds:  # noqa: SIM110 - a generator costs more than the rest of a look
             if hold.is_used:
                 return True

@@ -33,7 +33,7 @@ class BodyCodec(Protocol):
         """A request body as JSON text. Every value in it is known to be valid."""
 
     def begins_object(self, body: bytes) -> bool:
-        """Whether a request body would be an object if it is valid."""
+        """True if a request body would be an object if it is valid."""
 
     def integral(self, text: bytes) -> bytes:
         """A body that `to_json` has returned, with integral floats as integers: see `integral`."""
@@ -112,7 +112,7 @@ STRICT: dict[str, BodyCodec] = {
     JSON.name: _Json(strict=True),
     MSGPACK.name: _MessagePack(strict=True),
 }
-"""The same formats for clients that want unknown fields refused."""
+"""The formats for clients that want unknown fields refused."""
 
 _KEYS = frozenset((str,))
 _ALLOWED = frozenset((type(None), bool, int, float, str, list, dict))

@@ -80,7 +80,7 @@ def whole_number(name: str, text: str, high: int, low: int = 0) -> int:
 
 
 def switch(name: str, values: Mapping[str, str]) -> bool:
-    """Whether a query has `true` under a name; `false` and nothing mean no.
+    """True if a query has `true` under a name; `false` and nothing mean no.
 
     Raises `InvalidRequest`.
     """
@@ -220,7 +220,7 @@ def _upper_key(text: str | None, ids: IdCodec) -> int | None:
 
 
 def is_ulid(text: str) -> bool:
-    """Whether the text has the form of an id. An id of another database names no job here.
+    """True if the text has the form of an id. An id of another database names no job here.
 
     `IdCodec.key` recognises this database's own ids, five times as fast; the package knows all.
     """

@@ -66,7 +66,7 @@ class Main(Screen[None]):
         self._wait_p95_ms: float | None = None
         self._tab = "ready"
         self._has_chosen = False
-        """Whether the user has chosen a tab before it is known which there are."""
+        """True if the user has chosen a tab before it is known which there are."""
 
     def compose(self) -> ComposeResult:
         """The head, the two tables, of which one is shown, the details of a job, the keys."""

@@ -37,16 +37,16 @@ class Board:
         self.list: ListName = "ready"
         self.rows = 20
         self.is_listing = True
-        """Whether a list of jobs is on the screen, and not another tab."""
+        """True if a list of jobs is on the screen, and not another tab."""
         self.server: messages.ServerState | None = None
         self.source = Freshness()
         self.notice = ""
         self.detail = False
         self.query: Query | None = None
         self.has_page = False
-        """Whether the server has the operators' page, whose tabs can be shown."""
+        """True if the server has the operators' page, whose tabs can be shown."""
         self.awaited = True
-        """Whether the user waits for the next answer."""
+        """True if the user waits for the next answer."""
 
     @property
     def view(self) -> ShownList:
@@ -60,7 +60,7 @@ class Board:
 
     @property
     def frozen(self) -> bool:
-        """Whether the display ignores news."""
+        """True if the display ignores news."""
         return self._frozen is not None
 
     # The connection
@@ -95,7 +95,7 @@ class Board:
 
     @property
     def wants_waiting(self) -> bool:
-        """Whether the list on the screen ends before the jobs that wait for budgets and groups."""
+        """True if the list on the screen ends before the jobs that wait for budgets and groups."""
         is_ready = self.view.name == "ready"
         return is_ready and self.view.is_short and self.is_listing and not self.frozen
 

@@ -22,7 +22,7 @@ class Freshness:
 
     @property
     def is_live(self) -> bool:
-        """Whether what is shown is current."""
+        """True if what is shown is current."""
         age = self.age_s
         return not self.trouble and age is not None and age < STALE_S
 

@@ -65,7 +65,7 @@ class PageClient:
         return "; ".join(reason["text"] for reason in found["reasons"])
 
     async def exists(self) -> bool:
-        """Whether the server has the page, here and for this key."""
+        """True if the server has the page, here and for this key."""
         try:
             async with self._request("GET", "live", params={"topic": "pulse"}):
                 return True

@@ -33,7 +33,7 @@ class ShownList:
         self.followed: Item | None = None
         self.anchor: Said = HEAD
         self.is_short = False
-        """Whether the server's part ended before it was full: other jobs wait behind gates."""
+        """True if the server's part ended before it was full: other jobs wait behind gates."""
 
     @property
     def selected(self) -> Item | None:
@@ -83,7 +83,7 @@ class ShownList:
             self._settle()
 
     def is_lost(self) -> bool:
-        """Whether the followed job may be in an unknown part of the list."""
+        """True if the followed job may be in an unknown part of the list."""
         return self.followed is not None and self.selected != self.followed
 
     def _settle(self) -> None:

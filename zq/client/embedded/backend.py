@@ -78,7 +78,7 @@ class EmbeddedBackend(Backend):
 
     @property
     def blocking(self) -> "EmbeddedBackend":
-        """The same engine, with verbs that never suspend."""
+        """This engine, with verbs that never suspend."""
         return self if self._blocks else EmbeddedBackend(self.home, blocks=True)
 
     @property

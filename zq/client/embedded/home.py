@@ -64,12 +64,12 @@ class Home:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether the jobs end with the engine, and no other process can have them."""
+        """True if the jobs end with the engine, and no other process can have them."""
         return self._directory is None
 
     @property
     def is_running(self) -> bool:
-        """Whether the engine is started."""
+        """True if the engine is started."""
         return self._resident is not None
 
     def submit(self, verb: Coroutine[Any, Any, T]) -> "Future[T]":

@@ -109,7 +109,7 @@ class _Immediate:
 
 
 class _Blocking(_Immediate):
-    """The same for programs without an event loop, whose thread runs ordinary functions."""
+    """Handlers at the enqueue, in a program without an event loop: its thread runs functions."""
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
         thread = self._runner.thread

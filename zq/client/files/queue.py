@@ -44,17 +44,17 @@ class FileQueue(Generic[T]):
 
     @property
     def fifo(self) -> bool:
-        """Whether its jobs have groups."""
+        """True if its jobs have groups."""
         return self.name.endswith(FIFO)
 
     def group(self, id: str) -> "FileQueue[T]":
-        """The same queue for jobs of one group. Raises `NotFifo`."""
+        """This queue for jobs of one group. Raises `NotFifo`."""
         self._require_fifo("group")
         check({"group": id})
         return replace(self, chosen_group=id)
 
     def dedupe(self, id: str | None) -> "FileQueue[T]":
-        """The same queue for copies of one job, recognised by this id. With None, no job is a copy.
+        """This queue for copies of one job, recognised by this id. With None, no job is a copy.
 
         Without it, jobs of a group with equal payloads are copies. Raises `NotFifo`.
         """
@@ -89,7 +89,7 @@ class FileQueue(Generic[T]):
         *,
         user: str | None = None,
     ) -> str:
-        """The same, blocking."""
+        """Like `push`, for code without an event loop: it blocks."""
         (stored,) = run(
             self.core.backend.blocking.enqueue([self._submission(payload, params, user)])
         )
@@ -109,7 +109,7 @@ class FileQueue(Generic[T]):
         accepts: tuple[str, ...] | None = None,
         user: Callable[[Any], str | None] | None = None,
     ) -> "Handler":
-        """The same with fewer media types, or with another way to find the user."""
+        """A handler with fewer media types, or with another way to find the user."""
         from zq.client.files.web import handler
 
         return handler(self, accepts, user)

@@ -82,7 +82,7 @@ class HttpBackend(Backend):
 
     @property
     def blocking(self) -> "HttpBackend":
-        """The same server over the blocking transport."""
+        """This server over the blocking transport."""
         if isinstance(self._transport, BlockingTransport):
             return self
         if self._blocking is None:
@@ -359,7 +359,7 @@ class HttpBackend(Backend):
 
 
 def _is_repeatable(job: Submission) -> bool:
-    """Whether the server would recognise the job if it is sent again, and not store it twice."""
+    """True if the server would recognise the job if it is sent again, and not store it twice."""
     return job.unique_while == "exists" or job.dedupe is not None
 
 

@@ -42,7 +42,7 @@ async def overlapped(
     send: Callable[[R], Coroutine[Any, Any, A]],
     read: Callable[[A], list[StoredJob]],
 ) -> Stored:
-    """The same, but one request is prepared, and one answer read, while the server works.
+    """Like `one_by_one`, but a request is prepared, and an answer read, while the server works.
 
     A request is sent once the one before it is answered. So their order is that of the batches, and
     nothing after a refused batch is stored.

@@ -122,7 +122,7 @@ def _close_all(idle: deque[HTTPConnection]) -> None:
 
 
 def _has_ended(sock: socket.socket | None) -> bool:
-    """Whether an idle connection has been closed. Between two requests, no other data can come."""
+    """True if an idle connection has been closed. Between two requests, no other data can come."""
     if sock is None:
         return True
     poll = select.poll()

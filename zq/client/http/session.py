@@ -45,7 +45,7 @@ class Session:
 
     @property
     def closed(self) -> bool:
-        """Whether it has been closed."""
+        """True if it has been closed."""
         return self._streams.closed
 
     async def send(self, request: Request) -> Reply:

@@ -59,7 +59,7 @@ class Reply:
     headers: Mapping[str, str]
     body: bytes
     doubted: bool = False
-    """Whether an earlier try may have had an effect."""
+    """True if an earlier try may have had an effect."""
 
     def error(self, hint: str = "") -> ZqError:
         """The answer as an error. The `hint` follows its message."""
@@ -74,7 +74,7 @@ class Reply:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the outcome of the request is known. It is not after a proxy's 5xx."""
+        """True if the outcome of the request is known. It is not after a proxy's 5xx."""
         return self.status < 500 or self.headers.get("zq-error", "internal") not in UNDECIDED
 
     @property

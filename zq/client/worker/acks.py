@@ -26,7 +26,7 @@ Done = tuple[Delivery, Success]
 
 
 def follows(again: Delivery, before: Delivery) -> bool:
-    """Whether a delivery is the next one of the same job, with no other worker in between."""
+    """True if a delivery is the next one of the same job, with no other worker in between."""
     same = again.attempts == before.attempts and again.payload == before.payload
     return same and again.lease == (before.lease or 0) + 1
 
@@ -62,7 +62,7 @@ class Acknowledger:
         self._wake.set()
 
     def adopt(self, again: Delivery) -> bool:
-        """Whether a redelivered job is already done and only needs its acknowledgement again.
+        """True if a redelivered job is already done and only needs its acknowledgement again.
 
         This happens if a broken stream ended the earlier delivery before its request was sent.
         """
@@ -75,7 +75,7 @@ class Acknowledger:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was added is settled."""
+        """True if everything that was added is settled."""
         return self._idle.is_set()
 
     async def drained(self) -> None:

@@ -31,7 +31,7 @@ class CallingThread(Executor):
 
     @property
     def is_here(self) -> bool:
-        """Whether the present thread is the one that made it."""
+        """True if the present thread is the one that made it."""
         return threading.get_ident() == self._thread
 
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

@@ -84,12 +84,12 @@ class Executor:
 
     @property
     def has_room(self) -> bool:
-        """Whether another execution may begin."""
+        """True if another execution may begin."""
         return len(self._under_way) + len(self._settling) < self._concurrency
 
     @property
     def is_idle(self) -> bool:
-        """Whether no execution is under way, and everything is settled as far as possible."""
+        """True if no execution is under way, and everything is settled as far as possible."""
         return self._idle.is_set()
 
     async def idle(self) -> None:

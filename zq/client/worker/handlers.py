@@ -56,7 +56,7 @@ class Handler:
     on_exception: OnException
     middleware: tuple[Middleware, ...] = ()
     knows: Callable[[Any], bool] = lambda _: True
-    """Whether the function has parameters for the arguments in a payload."""
+    """True if the function has parameters for the arguments in a payload."""
     found_by: tuple[str, ...] = ()
     """How another process finds it, if not by its name: see `Core.finder`."""
 
@@ -167,7 +167,7 @@ def failure_of(
 
 
 def is_final(failure: LeasedFailure, delivery: Delivery) -> bool:
-    """Whether the job is dead after this failure, as far as the worker knows."""
+    """True if the job is dead after this failure, as far as the worker knows."""
     if failure.kill:
         return True
     limit = delivery.retry_limit
@@ -177,7 +177,7 @@ def is_final(failure: LeasedFailure, delivery: Delivery) -> bool:
 def _fate(
     error: BaseException, attempts: int, on_exception: OnException
 ) -> tuple[bool, float | None]:
-    """Whether the job dies, and the seconds until its next try (None: the server decides)."""
+    """True if the job dies, and the seconds until its next try (None: the server decides)."""
     if isinstance(error, Retry):
         return False, error.delay
     if isinstance(error, Discard | Kill | InvalidPayload):

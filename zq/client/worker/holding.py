@@ -94,7 +94,7 @@ class Strangers:
         self._waiting: list[Delivery] = []
         self._wake = asyncio.Event()
         self.is_idle = True
-        """Whether all have gone back."""
+        """True if all have gone back."""
 
     def add(self, delivery: Delivery, handler: Handler | None = None) -> None:
         """Return a job with the next request. Log it at most once a minute for each task.

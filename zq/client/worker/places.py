@@ -21,7 +21,7 @@ class Place(Protocol):
     """A place where one function runs at a time."""
 
     is_elsewhere: bool
-    """Whether it is another process, which has an app of its own."""
+    """True if it is another process, which has an app of its own."""
 
     async def prepare(self, handler: Handler) -> None:
         """Prepare for a handler, before its time begins."""

@@ -35,7 +35,7 @@ MARGIN_S = 5.0
 """A worker that does not end in time is killed after this much more time."""
 
 AT_ONCE_S = 3.0
-"""The same time after the second signal."""
+"""How long executions may still take after the second signal."""
 
 STALL_LIMIT = 2
 """A job that has ended its worker this often dies the next time: it has three tries, as one that
@@ -130,7 +130,7 @@ class Worker:
         )
         self._run: WorkerRun | None = None
         self._told = False
-        """Whether its program has told it to stop, or looks at its end."""
+        """True if its program has told it to stop, or looks at its end."""
         self._beside: asyncio.Task[DrainReport] | None = None
 
     async def __aenter__(self) -> Self:

@@ -65,7 +65,7 @@ class ZqBackend(BaseTaskBackend):
 
     @property
     def in_memory(self) -> bool:
-        """Whether the queue is in the memory of this process, as in tests."""
+        """True if the queue is in the memory of this process, as in tests."""
         home = getattr(self.app.backend, "home", None)
         return home is not None and home.is_in_memory
 

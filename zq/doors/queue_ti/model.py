@@ -43,7 +43,7 @@ class Grant(msgspec.Struct, frozen=True):
     group: str | None = None
 
     def covers(self, topic: str) -> bool:
-        """Whether a topic matches the pattern. `orders.*` does not match `orders`."""
+        """True if a topic matches the pattern. `orders.*` does not match `orders`."""
         if self.pattern == ANY:
             return True
         if self.pattern.endswith(BELOW):
@@ -71,7 +71,7 @@ class Permit:
 
     @property
     def is_admin(self) -> bool:
-        """Whether it allows everything."""
+        """True if it allows everything."""
         return self.user is None or self.user.is_admin
 
     def require_admin(self) -> None:
@@ -104,7 +104,7 @@ class Permit:
 
 
 EVERYTHING = Permit()
-"""The permit of callers where there are no users."""
+"""The permit of every caller where there are no users: it allows everything."""
 
 
 def check_user_name(name: str) -> str:

@@ -26,7 +26,7 @@ class Passwords:
             return await asyncio.to_thread(self._hasher.hash, password)
 
     async def matches(self, stored: str | None, password: str) -> bool:
-        """Whether a password is the stored one. It takes as long where None is stored."""
+        """True if a password is the stored one. It takes as long where None is stored."""
         async with self._turns:
             return await asyncio.to_thread(self._matches, stored, password)
 

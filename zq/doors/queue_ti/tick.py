@@ -80,7 +80,7 @@ def _delete(work: UnitOfWork, command: DeleteUser) -> object:
 
 
 def _is_last_admin(work: UnitOfWork, id: str) -> bool:
-    """Whether this is a user, and the only administrator."""
+    """True if this is a user, and the only administrator."""
     found = work.tx.value("user", id=id)
     return (
         found is not None

@@ -24,7 +24,7 @@ class PutTopic(Command[TopicPut], frozen=True):
 
 
 class TopicDeleted(msgspec.Struct, frozen=True):
-    """Whether there was a topic, and the routers that have gone with it."""
+    """True if there was a topic, with the routers that have gone with it."""
 
     deleted: bool
     routers: list[str] = []
@@ -48,7 +48,7 @@ class Appended(msgspec.Struct):
     head_seq: int
     created: bool = False
     deduped: bool = False
-    """Whether it was recognised as a write of before, and has written nothing."""
+    """True if it was recognised as a write of before, and has written nothing."""
     flush_s: float = 0.0
     """How long it has waited for the disk, where its topic asks for that."""
 

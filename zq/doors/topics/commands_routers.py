@@ -8,7 +8,7 @@ from zq.model.reach import EVERYWHERE, Reach
 
 
 class RouterPut(msgspec.Struct, frozen=True):
-    """Whether a `PutRouter` has brought a new router."""
+    """True if a `PutRouter` has brought a new router."""
 
     created: bool
 

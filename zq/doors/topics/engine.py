@@ -123,7 +123,7 @@ class TopicReaders:
 
     def __init__(self, clock: Clock) -> None:
         self.listens = False
-        """Whether somebody has appended or waited yet. Most servers have no topics."""
+        """True if somebody has appended or waited yet. Most servers have no topics."""
         self.version = 0
         """It grows with each tick that has appended something, before any reader hears of it."""
         self._clock = clock

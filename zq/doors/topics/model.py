@@ -166,7 +166,7 @@ class TopicState(msgspec.Struct, array_like=True):
 
     @property
     def is_over(self) -> bool:
-        """Whether it has more than its caps allow."""
+        """True if it has more than its caps allow."""
         cap_records, cap_bytes = self.config.cap_records, self.config.cap_bytes
         return 0 < cap_records < self.count or 0 < cap_bytes < self.bytes
 

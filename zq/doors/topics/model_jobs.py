@@ -120,7 +120,7 @@ def dealt(jobs: int, wanted: Sequence[int]) -> list[int]:
 
 
 def is_worn_out(job: JobRecord, config: TopicConfig) -> bool:
-    """Whether a claimed job was delivered as often as it may be, before this time."""
+    """True if a claimed job was delivered as often as it may be, before this time."""
     return config.dead_letter is not None and 0 < config.max_deliveries < job.deliveries
 
 

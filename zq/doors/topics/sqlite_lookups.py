@@ -149,7 +149,7 @@ def _standing(connection: sqlite3.Connection, state: TopicState, now: int) -> To
 
 
 def _aged(connection: sqlite3.Connection, state: TopicState, now: int) -> TopicState:
-    """The same without what is past its age and not yet removed."""
+    """A topic without the records that are past their age and not yet removed."""
     ttl_ms = state.config.ttl_ms
     if not ttl_ms or state.earliest_seq > state.head_seq:
         return state

@@ -26,12 +26,12 @@ class ClaimGroups:
 
     @property
     def are_hungry(self) -> bool:
-        """Whether a tick would claim jobs for some group."""
+        """True if a tick would claim jobs for some group."""
         return bool(self._hungry)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is kept."""
+        """True if nothing is kept."""
         return not (self._groups or self._by_queue or self._ranging or self._hungry)
 
     def join(self, names: tuple[str, ...], reach: Reach) -> ClaimGroup:

@@ -61,7 +61,7 @@ class Streams:
         last_holder: int = 0,
     ) -> None:
         self.listens = claimed > 0
-        """Whether anybody takes jobs, or a job is in flight. Else ticks change nothing here."""
+        """True if anybody takes jobs, or a job is in flight. Else ticks change nothing here."""
         self._limit = limit or 2**62
         self._claimed = claimed
         self._submit = submit
@@ -88,7 +88,7 @@ class Streams:
 
     @property
     def is_hungry(self) -> bool:
-        """Whether a tick without commands could claim jobs, or answer a hasty claim."""
+        """True if a tick without commands could claim jobs, or answer a hasty claim."""
         return not self.stopped and bool(self._hasty or (self._groups.are_hungry and self.free > 0))
 
     @property
@@ -103,7 +103,7 @@ class Streams:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no takers, no groups and no jobs in flight."""
+        """True if there are no takers, no groups and no jobs in flight."""
         takers = self._streams or self._claimers or self._hasty
         return self._groups.is_empty and not (takers or self._holders or self._claimed)
 
@@ -376,7 +376,7 @@ class Streams:
         return freed
 
     def _holds(self, key: int, lease: int | None) -> bool:
-        """Whether a stream holds a job under the given delivery."""
+        """True if a stream holds a job under the given delivery."""
         stream = self._holders.get(key)
         return stream is not None and lease in (None, stream.held.get(key))
 

@@ -31,7 +31,7 @@ class Taker(Protocol):
 
     @property
     def is_done(self) -> bool:
-        """Whether it takes no more jobs. Jobs that were claimed for it are returned."""
+        """True if it takes no more jobs. Jobs that were claimed for it are returned."""
 
     def credit(self, freed: int) -> int:
         """How many jobs it can take once `freed` of its jobs are settled."""
@@ -71,7 +71,7 @@ class ClaimGroup:
                 self.waiting[taker] = None
 
     def is_within(self, reach: Reach) -> bool:
-        """Whether all queues that it takes from lie within a reach."""
+        """True if all queues that it takes from lie within a reach."""
         return all(map(reach.covers, self.queues or self.reach.prefixes))
 
 
@@ -93,7 +93,7 @@ class Subscription(NamedTuple):
     client: str = ""
     """The program that its peer says it is."""
     resident: bool = False
-    """Whether it is a worker in this process, which ends with it."""
+    """True if it is a worker in this process, which ends with it."""
 
 
 NoticeKind = Literal["cancel", "lease_lost", "drain"]

@@ -163,7 +163,7 @@ def rows(requests: BinaryIO, count: int) -> Iterator[str]:
 
 
 def matches(compiled: Any, payload: str) -> bool:
-    """Whether the program outputs a value that is neither null nor false before any error."""
+    """True if the program outputs a value that is neither null nor false before any error."""
     outputs = compiled.input_text(payload)
     try:
         return any(value is not None and value is not False for value in outputs)

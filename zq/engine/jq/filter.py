@@ -41,14 +41,14 @@ class JqFilter:
         self._quick = JqLane(memory, math.ceil(timeout))
         self._slow = JqLane(memory, math.ceil(timeout))
         self._known: dict[bytes, bool] = {}
-        """Whether a program is slow, by the digest of its text."""
+        """Programs by the digests of their texts: true for slow ones."""
 
     async def check(self, program: str) -> None:
         """Raise InvalidFilter with the fault and its place if `program` does not compile."""
         await self._ask(program, ())
 
     async def matches(self, program: str, payloads: Sequence[str]) -> list[bool]:
-        """Whether `program` matches each of `payloads`, which are JSON texts.
+        """For each of `payloads`, which are JSON texts: true if `program` matches it.
 
         It matches if any output is neither null nor false. A runtime error ends the outputs of that
         payload: those before it count. A number that the program only compares or passes on keeps

@@ -24,7 +24,7 @@ class Overtime(Exception):
 
 
 class JqAnswer(NamedTuple):
-    """Whether a program compiles, the reply of each payload or the reason, and the time taken."""
+    """What jq says of a program: if it compiles, the reply of each payload; else the reason."""
 
     compiles: bool
     body: bytes

@@ -24,7 +24,7 @@ class JqProcess(PipedProcess):
     async def ask(
         self, source: bytes, payloads: Sequence[str], *, outputs: bool = False
     ) -> tuple[bool, bytes]:
-        """Whether the program compiles, and the reply of `child.py` or the reason why not.
+        """True if the program compiles, with the reply of `child.py`; else false, with the reason.
 
         The reply has a byte a payload, or the outputs.
         """

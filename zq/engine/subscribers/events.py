@@ -213,7 +213,7 @@ class EventHub:
     def _begin(self) -> None:
         """Forget everything. Older numbers can no longer be asked for."""
         self.listens = False
-        """Whether events are kept: somebody listens, or has listened recently."""
+        """True if events are kept: somebody listens, or has listened recently."""
         self._timer = None
         self._window = EventWindow()
         self._shared: deque[tuple[_Feed, int]] = deque()

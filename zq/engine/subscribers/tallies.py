@@ -99,5 +99,5 @@ def _by_queue(queues: Iterable[str]) -> Counter[str]:
 
 
 def _is_moved(job: JobRecord) -> bool:
-    """Whether a job has just come to a dead-letter queue."""
+    """True if a job has just come to a dead-letter queue."""
     return job.extras is not None and job.extras.origin is not None and job.status is Status.READY

@@ -58,7 +58,7 @@ class Waiters:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no waiters."""
+        """True if there are no waiters."""
         return not self._open and not self._by_key
 
     @contextmanager

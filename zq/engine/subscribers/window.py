@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
     reach: Reach = EVERYWHERE
 
     def includes(self, event: EventRecord) -> bool:
-        """Whether the choice includes an event."""
+        """True if the choice includes an event."""
         return (
             (self.keys is None or event.key in self.keys)
             and (not self.types or event.type in self.types)

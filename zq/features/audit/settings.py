@@ -8,7 +8,7 @@ from zq.setting import SWITCH, RoomSettings, Rule
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings(RoomSettings):
-    """Whether there is an audit."""
+    """True if there is an audit."""
 
     no_audit: Annotated[bool, Rule(SWITCH, "Keep no record of what operators do.")] = False
 

@@ -33,9 +33,9 @@ class FoldRequest:
         self.copies: frozenset[int] = frozenset()
         """The indexes of jobs that are copies by name. They neither fold nor become hosts."""
         self.is_checked = False
-        """Whether the rules in the request were tried on its payloads."""
+        """True if the rules in the request were tried on its payloads."""
         self.is_held = True
-        """Whether the inbox counts its jobs as waiting elsewhere."""
+        """True if the inbox counts its jobs as waiting elsewhere."""
         self.lane: object = None
         """The lane that will answer it."""
         self.tries = 0

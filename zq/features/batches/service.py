@@ -25,7 +25,7 @@ class BatchPlanner(RunningService):
         self._folding = folding
 
     def concerns(self, jobs: Sequence[NewJob]) -> bool:
-        """Whether one of the jobs comes with a batch."""
+        """True if one of the jobs comes with a batch."""
         return any(batch_of(job) is not None for job in jobs)
 
     async def enqueue(

@@ -54,7 +54,7 @@ def _close(work: UnitOfWork, jobs: Jobs, after: Jobs | None = None) -> None:
 
 
 def _may_be_host(job: Brief | JobRecord) -> bool:
-    """Whether a job may host a batch: it waits, and came with one."""
+    """True if a job may host a batch: it waits, and came with one."""
     if job.status is not Status.READY:
         return False
     if isinstance(job, Brief):
@@ -91,7 +91,7 @@ class HostTable:
         return None if copies == plan.copies else StalePlan(copies)
 
     def may_host(self, job: NewJob) -> bool:
-        """Whether a new job came with a batch."""
+        """True if a new job came with a batch."""
         return batch_of(job) is not None
 
     def host(self, key: int) -> JobRecord:

@@ -21,7 +21,7 @@ class BudgetHold(TokenLedger):
     bit = HELD_BY_BUDGET
 
     def holds(self, options: JobSettings | None) -> bool:
-        """Whether jobs with these options draw from budgets."""
+        """True if jobs with these options draw from budgets."""
         return draws_in(options) is not None
 
     def refuse_new(

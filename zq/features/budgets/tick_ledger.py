@@ -59,11 +59,11 @@ class TokenLedger:
         self._is_known = False
         self._tx: Transaction
         self._has_stepped = False
-        """Whether this transaction is earlier than the one before it."""
+        """True if the clock went backwards since the last transaction."""
         self.is_used = True
-        """Whether there may be a budget, or the last one has gone in this transaction."""
+        """True if there may be a budget, or the last one has gone in this transaction."""
         self.is_retimed = False
-        """Whether a job can be paid at another time than was known."""
+        """True if some budget's next refill time has changed."""
         self._clear_notes()
 
     def learn(self, tx: Transaction) -> None:

@@ -274,7 +274,7 @@ class Scheduler(RunningPart):
         self._survey_at = self._clock.monotonic() + SURVEY_S if count else math.inf
 
     def _comes(self, entry: CronSchedule, now: int) -> bool:
-        """Whether there is a next time of an entry that has none in the store."""
+        """True if there is a next time of an entry that has none in the store."""
         return parsed(entry.expression).after(now, self.zone_of(entry.zone)) is not None
 
     def _firing(self, cron: DueCron, now: int, key: int | None) -> Firing:
@@ -284,7 +284,7 @@ class Scheduler(RunningPart):
 
 
 def _stays(cron: DueCron, now: int) -> bool:
-    """Whether an entry keeps its next time although the clock was set back.
+    """True if an entry keeps its next time although the clock was set back.
 
     Named times that have come do not come again, as in the repeated hour of autumn. Entries with a
     fixed interval go on. A next time far ahead came from a wrong clock.

@@ -170,7 +170,7 @@ class DueCron(msgspec.Struct, array_like=True, frozen=True):
     timed_at: int
     size: int
     batched: int = 0
-    """Whether its job comes with a batch."""
+    """True if its job comes with a batch."""
 
 
 def paused_group(group: CronGroup, paused: bool, now: int) -> CronGroup:

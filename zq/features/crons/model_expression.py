@@ -84,7 +84,7 @@ class CronExpression:
         return None
 
     def first(self, now: int, zone: tzinfo) -> int:
-        """The same for a client's expression. Raises `InvalidRequest` if there is no such time."""
+        """The first time of a client's expression. Raises `InvalidRequest` if there is none."""
         found = self.after(now, zone)
         if found is None:
             raise _refusal(self.text, "it never comes")

@@ -317,7 +317,7 @@ class Crons(RunningService):
 def _goes_on(
     entry: CronEntry, was_in: CronGroup | None, draft: EntryDraft, group: CronGroup
 ) -> bool:
-    """Whether a draft keeps an entry's expression and effective zone, and so its next time.
+    """True if a draft keeps an entry's expression and effective zone, and so its next time.
 
     An entry without a next time was set aside, and the draft brings it back.
     """

@@ -255,7 +255,7 @@ def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
 
 
 def is_failing(queue: QueueFacts) -> bool:
-    """Whether so many of its attempts fail that somebody should know."""
+    """True if so many of its attempts fail that somebody should know."""
     attempts = queue.completed_5m + queue.failed_5m
     return queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * attempts)
 

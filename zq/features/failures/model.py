@@ -163,7 +163,7 @@ class FailureGroup(msgspec.Struct, kw_only=True):
     dead: int = 0
     """How many jobs are dead of it."""
     more_dead: bool = False
-    """Whether only the latest failures were looked at, so that more may be dead."""
+    """True if only the latest failures were looked at, so that more may be dead."""
 
     @property
     def count(self) -> int:

@@ -30,7 +30,7 @@ class HistoryReaders:
         self._clock = clock
         self._line = WakeLine(clock)
         self.listens = self.recording = recording
-        """Whether attempts are recorded."""
+        """True if attempts are recorded."""
         self.readable = logged
         self._logged = logged
         self.waiting: Crowd[NewsReader] = {}

@@ -18,7 +18,7 @@ class HistoryRecords(NamedTuple):
 
     epoch: str
     recording: bool
-    """Whether attempts are recorded that end from now on."""
+    """True if attempts are recorded that end from now on."""
     min_seq: int
     max_seq: int
     records: list[HistoryRecord]

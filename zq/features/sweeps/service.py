@@ -302,7 +302,7 @@ class Sweeps(RunningService):
         author: SweepAuthor,
         limit: int | None = None,
     ) -> Sweep:
-        """The same, but return the sweep."""
+        """Change the matching jobs, and return the sweep that did it."""
         sweep = self._shared(change) if limit is None else None
         if sweep is None or sweep.has_begun:
             sweep = self._begin(change, slice_of, author, limit, after=sweep)

@@ -133,7 +133,7 @@ class WaitFacts(NamedTuple):
     opens_at: int | None = None
     """When the rate of its queue lets the next job through, if that is known."""
     is_full: bool = False
-    """Whether as many jobs are in flight as the server allows."""
+    """True if as many jobs are in flight as the server allows."""
 
 
 def wait_reasons(facts: WaitFacts) -> list[WaitReason]:

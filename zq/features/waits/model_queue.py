@@ -57,7 +57,7 @@ class StoredWaits(NamedTuple):
 
     settings: QueueSettings = NO_SETTINGS
     may_go: bool = False
-    """Whether neither a group nor a budget holds the first of them."""
+    """True if neither a group nor a budget holds the first of them."""
     behind: int = 0
     """How many wait for a job of their group, up to `MOST_AHEAD`."""
     lines: Sequence[BudgetLine] = ()
@@ -78,7 +78,7 @@ class QueueWaitFacts(NamedTuple):
     opens_at: int | None = None
     """When its rate lets the next job through, if that is known."""
     is_full: bool = False
-    """Whether as many jobs are in flight as the server allows."""
+    """True if as many jobs are in flight as the server allows."""
 
 
 def queue_why(facts: QueueWaitFacts) -> QueueWhy:

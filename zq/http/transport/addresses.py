@@ -25,12 +25,12 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_wildcard(text: str) -> bool:
-    """Whether a text is the address that stands for all addresses of a machine."""
+    """True if a text is the address that stands for all addresses of a machine."""
     address = parse_address(text)
     return address is not None and address.is_unspecified
 
 
 def is_loopback(text: str | None) -> bool:
-    """Whether a text is an address that only programs of this machine can reach."""
+    """True if a text is an address that only programs of this machine can reach."""
     address = None if text is None else parse_address(text)
     return address is not None and address.is_loopback

@@ -49,7 +49,7 @@ class Answer:
         self.body = body
         self.headers = headers
         self.closes = False
-        """Whether the connection closes after this answer."""
+        """True if the connection closes after this answer."""
         self.sent = False
 
     def add_headers_of(self, request: web.BaseRequest) -> None:
@@ -62,7 +62,7 @@ class Answer:
 
     @property
     def bodiless(self) -> bool:
-        """Whether the status means that there is no body."""
+        """True if the status means that there is no body."""
         return self.status in _BODILESS
 
     def all_headers(self) -> dict[str, str]:

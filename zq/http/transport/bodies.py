@@ -187,7 +187,7 @@ class _InTime:
 
 
 def is_withheld(request: web.BaseRequest) -> bool:
-    """Whether the client waits for permission to send the body, or the rest of it.
+    """True if the client waits for permission to send the body, or the rest of it.
 
     A client of HTTP/1.0 may say that it waits, but it would take the permission for the answer.
     """

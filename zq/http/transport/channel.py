@@ -34,9 +34,9 @@ class Channel(Protocol):
     """The connection itself (HTTP/1.1), or a stream of it (HTTP/2)."""
 
     streaming: bool
-    """Whether the response lasts as long as its connection."""
+    """True if the response lasts as long as its connection."""
     half_closed: bool
-    """Whether the client of a connection of HTTP/1.1 has finished sending."""
+    """True if the client of a connection of HTTP/1.1 has finished sending."""
     at_end: Callable[[], object] | None
     """Called when the client finishes sending."""
 

@@ -152,7 +152,7 @@ class Connection(ReadingSide):
 
     @property
     def _may_go_on(self) -> bool:
-        """Whether another request may follow the one that is answered."""
+        """True if another request may follow the one that is answered."""
         return bool(self._messages) or not self._deaf
 
     async def send(self, request: web.BaseRequest, answer: Answer) -> None:

@@ -46,7 +46,7 @@ class Heartbeats:
         self._silence = silence
         self._written_at = clock.monotonic()
         self.is_due = False
-        """Whether a heartbeat is to be written now."""
+        """True if a heartbeat is to be written now."""
         self._stall_timeout = stall_timeout
         self._peer: PeerWatch | None = None
         """It watches from the first check on, since a response that ends before needs no watch."""

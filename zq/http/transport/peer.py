@@ -41,7 +41,7 @@ class _Movement:
         self._since = now
 
     def is_over(self, mark: int, waits: bool, now: float) -> bool:
-        """Whether `mark` has stayed the same for too long although something `waits`."""
+        """True if `mark` has stayed the same for too long although something `waits`."""
         if mark != self._mark or not waits:
             self._mark, self._since = mark, now
             return False

@@ -38,7 +38,7 @@ class ReadingSide(web.RequestHandler):
     streaming = False
     at_end: Callable[[], object] | None = None
     half_closed = False
-    """Whether the client has finished sending."""
+    """True if the client has finished sending."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ReadingSide(web.RequestHandler):
         self._backlog, self._parsed = b"", 0
         """What has arrived and was not parsed yet. The transport is not read meanwhile."""
         self._deaf = False
-        """Whether nothing that arrives means anything, as after what is not HTTP."""
+        """True if nothing that arrives means anything, as after what is not HTTP."""
         self._body: StreamReader = EMPTY_PAYLOAD
         """The body of the latest request."""
         self._since = 0
@@ -150,7 +150,7 @@ class ReadingSide(web.RequestHandler):
         return cost
 
     def has_more(self) -> bool:
-        """Whether a request can begin, or the parser takes more."""
+        """True if a request can begin, or the parser takes more."""
         if self._force_close or self._beginning:
             return False
         if self._messages and self._handling is None:
@@ -234,7 +234,7 @@ class ReadingSide(web.RequestHandler):
 
     @property
     def _in_body(self) -> bool:
-        """Whether more of a body is expected."""
+        """True if more of a body is expected."""
         return not self._body.is_eof() and self._body.exception() is None
 
     def _malformed(self, error: Any) -> None:

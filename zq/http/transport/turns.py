@@ -57,7 +57,7 @@ class Served(Protocol):
         """
 
     def has_more(self) -> bool:
-        """Whether something that has arrived can be worked off now."""
+        """True if something that has arrived can be worked off now."""
 
     def hold(self) -> None:
         """Read no more from the transport."""
@@ -126,7 +126,7 @@ class Share:
         self._heavy_until = 0.0
         self.waits = False
         self.light = True
-        """Whether small things need not be counted. It is so until the connection has to wait."""
+        """True if small things need not be counted. It is so until the connection has to wait."""
 
     def work(self) -> None:
         """Work off what has arrived, at once as far as possible and the rest in turns."""

@@ -91,7 +91,7 @@ class ListsView(msgspec.Struct, frozen=True):
         return request
 
     def changed(self, list: ListName, request: WindowRequest) -> "ListsView":
-        """The same view with another window on one list."""
+        """This view, with another window on one list."""
         return msgspec.structs.replace(self, **{list.value: request})
 
 

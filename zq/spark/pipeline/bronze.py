@@ -60,7 +60,7 @@ def _dated(rows: DataFrame) -> DataFrame:
 
 
 def _is_record() -> Column:
-    """Whether a row has all that a record must have. Never null."""
+    """True if a row has all that a record must have. Never null."""
     needed = [field.name for field in HISTORY if not field.nullable]
     found = F.col(BROKEN).isNull()
     for name in needed:

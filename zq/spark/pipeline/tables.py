@@ -126,7 +126,7 @@ HOURLY = Table("gold/hourly", f"{_KEY}, {_SUMMARY}", ("date",))
 """The facts of a queue, type and hour, with their summary (`zq.spark.pipeline.summary`)."""
 
 QUEUES = Table("gold/queues", f"hour timestamp, queue string, {_SUMMARY}", ("date",))
-"""The same of a queue and hour, all types of the queue together."""
+"""The facts of a queue and hour, all types of the queue together, with their summary."""
 
 TABLES = {
     table.name: table

@@ -157,7 +157,7 @@ async def open_reader(path: Path) -> HopConnection:
 
 
 def is_full(error: sqlite3.Error, connection: sqlite3.Connection | None = None) -> bool:
-    """Whether the disk is full. The transaction is lost, but the database is sound.
+    """True if the disk is full. The transaction is lost, but the database is sound.
 
     With the `connection` of the error, a quota that is used up counts too. SQLite takes that for a
     broken disk, and Python does not tell the system's error. So a file beside the database is
@@ -169,32 +169,32 @@ def is_full(error: sqlite3.Error, connection: sqlite3.Connection | None = None) 
 
 
 def is_corrupt(error: sqlite3.Error) -> bool:
-    """Whether a page does not hold what it should."""
+    """True if a page does not hold what it should."""
     return _primary_code(error) == _CORRUPT
 
 
 def is_no_database(error: sqlite3.Error) -> bool:
-    """Whether the header of the file is not one of a database."""
+    """True if the header of the file is not one of a database."""
     return _primary_code(error) == _NOTADB
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another program has the database locked."""
+    """True if another program has the database locked."""
     return _primary_code(error) in _OTHERS_LOCKS
 
 
 def is_read_only(error: sqlite3.Error) -> bool:
-    """Whether a connection that may only read had to write."""
+    """True if a connection that may only read had to write."""
     return _primary_code(error) == _READONLY
 
 
 def is_interrupt(error: sqlite3.Error) -> bool:
-    """Whether a read was stopped by its deadline."""
+    """True if a read was stopped by its deadline."""
     return _primary_code(error) == _INTERRUPT
 
 
 def stops_the_server(error: sqlite3.Error) -> bool:
-    """Whether this connection must not write any more.
+    """True if this connection must not write any more.
 
     After a failed write or sync the page cache and the disk may differ, so a retry could succeed
     and still lose data (https://www.usenix.org/conference/atc20/presentation/rebello).

@@ -66,7 +66,7 @@ def damaged(what: str) -> StoreDamaged:
 
 
 def is_small(connection: sqlite3.Connection) -> bool:
-    """Whether a start has the time to look at every row."""
+    """True if a start has the time to look at every row."""
     pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
     page_size: int = connection.execute("PRAGMA page_size").fetchone()[0]
     return pages * page_size <= CHECKED_BYTES

@@ -140,9 +140,9 @@ class FlushGate:
 
     def __init__(self) -> None:
         self._in_doubt = False
-        """Whether visible changes may still be lost."""
+        """True if visible changes may still be lost."""
         self._has_failed = False
-        """Whether the disk has failed: the doubt stays for as long as the store is open."""
+        """True if the disk has failed: the doubt stays for as long as the store is open."""
         self._decided: asyncio.Future[None] | None = None
         """Done when the doubt has ended or is to stay; None if nobody waits."""
 

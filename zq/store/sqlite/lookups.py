@@ -54,7 +54,7 @@ def get_job(connection: sqlite3.Connection, key: int, reach: Reach, now: int) ->
 
 
 def get_row(connection: sqlite3.Connection, key: int, reach: Reach, now: int) -> JobRecord | None:
-    """The same job without payloads and results that are stored apart."""
+    """One job without a payload or result that is stored apart."""
     conditions, parameters = where(Filter(reach=reach), hide_purged_at=now)
     sql = QUERIES["get"].replace("CONDITIONS", conditions)
     jobs = found_jobs(connection, sql, {**parameters, "key": key})
@@ -236,7 +236,7 @@ def list_errors(
 def errors_page(
     connection: sqlite3.Connection, key: int, after: int, descending: bool, limit: int
 ) -> tuple[list[ErrorRecord], bool]:
-    """The same failures, and whether more follow."""
+    """A page of a job's failures, and true if more follow."""
     name = "errors_descending" if descending else "errors_ascending"
     parameters: dict[str, object] = {"key": key, "after": after, "limit": limit + 1}
     records: list[ErrorRecord] = []

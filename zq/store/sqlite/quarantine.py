@@ -71,7 +71,7 @@ class Removed(NamedTuple):
 
 
 def is_unreadable(error: Exception) -> bool:
-    """Whether an error means that zq cannot have written what was read."""
+    """True if an error means that zq cannot have written what was read."""
     if isinstance(error, sqlite3.DatabaseError):
         return is_corrupt(error) or str(error).startswith((_NO_JSON, _NO_TEXT))
     return isinstance(error, msgspec.MsgspecError | UnicodeDecodeError | ChecksumMismatch)

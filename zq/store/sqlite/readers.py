@@ -166,6 +166,6 @@ class ReaderPool:
         self.topics = Lane([next(rest)], timeout, after, MOST_PAGES_WAITING)
         """Pages of topics, a few milliseconds each."""
         self.followers = Lane([next(rest)], timeout, after)
-        """The same for readers that news of a tick has woken, however many."""
+        """The lane of readers that a tick has woken, however many there are."""
         self.scans = Lane(list(islice(rest, SCANNERS)), timeout, after, MOST_WAITING)
         """Reads that visit as many jobs as the request requires."""

@@ -193,7 +193,7 @@ class _Salvage:
         self._gaps[table] = self._gaps.get(table, 0) + 1
 
     def _is_numbered(self, table: str) -> bool:
-        """Whether the rows lie in the order of one number."""
+        """True if the rows lie in the order of one number."""
         sql = self._target.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table])
         return "INTEGER PRIMARY KEY" in sql.fetchone()[0]
 

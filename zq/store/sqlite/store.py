@@ -119,10 +119,10 @@ class SqliteStore(Store):
         self._old_pages = 0
         self._copies = Copies(writer, directory / COPY_NAME, self.free_bytes)
         self.wants_checkpoint = False
-        """Whether the WAL has probably grown by `CHECKPOINT_PAGES` since the last checkpoint."""
+        """True if the WAL has probably grown by `CHECKPOINT_PAGES` since the last checkpoint."""
         self._max_wal = max_wal
         self.wal_is_over = False
-        """Whether the WAL's file was still over its limit after the last checkpoint."""
+        """True if the WAL's file was still over its limit after the last checkpoint."""
 
     @property
     def flushed_by(self) -> str:

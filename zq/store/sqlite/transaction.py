@@ -86,7 +86,7 @@ class SqliteTransaction(Transaction):
         self._execute = connection.cursor().execute
         self._now = now
         self._spares = False
-        """Whether what lies beside deleted jobs is left there."""
+        """True if what lies beside deleted jobs is left there."""
 
     @property
     def is_open(self) -> bool:

@@ -39,12 +39,12 @@ class LogWalk(NamedTuple):
 
     @property
     def is_torn(self) -> bool:
-        """Whether the log ends in frames that do not fit, as after a power cut."""
+        """True if the log ends in frames that do not fit, as after a power cut."""
         return self.bad is not None and not self.sound_behind
 
     @property
     def is_damaged(self) -> bool:
-        """Whether sound frames follow a bad one, so that what is lost was written before them."""
+        """True if sound frames follow a bad one, so that what is lost was written before them."""
         return self.bad is not None and self.sound_behind > 0
 
     def loss(self) -> str:
@@ -75,7 +75,7 @@ def walk(path: Path, known: int = 0) -> LogWalk | None:
 
 class _Header(NamedTuple):
     is_big: bool
-    """Whether checksums take words with the highest byte first."""
+    """True if checksums take words with the highest byte first."""
     page_size: int
     salts: Sum
     checksum: Sum
@@ -99,7 +99,7 @@ class _Frame(NamedTuple):
     ends_commit: bool
     salts: Sum
     fits: bool
-    """Whether its checksum goes on from the frame before."""
+    """True if its checksum goes on from the frame before."""
 
 
 def _frames(file: BinaryIO, header: _Header, known: int) -> Iterator[_Frame]:

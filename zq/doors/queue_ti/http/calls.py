@@ -41,10 +41,10 @@ class Defaults(NamedTuple):
     native_limit: int
     """The retry limit of jobs that came by another door."""
     registered_only: bool = False
-    """Whether topics need overrides, or settings, before they get messages."""
+    """True if topics need overrides, or settings, before they get messages."""
 
     def of(self, topic: str) -> QueueSettings:
-        """The same as settings of a queue."""
+        """These defaults as settings of a topic's queue."""
         return QueueSettings(
             retry_limit=max(self.max_retries, 1) - 1,
             dead_letter=check_name("topic", topic + DLQ),
@@ -83,7 +83,7 @@ class MessageCalls:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether no more messages are delivered, for the server is stopping."""
+        """True if no more messages are delivered, for the server is stopping."""
         return self._work.has_stopped
 
     async def enqueue(self, new: NewMessage, reach: Reach) -> str:

@@ -89,7 +89,7 @@ class GroupsApi:
         return Answer(201)
 
     async def unregister(self, request: web.BaseRequest) -> Answer:
-        """Let a group go, with its messages."""
+        """Delete a consumer group and its messages."""
         topic = _topic(request)
         target = queue_of(topic, request[PATH]["group"])
         await self._targets.remove(topic, target, reach_of(request))

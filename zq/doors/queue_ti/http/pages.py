@@ -24,7 +24,7 @@ def page_of(request: web.BaseRequest) -> tuple[int, int]:
 
 
 def _number(text: str | None, least: int, usual: int) -> int:
-    """A number of a query; what is none, or too small, is the usual one."""
+    """A whole number of a query. One that is missing, invalid or too small is the usual one."""
     if text is None or not text.isdecimal() or len(text) > 15 or int(text) < least:
         return usual
     return int(text)

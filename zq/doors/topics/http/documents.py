@@ -76,7 +76,7 @@ def claimed(record: ClaimedRecord) -> ClaimedDocument:
 
 
 class PushedDocument(ClaimedDocument, omit_defaults=True, kw_only=True):
-    """The same with its topic, as a stream sends it."""
+    """A claimed record with its topic, as a stream sends it."""
 
     topic: str
 

@@ -25,7 +25,7 @@ _GZIP_BITS = 31
 
 
 def is_gzip(request: web.BaseRequest) -> bool:
-    """Whether the body of a request is compressed."""
+    """True if the body of a request is compressed."""
     return request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower() == GZIP
 
 
@@ -55,7 +55,7 @@ async def restored(body: bytes, bodies: Bodies, *, reserved: bool) -> bytes:
 
 
 async def compressed(request: web.BaseRequest, response: Response) -> Response:
-    """The same answer, compressed where it is worth it and the client takes that."""
+    """An answer, compressed where it is worth it and the client takes that."""
     if not isinstance(response, Answer) or response.sent or len(response.body) < WORTH_IT:
         return response
     headers = {**response.headers, "Vary": "Accept-Encoding"}

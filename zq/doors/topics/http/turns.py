@@ -17,7 +17,7 @@ MOST_UNDER_WAY = 1_000
 
 
 def within_reach(routes: Iterable[Route]) -> list[Route]:
-    """The same routes, which refuse a topic of the path before they look at the body."""
+    """Routes that refuse a topic of the path before they look at the body."""
     return [route._replace(handler=_reaching(route.handler)) for route in routes]
 
 
@@ -39,7 +39,7 @@ class RequestTurns:
         self._under_way: Counter[str] = Counter()
 
     def wrapped(self, routes: Iterable[Route]) -> list[Route]:
-        """The same routes, whose requests are counted and whose answers may be compressed."""
+        """Routes whose requests are counted and whose answers may be compressed."""
         return [route._replace(handler=self._handler(route.handler)) for route in routes]
 
     def _handler(self, handler: Handler) -> Handler:

@@ -99,7 +99,7 @@ class _Worker:
         self._leases: dict[int, int] = {}
         """Deliveries that came over this connection, by key."""
         self._looked = True
-        """Whether it has looked at its topic since that was deleted last."""
+        """True if it has looked at its topic since that was deleted last."""
 
     def nudge(self) -> None:
         """Let it look whether a heartbeat is due."""

@@ -239,7 +239,7 @@ def identifier(method: str, path: str) -> str:
 
 
 def public_names(schemas: Any) -> Any:
-    """The same with public names of types: neither `_Job` nor `JobPageSchema`."""
+    """Schemas under public names of types: neither `_Job` nor `JobPageSchema`."""
     text = msgspec.json.encode(schemas)
     text = re.sub(rb'"((?:#/components/schemas/)?)_([A-Z])', rb'"\1\2', text)
     return msgspec.json.decode(re.sub(rb'([A-Za-z])Schema"', rb'\1"', text))

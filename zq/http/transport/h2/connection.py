@@ -77,7 +77,7 @@ class Http2Connection(asyncio.Protocol):
 
     @property
     def connected(self) -> bool:
-        """Whether the connection still exists."""
+        """True if the connection still exists."""
         return self.transport is not None
 
     def pause_reading(self) -> None:

@@ -77,18 +77,18 @@ class Splitter:
 
     @property
     def in_head(self) -> bool:
-        """Whether a head has begun and is not complete, in its first frame or in a later one."""
+        """True if a head has begun and is not complete, in its first frame or in a later one."""
         at = self._at + _KIND_AT
         return self._block > 0 or self._data[at : at + 1] in (b"\x01", b"\x09")
 
     @property
     def endless_head(self) -> bool:
-        """Whether a block of headers has come in too many frames."""
+        """True if a block of headers has come in too many frames."""
         return self._block > MOST_BLOCK_FRAMES
 
     @property
     def has_whole(self) -> bool:
-        """Whether `split` would find a frame."""
+        """True if `split` would find a frame."""
         left = len(self._data) - self._at
         if left < HEAD_SIZE:
             return False

@@ -23,7 +23,7 @@ class Sender(Protocol):
     rest: memoryview
     """The bytes that were written and are not sent yet."""
     last: bool
-    """Whether the response ends with those bytes."""
+    """True if the response ends with those bytes."""
 
     def sent(self) -> None:
         """Called when all that was written is sent."""

@@ -91,11 +91,11 @@ class Http2Stream(AbstractStreamWriter):
         self.rest = memoryview(b"")
         self.last = False
         self.bodiless = False
-        """Whether this is an answer to HEAD. Such an answer ends with its headers."""
+        """True if this is an answer to HEAD. Such an answer ends with its headers."""
         self.ended = False
-        """Whether END_STREAM has been sent."""
+        """True if END_STREAM has been sent."""
         self.gone = False
-        """Whether the stream was reset, or its connection was lost."""
+        """True if the stream was reset, or its connection was lost."""
         self._outlet = outlet
         self._transport = transport
         self._cut_off = cut_off

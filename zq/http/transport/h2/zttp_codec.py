@@ -98,9 +98,9 @@ class _Stream:
         self.core = core
         self.handle = handle
         self.heard = heard
-        """Whether the peer has ended its side."""
+        """True if the peer has ended its side."""
         self.ended = False
-        """Whether the server has ended its side."""
+        """True if the server has ended its side."""
 
 
 class ZttpCodec:
@@ -118,7 +118,7 @@ class ZttpCodec:
         self._window = DEFAULT_WINDOW
         self._windows = ReceiveWindows()
         self._no_table = False
-        """Whether the peer has agreed to send heads without a table."""
+        """True if the peer has agreed to send heads without a table."""
         self._head: _Core | None = None
         """The core that reads a head that is not complete yet."""
 

@@ -19,7 +19,7 @@ from zq.operators.page.service_overview import Overview
 
 BEAT_S = 1.0
 LOOKING_SHARE = 50
-"""Looks take at most one part in so many of the time."""
+"""Reading for views may use at most this part of the time: 1 in so many."""
 
 REST_S = 5.0
 """Without a tick, so much time passes between two looks: rates and ages change all the same."""
@@ -36,7 +36,7 @@ MOST_READERS = 200
 
 
 class ViewReader(NewsReader):
-    """Somebody who looks at a view."""
+    """One open page that shows a view."""
 
     def __init__(self, shared: "SharedView") -> None:
         super().__init__()

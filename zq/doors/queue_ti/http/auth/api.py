@@ -66,7 +66,7 @@ def status_route(*, required: bool) -> Route:
     """The route that says whether users have to log in. Clients ask it before they do."""
 
     async def status(request: web.BaseRequest) -> Answer:
-        """Whether users have to log in."""
+        """True if users have to log in."""
         return answer({"auth_required": required})
 
     return Route("GET", "/auth/status", status, None)

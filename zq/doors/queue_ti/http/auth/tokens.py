@@ -74,7 +74,7 @@ class Tokens:
         return found
 
     def holds(self, claims: TokenClaims, user: User) -> bool:
-        """Whether a user still has the password with which it logged in."""
+        """True if a user still has the password with which it logged in."""
         return hmac.compare_digest(claims.password.encode(), self._mark(user).encode())
 
     def _mark(self, user: User) -> str:

@@ -104,7 +104,7 @@ class EveryPayloadSchema(msgspec.Struct):
 
 
 class AuthStatus(msgspec.Struct):
-    """Whether users have to log in."""
+    """True if users have to log in."""
 
     auth_required: bool
 

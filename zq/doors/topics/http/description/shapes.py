@@ -90,7 +90,7 @@ class TopicsAnswer(TopicAnswer):
 
 
 class DeletedTopicAnswer(TopicAnswer):
-    """Whether there was a topic, and the routers that have gone with it."""
+    """True if there was a topic, with the routers that have gone with it."""
 
     topic: str
     deleted: bool
@@ -177,7 +177,7 @@ class RoutersAnswer(TopicAnswer):
 
 
 class DeletedRouterAnswer(TopicAnswer):
-    """Whether there was a router."""
+    """True if there was a router."""
 
     router: str
     deleted: bool
