@@ -124,9 +124,9 @@ async def test_what_is_made_of_a_heavy_body_counts_as_held_too(
     held: list[int] = []
     enqueue = Jobs.enqueue
 
-    async def watched(self: Jobs, *arguments: Any) -> Any:
+    async def watched(self: Jobs, *arguments: Any, **named: Any) -> Any:
         held.append(bodies.held)
-        return await enqueue(self, *arguments)
+        return await enqueue(self, *arguments, **named)
 
     monkeypatch.setattr(Jobs, "enqueue", watched)
     await client.enqueue(payload="x")
