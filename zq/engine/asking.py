@@ -3,8 +3,8 @@
 from contextvars import ContextVar
 
 ASKER: ContextVar[object] = ContextVar("zq-asker", default=None)
-"""The sender of the request that is being served: the name of its key, or its address where no keys
-are needed. None stands for the server itself. What is costly to know is a function, for few ask."""
+"""The sender of the request that is being served, as a function, for few ask. It is the name of a
+key, or an address where no keys are needed. None stands for the server itself."""
 
 
 def asker() -> object:

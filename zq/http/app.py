@@ -93,7 +93,7 @@ class Application:
     async def _serve(self, request: web.BaseRequest, door: Door, methods: Methods) -> Response:
         route = methods.get(request.method) or methods.get("*")
         self._guard.admit(request, route)
-        ASKER.set(_asker(request))
+        ASKER.set(partial(_asker, request))
         if route is None:
             return door.not_allowed(request, methods) if methods else door.not_found(request)
         expected = request.headers.get(hdrs.EXPECT, "100-continue")
@@ -109,7 +109,7 @@ class Application:
 def _asker(request: web.BaseRequest) -> object:
     """Who takes turns with others: a key, or an address where no keys are needed."""
     key = request.get(KEY)
-    return partial(peer_of, request.transport) if key is None else key.name
+    return peer_of(request.transport) if key is None else key.name
 
 
 class Router:

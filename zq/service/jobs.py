@@ -52,6 +52,8 @@ class Accepted(msgspec.Struct, frozen=True):
     def joined(self) -> int:
         """How many were not stored, since they exist already or were folded into others."""
         reply = self.reply
+        if not (reply.owners or reply.gone or reply.unnamed or reply.folded):
+            return 0
         known = len(reply.owners) + len(reply.gone) + len(reply.unnamed)
         return known + len(reply.folded)
 
