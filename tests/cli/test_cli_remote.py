@@ -31,6 +31,7 @@ WORDS = {
     "cron pause": ("billing",),
     "cron resume": ("billing",),
     "cron remove": ("billing", "nightly"),
+    "producers forget": ("device-17",),
     "budgets show": ("crm",),
     "budgets set": ("crm", "2"),
     "budgets remove": ("crm",),

@@ -361,7 +361,7 @@ def test_a_job_is_what_was_sent(ticker: Ticker) -> None:
         "on_conflict",
         "dedupe",
         "ttl_ms",
-        "create_budgets",
+        "makes",
     }:
         assert getattr(stored, field) == getattr(sent, field), field
 

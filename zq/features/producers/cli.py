@@ -36,7 +36,7 @@ Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answer
 """,
 )
 def producers() -> None:
-    """Show and forget producers, whose numbered jobs are never stored twice."""
+    """Show and forget producers, whose jobs are numbered."""
 
 
 @producers.command(
