@@ -54,6 +54,7 @@ async def test_a_payload_of_more_bytes_than_a_claim_takes_comes_alone(client: Cl
     assert [ids(await claim(client, max=3)) for _ in range(3)] == [[small], [large], [last]]
 
 
+@pytest.mark.settings(max_bulk_bytes=32 * MB)
 async def test_claims_that_wait_get_what_others_leave(client: Client) -> None:
     asks = [asyncio.create_task(claim(client, max=1_000, wait_ms=30_000)) for _ in range(3)]
     await until_claiming(client, 3)
