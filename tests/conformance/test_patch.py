@@ -277,6 +277,16 @@ async def test_a_bad_body_is_reported_before_a_bad_query(client: Client) -> None
     assert reply.error.startswith("invalid query parameters: ")
 
 
+@pytest.mark.parametrize("target", ["/jobs/cancel", "/jobs/requeue"])
+async def test_a_bad_query_is_reported_where_a_body_may_be_missing(
+    client: Client, target: str
+) -> None:
+    missing = await client.send("POST", f"{target}?colour=red")
+    assert missing.error.startswith("invalid query parameters: ")
+    faulty = await client.post(f"{target}?colour=red", [])
+    assert faulty.error.startswith(("invalid JSON", "invalid MessagePack"))
+
+
 async def test_the_rules_for_fields_hold_for_many_jobs_too(client: Client) -> None:
     await client.post("/jobs", new_job())
     for doc, status in [
