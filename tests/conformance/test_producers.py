@@ -105,6 +105,13 @@ async def test_producers_are_shown_and_forgotten(client: Client) -> None:
     assert (await client.delete("/producers/b")).status == 404
 
 
+@pytest.mark.parametrize("limit", ["0", "1001", "-1", "x"])
+async def test_a_page_that_is_empty_or_too_long_is_refused(client: Client, limit: str) -> None:
+    refused = await client.get("/producers", limit=limit)
+    assert refused.status == 400
+    assert "`limit` must be a whole number from 1 to 1000" in refused.error
+
+
 @pytest.mark.parametrize(
     ("fields", "named"),
     [

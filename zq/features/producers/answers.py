@@ -15,7 +15,7 @@ ANSWERS = VerbAnswers()
 @ANSWERS.to(verbs.LIST)
 async def producers(asked: Asked) -> ProducersDocument:
     """Producers by name: the last number that each has stored, and when."""
-    limit = whole_number("limit", asked.query.get("limit", str(USUAL)), MOST) or USUAL
+    limit = whole_number("limit", asked.query.get("limit", str(USUAL)), MOST, 1)
     found = await asked.services[Producers].page(asked.query.get("from", ""), limit + 1)
     next = found[limit - 1].name if len(found) > limit else None
     return ProducersDocument([producer_document(each) for each in found[:limit]], next)
