@@ -9,7 +9,8 @@ since it is cloned beside the nursery instead of below it, so all of `subprocess
 on it.
 
 A process that needs more is executed as ever: with a program before it, a function to be run
-first, another user.
+first, another user. So is one whose parent has entered other namespaces, such as another network:
+a nursery lives where pytest was when it began.
 `ZQ_TESTS_FORK=0` executes all of them.
 
 Run as a program, this file is the nursery.
@@ -149,12 +150,18 @@ def _read_at_the_start(environment: Mapping[str, str]) -> Read:
     return frozenset(each for each in environment.items() if each[0].startswith(READ_AT_THE_START))
 
 
+def namespaces() -> dict[str, str]:
+    """The namespaces of this thread, which what it starts belongs to."""
+    return {each.name: str(each.readlink()) for each in Path("/proc/thread-self/ns").iterdir()}
+
+
 class Nurseries:
     """The processes that others are forked from. Each is started when it is first needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = os.getpid()
+        self._home = namespaces()
         self._connections: dict[Read, socket.socket] = {}
         self._executed: Counter[Read] = Counter()
 
@@ -163,6 +170,8 @@ class Nurseries:
         read, ours = _read_at_the_start(birth["environment"]), _read_at_the_start(os.environ)
         with self._lock:
             if self._owner != os.getpid():  # in a fork of pytest, they would be the other's
+                return None
+            if namespaces() != self._home:
                 return None
             if read != ours and self._executed[read] < EXECUTED:
                 self._executed[read] += 1

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from process.network import Network
 
 ZQ = (sys.executable, "-m", "zq.cli")
 
@@ -102,6 +103,23 @@ def test_a_few_with_a_variable_that_is_read_at_the_start_are_executed(variable: 
             process.kill()
 
     assert found == [False] * forked.EXECUTED + [True] * 2
+
+
+def test_a_server_is_executed_in_another_network_and_forked_again_at_home() -> None:
+    def start() -> tuple[bool, str]:
+        with subprocess.Popen([*ZQ, "push", "mail", "-"], stdin=subprocess.PIPE) as process:
+            found = is_forked(process), str(Path(f"/proc/{process.pid}/ns/net").readlink())
+            process.kill()
+        return found
+
+    home = forked.namespaces()["net"]
+    with Network():
+        away = forked.namespaces()["net"]
+        in_another = start()
+
+    assert away != home
+    assert in_another == (False, away)
+    assert start() == (True, home)
 
 
 def test_a_zq_in_the_working_directory_is_the_one_that_runs(tmp_path: Path) -> None:
