@@ -193,7 +193,7 @@ class Connection(ReadingSide):
         timer = self._clock.call_later(LINGER_S, give_up)
         try:
             while not payload.is_eof():
-                await payload.readany()
+                await payload.readchunk()  # `readany` would need memory to join what it drops
         except (TimeoutError, BrokenBody):
             self.close()
         finally:
