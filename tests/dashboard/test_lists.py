@@ -228,7 +228,7 @@ def test_the_place_is_kept_in_the_address_and_on_the_way_back(place: Place, page
     page.go_back()
     expect(page.locator(".foot")).to_contain_text("1\N{EN DASH}50 of 120")
     page.get_by_role("columnheader", name="type").get_by_role("button").click()
-    expect(page.locator(".foot")).to_contain_text("these sorted by type")
+    expect(page.locator(".foot")).to_contain_text("only the 50 shown are sorted by type")
     types = page.locator("main tbody th").all_inner_texts()
     assert types == sorted(types, reverse=True)
     page.get_by_role("columnheader", name="age").get_by_role("button").click()

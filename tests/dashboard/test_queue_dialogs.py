@@ -1,7 +1,9 @@
 """The page of a queue: its settings and its schema are changed there, and its pause."""
 
 import re
+import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from zq.cli.group import main
 from zq.model.settings import QueueSettings
 
-from .place import Place
+from .place import Place, serving
 from .test_acting import api
 from .test_lists import push
 from .test_pages import go
@@ -220,3 +222,21 @@ def test_a_queue_that_does_not_exist_is_asked_about_with_near_names(
     banner.get_by_role("link", name="mail", exact=True).click()
     expect(page.locator("main h1")).to_have_text("mail")
     assert api(place, "/queues/mial/settings") == {}
+
+
+def test_settings_can_be_typed_when_the_server_has_said_what_holds_and_not_before(
+    tmp_path: Path, page: Page
+) -> None:
+    with serving(tmp_path / "data") as own:
+        push(own, 1, "mail")
+        settings(own, "mail", rate=5)
+        go(page, own, "queue?name=other&tab=settings")
+        expect(field(page, "rate")).to_be_enabled()
+        own.process.send_signal(signal.SIGSTOP)
+        page.evaluate("location.hash = '#/queue?name=mail&tab=settings'")
+        expect(field(page, "rate")).to_be_disabled()
+        expect(field(page, "rate")).to_have_value("")
+        own.process.send_signal(signal.SIGCONT)
+        expect(field(page, "rate")).to_have_value("5")
+        field(page, "rate").fill("40")
+        expect(page.get_by_role("button", name="Save 1 change…")).to_be_enabled()

@@ -106,7 +106,8 @@ export class SettingsForm {
     const all = groups(() => this.now).map(([title, plans]) => /** @type {[string, Field[]]} */ ([title,
       plans.map((plan) => new Field(plan, () => this.tell()))]));
     this.fields = all.flatMap(([, fields]) => fields);
-    for (const field of this.fields) field.box.disabled = !may("manage");
+    // What is typed before the server has said what holds would be lost.
+    for (const field of this.fields) field.box.disabled = true;
     this.place = el("form", { class: "settings", onsubmit: (/** @type {Event} */ event) => {
       event.preventDefault();
       this.ask();
@@ -125,7 +126,10 @@ export class SettingsForm {
       if (holds !== undefined && field.box.nodeName === "INPUT") field.box.placeholder = `server: ${field.written(holds)}`;
       if (holds !== undefined && field.plan.choices) field.box.options[0].textContent = `server: ${holds ? "yes" : "no"}`;
       if (this.known) field.follow(part(now.settings, name));
-      else field.begin(part(now.settings, name));
+      else {
+        field.begin(part(now.settings, name));
+        field.box.disabled = !may("manage");
+      }
     }
     this.known = true;
     this.tell();
