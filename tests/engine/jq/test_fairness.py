@@ -151,11 +151,11 @@ async def test_the_slow_programs_of_one_client_do_not_use_up_the_time_of_another
             answer = await lane.run(program.encode(), ["1"], limit, seconds=seconds)
         return answer.body
 
-    running = asked_by("many", run(ENDLESS, 1.0, 600))
+    running = asked_by("many", run(ENDLESS, 4.0, 600))
     await eventually(lambda: is_busy(os.getpid()))
 
     # It has less time than the call before it takes, and waits nevertheless.
-    body = await asked_by("other", run(".", 600, 0.5))
+    body = await asked_by("other", run(".", 600, 3.0))
 
     assert len(body) == 1
     with pytest.raises(Overtime):
