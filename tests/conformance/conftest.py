@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from .client import JSON, JSON_HTTP2, JSON_ZTTP, MSGPACK, MSGPACK_HTTP2, Client, Wire
+from .keyed import client_of
 from .metrics import Scraper
 from .raw import RawConnection
 from .site import Site
@@ -83,6 +84,20 @@ def http2_engine(request: pytest.FixtureRequest) -> str:
         return "h2"
     wire: Wire = request.getfixturevalue("wire")
     return wire.http2_engine
+
+
+@pytest.fixture
+async def root(site: Site, wire: Wire) -> AsyncIterator[Client]:
+    """A client whose key may do everything, at a site with keys."""
+    async with client_of(site, wire, "root") as client:
+        yield client
+
+
+@pytest.fixture
+async def shop(site: Site, wire: Wire) -> AsyncIterator[Client]:
+    """A client whose key has a prefix, at a site with keys."""
+    async with client_of(site, wire, "shop") as client:
+        yield client
 
 
 @pytest.fixture

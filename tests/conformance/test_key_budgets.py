@@ -20,18 +20,6 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     await site.stop()
 
 
-@pytest.fixture
-async def root(site: Site, wire: Wire) -> AsyncIterator[Client]:
-    async with client_of(site, wire, "root") as client:
-        yield client
-
-
-@pytest.fixture
-async def shop(site: Site, wire: Wire) -> AsyncIterator[Client]:
-    async with client_of(site, wire, "shop") as client:
-        yield client
-
-
 async def test_a_key_makes_budgets_under_its_prefix_only(root: Client, shop: Client) -> None:
     policy = {"allocation": 1, "strategy": {"type": "while_in_flight"}}
 

@@ -8,8 +8,8 @@ import pytest
 
 from zq.service import quotas
 
-from .client import Client, Doc, Reply, Wire, new_job
-from .keyed import client_of, write_keys
+from .client import Client, Doc, Reply, new_job
+from .keyed import write_keys
 from .site import Site
 
 MOST = 3
@@ -24,18 +24,6 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     await site.start()
     yield site
     await site.stop()
-
-
-@pytest.fixture
-async def root(site: Site, wire: Wire) -> AsyncIterator[Client]:
-    async with client_of(site, wire, "root") as client:
-        yield client
-
-
-@pytest.fixture
-async def shop(site: Site, wire: Wire) -> AsyncIterator[Client]:
-    async with client_of(site, wire, "shop") as client:
-        yield client
 
 
 def entry(queue: str) -> Doc:

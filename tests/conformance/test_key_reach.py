@@ -8,8 +8,8 @@ import pytest
 
 from zq.model.clock import ManualClock
 
-from .client import Client, Doc, Reply, Wire, new_job
-from .keyed import OWNED, client_of, request_to, walk, write_keys
+from .client import Client, Doc, Reply, new_job
+from .keyed import OWNED, request_to, walk, write_keys
 from .site import Site
 
 UNKNOWN_ID = "01JD0000000000000000000000"
@@ -26,18 +26,6 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     await site.start()
     yield site
     await site.stop()
-
-
-@pytest.fixture
-async def root(site: Site, wire: Wire) -> AsyncIterator[Client]:
-    async with client_of(site, wire, "root") as client:
-        yield client
-
-
-@pytest.fixture
-async def shop(site: Site, wire: Wire) -> AsyncIterator[Client]:
-    async with client_of(site, wire, "shop") as client:
-        yield client
 
 
 async def others(root: Client) -> list[Doc]:

@@ -44,7 +44,7 @@ class ProducerMark(msgspec.Struct, frozen=True):
 
 
 class Producer(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored of a producer. An epoch without jobs has 0 as its last number."""
+    """A producer as it is stored. An epoch without jobs has 0 as its last number."""
 
     name: str
     epoch: str

@@ -8,12 +8,17 @@ from zq.verbs.verb import Parameter, Verb
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 
+USUAL, MOST = 100, 1000
+"""How many producers a page has, and how many it may have."""
+
 _PRODUCER = "/producers/{name}"
 _UNKNOWN = {404: "The producer has stored nothing, or was deleted."}
 
 _FROM = Parameter("from", {"type": "string"}, "Producers whose names come after this one.")
 _LIMIT = Parameter(
-    "limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "At most so many; 100 as a rule."
+    "limit",
+    {"type": "integer", "minimum": 1, "maximum": MOST},
+    f"At most so many; {USUAL} as a rule.",
 )
 
 LIST = Verb("GET", "/producers", READ, ProducersDocument, query=(_FROM, _LIMIT), whole=True)
