@@ -274,7 +274,7 @@ def test_a_silent_server_is_stale_after_five_seconds_and_recovers_without_a_relo
     seed(own_place.primary)
     go(page, own_place)
     own_place.process.send_signal(signal.SIGSTOP)
-    expect(page.locator("#live")).to_have_text(re.compile("^stale"), timeout=8_000)
+    expect(page.locator("#live")).to_have_text(re.compile("^stale"))
     expect(page.locator(".findings li").first).to_be_visible()
     own_place.process.send_signal(signal.SIGCONT)
     expect(page.locator("#live")).to_have_text("live")

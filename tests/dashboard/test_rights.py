@@ -14,7 +14,6 @@ from .place import Place, key_file, seed, serving
 from .test_pages import PAGES
 
 SAFE = ("GET", "HEAD")
-PATIENCE_MS = 15_000
 ACTED_ON = ("ready", "in_flight", "dead", "completed")
 """Statuses whose jobs have buttons of their own."""
 
@@ -73,8 +72,8 @@ def sign_in(page: Page, place: Place, name: str) -> None:
 
 def visit(page: Page, to: str) -> None:
     page.evaluate("to => { location.hash = `#/${to}`; }", to)
-    expect(page.locator("main h1")).to_have_count(1, timeout=PATIENCE_MS)
-    expect(page.locator("[aria-busy]")).to_have_count(0, timeout=PATIENCE_MS)
+    expect(page.locator("main h1")).to_have_count(1)
+    expect(page.locator("[aria-busy]")).to_have_count(0)
     prepare(page)
 
 
@@ -137,7 +136,6 @@ def changes(browser: Browser, place: Place, places: list[str]) -> list[Change]:
             route.abort()
 
     page = browser.new_page()
-    page.set_default_timeout(15_000)
     sign_in(page, place, "all")
     # The form to sign in has a heading and a button too.
     expect(page.locator("#live")).to_have_text("live")
