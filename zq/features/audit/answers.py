@@ -10,9 +10,8 @@ from zq.features.audit.model import OperatorAction
 from zq.features.audit.service import Audit
 from zq.features.audit.wire import ActionsDocument, action_document
 from zq.features.audit.wire_deeds import deed_of
-from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
-from zq.wire.query import whole_number
+from zq.wire.query import limit_in, whole_number
 
 ANSWERS = VerbAnswers()
 
@@ -34,11 +33,7 @@ async def list(asked: Asked) -> ActionsDocument:
     """
     given = asked.query
     before = whole_number("before", given["before"], MAX_TIME) if "before" in given else None
-    limit = DEFAULT_LIMIT
-    if "limit" in given:
-        limit = whole_number("limit", given["limit"], MOST_LIMIT)
-        if not limit:
-            raise InvalidRequest(f"limit must be between 1 and {MOST_LIMIT}")
+    limit = limit_in(given, DEFAULT_LIMIT, MOST_LIMIT)
     page = await asked.services[Audit].latest(before, limit, _chosen(given))
     reached = UNSET if page.reached is None else page.reached
     return ActionsDocument([action_document(each) for each in page.actions], reached)

@@ -4,7 +4,7 @@ from zq.answers import Asked, VerbAnswers
 from zq.features.producers import verbs
 from zq.features.producers.service import Producers
 from zq.features.producers.wire import ProducerDocument, ProducersDocument, producer_document
-from zq.wire.query import whole_number
+from zq.wire.query import limit_in
 
 ANSWERS = VerbAnswers()
 
@@ -12,7 +12,7 @@ ANSWERS = VerbAnswers()
 @ANSWERS.to(verbs.LIST)
 async def producers(asked: Asked) -> ProducersDocument:
     """Producers by name: the last number that each has stored, and when."""
-    limit = whole_number("limit", asked.query.get("limit", str(verbs.USUAL)), verbs.MOST, 1)
+    limit = limit_in(asked.query, verbs.USUAL, verbs.MOST)
     found = await asked.services[Producers].page(asked.query.get("from", ""), limit + 1)
     next = found[limit - 1].name if len(found) > limit else None
     return ProducersDocument([producer_document(each) for each in found[:limit]], next)

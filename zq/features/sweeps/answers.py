@@ -29,7 +29,7 @@ from zq.wire.bodies import decode_cancel, decode_force, decode_patch
 from zq.wire.counts import Deleted
 from zq.wire.documents import JobDocument, job_document
 from zq.wire.ids import key_of
-from zq.wire.query import job_filter, refuse_filter_in_body, switch, whole_number
+from zq.wire.query import job_filter, limit_in, refuse_filter_in_body, switch, whole_number
 from zq.wire.settings import decode_limit
 
 ANSWERS = VerbAnswers()
@@ -189,7 +189,7 @@ async def ended(asked: Asked) -> SweepsDocument:
     """
     given = asked.query
     before = whole_number("before", given["before"], MAX_TIME) if "before" in given else None
-    limit = whole_number("limit", given.get("limit", "50"), MOST_ENDED, low=1)
+    limit = limit_in(given, 50, MOST_ENDED)
     found = await asked.services[EndedSweeps].latest(asked.reach, before, limit)
     return SweepsDocument([ended_document(sweep, asked.services.ids) for sweep in found])
 

@@ -23,7 +23,7 @@ from zq.model.job import MAX_TIME
 from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
 from zq.wire.ids import key_of
-from zq.wire.query import QUERY, whole_number
+from zq.wire.query import QUERY, limit_in, whole_number
 
 ANSWERS = VerbAnswers()
 
@@ -71,7 +71,7 @@ async def scheduled(asked: Asked) -> ScheduledJobsDocument:
     begins the next page.
     """
     given, ids = asked.query, asked.services.ids
-    limit = whole_number("limit", given.get("limit", "50"), MOST_SCHEDULED, 1)
+    limit = limit_in(given, 50, MOST_SCHEDULED)
     place = TimePlace(-1, -1) if "after" not in given else _place(given["after"], ids)
     found = await asked.services[Waits].scheduled(asked.reach, place, limit + 1)
     shown = [scheduled_document(job, ids) for job in found[:limit]]
@@ -90,7 +90,7 @@ async def groups(asked: Asked) -> OpenGroupsDocument:
     counted up to 1,000). `after` leaves out the groups up to this name.
     """
     given, ids = asked.query, asked.services.ids
-    limit = whole_number("limit", given.get("limit", "50"), MOST_GROUPS, 1)
+    limit = limit_in(given, 50, MOST_GROUPS)
     queue, after = check_name("queue", asked.path["queue"]), given.get("after", "")
     found = await asked.services[Waits].groups(queue, asked.reach, after, limit)
     documents = [group_document(each, ids) for each in found]
@@ -108,7 +108,7 @@ async def stuck(asked: Asked) -> StuckJobsDocument:
     vanish.
     """
     given, ids = asked.query, asked.services.ids
-    limit = whole_number("limit", given.get("limit", "50"), MOST_STUCK, 1)
+    limit = limit_in(given, 50, MOST_STUCK)
     found = await asked.services[StuckWork].find(asked.reach, limit)
     documents = [stuck_document(*each, ids) for each in found]
     return StuckJobsDocument(documents)

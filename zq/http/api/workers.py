@@ -14,7 +14,7 @@ from zq.model.ids import IdCodec
 from zq.model.keys import KeyScope
 from zq.service.admin import OpenLease, OpenStream
 from zq.wire.codecs import BodyCodec
-from zq.wire.query import whole_number
+from zq.wire.query import limit_in
 
 MOST_LEASES = 1_000
 
@@ -56,7 +56,7 @@ class WorkersApi:
         the stream), `lease` (the number of the delivery), `dequeued_at` and `lease_until`.
         """
         given = parameters(request, ("limit",))
-        limit = whole_number("limit", given.get("limit", "100"), MOST_LEASES, 1)
+        limit = limit_in(given, 100, MOST_LEASES)
         found = await self._admin.leases(reach_of(request), limit)
         documents = [_lease(lease, self._ids) for lease in found]
         return answer({"leases": documents}, accepted)

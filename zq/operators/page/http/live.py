@@ -19,7 +19,7 @@ from zq.operators.page.http.views import MOST_ROWS, SORTS, View, Views
 from zq.operators.page.service import Overviews
 from zq.service.services import Services
 from zq.wire.codecs import JSON
-from zq.wire.query import whole_number
+from zq.wire.query import limit_in, whole_number
 
 HEARTBEAT_S = 2.0
 """A page says that it is stale after five seconds without a word."""
@@ -122,7 +122,7 @@ class LiveApi:
         if topic == "queue":
             reach.require([check_name("queue", queue)])
         first = whole_number("from", values.get("from", "0"), 1_000_000)
-        limit = whole_number("limit", values.get("limit", "50"), MOST_ROWS, 1)
+        limit = limit_in(values, 50, MOST_ROWS)
         tree, under = values.get("tree", "") == "1", values.get("under", "")
         return View(
             *(topic, reach, values.get("q", ""), sort, first, limit, queue, tree, under),
