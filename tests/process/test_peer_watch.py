@@ -46,14 +46,14 @@ Case = Callable[[Line, PeerWatch], Awaitable[None]]
 
 async def idle(line: Line, peer: PeerWatch) -> None:
     """Nobody owes anybody anything, for however long."""
-    assert [peer.look(now) for now in (1.0, HOURS_LATER)] == [Peer.PRESENT] * 2
+    assert [peer.judge(now) for now in (1.0, HOURS_LATER)] == [Peer.PRESENT] * 2
 
 
 async def closed(line: Line, peer: PeerWatch) -> None:
     """A timer may fire before the handler hears that its connection is gone."""
     line.transport.abort()
     await line.ended.wait()
-    assert peer.look(1.0) is Peer.PRESENT
+    assert peer.judge(1.0) is Peer.PRESENT
 
 
 async def connect_and(case: Case) -> None:

@@ -70,7 +70,7 @@ async def _ask(admin: "Address") -> tuple[dict[str, Any], int, dict[str, Any]]:
 
     page = PageClient(admin)
     try:
-        overview, now = await page.look({"topic": "overview"})
+        overview, now = await page.snapshot({"topic": "overview"})
     except BackendError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise

@@ -82,11 +82,11 @@ class CallCheck:
         places = chain(self._by_place, repeat(self._other_places))
         for value, known in zip(args, places, strict=False):
             if known is not None and not isinstance(value, known.scalars):
-                _look(known, value)
+                _check(known, value)
         for name in kwargs:
             known = self._by_name.get(name, self._other_names)
             if known is not None and not isinstance(kwargs[name], known.scalars):
-                _look(known, kwargs[name])
+                _check(known, kwargs[name])
 
 
 def value_check(annotation: Any) -> Callable[[Any], None] | None:
@@ -100,7 +100,7 @@ def value_check(annotation: Any) -> Callable[[Any], None] | None:
 
     def check(value: Any) -> None:
         if not isinstance(value, known.scalars):
-            _look(known, value)
+            _check(known, value)
 
     return check
 
@@ -117,7 +117,7 @@ def _plain(annotation: Any, name: str) -> _Plain | None:
     return None if wanted is None else _Plain(_scalars(hint), wanted, name)
 
 
-def _look(known: _Plain, value: Any) -> None:
+def _check(known: _Plain, value: Any) -> None:
     if known.wanted == _TEXT_KEYS and isinstance(value, dict) and all(map(_is_text, value)):
         return
     try:

@@ -21,17 +21,17 @@ class LagMeter:
         self.seconds = Histogram(SECONDS)
         self._loop = asyncio.get_running_loop()
         self._due = self._loop.time() + LOOK_EVERY_S
-        self._timer = self._loop.call_at(self._due, self._look)
+        self._timer = self._loop.call_at(self._due, self._measure)
 
     def stop(self) -> None:
         """End the measurement."""
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _measure(self) -> None:
         now = self._loop.time()
         self.seconds.observe(max(now - self._due, 0.0))
         self._due = now + LOOK_EVERY_S
-        self._timer = self._loop.call_at(self._due, self._look)
+        self._timer = self._loop.call_at(self._due, self._measure)
 
 
 def share_one_heap() -> None:

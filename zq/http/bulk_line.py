@@ -53,16 +53,16 @@ class BulkLine:
         now = self._clock.monotonic()
         if self._line and now - self._line.first().since > PATIENCE_S:
             raise InboxFull("new jobs wait too long for the disk already: try again shortly")
-        self._inbox.when_taken = self._look
+        self._inbox.when_taken = self._schedule
         turn = asyncio.get_running_loop().create_future()
         self._line.add(connection, _Waiting(size, now, turn))
         await turn
 
     def _spend(self, size: int) -> None:
         self._left -= size
-        self._look()
+        self._schedule()
 
-    def _look(self) -> None:
+    def _schedule(self) -> None:
         if not self._turning:
             self._turning = True
             asyncio.get_running_loop().call_soon(self._turn)

@@ -118,7 +118,7 @@ async def test_a_list_is_read_on_beyond_what_was_asked_for_first(server: Watched
     ids = await server.fill(1000)
     async with display(server) as shown:
         await shown.until(lambda: len(shown.rows) > 10)
-        page = shown.app.board.rows - 1
+        page = shown.app.lists.rows - 1
         for at in range(0, 8 * page, page):
             await shown.at(ids[at])
             await shown.press("pagedown")

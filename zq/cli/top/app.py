@@ -13,10 +13,10 @@ from textual.widgets import Static
 
 from zq.cli.terminal import one_line
 from zq.cli.top import messages, summary
-from zq.cli.top.board import Board
 from zq.cli.top.columns import BOLD, STYLES, Tone, fitted
 from zq.cli.top.feed import Feed
 from zq.cli.top.freshness import Freshness
+from zq.cli.top.job_lists import JobLists
 from zq.cli.top.live_table import LiveTable
 from zq.cli.top.messages import LISTS, Item
 from zq.cli.top.page import Document, PageClient
@@ -53,9 +53,9 @@ class Main(Screen[None]):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, board: Board, page: PageClient, where: str, refresh_s: float) -> None:
+    def __init__(self, lists: JobLists, page: PageClient, where: str, refresh_s: float) -> None:
         super().__init__()
-        self._board = board
+        self._lists = lists
         self._page = page
         self._where = where
         self._refresh_s = refresh_s
@@ -71,7 +71,7 @@ class Main(Screen[None]):
     def compose(self) -> ComposeResult:
         """The head, the two tables, of which one is shown, the details of a job, the keys."""
         yield Static(id="head", markup=False)
-        yield JobTable(self._board)
+        yield JobTable(self._lists)
         yield LiveTable(self._page)
         yield Static(id="details", markup=False)
         yield Static(id="keys", markup=False)
@@ -95,27 +95,27 @@ class Main(Screen[None]):
         return self.query_one(LiveTable)
 
     def draw(self) -> None:
-        """Draw everything again, from the present board."""
-        board = self._board
+        """Draw everything again, from the present state."""
+        lists = self._lists
         is_list = self._tab in LISTS
         self.query_one("#head", Static).update(Text("\n").join(self._head()))
         details = self.query_one("#details", Static)
-        details.display = board.detail and is_list
+        details.display = lists.detail and is_list
         if details.display:
-            details.update(summary.details(board.view.selected))
+            details.update(summary.details(lists.view.selected))
         keys = JOB_KEYS if is_list else self._live.sight.keys
-        notice = one_line(board.notice)
+        notice = one_line(lists.notice)
         width = max(self.size.width - 1, 0)
         said = Text(f" {notice}") if notice else Text(f" {fitted(keys, width)}", STYLES[Tone.QUIET])
         self.query_one("#keys", Static).update(said)
         (self._jobs if is_list else self._live).refresh()
 
     def _head(self) -> list[Text]:
-        board, width = self._board, self.size.width
-        sources = [board.shown_source if self._tab in LISTS else self._live.source]
-        server = summary.server_words(board.server, self._overview)
-        totals = summary.totals_line(board.server, self._overview)
-        if not board.has_page:
+        lists, width = self._lists, self.size.width
+        sources = [lists.shown_source if self._tab in LISTS else self._live.source]
+        server = summary.server_words(lists.server, self._overview)
+        totals = summary.totals_line(lists.server, self._overview)
+        if not lists.has_page:
             line = summary.connection_line(sources, self._where, server, width)
             return [line, totals, self._tabs_line()]
         sources.append(self._overview_source)
@@ -137,7 +137,7 @@ class Main(Screen[None]):
                 line.append(f"[{at} {TITLES[name]}]", BOLD)
             else:
                 line.append(f" {at} {TITLES[name]} " if is_wide else f" {at} ", STYLES[Tone.QUIET])
-        is_frozen = self._tab in LISTS and self._board.frozen
+        is_frozen = self._tab in LISTS and self._lists.frozen
         order = "" if self._tab in LISTS else self._live.order
         return line.append("  PAUSED" if is_frozen else f"  by {order}" if order else "")
 
@@ -145,7 +145,7 @@ class Main(Screen[None]):
 
     @property
     def _tabs(self) -> tuple[str, ...]:
-        return TABS if self._board.has_page else LISTS
+        return TABS if self._lists.has_page else LISTS
 
     def action_step_tab(self, step: int) -> None:
         tabs = self._tabs
@@ -163,13 +163,13 @@ class Main(Screen[None]):
         self._jobs.display, self._live.display = shown is not None, shown is None
         if shown is not None:
             self._live.leave()
-            self._board.show(shown)
+            self._lists.show(shown)
             self._jobs.focus()
         else:
-            self._board.leave()
+            self._lists.leave()
             self._live.turn(name)
             self._live.focus()
-        self._board.notice = ""
+        self._lists.notice = ""
         self.draw()
 
     def action_help(self) -> None:
@@ -184,14 +184,14 @@ class Main(Screen[None]):
         self.run_worker(self._say_why(asked.job_id))
 
     def on_live_table_said(self, said: LiveTable.Said) -> None:
-        self._board.notice = said.text
+        self._lists.notice = said.text
         self.draw()
 
     async def _look_for_page(self) -> None:
         """The original server has no such page, and some servers of ours have none either."""
         if not await self._page.exists():
             return
-        self._board.has_page = True
+        self._lists.has_page = True
         if not self._has_chosen:
             self._turn("queues")
         await asyncio.gather(
@@ -207,11 +207,11 @@ class Main(Screen[None]):
     async def _watch_waiting(self) -> None:
         """Read the jobs that wait for budgets and groups, while a list ends before them."""
         while True:
-            if self._board.wants_waiting:
+            if self._lists.wants_waiting:
                 path = f"jobs?status=ready&limit={MOST_WAITING}"
                 found = await self._asked(path)
-                if found is not None and self._board.wants_waiting:
-                    self._board.hold(map(_item, found["jobs"]))
+                if found is not None and self._lists.wants_waiting:
+                    self._lists.hold(map(_item, found["jobs"]))
             await asyncio.sleep(POLL_S)
 
     async def _watch_trends(self) -> None:
@@ -233,9 +233,9 @@ class Main(Screen[None]):
 
     async def _say_why(self, job_id: str) -> None:
         try:
-            self._board.notice = await self._page.why(job_id)
+            self._lists.notice = await self._page.why(job_id)
         except BackendError as error:
-            self._board.notice = error.message
+            self._lists.notice = error.message
         self.draw()
 
 
@@ -268,10 +268,10 @@ class TopApp(App[None]):
 
     def __init__(self, address: Address, refresh_s: float) -> None:
         super().__init__(ansi_color=True)
-        self.board = Board(lambda message: self._feed.say(message))
+        self.lists = JobLists(lambda message: self._feed.say(message))
         where = one_line(address.url.partition("://")[2])
-        self.main = Main(self.board, PageClient(address), where, refresh_s)
-        self._feed = Feed(address, self.board.greeting, self._hear, self.board.source.lose)
+        self.main = Main(self.lists, PageClient(address), where, refresh_s)
+        self._feed = Feed(address, self.lists.greeting, self._hear, self.lists.source.lose)
 
     def get_default_screen(self) -> Screen[None]:
         """The tabs."""
@@ -281,7 +281,7 @@ class TopApp(App[None]):
         self.run_worker(self._feed.run())
 
     def _hear(self, heard: messages.Heard) -> None:
-        was_awaited = self.board.awaited
-        self.board.hear(heard)
-        if was_awaited and not self.board.awaited:
+        was_awaited = self.lists.awaited
+        self.lists.hear(heard)
+        if was_awaited and not self.lists.awaited:
             self.main.call_later(self.main.draw)

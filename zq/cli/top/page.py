@@ -53,7 +53,7 @@ class PageClient:
             content = await answer.read()
         return msgspec.json.decode(content) if content else None
 
-    async def look(self, view: dict[str, str]) -> tuple[Document, int]:
+    async def snapshot(self, view: dict[str, str]) -> tuple[Document, int]:
         """A view as it is now, and the server's time."""
         async with self._request("GET", "look", params=view) as answer:
             frame = msgspec.json.decode(await answer.read())

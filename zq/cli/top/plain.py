@@ -23,7 +23,7 @@ async def print_once(address: Address) -> None:
     Raises `Unavailable` or `BackendError`.
     """
     async with link(address) as connection:
-        heard = await _look(connection)
+        heard = await _snapshot(connection)
     state = heard.server
     where = address.url.partition("://")[2]
     say(f"{where}: server {state.version}, {summary.list_totals(state)}")
@@ -43,13 +43,13 @@ async def print_lines(address: Address, refresh_s: float, *, once: bool) -> None
     """
     async with link(address) as connection:
         while True:
-            print_json(_document(await _look(connection)))
+            print_json(_document(await _snapshot(connection)))
             if once:
                 return
             await asyncio.sleep(refresh_s)
 
 
-async def _look(connection: Link) -> Heard:
+async def _snapshot(connection: Link) -> Heard:
     """Read a snapshot of the present lists."""
     for name in LISTS:
         await connection.say(messages.subscribe(name, HEAD, ROWS))

@@ -15,8 +15,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from zq.cli.terminal import one_line
-from zq.cli.top.board import Board, Query
 from zq.cli.top.columns import NAME_MOST, Cell, Column, Tone, amount, laid_out
+from zq.cli.top.job_lists import JobLists, Query
 from zq.cli.top.messages import Item, ListName
 from zq.cli.top.screens import FindBox, Question
 from zq.cli.top.strips import strip
@@ -26,7 +26,7 @@ SIDE_STEP = 8
 
 
 class JobTable(Widget, can_focus=True):
-    """The list on the board."""
+    """The table of the list on the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down"),
@@ -58,13 +58,13 @@ class JobTable(Widget, can_focus=True):
             super().__init__()
             self.job_id = job_id
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, lists: JobLists) -> None:
         super().__init__()
-        self._board = board
+        self._lists = lists
         self._side = 0
 
     def on_resize(self) -> None:
-        self._board.resize(self.size.height - 1)
+        self._lists.resize(self.size.height - 1)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """As wide as the screen."""
@@ -72,7 +72,7 @@ class JobTable(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen: the names of the columns, or a job."""
-        view = self._board.view
+        view = self._lists.view
         width = self.size.width
         layout = laid_out(job_columns(view.name), width + self._side)
         if y == 0:
@@ -83,7 +83,7 @@ class JobTable(Widget, can_focus=True):
             return Strip.blank(width)
         job = view.items[index]
         cells = layout.row(job, int(time.time() * 1000))
-        if job.waits or not self._board.shown_source.is_live:
+        if job.waits or not self._lists.shown_source.is_live:
             cells = [Cell(cell.text, Tone.QUIET) for cell in cells]
         is_selected = index == view.cursor
         mark = ">" if is_selected else "~" if job.waits else " "
@@ -104,15 +104,15 @@ class JobTable(Widget, can_focus=True):
         self.post_message(self.Changed())
 
     def action_move(self, rows: int) -> None:
-        self._board.notice = ""
-        self._board.move(rows)
+        self._lists.notice = ""
+        self._lists.move(rows)
         self._draw()
 
     def action_move_page(self, pages: int) -> None:
-        self.action_move(pages * max(self._board.rows - 1, 1))
+        self.action_move(pages * max(self._lists.rows - 1, 1))
 
     def action_go_to_end(self, tail: bool) -> None:
-        self._board.go_to_end(tail=tail)
+        self._lists.go_to_end(tail=tail)
         self._draw()
 
     def action_scroll_sideways(self, steps: int) -> None:
@@ -121,52 +121,52 @@ class JobTable(Widget, can_focus=True):
         self.refresh()
 
     def action_let_go(self) -> None:
-        self._board.notice = ""
-        self._board.let_go()
+        self._lists.notice = ""
+        self._lists.let_go()
         self._draw()
 
     def action_toggle_detail(self) -> None:
-        self._board.toggle_detail()
+        self._lists.toggle_detail()
         self._draw()
 
     def action_toggle_frozen(self) -> None:
-        self._board.toggle_frozen()
+        self._lists.toggle_frozen()
         self._draw()
 
     def action_find(self) -> None:
         def answered(query: Query | None) -> None:
             if query is not None:
-                self._board.notice = ""
-                self._board.find(query)
+                self._lists.notice = ""
+                self._lists.find(query)
                 self._draw()
 
-        self.app.push_screen(FindBox(self._board.query), answered)
+        self.app.push_screen(FindBox(self._lists.query), answered)
 
     def action_find_next(self, direction: str) -> None:
-        self._board.notice = ""
-        self._board.find_next("backward" if direction == "backward" else "forward")
+        self._lists.notice = ""
+        self._lists.find_next("backward" if direction == "backward" else "forward")
         self._draw()
 
     def action_copy_id(self) -> None:
-        job = self._board.view.selected
+        job = self._lists.view.selected
         if job is not None:
             self.app.copy_to_clipboard(job.id)
-            self._board.notice = f"copied {job.id}"
+            self._lists.notice = f"copied {job.id}"
             self._draw()
 
     def action_why(self) -> None:
-        job = self._board.view.selected
-        if job is not None and self._board.has_page:
+        job = self._lists.view.selected
+        if job is not None and self._lists.has_page:
             self.post_message(self.Asked(job.id))
 
     def action_delete(self) -> None:
-        job = self._board.view.selected
+        job = self._lists.view.selected
         if job is None:
             return
 
         def answered(is_sure: bool | None) -> None:
             if is_sure:
-                self._board.delete(job)
+                self._lists.delete(job)
             self._draw()
 
         question = f" Delete {job.id} of {one_line(job.queue)}? y/n"

@@ -95,7 +95,7 @@ def download_backup(
         found = _Whole(int(total))
         while piece := response.read(PIECE):
             target.write(piece)
-            found.look(piece)
+            found.feed(piece)
             progress(found.unpacked, found.total)
     found.end()
     return found.packed
@@ -175,7 +175,7 @@ class _Whole:
         self.unpacked = 0
         self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
 
-    def look(self, piece: bytes) -> None:
+    def feed(self, piece: bytes) -> None:
         self.packed += len(piece)
         try:
             while piece:

@@ -163,7 +163,7 @@ class Topics:
         check_nodes(wanted.nodes)
         reach.require([check_topic(name)])
         if not wanted.wait_ms:
-            return await self._look(name, wanted)
+            return await self._page(name, wanted)
         with (
             self._readers.waiter(name, wanted.wait_ms) as waiter,
             nullcontext() if until is None else until(waiter.end),
@@ -203,7 +203,7 @@ class Topics:
     async def _patiently(self, name: str, wanted: RecordsWanted, waiter: TopicWaiter) -> TopicPage:
         awaited = False
         while True:
-            page = await self._look(name, wanted, awaited=awaited)
+            page = await self._page(name, wanted, awaited=awaited)
             if page.records or page.loss is not None or waiter.ended:
                 return page
             # What was passed over is not looked at again.
@@ -212,7 +212,7 @@ class Topics:
                 await waiter.wait()
             awaited = True
 
-    async def _look(self, name: str, wanted: RecordsWanted, *, awaited: bool = False) -> TopicPage:
+    async def _page(self, name: str, wanted: RecordsWanted, *, awaited: bool = False) -> TopicPage:
         place = PageWanted(wanted.after, wanted.limit, wanted.nodes, wanted.most_bytes)
         page = await self._reads.page(name, place, self._clock.now_ms(), awaited=awaited)
         if page is None:

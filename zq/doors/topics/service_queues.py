@@ -127,14 +127,14 @@ class QueueTopics:
         self._work = work
         self._mint = mint
         self._cohorts = Cohorts(clock, self._count_ready)
-        self._looks = SharedReads(self._look)
+        self._states = SharedReads(self._state)
         self.until_dropped = topics.until_dropped
         """Has a function called within a context whenever a topic is deleted."""
 
     async def get(self, name: str, reach: Reach) -> TopicState:
         """A queue as it stands for workers. Raises `TopicNotFound` or `NotAQueue`."""
         reach.require([check_topic(name)])
-        state = await self._looks.get(name)
+        state = await self._states.get(name)
         if state is None:
             raise TopicNotFound(name)
         if state.config.type != "queue":
@@ -283,7 +283,7 @@ class QueueTopics:
                 if if_empty:
                     raise
 
-    async def _look(self, name: str) -> TopicState | None:
+    async def _state(self, name: str) -> TopicState | None:
         return await self._reads.topic(name, self._clock.now_ms(), hurried=True)
 
     async def _count_ready(self, name: str) -> int:

@@ -26,7 +26,7 @@ end of the heap."""
 
 TRIM_AFTER_S = 1.0
 
-LOOKS = 10
+CHECKS = 10
 """How often a peer is checked before it is cut off."""
 
 
@@ -119,7 +119,7 @@ class Answers:
 
     @cached_property
     def _visits(self) -> Visits:
-        return Visits(self._clock, self._timeout / LOOKS)
+        return Visits(self._clock, self._timeout / CHECKS)
 
 
 class _SlowPeerWatch:
@@ -138,16 +138,16 @@ class _SlowPeerWatch:
 
     def stop(self) -> None:
         """End the watch."""
-        self._visits.cancel(self._moment, self._look)
+        self._visits.cancel(self._moment, self._check)
 
     def _book(self) -> None:
-        self._moment = self._visits.book(self._timeout / LOOKS, self._look)
+        self._moment = self._visits.book(self._timeout / CHECKS, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now, timeout = self._clock.monotonic(), self._timeout
         if self._peer is None:  # Most answers are gone before the first check.
             self._peer = PeerWatch(self._channel, silence=timeout, stall_timeout=timeout, now=now)
-        found = self._peer.look(now)
+        found = self._peer.judge(now)
         if found is Peer.PRESENT:
             self._book()
             return

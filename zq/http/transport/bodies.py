@@ -164,7 +164,7 @@ class _InTime:
         self._timer: Timer | None = None
 
     def __enter__(self) -> Self:
-        self._timer = self._clock.call_later(self._timeout, self._look)
+        self._timer = self._clock.call_later(self._timeout, self._check_time)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -172,11 +172,11 @@ class _InTime:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check_time(self) -> None:
         patience = self._timeout + self._content.total_bytes / LEAST_RATE
         left = self._began + patience - self._clock.monotonic()
         if left > 0:
-            self._timer = self._clock.call_later(left, self._look)
+            self._timer = self._clock.call_later(left, self._check_time)
         else:
             self._content.set_exception(
                 BodyTimeout(

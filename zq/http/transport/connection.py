@@ -153,7 +153,7 @@ class Connection(ReadingSide):
     @property
     def _may_go_on(self) -> bool:
         """True if another request may follow the one that is answered."""
-        return bool(self._messages) or not self._deaf
+        return bool(self._messages) or not self._ignoring
 
     async def send(self, request: web.BaseRequest, answer: Answer) -> None:
         """Write an answer: a small one whole, a larger one as fast as the client takes it."""

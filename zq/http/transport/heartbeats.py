@@ -50,7 +50,7 @@ class Heartbeats:
         self._stall_timeout = stall_timeout
         self._peer: PeerWatch | None = None
         """It watches from the first check on, since a response that ends before needs no watch."""
-        self._moment = visits.book(heartbeat, self._look)
+        self._moment = visits.book(heartbeat, self._check)
 
     def written(self) -> None:
         """Note that something is written now."""
@@ -59,9 +59,9 @@ class Heartbeats:
 
     def stop(self) -> None:
         """End the watch."""
-        self._visits.cancel(self._moment, self._look)
+        self._visits.cancel(self._moment, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = self._clock.monotonic()
         if self._peer is None:
             self._peer = PeerWatch(
@@ -70,7 +70,7 @@ class Heartbeats:
                 stall_timeout=self._stall_timeout,
                 now=now,
             )
-        found = self._peer.look(now)
+        found = self._peer.judge(now)
         if found is not Peer.PRESENT:
             log.info("a stream is cut off", extra={"fields": self._fields | {"peer": found.value}})
             self._channel.cut_off(found)
@@ -82,7 +82,7 @@ class Heartbeats:
                 self.is_due = True
                 self._nudge()
             silence = 0.0
-        self._moment = self._visits.book(self._heartbeat - silence, self._look)
+        self._moment = self._visits.book(self._heartbeat - silence, self._check)
 
 
 class HeartbeatTimer:

@@ -66,7 +66,7 @@ class PeerWatch:
         self._connection = _Movement(stall_timeout, now)
         self._response = _Movement(stall_timeout, now)
 
-    def look(self, now: float) -> Peer:
+    def judge(self, now: float) -> Peer:
         """Judge the peer at the time `now`, by a monotonic clock."""
         withheld = self._channel.withheld()
         buffered = self._channel.unsent() - withheld

@@ -63,7 +63,7 @@ class ReadingSide(web.RequestHandler):
         self._patience: asyncio.TimerHandle | None = None
         self._backlog, self._parsed = b"", 0
         """What has arrived and was not parsed yet. The transport is not read meanwhile."""
-        self._deaf = False
+        self._ignoring = False
         """True if nothing that arrives means anything, as after what is not HTTP."""
         self._body: StreamReader = EMPTY_PAYLOAD
         """The body of the latest request."""
@@ -101,7 +101,7 @@ class ReadingSide(web.RequestHandler):
             # aiohttp calls this without data to parse on where its parser has paused.
             self._parse(data)
             self._serve_next()
-        elif not self._deaf:
+        elif not self._ignoring:
             self._backlog = self._backlog[self._parsed :] + data if self._backlog else data
             self._parsed = 0
             self._share.work()
@@ -118,7 +118,7 @@ class ReadingSide(web.RequestHandler):
         if self.streaming or self._upgraded or self.ssl_context is not None:
             return False
         self.half_closed = True
-        self._hear_no_more("the body ended before it was complete: send all of it")
+        self._ignore_rest("the body ended before it was complete: send all of it")
         if self._header_begun and self.is_idle:
             self._say_and_close(400, "bad HTTP request: it ended within its head")
         if self.at_end is not None:
@@ -197,7 +197,7 @@ class ReadingSide(web.RequestHandler):
 
     def _parse(self, data: bytes) -> None:
         """Parse bytes, and check that each header is complete in time."""
-        if self._deaf and data:
+        if self._ignoring and data:
             return
         # aiohttp has no public name for the headers that it has read, nor for an idle connection.
         before = self._request_count
@@ -244,7 +244,7 @@ class ReadingSide(web.RequestHandler):
         if self._in_body:
             self._messages.pop()
         _, text = what_is_wrong(error.status, error.exc)
-        self._hear_no_more(text)
+        self._ignore_rest(text)
 
     def _check_emptiness(self) -> None:
         """End a connection that sends neither requests nor content."""
@@ -257,13 +257,13 @@ class ReadingSide(web.RequestHandler):
             )
         else:
             text = f"bad HTTP request: {MOST_EMPTY} bytes without a request"
-        self._hear_no_more(text)
+        self._ignore_rest(text)
         if self.is_idle:
             self._say_and_close(400, text)
 
-    def _hear_no_more(self, text: str) -> None:
+    def _ignore_rest(self, text: str) -> None:
         """Drop what still arrives. A body under way is never complete: `text` says why."""
-        self._deaf = True
+        self._ignoring = True
         self._backlog, self._parsed = b"", 0
         if self._in_body:
             self._body.set_exception(BrokenBody(text))

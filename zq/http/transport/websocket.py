@@ -46,12 +46,12 @@ class FrameGuard:
         self._passing = 0
         """How many bytes of the present frame are still to come."""
         self._left: float = MOST_FRAMES
-        self._looked = clock.monotonic()
+        self._scanned_at = clock.monotonic()
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """Pass bytes on. True means that the connection takes no more."""
         try:
-            self._look(bytes(data))
+            self._scan(bytes(data))
         except WebSocketError as error:
             reason = struct.pack(">H", error.code) + str(error).encode()
             self._transport.write(bytes([FIN | WSMsgType.CLOSE, len(reason)]) + reason)
@@ -64,11 +64,11 @@ class FrameGuard:
         """Pass on that nothing more comes."""
         self._parser.feed_eof()
 
-    def _look(self, data: bytes) -> None:
+    def _scan(self, data: bytes) -> None:
         """Pass over the frames in these bytes. Raises `WebSocketError` for one at fault."""
         now = self._clock.monotonic()
-        self._left = min(self._left + (now - self._looked) * FRAMES_A_SECOND, MOST_FRAMES)
-        self._looked = now
+        self._left = min(self._left + (now - self._scanned_at) * FRAMES_A_SECOND, MOST_FRAMES)
+        self._scanned_at = now
         data = self._head + data
         self._head, position = b"", self._passing
         while position < len(data):

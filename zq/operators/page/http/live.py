@@ -73,7 +73,7 @@ class LiveApi:
         """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/live", self.live, KeyScope.READ),
-            Route("GET", "/look", self.look, KeyScope.READ),
+            Route("GET", "/look", self.snapshot, KeyScope.READ),
         ]
 
     async def live(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -98,7 +98,7 @@ class LiveApi:
                 beats.stop()
             return response
 
-    async def look(self, request: web.BaseRequest) -> Answer:
+    async def snapshot(self, request: web.BaseRequest) -> Answer:
         """The whole document of one topic, for a page that gets no events.
 
         It is not counted among the streams, so it is there also when these are used up.

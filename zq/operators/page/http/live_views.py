@@ -18,7 +18,7 @@ from zq.operators.page.service import Overviews
 from zq.operators.page.service_overview import Overview
 
 BEAT_S = 1.0
-LOOKING_SHARE = 50
+READING_SHARE = 50
 """Reading for views may use at most this part of the time: 1 in so many."""
 
 REST_S = 5.0
@@ -86,10 +86,10 @@ class LiveViews:
         self._clock = clock
         self._shared: dict[View, SharedView] = {}
         self._timer: Timer | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._making: asyncio.Task[None] | None = None
         self._overview: Overview | None = None
         """The last look, while it is fresh."""
-        self._looked = float("-inf")
+        self._made_at = float("-inf")
         self._took = (0.0, 0.0)
         """How long the last two looks took. The first of many looks is longer than the others."""
         self._ticks = -1
@@ -175,7 +175,7 @@ class LiveViews:
     def _forget(self) -> None:
         """Nobody looks: forget the last look when it is not fresh, and what was seen much later."""
         age = self._age()
-        if age < FRESH_S or self._looking is not None:
+        if age < FRESH_S or self._making is not None:
             self._arm()
             return
         self._overview = None
@@ -185,35 +185,35 @@ class LiveViews:
             self._overviews.forget()
 
     def _start(self, *, anew: bool = True) -> None:
-        if self._looking is None and not self._closed:
-            self._looking = asyncio.create_task(self._look(anew))
-            self._looking.add_done_callback(partial(log_failure, "what a page shows"))
+        if self._making is None and not self._closed:
+            self._making = asyncio.create_task(self._make(anew))
+            self._making.add_done_callback(partial(log_failure, "what a page shows"))
 
     def _is_time(self) -> bool:
         if self._awaited or any(shared.is_new for shared in self._shared.values()):
             return True
         rest = self._age()
-        if rest < min(self._took) * LOOKING_SHARE:
+        if rest < min(self._took) * READING_SHARE:
             return False
         return rest >= REST_S or self._overviews.ticks() != self._ticks
 
     def _age(self) -> float:
         """How many seconds ago the last look was."""
-        return self._clock.monotonic() - self._looked
+        return self._clock.monotonic() - self._made_at
 
-    async def _look(self, anew: bool) -> None:
+    async def _make(self, anew: bool) -> None:
         """Make all views of a new look, or the new views of the last one if it is fresh."""
         try:
             overview = self._overview
             if anew or overview is None or self._age() >= FRESH_S:
-                overview = await self._look_anew()
+                overview = await self._make_all()
             while new := [shared for shared in self._shared.values() if shared.is_new]:
                 for shared in new:
                     await shared.make(self._views, overview)
         finally:
-            self._looking = None
+            self._making = None
 
-    async def _look_anew(self) -> Overview:
+    async def _make_all(self) -> Overview:
         began = self._clock.monotonic()
         self._awaited = False
         ticks = self._overviews.ticks()
@@ -222,6 +222,6 @@ class LiveViews:
         for shared in list(self._shared.values()):
             await shared.make(self._views, overview)
         self._ticks, self._seen_at = ticks, overview.at
-        self._looked = self._clock.monotonic()
-        self._took = (self._took[1], self._looked - began)
+        self._made_at = self._clock.monotonic()
+        self._took = (self._took[1], self._made_at - began)
         return overview

@@ -77,12 +77,12 @@ class SessionApi:
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
         return [
-            Route("GET", "/session", self.look, None),
+            Route("GET", "/session", self.show, None),
             Route("POST", "/session", self.sign_in, None),
             Route("DELETE", "/session", self.sign_out, None),
         ]
 
-    async def look(self, request: web.BaseRequest) -> Answer:
+    async def show(self, request: web.BaseRequest) -> Answer:
         """The scopes and queues of the visitor; no scopes if a key is missing."""
         try:
             key = self._guard.key_of(request)

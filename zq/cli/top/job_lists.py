@@ -25,7 +25,7 @@ class Query(NamedTuple):
     queue: str
 
 
-class Board:
+class JobLists:
     """The state of the display. Keys and the server's messages change it."""
 
     def __init__(self, say: Callable[[Said], None]) -> None:
