@@ -59,8 +59,8 @@ LAYERS: dict[str, set[str]] = {
         *("config", "setting", "systemd", "runtime"),
     },
     "cli": {
-        *("rooms", "model", "store", "setting", "config", "instance", "keyfile", "logs", "serving"),
-        *("logfile", "systemd", "client", "verbs", "outbox", "spark"),
+        *("rooms", "model", "wire", "store", "setting", "config", "instance", "keyfile", "logs"),
+        *("serving", "logfile", "systemd", "client", "verbs", "outbox", "spark"),
     },
     "client": {"model", "wire", "verbs", "client.embedded"},
     "client.embedded": {

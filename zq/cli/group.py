@@ -14,7 +14,6 @@ from zq.cli.check import check
 from zq.cli.compact import compact
 from zq.cli.damage import damage
 from zq.cli.dead import dead
-from zq.cli.health import health
 from zq.cli.jobs import jobs
 from zq.cli.keys import keys
 from zq.cli.pause import pause, resume
@@ -30,7 +29,6 @@ from zq.cli.settings import settings
 from zq.cli.status import status
 from zq.cli.terminal import harmless, interrupted, say
 from zq.cli.tls import tls
-from zq.cli.top.command import top
 from zq.cli.variables import unread_variables
 from zq.cli.wait import wait
 from zq.cli.worker import worker
@@ -161,7 +159,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
 
 SECTIONS: dict[Section, list[click.Command]] = {
     Section.RUN: [serve, worker, relay],
-    Section.LOOK: [health, queues, dead, jobs, status, workers, top],
+    Section.LOOK: [queues, dead, jobs, status, workers],
     Section.JOBS: [push, wait, change],
     Section.QUEUES: [pause, resume, settings],
     Section.LOOK_BACK: [pipeline],

@@ -2,17 +2,18 @@
 
 import random
 
-from zq.cli.top.messages import HEAD, Item, Window
-from zq.cli.top.shown_list import ORDERS, ShownList
+from zq.operators.admin.cli.shown_list import HEAD, ORDERS, ShownList, around
+from zq.operators.admin.model import ListName
+from zq.operators.admin.wire import AdminJob, OffsetPlace, WindowDocument
 
 
-def job(number: int, priority: int = 5) -> Item:
-    return Item(f"{number:026}", "mail", "send", priority, 1000, 0)
+def job(number: int, priority: int = 5) -> AdminJob:
+    return AdminJob(f"{number:026}", "mail", "send", priority, 1000, 0)
 
 
-def view(*jobs: Item, first: int = 0, total: int | None = None) -> ShownList:
-    made = ShownList("ready")
-    made.show(Window(list(jobs), first, len(jobs) if total is None else total), len(jobs))
+def view(*jobs: AdminJob, first: int = 0, total: int | None = None) -> ShownList:
+    made = ShownList(ListName.READY)
+    made.show(WindowDocument(list(jobs), first, len(jobs) if total is None else total), len(jobs))
     return made
 
 
@@ -56,17 +57,17 @@ def test_when_the_followed_job_leaves_the_list_the_cursor_stays_on_the_row() -> 
 def test_a_followed_job_that_left_the_known_part_is_looked_for() -> None:
     seen = view(*map(job, range(40)), total=1000)
     seen.move(20)
-    seen.show(Window([job(each, priority=1) for each in range(100, 140)], 0, 1040), 40)
-    assert seen.wanted() == {"kind": "around", "id": job(20).id, "fallback": "head"}
+    seen.show(WindowDocument([job(each, priority=1) for each in range(100, 140)], 0, 1040), 40)
+    assert seen.wanted() == around(job(20).id)
 
 
 def test_more_is_asked_for_before_the_edge_is_reached() -> None:
     seen = view(*map(job, range(100, 160)), first=100, total=1000)
-    assert seen.wanted() == {"kind": "offset", "offset": 70}
+    assert seen.wanted() == OffsetPlace(70)
     seen.move(30)
     assert seen.wanted() is None
     seen.move(20)
-    assert seen.wanted() == {"kind": "offset", "offset": 120}
+    assert seen.wanted() == OffsetPlace(120)
 
 
 def test_nothing_is_asked_for_at_the_ends_of_a_list() -> None:
@@ -81,12 +82,12 @@ def test_a_followed_job_that_falls_out_at_the_front_is_looked_for() -> None:
     seen.move(20)
     for number in range(100, 121):
         seen.drop(job(number).id)
-    assert seen.wanted() == {"kind": "around", "id": job(120).id, "fallback": "head"}
+    assert seen.wanted() == around(job(120).id)
 
 
 def test_the_order_of_the_list_holds_whatever_comes_and_goes() -> None:
     draw = random.Random(7)
-    seen, known = ShownList("ready"), dict[str, Item]()
+    seen, known = ShownList(ListName.READY), dict[str, AdminJob]()
     for _ in range(500):
         each = job(draw.randrange(50), draw.randrange(3))
         if draw.random() < 0.6:
@@ -95,7 +96,7 @@ def test_the_order_of_the_list_holds_whatever_comes_and_goes() -> None:
         else:
             known.pop(each.id, None)
             seen.drop(each.id)
-        assert seen.items == sorted(known.values(), key=ORDERS["ready"])
+        assert seen.items == sorted(known.values(), key=ORDERS[ListName.READY])
         followed = seen.followed
         assert followed is None or seen.selected == followed
         seen.move(draw.randrange(-2, 3))

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from zq.cli.top.live_table import LiveTable
-from zq.cli.top.page import merged
-from zq.cli.top.screens import Question
+from zq.operators.admin.cli.live_table import LiveTable
+from zq.operators.admin.cli.screens import Question
+from zq.operators.page.client import merged
 
 from .watched import Display, Watched, display, watched
 

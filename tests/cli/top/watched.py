@@ -17,9 +17,9 @@ from process.server import ServerProcess, clean_environment
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from zq.cli.top.app import TopApp
-from zq.cli.top.table import JobTable
 from zq.client.http.address import Address
+from zq.operators.admin.cli.app import TopApp
+from zq.operators.admin.cli.table import JobTable
 
 ORIGINAL = os.environ.get("ZIZQ") or shutil.which("zizq")
 """The original server, whose display and whose listener ours have to suit."""

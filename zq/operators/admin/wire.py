@@ -1,6 +1,6 @@
 """The WebSocket of the admin API: messages from viewers, and events for them, in JSON."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
@@ -67,11 +67,14 @@ class EndPlace(msgspec.Struct, frozen=True, tag_field="kind", tag="end"):
     """A search begins with the last job."""
 
 
+WindowPlace = HeadPlace | TailPlace | OffsetPlace | AroundPlace
+
+
 class SubscribeMessage(msgspec.Struct, frozen=True, tag="subscribe"):
     """Look at another window of a list."""
 
     list: ListName
-    anchor: HeadPlace | TailPlace | OffsetPlace | AroundPlace
+    anchor: WindowPlace
     limit: Rows = USUAL_ROWS
 
     def request(self, ids: IdCodec) -> WindowRequest:
@@ -151,12 +154,18 @@ class ServerStatus(msgspec.Struct, frozen=True):
     """The server, and how many unfinished jobs it has. `uptime_ms` is in milliseconds."""
 
     version: str
-    zq: str
     uptime_ms: int
     total_ready: int
     total_in_flight: int
     total_scheduled: int
     tier: str = "pro"
+    zq: str = ""
+    """Empty if it is the original server."""
+
+    def total(self, list: ListName) -> int:
+        """How many jobs a list has."""
+        total: int = getattr(self, f"total_{list.value}")
+        return total
 
 
 class AdminJob(msgspec.Struct, omit_defaults=True, gc=False):
@@ -176,6 +185,14 @@ class AdminJob(msgspec.Struct, omit_defaults=True, gc=False):
     retention: Retention | None = None
     unique_key: str | None = None
     unique_while: str | None = None
+    waits: bool = False
+    """Set by a viewer that shows ready jobs behind budgets and groups, too. The lists have none."""
+
+    def facts(self) -> dict[str, Any]:
+        """The fields that have a value."""
+        fields = msgspec.structs.asdict(self)
+        del fields["waits"]
+        return {name: v for name, v in fields.items() if v is not None and v is not UNSET}
 
 
 class WindowDocument(msgspec.Struct, omit_defaults=True):

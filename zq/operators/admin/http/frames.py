@@ -82,11 +82,11 @@ class FrameTexts:
         uptime = round((self._clock.monotonic() - self._began) * 1000)
         return ServerStatus(
             API_VERSION,
-            __version__,
             uptime,
             totals[ListName.READY],
             totals[ListName.IN_FLIGHT],
             totals[ListName.SCHEDULED],
+            zq=__version__,
         )
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from zq.cli.output import span
 from zq.cli.terminal import one_line
-from zq.cli.top.columns import NAME_MOST, Cell, Column, Tone, amount, rate, share
-from zq.cli.top.page import Document
+from zq.operators.admin.cli.columns import NAME_MOST, Cell, Column, Tone, amount, rate, share
+from zq.operators.page.client import Document
 
 SORTS = ("worst", "waiting", "failing", "name")
 
@@ -22,7 +22,7 @@ STATES: dict[str, tuple[str, Tone]] = {
 """The word for each state of a queue."""
 
 
-class SightRow(NamedTuple):
+class LiveRow(NamedTuple):
     """One row: what it is known by, what it shows, and the queue or cause that keys act on."""
 
     key: str
@@ -42,30 +42,30 @@ class LiveTab(NamedTuple):
     title: str
     view: dict[str, str]
     columns: Sequence[Column]
-    rows: Callable[[Document], Iterator[SightRow]]
+    rows: Callable[[Document], Iterator[LiveRow]]
     keys: str
     nothing: str
     """What stands in an empty table."""
 
 
-def queue_rows(document: Document) -> Iterator[SightRow]:
+def queue_rows(document: Document) -> Iterator[LiveRow]:
     """A row for each queue, in the server's order."""
     for name in document["order"]:
         row = document["queues"].get(name)
         if row is not None:
-            yield SightRow(name, row | {"name": name}, queue=name)
+            yield LiveRow(name, row | {"name": name}, queue=name)
 
 
-def cause_rows(document: Document) -> Iterator[SightRow]:
+def cause_rows(document: Document) -> Iterator[LiveRow]:
     """A row for each cause of failures in the last hour, the most frequent first."""
     for cause in document["causes"]:
-        yield SightRow(cause["id"], cause, cause=cause["id"])
+        yield LiveRow(cause["id"], cause, cause=cause["id"])
 
 
-def worker_rows(document: Document) -> Iterator[SightRow]:
+def worker_rows(document: Document) -> Iterator[LiveRow]:
     """A row for each open stream, the oldest first."""
     for at, worker in enumerate(document["workers"]):
-        yield SightRow(f"{worker['id']} {at}", worker)
+        yield LiveRow(f"{worker['id']} {at}", worker)
 
 
 def _state(row: Document, _now: int) -> Cell:
@@ -175,7 +175,7 @@ CAUSE_COLUMNS = (
     Column("CAUSE", 20, _message, right=False),
 )
 
-SIGHTS = {
+LIVE_TABS = {
     "queues": LiveTab(
         "Queues",
         {"topic": "queues", "limit": "100"},

@@ -8,6 +8,7 @@ import click
 
 from zq.cli.admin import administers
 from zq.cli.output import print_json, span
+from zq.cli.sections import Section
 from zq.cli.terminal import one_line, say
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ async def _ask(admin: "Address") -> tuple[dict[str, Any], int, dict[str, Any]]:
 
     A server without the page is asked by its API.
     """
-    from zq.cli.top.page import PageClient
     from zq.client.errors import BackendError
+    from zq.operators.page.client import PageClient
 
     page = PageClient(admin)
     try:
@@ -74,7 +75,7 @@ async def _ask(admin: "Address") -> tuple[dict[str, Any], int, dict[str, Any]]:
     except BackendError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        from zq.cli.health_pageless import overview_of
+        from zq.operators.page.cli_pageless import overview_of
 
         return overview_of(admin)
     return overview, now, await page.ask("GET", "status")
@@ -110,3 +111,6 @@ def _figures(overview: dict[str, Any], now: int, status: dict[str, Any]) -> dict
 
 def _age(finding: dict[str, Any], now: int) -> str:
     return f", for {span(now - finding['since'])}" if "since" in finding else ""
+
+
+COMMANDS = {Section.LOOK: (health,)}

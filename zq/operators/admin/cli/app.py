@@ -12,25 +12,26 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from zq.cli.terminal import one_line
-from zq.cli.top import messages, summary
-from zq.cli.top.columns import BOLD, STYLES, Tone, fitted
-from zq.cli.top.feed import Feed
-from zq.cli.top.freshness import Freshness
-from zq.cli.top.job_lists import JobLists
-from zq.cli.top.live_table import LiveTable
-from zq.cli.top.messages import LISTS, Item
-from zq.cli.top.page import Document, PageClient
-from zq.cli.top.screens import HelpPage
-from zq.cli.top.sights import SIGHTS
-from zq.cli.top.table import JobTable
 from zq.client.errors import BackendError
 from zq.client.http.address import Address
+from zq.operators.admin.cli import summary
+from zq.operators.admin.cli.columns import BOLD, STYLES, Tone, fitted
+from zq.operators.admin.cli.feed import Feed
+from zq.operators.admin.cli.job_lists import JobLists
+from zq.operators.admin.cli.live_table import LiveTable
+from zq.operators.admin.cli.live_tabs import LIVE_TABS
+from zq.operators.admin.cli.messages import LISTS, Heard
+from zq.operators.admin.cli.screens import HelpPage
+from zq.operators.admin.cli.table import JobTable
+from zq.operators.admin.wire import AdminJob
+from zq.operators.page.client import Document, Freshness, PageClient
 
-TABS = (*SIGHTS, *LISTS)
+TABS = (*LIVE_TABS, *LISTS)
 """All tabs in their order; a server without the operators' page has the lists only."""
 
-TITLES: dict[str, str] = {name: sight.title for name, sight in SIGHTS.items()} | {
-    str(name): title for name, title in summary.NAMES.items()
+TITLES = {
+    **{name: tab.title for name, tab in LIVE_TABS.items()},
+    **{name.value: title for name, title in summary.NAMES.items()},
 }
 
 JOB_KEYS = "j/k move · i info · w why · / find · p freeze · D delete · ? help · q quit"
@@ -103,7 +104,7 @@ class Main(Screen[None]):
         details.display = lists.detail and is_list
         if details.display:
             details.update(summary.details(lists.view.selected))
-        keys = JOB_KEYS if is_list else self._live.sight.keys
+        keys = JOB_KEYS if is_list else self._live.tab.keys
         notice = one_line(lists.notice)
         width = max(self.size.width - 1, 0)
         said = Text(f" {notice}") if notice else Text(f" {fitted(keys, width)}", STYLES[Tone.QUIET])
@@ -239,10 +240,10 @@ class Main(Screen[None]):
         self.draw()
 
 
-def _item(job: dict[str, Any]) -> Item:
+def _item(job: dict[str, Any]) -> AdminJob:
     """A job of the API as one of a list."""
     payload = msgspec.Raw(msgspec.json.encode(job.get("payload")))
-    return msgspec.convert(job | {"job_type": job["type"], "payload": payload}, Item)
+    return msgspec.convert(job | {"job_type": job["type"], "payload": payload}, AdminJob)
 
 
 class TopApp(App[None]):
@@ -280,7 +281,7 @@ class TopApp(App[None]):
     def on_mount(self) -> None:
         self.run_worker(self._feed.run())
 
-    def _hear(self, heard: messages.Heard) -> None:
+    def _hear(self, heard: Heard) -> None:
         was_awaited = self.lists.awaited
         self.lists.hear(heard)
         if was_awaited and not self.lists.awaited:

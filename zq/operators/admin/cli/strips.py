@@ -6,7 +6,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from zq.cli.top.columns import STYLES, Cell
+from zq.operators.admin.cli.columns import STYLES, Cell
 
 
 def strip(mark: str, cells: Sequence[Cell], width: int, *, selected: bool, head: bool) -> Strip:

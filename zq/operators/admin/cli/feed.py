@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 import aiohttp
 import msgspec
 
-from zq.cli.top.messages import Heard, Said, decode
 from zq.client.errors import BackendError, Unavailable
 from zq.client.http.address import Address
 from zq.client.http.reasons import reason_of
+from zq.operators.admin.cli.messages import Heard, decode
+from zq.operators.admin.wire import ViewerMessage
 
 SILENCE_S = 10.0
 """A server that is silent for so long is gone: it sends a heartbeat every two seconds."""
@@ -30,7 +31,7 @@ class Link:
         self._socket = socket
         self._url = url
 
-    async def say(self, message: Said) -> None:
+    async def say(self, message: ViewerMessage) -> None:
         """Send a message. Raises `Unavailable`."""
         try:
             await self._socket.send_str(msgspec.json.encode(message).decode())
@@ -98,7 +99,7 @@ class Feed:
     def __init__(
         self,
         address: Address,
-        greet: Callable[[], list[Said]],
+        greet: Callable[[], list[ViewerMessage]],
         hear: Callable[[Heard], None],
         lose: Callable[[str], None],
     ) -> None:
@@ -107,9 +108,9 @@ class Feed:
         self._greet = greet
         self._hear = hear
         self._lose = lose
-        self._to_say = asyncio.Queue[Said]()
+        self._to_say = asyncio.Queue[ViewerMessage]()
 
-    def say(self, message: Said) -> None:
+    def say(self, message: ViewerMessage) -> None:
         """Send a message, unless the connection is lost."""
         self._to_say.put_nowait(message)
 

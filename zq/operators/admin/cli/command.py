@@ -40,7 +40,7 @@ no server answers.
 @administers
 def top(admin: "Address", refresh_ms: int, once: bool, as_json: bool) -> None:
     """Show the jobs of a server as they change."""
-    from zq.cli.top.plain import print_lines, print_once
+    from zq.operators.admin.cli.plain import print_lines, print_once
 
     if refresh_ms < SHORTEST_MS:
         raise click.UsageError(f"--refresh-rate is at least {SHORTEST_MS}ms")
@@ -54,7 +54,7 @@ def top(admin: "Address", refresh_ms: int, once: bool, as_json: bool) -> None:
 
 def _run(admin: "Address", refresh_s: float) -> None:
     try:
-        from zq.cli.top.app import TopApp
+        from zq.operators.admin.cli.app import TopApp
     except ModuleNotFoundError as error:
         if error.name != "textual":
             raise

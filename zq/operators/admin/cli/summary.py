@@ -10,20 +10,21 @@ from rich.text import Text
 
 from zq.cli.output import span
 from zq.cli.terminal import one_line
-from zq.cli.top.columns import STYLES, Tone, fitted, rate, share
-from zq.cli.top.freshness import Freshness
-from zq.cli.top.messages import LISTS, Item, ListName, ServerState
-from zq.cli.top.page import Document
+from zq.operators.admin.cli.columns import STYLES, Tone, fitted, rate, share
+from zq.operators.admin.cli.messages import LISTS
+from zq.operators.admin.model import ListName
+from zq.operators.admin.wire import AdminJob, ServerStatus
+from zq.operators.page.client import Document, Freshness
 
 NAMES: dict[ListName, str] = {
-    "in_flight": "In-Flight",
-    "ready": "Ready",
-    "scheduled": "Scheduled",
+    ListName.IN_FLIGHT: "In-Flight",
+    ListName.READY: "Ready",
+    ListName.SCHEDULED: "Scheduled",
 }
 TIME_COLUMNS: dict[ListName, str] = {
-    "in_flight": "DURATION",
-    "ready": "DELAY",
-    "scheduled": "DUE",
+    ListName.IN_FLIGHT: "DURATION",
+    ListName.READY: "DELAY",
+    ListName.SCHEDULED: "DUE",
 }
 
 SIGNS = ("", "·", "!", "!!")
@@ -51,7 +52,7 @@ def _age(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else span(round(seconds * 1000))
 
 
-def server_words(state: ServerState | None, overview: Document) -> str:
+def server_words(state: ServerStatus | None, overview: Document) -> str:
     """The version of the server, and for how long it has run."""
     if state is None:
         return ""
@@ -59,7 +60,7 @@ def server_words(state: ServerState | None, overview: Document) -> str:
     return f"{one_line(version)}, up {span(state.uptime_ms)}"
 
 
-def totals_line(state: ServerState | None, overview: Document) -> Text:
+def totals_line(state: ServerStatus | None, overview: Document) -> Text:
     """How many jobs there are in each list, how many are dead, and how busy the workers are."""
     if state is None:
         return Text(" ")
@@ -72,7 +73,7 @@ def totals_line(state: ServerState | None, overview: Document) -> Text:
     return parts
 
 
-def list_totals(state: ServerState) -> str:
+def list_totals(state: ServerStatus) -> str:
     """How many jobs each list has."""
     return "  ".join(f"{NAMES[name].lower()} {state.total(name):,}" for name in LISTS)
 
@@ -117,14 +118,14 @@ def finding_line(overview: Document, server_began: float, width: int) -> Text:
     return line.append(rest, STYLES[Tone.PLAIN])
 
 
-def details(job: Item | None) -> str:
+def details(job: AdminJob | None) -> str:
     """All known fields of a job, one on a line."""
     if job is None:
         return " no job is selected"
     return "\n".join(f" {name:<13}{value}" for name, value in _facts(job))
 
 
-def _facts(job: Item) -> Iterator[tuple[str, str]]:
+def _facts(job: AdminJob) -> Iterator[tuple[str, str]]:
     for name, value in job.facts().items():
         if name.endswith("_at"):
             yield name, _moment(value)
@@ -144,9 +145,9 @@ def _moment(ms: int) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds")
 
 
-def duration(job: Item, name: ListName, now_ms: int) -> str:
+def duration(job: AdminJob, name: ListName, now_ms: int) -> str:
     """How long a job has run or waited, or the time until it is due."""
-    if name == "scheduled":
+    if name is ListName.SCHEDULED:
         return span(job.ready_at - now_ms)
-    since = job.ready_at if name == "ready" else job.dequeued_at
+    since = job.ready_at if name is ListName.READY else job.dequeued_at
     return "" if since is None else span(now_ms - since)

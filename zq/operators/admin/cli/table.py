@@ -15,12 +15,13 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from zq.cli.terminal import one_line
-from zq.cli.top.columns import NAME_MOST, Cell, Column, Tone, amount, laid_out
-from zq.cli.top.job_lists import JobLists, Query
-from zq.cli.top.messages import Item, ListName
-from zq.cli.top.screens import FindBox, Question
-from zq.cli.top.strips import strip
-from zq.cli.top.summary import TIME_COLUMNS, duration
+from zq.operators.admin.cli.columns import NAME_MOST, Cell, Column, Tone, amount, laid_out
+from zq.operators.admin.cli.job_lists import JobLists, Query
+from zq.operators.admin.cli.screens import FindBox, Question
+from zq.operators.admin.cli.strips import strip
+from zq.operators.admin.cli.summary import TIME_COLUMNS, duration
+from zq.operators.admin.model import Direction, ListName
+from zq.operators.admin.wire import AdminJob
 
 SIDE_STEP = 8
 
@@ -144,7 +145,7 @@ class JobTable(Widget, can_focus=True):
 
     def action_find_next(self, direction: str) -> None:
         self._lists.notice = ""
-        self._lists.find_next("backward" if direction == "backward" else "forward")
+        self._lists.find_next(Direction(direction))
         self._draw()
 
     def action_copy_id(self) -> None:
@@ -186,5 +187,5 @@ def job_columns(name: ListName) -> tuple[Column, ...]:
     )
 
 
-def _attempts(job: Item, _now: int) -> Cell:
+def _attempts(job: AdminJob, _now: int) -> Cell:
     return Cell(amount(job.attempts), Tone.WARN if job.attempts else Tone.PLAIN)

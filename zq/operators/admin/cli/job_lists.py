@@ -4,10 +4,25 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import NamedTuple
 
-from zq.cli.top import messages
-from zq.cli.top.freshness import Freshness
-from zq.cli.top.messages import HEAD, LISTS, TAIL, Direction, Heard, Item, ListName, Said
-from zq.cli.top.shown_list import ShownList
+from zq.operators.admin.cli.messages import LISTS, Heard
+from zq.operators.admin.cli.shown_list import HEAD, ShownList, around
+from zq.operators.admin.model import Direction, ListName
+from zq.operators.admin.wire import (
+    AdminJob,
+    DeleteMessage,
+    DetailMessage,
+    EndPlace,
+    FindMessage,
+    JobPlace,
+    SearchWords,
+    ServerStatus,
+    StartPlace,
+    SubscribeMessage,
+    TailPlace,
+    ViewerMessage,
+    WindowPlace,
+)
+from zq.operators.page.client import Freshness
 
 SCREENS = 3
 """How many screens of a list are requested at a time, so that most moves need no answer."""
@@ -28,17 +43,17 @@ class Query(NamedTuple):
 class JobLists:
     """The state of the display. Keys and the server's messages change it."""
 
-    def __init__(self, say: Callable[[Said], None]) -> None:
+    def __init__(self, say: Callable[[ViewerMessage], None]) -> None:
         self._say = say
         self._live = {name: ShownList(name) for name in LISTS}
         self._frozen: ShownList | None = None
         self._frozen_source: Freshness | None = None
-        self._asked: dict[ListName, tuple[Said, int]] = {}
-        self.list: ListName = "ready"
+        self._asked: dict[ListName, SubscribeMessage] = {}
+        self.list = ListName.READY
         self.rows = 20
         self.is_listing = True
         """True if a list of jobs is on the screen, and not another tab."""
-        self.server: messages.ServerState | None = None
+        self.server: ServerStatus | None = None
         self.source = Freshness()
         self.notice = ""
         self.detail = False
@@ -65,11 +80,11 @@ class JobLists:
 
     # The connection
 
-    def greeting(self) -> list[Said]:
+    def greeting(self) -> list[ViewerMessage]:
         """The first messages on a new connection."""
         self._asked.clear()
-        said = [messages.subscribe(*request) for request in map(self._request, LISTS)]
-        return [*([messages.set_detail_level(True)] if self.detail else []), *said]
+        detail = [DetailMessage(True)] if self.detail else []
+        return [*detail, *map(self._request, LISTS)]
 
     def hear(self, heard: Heard) -> None:
         """Process a message from the server."""
@@ -84,19 +99,19 @@ class JobLists:
         elif heard.event == "find_result":
             self._found(heard)
         elif heard.event == "error":
-            self.notice = heard.message or "the server refuses this"
+            self.notice = heard.error or "the server refuses this"
         self.awaited = self.awaited and heard.event not in ("job_snapshot", "find_result", "error")
         self._ask_for_more()
 
-    def hold(self, waiting: Iterable[Item]) -> None:
+    def hold(self, waiting: Iterable[AdminJob]) -> None:
         """Note which ready jobs there are, the oldest first; the list leaves out those that wait
         for budgets and groups."""
-        self._live["ready"].hold(waiting)
+        self._live[ListName.READY].hold(waiting)
 
     @property
     def wants_waiting(self) -> bool:
         """True if the list on the screen ends before the jobs that wait for budgets and groups."""
-        is_ready = self.view.name == "ready"
+        is_ready = self.view.name is ListName.READY
         return is_ready and self.view.is_short and self.is_listing and not self.frozen
 
     def _change(self, heard: Heard) -> None:
@@ -121,7 +136,7 @@ class JobLists:
         index = heard.matched_position - heard.window.first_position
         if 0 <= index < len(view.items):
             view.follow(view.items[index].id)
-            self._subscribe(messages.around(view.items[index].id))
+            self._subscribe(around(view.items[index].id))
 
     def _find_waiting(self, *, wrap: bool) -> bool:
         """Look among the jobs that wait behind gates, which the server's search leaves out."""
@@ -143,16 +158,16 @@ class JobLists:
         """How many jobs of a list are requested."""
         return SCREENS * self.rows if self.is_listing and name == self.list else HIDDEN_ROWS
 
-    def _request(self, name: ListName) -> tuple[ListName, Said, int]:
-        return name, self._live[name].anchor, self._rows_of(name)
+    def _request(self, name: ListName) -> SubscribeMessage:
+        return SubscribeMessage(name, self._live[name].anchor, self._rows_of(name))
 
-    def _subscribe(self, anchor: Said) -> None:
+    def _subscribe(self, anchor: WindowPlace) -> None:
         self._live[self.list].anchor = anchor
-        name, anchor, rows = self._request(self.list)
-        if self._asked.get(name) != (anchor, rows):
-            self._asked[name] = (anchor, rows)
+        request = self._request(self.list)
+        if self._asked.get(self.list) != request:
+            self._asked[self.list] = request
             self.awaited = True
-            self._say(messages.subscribe(name, anchor, rows))
+            self._say(request)
 
     def _ask_for_more(self) -> None:
         wanted = self._live[self.list].wanted() if self.is_listing else None
@@ -183,7 +198,7 @@ class JobLists:
             return
         self.is_listing = False
         self._asked.pop(self.list, None)
-        self._say(messages.subscribe(*self._request(self.list)))
+        self._say(self._request(self.list))
 
     def move(self, rows: int) -> None:
         """Move the cursor by rows."""
@@ -203,7 +218,7 @@ class JobLists:
         # The answer has no more jobs than this, and the cursor goes to its last one.
         view.cursor = SCREENS * self.rows if tail else 0
         self._asked.pop(self.list, None)
-        self._subscribe(TAIL if tail else HEAD)
+        self._subscribe(TailPlace() if tail else HEAD)
 
     def let_go(self) -> None:
         """Make the cursor follow no job."""
@@ -224,12 +239,12 @@ class JobLists:
     def toggle_detail(self) -> None:
         """Show all details of the job under the cursor, or hide them."""
         self.detail = not self.detail
-        self._say(messages.set_detail_level(self.detail))
+        self._say(DetailMessage(self.detail))
 
     def find(self, query: Query) -> None:
         """Look for a job from the cursor on."""
         self.query = query
-        self.find_next("forward")
+        self.find_next(Direction.FORWARD)
 
     def find_next(self, direction: Direction) -> None:
         """Look for the next job that matches, or the one before."""
@@ -240,15 +255,16 @@ class JobLists:
             self.toggle_frozen()
         selected = self.view.selected
         is_waiting = selected is not None and selected.waits
-        if is_waiting and direction == "forward" and self._find_waiting(wrap=False):
+        if is_waiting and direction == Direction.FORWARD and self._find_waiting(wrap=False):
             return
-        after = None if selected is None else selected.id
-        queues, types = ([text] if text else [] for text in (self.query.queue, self.query.type))
-        limit = SCREENS * self.rows
+        edge = StartPlace() if direction is Direction.FORWARD else EndPlace()
+        anchor = edge if selected is None else JobPlace(selected.id)
+        queues, types = ((text,) if text else () for text in (self.query.queue, self.query.type))
         self.awaited = True
-        self._say(messages.find(self.list, after, direction, queues, types, limit))
+        words, limit = SearchWords(queues, types), SCREENS * self.rows
+        self._say(FindMessage(self.list, anchor, direction, words, limit))
 
-    def delete(self, job: Item) -> None:
+    def delete(self, job: AdminJob) -> None:
         """Delete a job."""
-        self._say(messages.delete_job(job.id))
+        self._say(DeleteMessage(job.id))
         self.notice = f"asked for {job.id} to be deleted"

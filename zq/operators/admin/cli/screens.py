@@ -8,7 +8,7 @@ from textual.containers import Horizontal
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label, Static
 
-from zq.cli.top.job_lists import Query
+from zq.operators.admin.cli.job_lists import Query
 
 HELP = """\
  1 … 6, Tab, Shift-Tab   show another tab

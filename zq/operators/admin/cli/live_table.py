@@ -10,13 +10,12 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from zq.cli.terminal import one_line
-from zq.cli.top.columns import Cell, Layout, Tone, laid_out
-from zq.cli.top.freshness import Freshness
-from zq.cli.top.page import Document, PageClient
-from zq.cli.top.screens import Question, ReasonBox
-from zq.cli.top.sights import SIGHTS, SORTS, LiveTab, SightRow
-from zq.cli.top.strips import strip
 from zq.client.errors import BackendError
+from zq.operators.admin.cli.columns import Cell, Layout, Tone, laid_out
+from zq.operators.admin.cli.live_tabs import LIVE_TABS, SORTS, LiveRow, LiveTab
+from zq.operators.admin.cli.screens import Question, ReasonBox
+from zq.operators.admin.cli.strips import strip
+from zq.operators.page.client import Document, Freshness, PageClient
 
 FAR = 1_000_000
 
@@ -49,14 +48,14 @@ class LiveTable(Widget, can_focus=True):
         self._client = client
         self._sort = 0
         self._now = 0
-        self.sight: LiveTab = SIGHTS["queues"]
+        self.tab: LiveTab = LIVE_TABS["queues"]
         self.source = Freshness()
-        self.rows: list[SightRow] | None = None
+        self.rows: list[LiveRow] | None = None
         """None until the server has told."""
         self.cursor = 0
 
     @property
-    def selected(self) -> SightRow | None:
+    def selected(self) -> LiveRow | None:
         """The row under the cursor."""
         rows = self.rows or ()
         return rows[self.cursor] if self.cursor < len(rows) else None
@@ -64,11 +63,11 @@ class LiveTable(Widget, can_focus=True):
     @property
     def order(self) -> str:
         """What the rows are sorted by, if that can be chosen."""
-        return SORTS[self._sort] if self.sight is SIGHTS["queues"] else ""
+        return SORTS[self._sort] if self.tab is LIVE_TABS["queues"] else ""
 
     def turn(self, name: str) -> None:
         """Show another tab."""
-        self.sight = SIGHTS[name]
+        self.tab = LIVE_TABS[name]
         self.cursor = 0
         self._watch()
 
@@ -80,16 +79,16 @@ class LiveTable(Widget, can_focus=True):
         self.rows = None
         self.source = Freshness()
         sorting = {"sort": self.order} if self.order else {}
-        show = partial(self._show, self.sight)
-        view = self.sight.view | sorting
+        show = partial(self._show, self.tab)
+        view = self.tab.view | sorting
         # As a call to be made: another tab may take its place before it has begun.
         watching = partial(self._client.watch, view, show, self.source)
         self.run_worker(watching, exclusive=True, group="watch")  # type: ignore[arg-type]
         self.refresh()
 
-    def _show(self, sight: LiveTab, document: Document, now: int) -> None:
+    def _show(self, tab: LiveTab, document: Document, now: int) -> None:
         key = None if self.selected is None else self.selected.key
-        self.rows, self._now = list(sight.rows(document)), now
+        self.rows, self._now = list(tab.rows(document)), now
         found = [at for at, row in enumerate(self.rows) if row.key == key]
         self.cursor = found[0] if found else min(self.cursor, max(len(self.rows) - 1, 0))
         self.refresh()
@@ -97,11 +96,11 @@ class LiveTable(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One line of the screen: the names of the columns, or a row."""
         width = self.size.width
-        layout = laid_out(self.sight.columns, width)
+        layout = laid_out(self.tab.columns, width)
         if y == 0:
             return strip(" ", layout.heading(), width, selected=False, head=True)
         if not self.rows:
-            empty = "asking the server" if self.rows is None else self.sight.nothing
+            empty = "asking the server" if self.rows is None else self.tab.nothing
             said = Cell(empty if y == 2 else "", Tone.QUIET)
             return strip("  ", [said], width, selected=False, head=False)
         room = max(self.size.height - 1, 1)

@@ -1,7 +1,8 @@
-"""What the operators' page of the server offers to the display: its live views and its API."""
+"""A client of the operators' page: its live views, how current they are, and its API."""
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +11,6 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
-from zq.cli.top.freshness import Freshness
 from zq.client.errors import BackendError, Unavailable
 from zq.client.http.address import Address
 from zq.client.http.reasons import reason_of
@@ -18,6 +18,9 @@ from zq.client.http.reasons import reason_of
 PAUSE_S = 1.0
 SILENCE_S = 10.0
 """A server that is silent for so long is gone: it sends a comment every two seconds."""
+
+STALE_S = 5.0
+"""A server says something every two seconds. After so long a time, what is shown is not current."""
 
 LONGEST_LINE = 8 << 20
 _AGE = re.compile(rb": (\d{1,12}) ms old")
@@ -39,6 +42,36 @@ def merged(target: Any, patch: Any) -> Any:
         else:
             result[name] = merged(result.get(name), value)
     return result
+
+
+class Freshness:
+    """One source of news: the connection for lists, or a live view of the operators' page."""
+
+    def __init__(self) -> None:
+        self.heard_at: float | None = None
+        """The monotonic time of the last word from the server."""
+        self.trouble = "connecting"
+        """Why there are no news now. Empty while the connection stands."""
+
+    @property
+    def age_s(self) -> float | None:
+        """How old what is shown is; None if nothing has been shown yet."""
+        return None if self.heard_at is None else time.monotonic() - self.heard_at
+
+    @property
+    def is_live(self) -> bool:
+        """True if what is shown is current."""
+        age = self.age_s
+        return not self.trouble and age is not None and age < STALE_S
+
+    def hear(self, age_ms: int = 0) -> None:
+        """Note a word from the server, which says how old what it has shown is."""
+        self.heard_at = time.monotonic() - age_ms / 1000
+        self.trouble = ""
+
+    def lose(self, reason: str) -> None:
+        """Note that the connection is lost."""
+        self.trouble = reason
 
 
 class PageClient:

@@ -5,14 +5,29 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from zq.cli.top.messages import HEAD, Item, ListName, Said, Window, around, at_offset
+from zq.operators.admin.model import Fallback, ListName
+from zq.operators.admin.wire import (
+    AdminJob,
+    AroundPlace,
+    HeadPlace,
+    OffsetPlace,
+    WindowDocument,
+    WindowPlace,
+)
 
-ORDERS: dict[ListName, Callable[[Item], tuple[int, int, str]]] = {
-    "in_flight": lambda job: (0, job.dequeued_at or 0, job.id),
-    "ready": lambda job: (int(job.waits), job.priority, job.id),
-    "scheduled": lambda job: (0, job.ready_at, job.id),
+HEAD = HeadPlace()
+
+ORDERS: dict[ListName, Callable[[AdminJob], tuple[int, int, str]]] = {
+    ListName.IN_FLIGHT: lambda job: (0, job.dequeued_at or 0, job.id),
+    ListName.READY: lambda job: (int(job.waits), job.priority, job.id),
+    ListName.SCHEDULED: lambda job: (0, job.ready_at, job.id),
 }
 """The order of each list. Jobs that wait behind a gate come after all others."""
+
+
+def around(job_id: str) -> AroundPlace:
+    """The place of a window with a job in its middle; the head if the job has left the list."""
+    return AroundPlace(job_id, Fallback.HEAD)
 
 
 class ShownList:
@@ -23,20 +38,20 @@ class ShownList:
 
     def __init__(self, name: ListName) -> None:
         self.name = name
-        self.items: list[Item] = []
+        self.items: list[AdminJob] = []
         self.first = 0
         self.total = 0
         self.cursor = 0
         """Index of the cursor's job among `items`."""
         self.top = 0
         """Index of the first job on the screen."""
-        self.followed: Item | None = None
-        self.anchor: Said = HEAD
+        self.followed: AdminJob | None = None
+        self.anchor: WindowPlace = HEAD
         self.is_short = False
         """True if the server's part ended before it was full: other jobs wait behind gates."""
 
     @property
-    def selected(self) -> Item | None:
+    def selected(self) -> AdminJob | None:
         """The job under the cursor."""
         return self.items[self.cursor] if self.cursor < len(self.items) else None
 
@@ -49,7 +64,7 @@ class ShownList:
 
     # News
 
-    def show(self, window: Window, asked: int) -> None:
+    def show(self, window: WindowDocument, asked: int) -> None:
         """Replace the known part by a part from the server, which was asked for so many jobs."""
         waiting = [job for job in self.items if job.waits]
         self.items = list(window.items)
@@ -58,7 +73,7 @@ class ShownList:
         self.is_short = not self.first and len(self.items) < min(self.total, asked)
         self.hold(waiting if self.is_short else [])
 
-    def hold(self, waiting: Iterable[Item]) -> None:
+    def hold(self, waiting: Iterable[AdminJob]) -> None:
         """Show these jobs, which wait behind gates, after all that the server's list has."""
         takeable = [job for job in self.items if not job.waits]
         known = {job.id for job in takeable}
@@ -67,7 +82,7 @@ class ShownList:
         self.items = takeable + sorted(behind, key=order)
         self._settle()
 
-    def add(self, job: Item) -> None:
+    def add(self, job: AdminJob) -> None:
         """Add a job that has entered the known part."""
         order = ORDERS[self.name]
         left = [each for each in self.items if each.id != job.id]
@@ -99,7 +114,7 @@ class ShownList:
                 self.followed = None  # it has left the list
         self.cursor = min(self.cursor, max(len(self.items) - 1, 0))
 
-    def _would_be_known(self, job: Item) -> bool:
+    def _would_be_known(self, job: AdminJob) -> bool:
         if not self.items:
             return self.total == 0
         place, order = ORDERS[self.name](job), ORDERS[self.name]
@@ -132,7 +147,7 @@ class ShownList:
         lowest = max(len(self.items) - rows, 0)
         self.top = min(max(self.top, self.cursor - rows + 1, 0), self.cursor, lowest)
 
-    def wanted(self) -> Said | None:
+    def wanted(self) -> WindowPlace | None:
         """The anchor of a part with more jobs around the cursor; None if this part is good."""
         if self.is_lost() and self.followed is not None:
             return around(self.followed.id)
@@ -145,4 +160,4 @@ class ShownList:
         )
         if not margin or not (starts_late or ends_early):
             return None
-        return at_offset(max(self.first + self.cursor - len(self.items) // 2, 0))
+        return OffsetPlace(max(self.first + self.cursor - len(self.items) // 2, 0))

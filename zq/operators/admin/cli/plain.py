@@ -8,10 +8,12 @@ import msgspec
 
 from zq.cli.output import print_json, print_table
 from zq.cli.terminal import say
-from zq.cli.top import messages, summary
-from zq.cli.top.feed import Link, link
-from zq.cli.top.messages import HEAD, LISTS, Heard, Item, ListName
 from zq.client.http.address import Address
+from zq.operators.admin.cli import summary
+from zq.operators.admin.cli.feed import Link, link
+from zq.operators.admin.cli.messages import LISTS, Heard
+from zq.operators.admin.model import ListName
+from zq.operators.admin.wire import AdminJob, HeadPlace, SubscribeMessage
 
 ROWS = 20
 """The number of jobs of each list that are shown."""
@@ -52,7 +54,7 @@ async def print_lines(address: Address, refresh_s: float, *, once: bool) -> None
 async def _snapshot(connection: Link) -> Heard:
     """Read a snapshot of the present lists."""
     for name in LISTS:
-        await connection.say(messages.subscribe(name, HEAD, ROWS))
+        await connection.say(SubscribeMessage(name, HeadPlace(), ROWS))
     # The server chooses the first snapshot; each request gets another one.
     shown = 0
     while True:
@@ -62,7 +64,7 @@ async def _snapshot(connection: Link) -> Heard:
             return heard
 
 
-def _row(job: Item, name: ListName) -> tuple[object, ...]:
+def _row(job: AdminJob, name: ListName) -> tuple[object, ...]:
     # A priority is not an amount, so it has no separators.
     waited = summary.duration(job, name, time.time_ns() // 1_000_000)
     return job.id, str(job.priority), job.queue, waited, job.attempts, job.job_type

@@ -1,1 +1,0 @@
-"""`zq top`: shows the jobs of a server on a terminal as they change."""
