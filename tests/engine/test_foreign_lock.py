@@ -15,10 +15,10 @@ from store.rig import new_job
 from zq.engine.foreign_lock import PATIENCE_S
 from zq.instance import Instance
 from zq.model.clock import ManualClock
+from zq.model.errors import DatabaseLocked
 from zq.model.filters import EVERYTHING
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE
-from zq.model.storage_errors import DatabaseLocked
 
 LONG_MS = round(PATIENCE_S * 1000)
 

@@ -20,13 +20,12 @@ from zq.engine.upkeep import Upkeep
 from zq.instance import Instance
 from zq.model.clock import ManualClock
 from zq.model.commands import AnyCommand, Clear, Return, Tick, TickResult
-from zq.model.errors import Internal, OutcomeUnknown
+from zq.model.errors import DiskFailed, Internal, OutcomeUnknown
 from zq.model.ids import Mint
 from zq.model.job import BackoffRule
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE
 from zq.model.settling import Policy
-from zq.model.storage_errors import DiskFailed
 from zq.store.errors import StoreFailed, StoreFull
 from zq.store.sqlite.store import open_store
 from zq.tick.runner import make_ticks

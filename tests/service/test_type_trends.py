@@ -5,8 +5,7 @@ from collections.abc import Callable
 from random import Random
 from statistics import quantiles as exact
 
-from zq.features.trends.model import quantiles
-from zq.features.trends.model_ranges import TypeRange, TypeSort
+from zq.features.trends.model import TypeRange, TypeSort, quantiles
 from zq.features.trends.model_types import PARTS, part_of
 from zq.features.trends.service_types import TypeTrends
 from zq.model.clock import ManualClock

@@ -8,8 +8,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from zq.model.body_errors import TooManyValues
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, TooManyValues
 from zq.model.payload import MAX_DEPTH, has_long_integer, nests_too_deeply
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec, integral
 from zq.wire.weight import (

@@ -1,9 +1,8 @@
 """The check whether there is room for new jobs."""
 
 from zq.engine.inbox import Inbox, result_of
-from zq.model.body_errors import BulkTooLarge
 from zq.model.clock import Clock
-from zq.model.errors import StorageFull, WalFull, ZqError
+from zq.model.errors import BulkTooLarge, StorageFull, WalFull, ZqError
 from zq.store.api import Store
 
 SPACE_CHECK_S = 1.0

@@ -17,8 +17,7 @@ from zq.model.commands import (
     Return,
     Succeed,
 )
-from zq.model.errors import InboxFull, ZqError
-from zq.model.storage_errors import DiskFailed
+from zq.model.errors import DiskFailed, InboxFull, ZqError
 
 MOST_BYTES = 8 * 1024 * 1024
 """A tick stores at most so many bytes of payloads, unless a single request is larger."""

@@ -23,9 +23,8 @@ from zq.engine.timetable import Alarm, Openings, TickTime, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
 from zq.model.commands import AnyCommand, Return, Tick, TickResult
-from zq.model.errors import OutcomeUnknown, StorageFull, ZqError, unexpected
+from zq.model.errors import DatabaseLocked, OutcomeUnknown, StorageFull, ZqError, unexpected
 from zq.model.ids import Mint
-from zq.model.storage_errors import DatabaseLocked
 from zq.store.api import Store
 from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreFailed, StoreFull
 from zq.tick.runner import STORAGE_FULL

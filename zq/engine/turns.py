@@ -1,6 +1,7 @@
-"""Long work takes turns: one slice of it in each turn of the event loop."""
+"""Long work takes turns: one slice of it in each turn of the event loop, for each who asks."""
 
 import asyncio
+from contextvars import ContextVar
 
 SLICE = 10_000
 """So many steps make a slice. A step takes about 100 ns: one value that is looked at, or 16 bytes
@@ -37,3 +38,14 @@ class Slices:
         if self._left <= 0:
             await self._turns.next()
             self._left = SLICE
+
+
+ASKER: ContextVar[object] = ContextVar("zq-asker", default=None)
+"""The sender of the request that is being served, as a function, for few ask. It is the name of a
+key, or an address where no keys are needed. None stands for the server itself."""
+
+
+def asker() -> object:
+    """Who asks for the work that is under way."""
+    known = ASKER.get()
+    return known() if callable(known) else known

@@ -11,7 +11,7 @@ from functools import partial
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
-from zq.engine.asking import ASKER
+from zq.engine.turns import ASKER
 from zq.http.door import PATH, Door, Route
 from zq.http.guard import KEY, Guard
 from zq.http.strictness import refuse_unread_query

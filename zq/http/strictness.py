@@ -6,8 +6,7 @@ Zizq ignores them, and so do its routes here, unless the client asks for more.
 from aiohttp import web
 from multidict import istr
 
-from zq.model.body_errors import UnknownField
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, UnknownField
 from zq.wire.codecs import STRICT, BodyCodec
 
 HEADER = istr("Zq-Strict")

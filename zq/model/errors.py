@@ -416,3 +416,70 @@ class Internal(ZqError):
 def unexpected(error: Exception) -> ZqError:
     """What a caller is told of an error that zq did not expect."""
     return OutOfMemory() if isinstance(error, MemoryError) else Internal()
+
+
+class BackupRunning(ServiceUnavailable):
+    code = "backup_running"
+
+    def __init__(self) -> None:
+        super().__init__("a backup is under way already: try again when it has ended")
+
+
+class BackupDisturbed(ServiceUnavailable):
+    code = "backup_disturbed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another program writes to the database, and each time a copy begins anew: try again"
+            " when that program (say litestream) is stopped, or take the backup from it"
+        )
+
+
+class DatabaseLocked(ServiceUnavailable):
+    code = "database_locked"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another program holds the database's lock (say a sqlite3 shell in a transaction, or a"
+            " backup tool): nothing was changed, try again when that program has released it"
+        )
+
+
+class DiskFailed(ServiceUnavailable):
+    code = "disk_failed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the disk has failed: nothing is stored or told before the next start, which finds"
+            " everything that was acknowledged"
+        )
+
+
+class UnknownField(InvalidRequest):
+    """A body has a field, or a query a parameter, that there is not."""
+
+    code = "unknown_field"
+
+
+class BulkTooLarge(TooLarge):
+    """The payloads of one bulk request would hold all others up while they are stored."""
+
+    code = "bulk_too_large"
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(
+            f"the payloads of this request have {size} bytes, but at most {most} are stored in one"
+            " go: send several requests, or raise --max-bulk-bytes"
+        )
+
+
+class TooManyValues(TooLarge):
+    """A body holds more values than a request may, although it may have so many bytes."""
+
+    code = "too_many_values"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"the body has more than {most} values, of which each text, number, array and object is"
+            " one: send fewer jobs a request, store large data elsewhere, or raise --max-values"
+        )

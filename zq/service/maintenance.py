@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 from typing import BinaryIO
 
 from zq.engine.engine import Engine
-from zq.model.errors import Internal, StorageFull
-from zq.model.storage_errors import BackupDisturbed, BackupRunning, DatabaseLocked
+from zq.model.errors import BackupDisturbed, BackupRunning, DatabaseLocked, Internal, StorageFull
 from zq.store.api import Store
 from zq.store.errors import StoreBusy, StoreError, StoreFull
 

@@ -13,8 +13,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from zq.model.body_errors import TooManyValues
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, TooManyValues
 from zq.wire.codecs import JSON, MSGPACK
 from zq.wire.weight import LIGHT_BYTES, check_json, is_light, json_of_msgpack
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 import msgspec
 from msgspec import Struct
 
-from zq.model.body_errors import UnknownField
+from zq.model.errors import UnknownField
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 
-from zq.model.body_errors import TooManyValues
+from zq.model.errors import TooManyValues
 from zq.model.payload import STRING
 from zq.wire.codecs import JSON, MSGPACK, integral
 

@@ -9,9 +9,8 @@ import pytest
 
 from zq.engine.aside.aside import IDLE_S, AsideLane
 from zq.engine.process_lane import MOST_OF_ONE, MOST_WAITING
-from zq.model.body_errors import TooManyValues
 from zq.model.clock import ManualClock
-from zq.model.errors import InvalidRequest, ServiceUnavailable, TooLarge
+from zq.model.errors import InvalidRequest, ServiceUnavailable, TooLarge, TooManyValues
 from zq.wire import weight
 
 MIB = 2**20

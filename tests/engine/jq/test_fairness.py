@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from zq.engine.asking import ASKER
 from zq.engine.jq.filter import MIB, JqFilter
 from zq.engine.jq.lane import JqLane, Overtime
 from zq.engine.process_lane import MOST_OF_ONE
+from zq.engine.turns import ASKER
 from zq.model.errors import FilterAborted, FiltersBusy
 
 from .processes import ENDLESS, children, eventually, is_busy, only_child

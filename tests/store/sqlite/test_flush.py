@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zq.model.storage_errors import DiskFailed
+from zq.model.errors import DiskFailed
 from zq.store.errors import StoreFailed
 from zq.store.sqlite.flush import KINDS, KernelFlush, open_flush
 

@@ -2,8 +2,7 @@
 
 from zq.features.schemas.wire import CleaningDocument, Replayed, ReplaySent
 from zq.model.keys import KeyScope
-from zq.verbs.refusals import FULL
-from zq.verbs.verb import Verb
+from zq.verbs.verb import FULL, Verb
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 

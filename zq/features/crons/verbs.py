@@ -12,8 +12,7 @@ from zq.features.crons.wire import (
     CronPausedBody,
 )
 from zq.model.keys import KeyScope
-from zq.verbs.refusals import UNBUILT
-from zq.verbs.verb import Verb
+from zq.verbs.verb import UNBUILT, Verb
 from zq.wire.counts import Deleted
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from zq.features.diagnosis.model_findings import FAILING_SHARE, Beginning
-from zq.features.trends.model import HOUR_MS, MINUTE_MS, TrendAt
-from zq.features.trends.model_ranges import TrendRange
+from zq.features.trends.model import HOUR_MS, MINUTE_MS, TrendAt, TrendRange
 from zq.features.trends.service import Trends
 from zq.features.trends.service_marks import Marks
 from zq.model.clock import Clock

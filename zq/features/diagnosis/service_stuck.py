@@ -8,8 +8,7 @@ from typing import NamedTuple, Self
 
 from zq.engine.delivery.streams import Streams
 from zq.features.diagnosis.model_findings import Finding, FindingCode, Severity
-from zq.features.trends.model import HOUR_MS, MINUTE_MS, quantile
-from zq.features.trends.model_ranges import TrendRange
+from zq.features.trends.model import HOUR_MS, MINUTE_MS, TrendRange, quantile
 from zq.features.trends.service import Trends
 from zq.features.trends.service_types import TypeTrends
 from zq.features.waits.store import WaitReads

@@ -16,8 +16,7 @@ from zq.features.sweeps.wire import (
 )
 from zq.model.keys import KeyScope
 from zq.verbs.parameters import CHOICE, FIFTY, TEXT, WHOLE
-from zq.verbs.refusals import ENDED, NO_JOB, UNBUILT
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs.verb import ENDED, NO_JOB, UNBUILT, Parameter, Verb
 from zq.wire import bodies, settings
 from zq.wire.counts import Deleted
 from zq.wire.documents import JobDocument

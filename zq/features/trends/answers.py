@@ -4,8 +4,7 @@ from msgspec import UNSET, UnsetType
 
 from zq.answers import Asked, VerbAnswers
 from zq.features.trends import verbs
-from zq.features.trends.model import TimeMark
-from zq.features.trends.model_ranges import TrendRange, TypeRange, TypeSort
+from zq.features.trends.model import TimeMark, TrendRange, TypeRange, TypeSort
 from zq.features.trends.service import Trends
 from zq.features.trends.service_marks import Marks
 from zq.features.trends.service_types import Runs, TypeFigures, TypeTrends, runs_of

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from zq.features.trends.engine_times import MOST_NAMED
+from zq.features.trends.engine import MOST_NAMED
 from zq.features.trends.model import Trend
 from zq.features.trends.service import Trends
 from zq.http.api.parts import ApiParts

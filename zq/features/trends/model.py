@@ -1,6 +1,7 @@
 """Trends: what happened in a queue in one minute, or in one hour, in a few numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -136,3 +137,29 @@ class AddTrends(Command[None], frozen=True):
 
     at: int
     trends: Mapping[str, Trend]
+
+
+class TrendRange(StrEnum):
+    """How far back to look."""
+
+    MINUTES = "5m"
+    HOUR = "1h"
+    DAY = "24h"
+    WEEK = "7d"
+    QUARTER = "90d"
+
+
+class TypeRange(StrEnum):
+    """How far back to look."""
+
+    HOUR = "1h"
+    DAY = "24h"
+    WEEK = "7d"
+
+
+class TypeSort(StrEnum):
+    """Which types come first."""
+
+    SLOWEST = "slowest"
+    FAILING = "failing"
+    RATE = "rate"

@@ -13,10 +13,10 @@ from zq.features.trends.model import (
     Trend,
     TrendAt,
     TrendFlow,
+    TrendRange,
     quantile,
     summed,
 )
-from zq.features.trends.model_ranges import TrendRange
 from zq.features.trends.store import TrendReads
 from zq.model.clock import Clock
 from zq.model.errors import ScopeMissing

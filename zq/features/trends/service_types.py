@@ -5,8 +5,7 @@ from typing import Any, NamedTuple, Self
 
 from zq.engine.turns import Slices, Turns
 from zq.features.trends.engine import TrendMeter
-from zq.features.trends.model import DAY_MS, HOUR_MS, quantiles
-from zq.features.trends.model_ranges import TypeRange, TypeSort
+from zq.features.trends.model import DAY_MS, HOUR_MS, TypeRange, TypeSort, quantiles
 from zq.features.trends.model_types import (
     FIVE_MINUTES_MS,
     PARTS,

@@ -1,7 +1,6 @@
 """The verbs about what happened over time, and of the marks in the charts."""
 
-from zq.features.trends.model import TimeMark
-from zq.features.trends.model_ranges import TrendRange, TypeRange, TypeSort
+from zq.features.trends.model import TimeMark, TrendRange, TypeRange, TypeSort
 from zq.features.trends.wire import NewMark, TrendsDocument
 from zq.features.trends.wire_types import TypesDocument
 from zq.model.keys import KeyScope

@@ -9,8 +9,7 @@ from zq.features.waits.wire import (
 )
 from zq.model.keys import KeyScope
 from zq.verbs.parameters import FIFTY, TEXT
-from zq.verbs.refusals import NO_JOB
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs.verb import NO_JOB, Parameter, Verb
 
 READ = KeyScope.READ
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from aiohttp import web
 
 from zq.http.strictness import is_strict
-from zq.model.body_errors import UnknownField
+from zq.model.errors import UnknownField
 from zq.wire.filters import ALIASES, CHOOSING, LISTS, TEXTS
 from zq.wire.query import QUERY, filters_nothing, invalid_query
 from zq.wire.strict import near_name

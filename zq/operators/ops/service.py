@@ -8,8 +8,7 @@ from zq.engine.engine import Engine
 from zq.engine.subscribers.figures import RecentTimes
 from zq.features.crons.engine import Scheduler
 from zq.features.crons.model_faults import FaultyEntries
-from zq.model.errors import InboxFull, WalFull
-from zq.model.storage_errors import DatabaseLocked
+from zq.model.errors import DatabaseLocked, InboxFull, WalFull
 from zq.service.services import Services
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from zq.model.storage_errors import DiskFailed
+from zq.model.errors import DiskFailed
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from zq.model.errors import ReadersBusy, ReadTimeout
-from zq.model.storage_errors import DatabaseLocked
+from zq.model.errors import DatabaseLocked, ReadersBusy, ReadTimeout
 from zq.store.sqlite.connection import (
     Deadline,
     HopConnection,

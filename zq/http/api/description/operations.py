@@ -41,8 +41,7 @@ from zq.verbs.parameters import (
     WHOLE,
     names,
 )
-from zq.verbs.refusals import ENDED, FULL, NO_JOB, UNBUILT
-from zq.verbs.verb import Parameter
+from zq.verbs.verb import ENDED, FULL, NO_JOB, UNBUILT, Parameter
 from zq.wire import bodies, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument

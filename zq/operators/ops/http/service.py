@@ -11,9 +11,8 @@ from zq.http.guard import KEY
 from zq.http.transport.addresses import is_loopback
 from zq.http.transport.answer import Answer
 from zq.model.damage import Quarantined
-from zq.model.errors import Forbidden
+from zq.model.errors import DatabaseLocked, Forbidden
 from zq.model.keys import KeyScope
-from zq.model.storage_errors import DatabaseLocked
 from zq.wire.codecs import BodyCodec
 
 API_VERSION = "0.7.0"

@@ -35,13 +35,13 @@ from zq.http.strictness import strict_value
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.http.transport.gate import PeerCounts
-from zq.model.body_errors import UnknownField
 from zq.model.errors import (
     InvalidRequest,
     NotFound,
     ServiceUnavailable,
     TooManyStreams,
     Unauthorized,
+    UnknownField,
     ZqError,
     unexpected,
 )
