@@ -123,7 +123,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _remedy(name: str) -> str:
-    """What newcomers from other libraries write in place of this name."""
+    """The hint for a newcomer who writes a name of another library in place of this one."""
     replaced = import_module("zq.client.replaced")
     said: str = replaced.remedy(replaced.NAMES, name)
     return said

@@ -56,7 +56,8 @@ Answering = Callable[[Asked], Coroutine[Any, Any, T | Rows[T]]]
 
 
 class VerbAnswers(dict[Verb[Any], Answering[Any]]):
-    """What a room hands over as `ANSWERS` of its `answers.py`: each verb and what it does."""
+    """The constant `ANSWERS` of a room's `answers.py`: each verb with the function that carries it
+    out."""
 
     def to(self, verb: Verb[T]) -> Callable[[Answering[T]], Answering[T]]:
         """Take a function for what the verb does."""
@@ -78,7 +79,7 @@ def all_answers() -> VerbAnswers:
 
 
 def answering_of(verb: Verb[Any]) -> Answering[Any]:
-    """What does a verb, whatever its answer is read as."""
+    """The function that carries out a verb, whatever type its answer is read as."""
     return _by_place()[verb.method, verb.path]
 
 

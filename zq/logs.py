@@ -39,7 +39,7 @@ WARN = WARNING
 LEVELS = {"trace": TRACE, "debug": DEBUG, "info": INFO, "warn": WARN, "error": ERROR}
 
 MOST_WAITING = 1024 * 1024
-"""At most so many bytes of lines wait for a reader of the log. Further lines are dropped."""
+"""The most bytes of lines that wait for a reader of the log. Further lines are dropped."""
 
 FLUSH_S = 1.0
 """At its end, the process waits this long for a reader to take the last lines."""

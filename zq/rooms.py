@@ -38,7 +38,7 @@ ROOMS = (
 
 
 def parts(layer: str, name: str, kind: type[T]) -> list[T]:
-    """What the rooms have under one name for one layer, in the order of the list.
+    """The constants that rooms have under one name for one layer, in the order of the list.
 
     `parts("tick", "PHASES", tuple)` has the constant `PHASES` of every room with a module `tick` in
     which it is. Raises TypeError if one is of another `kind`.

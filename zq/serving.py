@@ -44,7 +44,7 @@ OPEN = (
     "open without keys: every program of this machine may use the queue, the page and backups;"
     " `zq keys add NAME --scopes SCOPES --keys FILE` and --keys FILE change that"
 )
-"""What a start without keys says: nothing else tells that a page and backups are there."""
+"""The line of a start without keys: nothing else tells that a page and backups are open to all."""
 
 OWN_URL = "http://127.0.0.1:7890"
 """Where commands look for a server that nobody has named."""

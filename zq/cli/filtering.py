@@ -69,7 +69,7 @@ _OPTIONS = (
 
 
 class FilterWords(NamedTuple):
-    """What the options say."""
+    """The values of the filter options."""
 
     queue: tuple[str, ...]
     status: tuple[Any, ...]

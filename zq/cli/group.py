@@ -50,7 +50,7 @@ MEANT = {
     "cron": ("crons", "schedule", "schedules"),
     "health": ("ping", "doctor"),
 }
-"""What other queues call a command, so that the message for such a word can name ours."""
+"""Names of commands in other queues, so that the message for such a name can give ours."""
 
 LOGGING = ("serve", "worker")
 """Commands that log which variables nothing reads."""

@@ -27,7 +27,7 @@ def warn_of_queues(remote: Remote, queues: Iterable[str]) -> None:
 
 
 def _missing(remote: Remote, queues: Iterable[str]) -> Iterable[str]:
-    """What there is to say of each queue without jobs, workers, recent traffic and settings."""
+    """A message about each queue without jobs, workers, recent traffic and settings."""
     from zq.client.errors import BackendError
     from zq.model.settings import QueueSettings
 

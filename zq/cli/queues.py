@@ -22,7 +22,7 @@ LEAST = ("WORKERS", "OLDEST READY", "FAILED/S", "TAKEN/S", "DONE/S", "SCHEDULED"
 """The columns that narrow terminals do without, the least important one first."""
 
 STATES = ("no_worker", "failing", "growing", "stuck", "budget", "old", "paused", "")
-"""What may be wrong with a queue, the worst first."""
+"""The words for faults of a queue, the worst first."""
 
 SORTS: "dict[str, Callable[[QueueStats], Any]]" = {
     "worst": lambda queue: (_rank(queue), -queue.counts["ready"]),

@@ -110,7 +110,7 @@ def _in_words(message: str, given: dict[str, object]) -> str:
 
 
 _WRONG = re.compile(r"invalid JSON: ([\w.\[\]]+): expected ([\w |]+?)(?: ([<>=]+ [\d.]+))?(?:,|$)")
-"""What the reader of bodies says of a value of a wrong kind or size."""
+"""Messages of the reader of bodies about values of a wrong kind or size."""
 
 _KINDS = {
     "int": "a whole number",

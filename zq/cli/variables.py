@@ -15,7 +15,7 @@ ELSEWHERE = ("CHECK_CALLS", "COMPLETE", "LICENSE_KEY")
 
 
 def unread_variables(root: click.Command, *, all: bool) -> Iterator[str]:
-    """What there is to say of each variable that nothing reads.
+    """A message about each variable that nothing reads.
 
     Without `all`, only of those that are like one that is read.
     """

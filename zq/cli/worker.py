@@ -199,7 +199,8 @@ def _names_of_apps(module: object) -> str:
 
 
 def _hint(spec: str) -> str:
-    """What to write in place of the path of a file, or of a dot before the app."""
+    """The correct form of an app that was given as the path of a file, or with a dot before its
+    name."""
     path, _, name = spec.partition(":")
     module = path.removeprefix("./").removesuffix(".py").replace("/", ".")
     if module != path:

@@ -117,7 +117,7 @@ class Backend(Protocol):
 
     @property
     def operations(self) -> Operations:
-        """What operators do to one job and to workers."""
+        """Operators' requests about one job and about workers."""
 
     # Jobs in
 

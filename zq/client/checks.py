@@ -23,7 +23,8 @@ SCALARS: Mapping[Any, tuple[type, ...]] = {
     None: (type(None),),
     type(None): (type(None),),
 }
-"""What a worker takes for each plain type, as type checkers do: True is an int, 1 is a float."""
+"""The values that a worker takes for each plain type, as type checkers do: True is an int, 1 is a
+float."""
 
 _TEXT_KEYS = dict[str, Any]
 

@@ -38,7 +38,7 @@ class Core:
     middleware: tuple[Middleware, ...] = ()
     """Middleware around each job, the outermost first."""
     beginning: tuple[Callable[[], Any], ...] = ()
-    """What a worker does for its app before `startup`, and its processes do not."""
+    """Functions that a worker calls for its app before `startup`, and its processes do not."""
     startup: tuple[Callable[[], Any], ...] = ()
     """Functions that are called, or awaited, before a worker takes its first job."""
     shutdown: tuple[Callable[[], Any], ...] = ()

@@ -40,7 +40,7 @@ CancelStatus = Literal["cancelled", "not_found", "in_flight", "completed", "dead
 _ENDS = ("completed", "failed", "cancelled", "expired")
 
 SHORT_WAIT_MS = 300
-"""A handler waits for another job so long before its worker looks for a deadlock."""
+"""The longest wait of a handler for another job, in ms, before its worker looks for a deadlock."""
 
 LONGEST_WAIT_MS = 30_000
 """The longest time that a server waits in one request."""

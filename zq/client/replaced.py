@@ -102,5 +102,5 @@ NAMES = {
 
 
 def remedy(names: Mapping[str, str], name: str) -> str:
-    """What an error about a missing name says after it."""
+    """The end of an error message about a missing name: its replacement in zq."""
     return f": {names[name]}" if name in names else ""

@@ -56,7 +56,7 @@ class Signature:
         return partial(Signature, checks=self._checks), (self._function,)
 
     def types(self) -> "_Types":
-        """What the annotations say. Raises `InvalidOption` if one names what is not there."""
+        """The types that the annotations name. Raises `InvalidOption` if a name does not exist."""
         if self._types is None:
             try:
                 self._types = self._read()
@@ -213,7 +213,7 @@ class Signature:
 
 
 class _Types(NamedTuple):
-    """What the annotations of a function say: of calls, parameters by name, and the result.
+    """The annotations of a function, evaluated: for calls, parameters by name, and the result.
 
     `hints` are the annotations themselves.
     """

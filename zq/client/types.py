@@ -48,7 +48,7 @@ _CONCRETE: Mapping[Any, type] = {
     **dict.fromkeys((Set, MutableSet), set),
     **dict.fromkeys((Mapping, MutableMapping), dict),
 }
-"""What comes back where an annotation names an abstract container."""
+"""The container that is made for an annotation that names an abstract one."""
 
 _PLAIN = (
     *(shapes.AnyType, shapes.NoneType, shapes.BoolType, shapes.IntType, shapes.FloatType),
@@ -159,7 +159,8 @@ def is_plain(annotation: Any) -> bool:
 
 
 def forms_of(annotation: Any) -> frozenset[str]:
-    """What the values of a type may be in JSON, such as text or list. True is an int, 1 a float."""
+    """The JSON forms that values of a type can have, such as text or list. True is an int, 1 a
+    float."""
     shape = shapes.type_info(concrete(annotation))
     return frozenset[str]().union(*map(_forms, getattr(shape, "types", [shape])))
 

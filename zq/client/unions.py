@@ -53,7 +53,7 @@ def _members(annotation: Any) -> Iterator[Any]:
 
 
 def _clash(one: Any, other: Any) -> str | None:
-    """What to do if two types look the same; None if they do not, or are no types of data."""
+    """The advice for two types that look the same in JSON; None if they differ, or hold no data."""
     if is_model(one) and is_model(other):
         alike = _may_be(one, other) or _may_be(other, one)
         return "choose one of them, or give both a Literal that differs" if alike else None
@@ -73,7 +73,7 @@ def _clash(one: Any, other: Any) -> str | None:
 
 
 def _shape(annotation: Any) -> Any:
-    """What msgspec knows of a type; None if it does not convert to it."""
+    """The description that msgspec gives of a type; None if it does not convert to it."""
     try:
         shape = shapes.type_info(annotation)
     except (TypeError, NameError):

@@ -7,7 +7,8 @@ T = TypeVar("T")
 
 
 class FairLine(Generic[T]):
-    """What waits, each item for its owner. One item of each owner goes first, then the next."""
+    """A line of waiting items, each for its owner. One item of each owner goes first, then the
+    next."""
 
     def __init__(self) -> None:
         self._lines: dict[object, deque[T]] = {}

@@ -11,7 +11,8 @@ from zq.model.clock import Clock
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 5.0
-"""Changes wait so long for the lock. While it is held for longer, they are refused at once."""
+"""The longest time that changes wait for the lock, in seconds. While it is held for longer, they
+are refused at once."""
 
 
 class ForeignLock:

@@ -20,10 +20,10 @@ from zq.model.commands import (
 from zq.model.errors import DiskFailed, InboxFull, ZqError
 
 MOST_BYTES = 8 * 1024 * 1024
-"""A tick stores at most so many bytes of payloads, unless a single request is larger."""
+"""The most bytes of payloads that a tick stores, unless a single request is larger."""
 
 FAIR_ROWS = 4
-"""For each row of any other command, a tick takes at least so many rows of new jobs."""
+"""The rows of new jobs that a tick takes at least, for each row of any other command."""
 
 
 ROW_BYTES = 1024

@@ -41,8 +41,8 @@ LONGEST_NAP_S = 1.0
 """The loop looks at the clock, which may jump, and at the files, which may go away, this often."""
 
 SYNC_S = 1.0
-"""Ticks go on for at most so long without a sync. Together with the time until free space is looked
-at, buffered mode can lose two seconds."""
+"""The longest time that ticks go on without a sync, in seconds. Together with the time until free
+space is looked at, buffered mode can lose two seconds."""
 
 
 _COMMAND = attrgetter("command")
@@ -50,7 +50,8 @@ _NOTHING: Mapping[str, Callable[[Any], object]] = {}
 
 
 class Durability(NamedTuple):
-    """What is on the disk before it is answered: acknowledgements and changes, and new jobs."""
+    """True for the commands that are on the disk before they are answered: acknowledgements and
+    changes, and new jobs."""
 
     changes: bool
     enqueues: bool
@@ -306,7 +307,7 @@ def _answer_to(error: Exception) -> ZqError:
 
 
 def failure_text(error: StoreFailed) -> str:
-    """What is said of a store that cannot go on: the cause, and what follows."""
+    """The message about a store that cannot go on: the cause, and what follows."""
     if isinstance(error, FilesMoved | StoreDamaged):
         return str(error)
     return (

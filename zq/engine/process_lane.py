@@ -16,10 +16,10 @@ from zq.engine.turns import asker
 from zq.model.errors import ZqError
 
 MOST_OF_ONE = 16
-"""At most so many calls of one owner wait for a process; the next one is refused."""
+"""The most calls of one owner that wait for a process; the next one is refused."""
 
 MOST_WAITING = 4 * MOST_OF_ONE
-"""At most so many calls of one kind wait. Newcomers are one kind, all others the other: a flood of
+"""The most calls of one kind that wait. Newcomers are one kind, all others the other: a flood of
 newcomers refuses no call that has behaved."""
 
 P = TypeVar("P", bound=PipedProcess)
@@ -49,7 +49,7 @@ class ProcessLane(ABC, Generic[P]):
 
     @abstractmethod
     def _full(self, waiting: int) -> ZqError:
-        """The error of a call when so many wait already."""
+        """The error of a call when too many wait already."""
 
     @abstractmethod
     def _over(self) -> ZqError:

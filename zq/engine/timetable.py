@@ -44,7 +44,7 @@ class Timetable:
         return TickTime(now, steady, self.due(now, steady) if self.deadlines else _NOTHING)
 
     def due(self, now: int, steady: int) -> frozenset[Due]:
-        """What is due in a tick at a moment (milliseconds)."""
+        """The deadlines and dates that are due in a tick at a moment (milliseconds)."""
         return frozenset(
             due
             for due, time in self.deadlines.items()

@@ -4,8 +4,8 @@ import asyncio
 from contextvars import ContextVar
 
 SLICE = 10_000
-"""So many steps make a slice. A step takes about 100 ns: one value that is looked at, or 16 bytes
-that are decoded or encoded."""
+"""The steps of a slice. A step takes about 100 ns: one value that is looked at, or 16 bytes that
+are decoded or encoded."""
 
 
 class Turns:

@@ -30,10 +30,11 @@ LOCK_RETRY_S = 1.0
 
 
 SLICES_A_CHECKPOINT = 4
-"""During a compaction, the log is copied after so many slices. Each writes about 1 MiB to it."""
+"""The slices of a compaction between two copies of the log. Each writes about 1 MiB to it."""
 
 REST = 3.0
-"""While ticks run, the rest after a slice of a compaction is so many times as long as the slice."""
+"""While ticks run, the rest after a slice of a compaction is this many times as long as the
+slice."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ SHOWN = "Allow, Content-Location, Location, Retry-After, Vary, Zq-Error"
 """Headers of answers that a page may read besides those that every page may read."""
 
 MAX_AGE_S = 600
-"""A browser asks again after so long what it may send."""
+"""The time after which a browser asks again about the requests that it may send, in seconds."""
 
 
 class CrossOrigin:

@@ -16,7 +16,7 @@ PATH = web.RequestKey("path", dict[str, str])
 """The parameters in the path of a request."""
 
 BEFORE = web.RequestKey("before", dict[str, Any])
-"""What a request has changed, as it was, if its handler says so."""
+"""The key of a request under which its handler puts the values before a change."""
 
 
 class Route(NamedTuple):

@@ -27,7 +27,7 @@ JSON = "application/json"
 
 
 class DoorText(NamedTuple):
-    """What the document of a door says besides its routes.
+    """The texts of a door's document besides its routes.
 
     `error` is the type of every error, and `refusals` are the errors of all routes by status.
     """

@@ -34,7 +34,7 @@ class Scrape:
     tallies: QueueTallies
     dropped_lines: int
     of_rooms: Mapping[type, object]
-    """What rooms have read, by its class."""
+    """The figures that rooms have read, by their class."""
 
     def __getitem__(self, kind: type[F]) -> F:
         """The figures of one room, by their class."""

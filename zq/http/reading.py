@@ -23,10 +23,10 @@ MEMORY = 512 * 1024 * 1024
 """The address space of the process besides that for the bodies, in bytes."""
 
 BODIES = 8
-"""It has room for so many bodies of the largest size."""
+"""The number of bodies of the largest size for which there is room."""
 
 COPIES = 2
-"""A heavy body is held so many more times while it is looked at: in the pipe and in the process."""
+"""The further copies of a heavy body while it is examined: in the pipe and in the process."""
 
 
 class RequestBodies(Bodies):

@@ -33,7 +33,8 @@ TOKEN_LENGTH = len(secrets.token_urlsafe(TOKEN_BYTES))
 
 
 class NewSession(NamedTuple):
-    """What a page gets when it signs in: what its cookie holds, and what it sends as a header."""
+    """The two halves of a new session: its cookie, and the token that the page sends as a
+    header."""
 
     cookie: str
     token: str

@@ -19,7 +19,7 @@ def is_strict(request: web.BaseRequest) -> bool:
 
 
 def strict_value(text: str) -> bool:
-    """What the header says. Raises `InvalidRequest`."""
+    """The value of the header. Raises `InvalidRequest`."""
     if text not in ("0", "1"):
         raise InvalidRequest(f"{HEADER} is 1 (refuse unknown fields) or 0, not {text[:64]!r}")
     return text == "1"

@@ -10,7 +10,7 @@ _KEPT = r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`|--[\w-]+|/\S+"""
 
 
 class Words:
-    """What errors say at a door: texts of its own for some errors, and its nouns in all others."""
+    """The texts of errors at a door: its own for some errors, and its nouns in all others."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Words:
         self._found = re.compile(rf"{_KEPT}|\b(?:{'|'.join(self._nouns)})\b")
 
     def of(self, error: ZqError) -> str:
-        """What an error says, as text that an answer can hold."""
+        """The text of an error, as an answer can hold it."""
         if type(error) in self._own:
             text = error.message
         else:

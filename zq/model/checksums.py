@@ -15,10 +15,11 @@ from zq.model.job import CarriedFields, ErrorRecord, Extras, JobRecord
 _LATER = [
     name for name in CarriedFields.__struct_fields__ if name not in ("content_type", "traceparent")
 ]
-"""What jobs carry since rows have checksums. A job without it keeps the checksum that it had."""
+"""Fields of jobs that are newer than checksums. A job without them keeps its old
+checksum."""
 
 MOST_TYPES = 1024
-"""The checksums of so many types are known at once."""
+"""The most types whose checksums are remembered."""
 
 
 class ChecksumMismatch(Exception):

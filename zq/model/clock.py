@@ -16,11 +16,11 @@ SLIGHT_MS = 1_000
 since the last look. Slow corrections go that way."""
 
 MARK_EVERY_MS = 60_000
-"""A store that is in use marks the steady time so often. After a reboot with a clock that is
-behind, steady time goes on from the last mark."""
+"""The time between two marks of the steady time by a store that is in use, in milliseconds. After a
+reboot with a clock that is behind, steady time goes on from the last mark."""
 
 LOOKS = 5
-"""The clocks are read at most so often before a difference counts."""
+"""The most readings of the clocks before a difference counts."""
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

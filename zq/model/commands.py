@@ -445,8 +445,8 @@ class TickResult(Effects):
     deadlines: Deadlines | None = None
     """When something falls due next; None if the tick has not changed that."""
     found: Mapping[str, Any] = {}
-    """What rooms have asked for, such as the `next_firing` of an entry of cron, by the names of the
-    statements that have found it."""
+    """The findings that rooms have asked for, such as the `next_firing` of an entry of cron, by the
+    names of their statements."""
     openings: Mapping[str, float] = {}
     """Queues whose rate has limited a claim, and the monotonic time from which on they give
     more jobs."""

@@ -87,7 +87,7 @@ class Effects(msgspec.Struct):
     left: set[str] = msgspec.field(default_factory=set)
     """Queues with ready jobs left, because claims took as many bytes as they may."""
     news: list[News] = msgspec.field(default_factory=list)
-    """What has happened to stored jobs, except for what replies and claims show."""
+    """The events of stored jobs, except for those that replies and claims show."""
     misfits: list[Misfit] = msgspec.field(default_factory=list)
     """Rows that were set aside because they cannot be read."""
     acknowledged: int = 0

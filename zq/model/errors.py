@@ -92,7 +92,7 @@ class ZqError(Exception):
 
     code = "error"
     details: Mapping[str, object] = {}
-    """What the body of an answer tells programs besides the message."""
+    """Fields of an answer's body that tell programs more than the message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -414,7 +414,7 @@ class Internal(ZqError):
 
 
 def unexpected(error: Exception) -> ZqError:
-    """What a caller is told of an error that zq did not expect."""
+    """The error that a caller gets in place of one that zq did not expect."""
     return OutOfMemory() if isinstance(error, MemoryError) else Internal()
 
 

@@ -54,7 +54,8 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
     """Jobs outside of it do not exist for this request."""
 
     ahead: int = 0
-    """So far steady time is ahead of dates where this filter is applied: see `dated`."""
+    """The time in ms by which steady time is ahead of dates where this filter is applied: see
+    `dated`."""
 
     def __post_init__(self) -> None:
         if self.program is not None and _is_blank(self.program):
@@ -98,7 +99,7 @@ def counted(counts: Mapping[tuple[str, Status], int], filter: Filter) -> int:
 def counts_of(
     counts: Mapping[tuple[str, Status], int], filter: Filter
 ) -> Counter[tuple[str, Status]]:
-    """Those of the counts that such a filter matches."""
+    """The counts that such a filter matches."""
     return Counter(
         {
             (queue, status): n

@@ -97,7 +97,8 @@ else:
 
 
 class SentFields(JobFields, frozen=True, omit_defaults=True, kw_only=True):
-    """What every sender of a job may say in one form: bodies, the library and entries of cron.
+    """The fields that every sender of a job may give in one form: bodies, the library, entries of
+    cron.
 
     How a job is stored by it is decided in `zq.wire.bodies` and `zq.tick.intake`.
     """
@@ -135,7 +136,7 @@ class Reason(StrEnum):
 
 
 class Extras(BroughtFields, frozen=True, omit_defaults=True):
-    """What came with a job for its worker, and how the job came to its queue.
+    """The extra columns of a job: values for its worker, and its way to its queue.
 
     It is one nullable JSON column. `meta` is an object as JSON text.
     """
@@ -198,7 +199,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     extras: Extras | None = None
     ttl_ms: int | None = None
     makes: dict[str, Any] | None = None
-    """What a room creates first if it does not exist, by names that its sender has to reach."""
+    """The things that a room creates first if they do not exist, by names within the sender's
+    reach."""
     unique_in: KeySpace = KeySpace.ALL
 
     @property

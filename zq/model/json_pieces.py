@@ -10,7 +10,7 @@ import msgspec
 from zq.model.payload import MAX_DEPTH
 
 PIECE = 16 * 1024
-"""Values are made of so many characters of JSON at a time: of 8,000 values at most."""
+"""The characters of JSON that are decoded at a time: 8,000 values at most."""
 
 
 class PieceKind(Enum):
@@ -113,7 +113,7 @@ _DEEP = re.compile(rf"[ \t\r\n]*+(?:({_STRING})[ \t\r\n]*+:[ \t\r\n]*+)?([\[{{])
 """The beginning of a member that is an array or an object, with its name."""
 
 _FOLLOWING = re.compile(r"[ \t\r\n]*+(?:(,)|(?=[\]}]))")
-"""What stands behind such a member."""
+"""The characters behind such a member."""
 
 _TOO_DEEP = -1
 

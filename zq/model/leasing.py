@@ -90,7 +90,7 @@ class DiedStream(NamedTuple):
 
 
 def stall_words(stalls: int) -> str:
-    """What a job has died of, that has stalled so often; 0 means that this is not known."""
+    """The message of a job that died of this many stalls; 0 means that the number is not known."""
     if stalls > 1:
         return f"its worker died {stalls} times"
     return "its worker died" if stalls else "its worker died too often"

@@ -7,7 +7,7 @@ from zq.model.settings import QueueSettings
 
 
 def pause_text(settings: QueueSettings) -> str:
-    """What there is to say of a pause: who made it, until when, and why."""
+    """The description of a pause: who made it, until when, and why."""
     text = "paused"
     if settings.paused_by is not None:
         text += f" by {settings.paused_by}"

@@ -21,11 +21,11 @@ class Bucket:
         self._at = now
 
     def resume(self, level: float, seconds: float) -> None:
-        """Go on from what was left so long ago."""
+        """Go on with the tokens that were left some seconds ago."""
         self._level = min(level + seconds * self.rate, self._most)
 
     def left_after(self, count: int, now: float) -> float:
-        """What is left once so many tokens are taken out."""
+        """The tokens that are left when this many are taken out."""
         return self._level_at(now) - count
 
     def tokens(self, now: float) -> int:

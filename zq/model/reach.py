@@ -32,7 +32,7 @@ class Reach(msgspec.Struct, frozen=True, omit_defaults=True):
 
     prefixes: tuple[str, ...]
     maker: BudgetMaker | None = None
-    """Whose quota the budgets count against that the caller makes; None: nobody's."""
+    """The key whose quota pays for the budgets that the caller makes; None: nobody's."""
 
     def covers(self, queue: str) -> bool:
         """True if a queue lies within reach."""

@@ -19,7 +19,7 @@ USUAL_PRIORITY = 32_768
 
 
 def calls(huey: Any, queue: str, left: Counter[str]) -> Iterator[WaitingCall]:
-    """What waits, in huey's order; then what waits for its time."""
+    """The waiting calls, in huey's order; then the scheduled ones."""
     now = datetime.now(UTC)
     for task in [*huey.pending(), *huey.scheduled()]:
         expires = _moment(huey, task.expires_resolved)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 WINDOW_MS = 7 * 24 * 3_600_000
-"""For so long the server knows a call that comes again."""
+"""The time in ms for which the server recognises a repeated call."""
 
 
 class WaitingCall(NamedTuple):

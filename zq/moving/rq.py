@@ -17,7 +17,7 @@ from zq.moving.lines import WaitingCall, write
 
 
 def calls(queue: Any, left: Counter[str]) -> Iterator[WaitingCall]:
-    """What waits, in RQ's order; then what waits for its time."""
+    """The waiting calls, in RQ's order; then the scheduled ones."""
     left["jobs that wait for others left"] += len(queue.deferred_job_registry)
     for job in queue.get_jobs():
         yield from _call(queue.name, job, None, left)

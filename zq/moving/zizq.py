@@ -17,7 +17,7 @@ from zq.moving.servers import Doc, MovingError, MovingServer, quoted, told
 PAGE = 1_000
 WINDOW_MS = 7 * 24 * 3_600_000
 NO_LICENCE = "pro license"
-"""What a Zizq says of what it does not have without a licence."""
+"""The answer of a Zizq about a feature that needs a licence."""
 
 COPIED = (
     *("queue", "type", "payload", "priority", "retry_limit", "backoff", "retention"),

@@ -76,7 +76,7 @@ class OpenStream(NamedTuple):
     client: str
     """The program that its peer says it is."""
     unsent_bytes: int
-    """What waits for its peer to read."""
+    """The bytes that wait for its peer to read them."""
     delivered: int
     """How many deliveries it has got since it is open."""
     reach: Reach

@@ -95,7 +95,7 @@ class Jobs:
         mint: Mint,
     ) -> None:
         self.checks: list[PayloadCheck] = []
-        """What new payloads are held against."""
+        """The checks of new payloads."""
         self.planners: list[EnqueuePlanner] = []
         """The first that is concerned stores the jobs of a request. Otherwise a tick does."""
         self._reads = store.reads

@@ -34,7 +34,7 @@ class JobCount(NamedTuple):
 
 
 BATCH = 1000
-"""So many jobs of a search are counted at a time."""
+"""The jobs of a search that are counted at a time."""
 
 
 class SlicedSearch(Protocol):

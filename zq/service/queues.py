@@ -71,7 +71,7 @@ class Queues:
         self._bounded = asyncio.Lock()
         """Callers with a bounded reach set queues one after the other: they are counted."""
         self.inherited = inherited
-        """What holds in a queue for which that is not set."""
+        """The settings of a queue that sets none."""
         self.counts = counts.read
         """Returns how many jobs each queue has in each status."""
         self.active = flows.active

@@ -6,7 +6,7 @@ from zq.model.queue_errors import QuotaReached
 from zq.model.reach import Reach
 
 MOST_WITHIN_REACH = 1_000
-"""Within the prefixes of a caller there may be so many things of a kind before it makes more."""
+"""The things of a kind within a caller's prefixes from which on it makes no more."""
 
 
 def require_room(what: str, queues: Iterable[str], reach: Reach, more: int) -> None:

@@ -21,7 +21,7 @@ class SharedReads(Generic[K, T]):
         self._next: dict[K, asyncio.Task[T]] = {}
 
     async def get(self, key: K) -> T:
-        """What is read now or later. The caller must not change it."""
+        """The result of a read that ends now or later. The caller must not change it."""
         task = self._next.get(key)
         if task is None:
             task = asyncio.create_task(self._run(key, self._running.get(key)))

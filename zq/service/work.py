@@ -33,7 +33,7 @@ from zq.model.settling import Failure
 from zq.store.api import Store
 
 MOST_SAID = 200
-"""So many characters of a failure are kept with the stream of its worker."""
+"""The characters of a failure that are kept with the stream of its worker."""
 
 NOTHING_REFUSED = Settled(frozenset())
 

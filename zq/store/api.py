@@ -196,7 +196,8 @@ class Store(Protocol):
     logged: int
     """The last record of the history when the store was opened."""
     found: Mapping[str, Any]
-    """What rooms found when the store was opened, such as the `next_firing` of an entry of cron."""
+    """The findings of rooms when the store was opened, such as the `next_firing` of an entry of
+    cron."""
     returned: int
     """How many jobs were returned at the start: streams had held them when the server stopped."""
     claimed: int
@@ -356,7 +357,7 @@ class Transaction(Protocol):
         """The jobs that a statement finds by one of its NAMES, which stand for these texts."""
 
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
-        """Those of the keys whose jobs match a filter."""
+        """The keys, among some, whose jobs match a filter."""
 
     def first_of(
         self, free: Sequence[str], bounds: Mapping[str, int], limit: int

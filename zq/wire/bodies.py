@@ -75,7 +75,7 @@ class _Job(SentFields, frozen=True, gc=False):
 
 _OF_ROOMS = parts("wire_job", "BODY", type)
 _TAKES: Sequence[Callable[[_Job, NewJob], NewJob]] = parts("wire_job", "take", FunctionType)
-"""What rooms do with a new job whose body says something to them."""
+"""The rooms' functions that read their part of a new job's body."""
 
 if not TYPE_CHECKING:
     _Job = with_fields(_Job, *_OF_ROOMS)

@@ -12,14 +12,14 @@ from zq.wire.codecs import BodyCodec, decode
 from zq.wire.weight import LIGHT_BYTES
 
 JOB_BYTES = 1024
-"""Checking a job takes as long as checking so many bytes of its payload: about a microsecond."""
+"""The bytes of a payload whose check takes as long as checking a job: about a microsecond."""
 
 SLICE_BYTES = 1000 * JOB_BYTES + LIGHT_BYTES
-"""So much is checked at a time. It is enough for a thousand jobs in a light body."""
+"""The bytes that are checked at a time. It is enough for a thousand jobs in a light body."""
 
 
 class JobsBody(msgspec.Struct):
-    """What a bulk enqueue brings. `bulk_decoder` makes a shape with further fields."""
+    """The body of a bulk enqueue. `bulk_decoder` makes a shape with further fields."""
 
     jobs: list[JobBody]
 

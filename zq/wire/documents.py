@@ -84,7 +84,7 @@ if not TYPE_CHECKING:
 
 
 class KnownDocument(msgspec.Struct):
-    """What the sender of a copy learns of a job that is deleted or out of reach.
+    """The document for the sender of a copy whose job is deleted or out of reach.
 
     The `id` is empty if nobody knows it any more.
     """

@@ -23,7 +23,7 @@ URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 
 LIGHT_FORM = 16 * 1024
-"""A form of so many bytes is read on the loop."""
+"""The size in bytes up to which a form is read on the loop."""
 
 _CODECS = {codec.content_type: codec for codec in (JSON, MSGPACK)}
 
@@ -100,7 +100,7 @@ def is_light_push(content_type: str | None, body: bytes) -> bool:
 
 
 def heavy_push(body: bytes, content_type: str | None, most: int) -> Iterator[bytes]:
-    """What `pushed_aside` makes a payload of: text, type and key. It takes long, and runs aside.
+    """The payload of `pushed_aside`: text, type and key. It takes long, and runs aside.
 
     Raises as `read_push` does, and `TooManyValues` for more than `most` values.
     """

@@ -14,20 +14,21 @@ from zq.model.payload import STRING
 from zq.wire.codecs import JSON, MSGPACK, integral
 
 QUICK_BYTES = 16 * 1024
-"""A body of so many bytes is read on the loop without a look, whatever is in it."""
+"""The size in bytes up to which a body is read on the loop unseen."""
 
 LIGHT_BYTES = 256 * 1024
-"""A body of up to so many bytes is read on the loop unless it has too many arrays and objects."""
+"""The size in bytes up to which a body is read on the loop unless it has too many arrays and
+objects."""
 
 HEAVY_BYTES = 1024 * 1024
 """A larger body is never read on the loop."""
 
 LIGHT_VALUES = 50_000
-"""A body between these sizes is read on the loop if it has at most so many values."""
+"""The most values of a body between these sizes that is read on the loop."""
 
 LIGHT_CONTAINERS = 10_000
-"""A body is read on the loop if it has at most so many arrays and objects. Each takes about 60
-bytes of memory for the one byte that is sent, and up to a microsecond to make."""
+"""The most arrays and objects of a body that is read on the loop. Each takes about 60 bytes of
+memory for the one byte that is sent, and up to a microsecond to make."""
 
 _BEFORE_VALUES = (b",", b"[", b"{")
 

@@ -87,7 +87,7 @@ class EmbeddedBackend(Backend):
 
     @property
     def operations(self) -> EmbeddedOperations:
-        """What operators do to one job and to workers."""
+        """Operators' requests about one job and about workers."""
         return EmbeddedOperations(self._do)
 
     # Jobs in

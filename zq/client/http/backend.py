@@ -96,7 +96,7 @@ class HttpBackend(Backend):
 
     @property
     def operations(self) -> HttpOperations:
-        """What operators do to one job and to workers."""
+        """Operators' requests about one job and about workers."""
         return HttpOperations(self._call, self._read)
 
     # Jobs in

@@ -66,7 +66,7 @@ _ELSEWHERE = (
 
 
 def _listeners(address: Address) -> _Listeners | None:
-    """What a listener says of its server; None if it is not zq's."""
+    """The description that a listener gives of its server; None if it is not zq's."""
     reply = _exchange(address, Request("GET", "/listeners"))
     if reply.status == HTTPStatus.NOT_FOUND:
         return None
@@ -120,7 +120,8 @@ def figures_of(admin: Address) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def damage(address: Address) -> dict[str, Any]:
-    """What a server has set aside, as `GET /damage` answers it. Raises `BackendError`."""
+    """The rows that a server has set aside, as `GET /damage` answers them. Raises
+    `BackendError`."""
     found: dict[str, Any] = msgspec.json.decode(_ask(address, Request("GET", "/damage")).body)
     return found
 

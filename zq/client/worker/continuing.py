@@ -40,7 +40,7 @@ WINDOW_MS = 2 * KEPT_MS
 as they are kept."""
 
 MOST_AT_ONCE = 16
-"""So many results are asked for at a time."""
+"""The most results that one request asks for."""
 
 
 async def go_on(backend: Backend, running: Running[Any], result: Any) -> None:

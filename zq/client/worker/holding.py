@@ -23,7 +23,7 @@ PAUSE_S = 10.0
 EVERY_S = 60.0
 
 MOST_KNOWN = 1_000
-"""At most so many things are counted separately. Beyond that, the counts start over."""
+"""The most keys that are counted separately. Beyond that, the counts start over."""
 
 
 async def renew(

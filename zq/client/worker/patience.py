@@ -10,7 +10,7 @@ from zq.client.values import Delivery, Held
 from zq.client.worker.acks import persistently
 
 BEHIND_S = 1.0
-"""A job that was prefetched goes back when it has lain for so long."""
+"""The longest time that a prefetched job waits in a worker before it goes back, in seconds."""
 
 LONGEST_BEHIND_S = 2.0
 """If it comes back, no other worker wants it: it may then lie twice as long, up to this."""
@@ -29,7 +29,7 @@ class Patience:
         self._seconds = BEHIND_S
 
     def tired_of(self, waiting: Sequence[str]) -> list[str]:
-        """Those of the waiting jobs that have lain too long. They are given back now."""
+        """The waiting jobs that have lain too long. They are given back now."""
         now = self._clock()
         self._since = {id: self._since.get(id, now) for id in waiting}
         tired = [id for id, since in self._since.items() if now - since >= self._seconds]

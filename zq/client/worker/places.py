@@ -54,7 +54,7 @@ class Places:
         self._free.put_nowait(place)
 
     async def shut_down(self, seconds: float) -> None:
-        """Let all places do what the app wants done after the last job, for so long."""
+        """Let all places run the app's shutdown after the last job, within a time in seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(place.shut_down() for place in self._all))

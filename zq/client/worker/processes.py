@@ -178,7 +178,7 @@ async def _end_of(child: BaseProcess) -> str:
 
 @dataclass
 class _Own:
-    """What the process keeps from one job to the next."""
+    """State that the process keeps from one job to the next."""
 
     runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     cores: list[Core] = field(default_factory=list)

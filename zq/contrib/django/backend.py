@@ -149,5 +149,5 @@ class ZqBackend(BaseTaskBackend):
         return outbox.find(connections[self.database], id) if self.on_commit else None
 
     def check(self, **_: Any) -> Iterable[checks.CheckMessage]:
-        """What is wrong with the settings."""
+        """The faults of the settings."""
         return settings_messages(self.alias, self.options, self.database, self.on_commit)

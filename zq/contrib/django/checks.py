@@ -20,7 +20,7 @@ OPTIONS = ("url", "token", "job", "database", "periodic", "setup")
 def settings_messages(
     alias: str, options: Mapping[str, Any], database: str, on_commit: bool
 ) -> Iterator[checks.CheckMessage]:
-    """What is wrong with the settings of this backend."""
+    """The faults of this backend's settings, as messages."""
     where = f"TASKS[{alias!r}]"
     for name in sorted(set(settings.TASKS[alias]) - set(SETTINGS)):
         # Django passes over it, and a transaction is none of the outbox's without a word.

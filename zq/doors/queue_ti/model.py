@@ -22,7 +22,7 @@ BELOW = ".*"
 
 
 class Action(StrEnum):
-    """What a grant allows on its topics. No action includes another."""
+    """The right that a grant gives on its topics. No action includes another."""
 
     READ = "read"
     WRITE = "write"
@@ -64,7 +64,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Permit:
-    """What a caller may do; where there are no users, everything."""
+    """The permissions of a caller; everything where there are no users."""
 
     def __init__(self, user: User | None = None) -> None:
         self.user = user

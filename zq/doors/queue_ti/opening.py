@@ -38,7 +38,7 @@ GRPC_DESCRIPTORS = 2 * GRPC_CONNECTIONS
 
 
 class AuthFiles(NamedTuple):
-    """What the files of the settings say about users."""
+    """The contents of the settings' files about users."""
 
     secret: bytes
     admin: tuple[str, str] | None

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
 MEMORY_KIB, PASSES, LANES = 19 * 1024, 2, 1
-"""What OWASP recommends for a server that does other things as well."""
+"""OWASP's recommendation for a server that does other things as well."""
 
 AT_ONCE = 2
 """Each hash takes its memory, and a core for its time."""
@@ -21,7 +21,7 @@ class Passwords:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def hash(self, password: str) -> str:
-        """What is stored of a password."""
+        """The hash of a password, as it is stored."""
         async with self._turns:
             return await asyncio.to_thread(self._hasher.hash, password)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from zq.setting import DURATION, FILE, INT, SWITCH, ConfigError, RoomSettings, Rule
 
 DOOR = "queue-ti"
-"""What `--doors` calls it."""
+"""The name of this door in `--doors`."""
 
 _U32 = 2**32 - 1
 

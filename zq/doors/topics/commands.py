@@ -41,7 +41,7 @@ class DeleteTopic(Command[TopicDeleted], frozen=True):
 
 
 class Appended(msgspec.Struct):
-    """What an `Append` did."""
+    """The result of an `Append`."""
 
     first_seq: int
     last_seq: int
@@ -109,7 +109,7 @@ class LayAside(Command[int], frozen=True):
 
 
 class RecordsDeleted(msgspec.Struct, frozen=True):
-    """What a `DeleteRecords` did, and the topic as it is then."""
+    """The result of a `DeleteRecords`, with the topic after it."""
 
     deleted: int
     upto: int

@@ -76,7 +76,7 @@ class TopicWatcher(TopicWaiter):
 
 
 class _Crowds:
-    """Those who wait, by topic, in crowds that are woken in turns."""
+    """The waiting readers, by topic, in crowds that are woken in turns."""
 
     def __init__(self, line: WakeLine) -> None:
         self._line = line

@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,254}")
 
 
 class TopicConfig(msgspec.Struct, frozen=True):
-    """What is set for a topic. Times in milliseconds; 0 means no bound."""
+    """The configuration of a topic. Times in milliseconds; 0 means no bound."""
 
     type: Kind = "log"
     ttl_ms: int = 0
@@ -250,7 +250,7 @@ def outworn_records(state: TopicState, oldest: Iterable[OldRecord], now: int) ->
 
 
 def refuse_overflow(state: TopicState, records: int, size: int, largest: int) -> None:
-    """Raise `TopicFull` if a topic cannot take so many records and bytes."""
+    """Raise `TopicFull` if a topic cannot take this number of records and bytes."""
     config = state.config
     name = str(state.name)
     if 0 < config.cap_bytes < largest:

@@ -77,7 +77,7 @@ def token(key: int, delivery: int) -> str:
 
 
 def chosen(wanted: Selection, held: Sequence[HeldRecord]) -> dict[int, HeldRecord]:
-    """Those held records that a request names, by number: its tokens must be of their deliveries.
+    """The held records that a request names by number: its tokens must be of their deliveries.
 
     Of a number that is named twice, the first place counts.
     """
@@ -125,7 +125,7 @@ def is_worn_out(job: JobRecord, config: TopicConfig) -> bool:
 
 
 def dead_letter(topic: str, job: JobRecord, labels: Labels, most: int) -> NewRecord:
-    """What a job becomes in the dead-letter topic: its data, and three stamps in its meta."""
+    """The record of the dead-letter topic for a job: its data, and three stamps in its meta."""
     meta = {} if job.extras is None or job.extras.meta is None else _object.decode(job.extras.meta)
     stamps = {
         "$dead_letter_from": topic,

@@ -79,7 +79,7 @@ class RoutersWanted(NamedTuple):
 
 
 class RoutedWrite(NamedTuple):
-    """What one router copies of one write."""
+    """The records that one router copies of one write."""
 
     router: TopicRouter
     records: Sequence[NewRecord]

@@ -24,7 +24,8 @@ class WatchedTopic(NamedTuple):
 
 
 class WatchWanted(NamedTuple):
-    """What a session follows. Each page has up to `limit` records and about `most_bytes`."""
+    """The topics that a session follows. Each page has up to `limit` records and about
+    `most_bytes`."""
 
     topics: Mapping[str, WatchedTopic]
     nodes: tuple[str, ...]

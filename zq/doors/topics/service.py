@@ -44,7 +44,7 @@ from zq.store.api import Store
 
 
 class RecordsWanted(NamedTuple):
-    """What a reader asks for: up to `limit` records behind `after`, without those of some nodes.
+    """A reader's request: up to `limit` records behind `after`, without those of some nodes.
 
     Where there is none yet, it waits for one.
     """

@@ -96,7 +96,7 @@ class ClaimedRecord(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What became of the records that a request named, and the topic after that.
+    """The fate of the records that a request named, and the topic after that.
 
     `flush_ms` is how long an answer has waited for the disk, of a topic that asks for that.
     """

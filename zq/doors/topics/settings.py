@@ -6,7 +6,7 @@ from typing import Annotated
 from zq.setting import SWITCH, RoomSettings, Rule
 
 DOOR = "topics"
-"""What `--doors` calls it."""
+"""The name of this door in `--doors`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,7 +99,7 @@ def _examined(connection: sqlite3.Connection, place: dict[str, Any]) -> int:
 def held_records(
     connection: sqlite3.Connection, topic: TopicState, node: str, seqs: Sequence[int]
 ) -> list[HeldRecord]:
-    """Those of some records that a node holds."""
+    """The records, among some, that a node holds."""
     parameters = {"id": topic.id, "queue": topic.name, "node": node, "seqs": as_json(list(seqs))}
     return [HeldRecord(*row) for row in connection.execute(QUERIES["held"], parameters)]
 

@@ -58,7 +58,7 @@ class TopicReads(Protocol):
         """
 
     async def held(self, topic: TopicState, node: str, seqs: Sequence[int]) -> list[HeldRecord]:
-        """Those of some records of a queue that a node holds. This look is a hurried one."""
+        """The records of a queue, among some, that a node holds. The read is a hurried one."""
 
     async def labels(self, topic: TopicState, keys: Sequence[int]) -> dict[int, Labels]:
         """The numbers and labels of claimed jobs in a queue, of those that have numbers there."""

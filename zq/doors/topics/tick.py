@@ -16,7 +16,7 @@ from zq.tick.work import UnitOfWork
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:
-    """What topics miss of jobs that expire, and what is trimmed in time."""
+    """The topics' part in a tick: numbers of expired jobs, and trimming in time."""
     return Hooks(
         moves={Move.EXPIRE: note_expired},
         cleared=clear_topics,

@@ -53,7 +53,7 @@ class RecordBatch(NamedTuple):
 
 
 def admit_jobs(work: UnitOfWork, state: TopicState, count: int) -> None:
-    """Raise `TopicFull` if a queue cannot take so many records."""
+    """Raise `TopicFull` if a queue cannot take this number of records."""
     name, most = str(state.name), state.config.cap_records
     if state.head_seq + count >= MAX_SEQ:
         raise TopicFull(name, "it has given out all its numbers")
@@ -69,7 +69,7 @@ def admit_jobs(work: UnitOfWork, state: TopicState, count: int) -> None:
 
 
 def make_room(work: UnitOfWork, state: TopicState, count: int) -> Sliced[None]:
-    """Expire the oldest waiting records of a queue that got so many and has too many now.
+    """Expire the oldest waiting records of a queue that has too many after new ones came.
 
     `state` is changed.
     """
@@ -134,7 +134,7 @@ def _number(work: UnitOfWork, command: NumberJobs) -> dict[int, int] | TopicNotF
 
 
 def _surplus(depth: int, state: TopicState, count: int) -> int:
-    """How many records must go at a write of so many. The cap may have been lowered before."""
+    """The number of records that must go at a write. The cap may have been lowered before."""
     return min(max(depth - state.config.cap_records, 0), count + SLICE)
 
 

@@ -215,7 +215,7 @@ class _Writing:
 
 
 def _by_topic(batches: Sequence[RecordBatch]) -> Iterator[tuple[TopicState, list[NewRecord]]]:
-    """What each topic gets in all."""
+    """The records for each topic, with the copies."""
     found: dict[int, list[NewRecord]] = {}
     for batch in batches:
         found.setdefault(batch.state.id, []).extend(batch.records)

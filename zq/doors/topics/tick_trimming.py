@@ -14,7 +14,7 @@ MOST_WRITES = 500
 """How many writes are forgotten in one tick."""
 
 MOST_TRIMMED = 20
-"""One write removes at most so many slices to keep a topic within its caps. Later ticks remove the
+"""The most slices that one write removes to keep a topic within its caps. Later ticks remove the
 rest."""
 
 TOPICS = 4

@@ -27,7 +27,7 @@ class RecordBody(msgspec.Struct, gc=False):
 
 
 class ConfigDocument(TopicConfig, frozen=True, kw_only=True):
-    """What is set for a topic."""
+    """The configuration of a topic, as a document."""
 
     durable: bool
 

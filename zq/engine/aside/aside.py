@@ -20,7 +20,7 @@ from zq.model.clock import Clock, Timer
 from zq.model.errors import ServiceUnavailable, TooLarge, ZqError
 
 IDLE_S = 60.0
-"""The process ends after so long without a call: at rest a server has none."""
+"""The process ends after this time without a call, in seconds: at rest a server has none."""
 
 CPU_S = 10
 """The most processor time of one call, in seconds."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 MOST = 20_000
-"""So many queues are remembered; after that, the one that was left first is forgotten."""
+"""The most queues that are remembered; beyond that, the one that was left first is forgotten."""
 
 
 class Departures:

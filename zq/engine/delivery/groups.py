@@ -7,7 +7,7 @@ from zq.engine.delivery.takers import ClaimGroup, Taker
 from zq.model.reach import Reach
 
 MOST_GROUPS = 64
-"""One tick claims for at most so many groups. The others come next, in turn."""
+"""The most groups that one tick claims for. The others come next, in turn."""
 
 
 class ClaimGroups:

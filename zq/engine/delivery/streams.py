@@ -33,13 +33,13 @@ from zq.model.leasing import DiedStream, Holder, ResidentStream, Terms
 from zq.model.reach import EVERYWHERE, Reach
 
 MOST_CLAIMED = 2000
-"""At most so many jobs come from one claim. This limits a tick, and the cost of a large window."""
+"""The most jobs that one claim brings. This limits a tick, and the cost of a large window."""
 
 MOST_TAKERS = 256
-"""One claim serves at most so many takers. The others of a group come next, in turn."""
+"""The most takers that one claim serves. The others of a group come next, in turn."""
 
 MOST_LEFT = 1024
-"""The workers of so many closed streams are remembered."""
+"""The most closed streams whose workers are remembered."""
 
 
 class Streams:
@@ -397,7 +397,8 @@ class Streams:
         return asked
 
     def _credits(self, group: ClaimGroup, freed: Counter[Taker], most: int) -> Credits:
-        """What at most `MOST_TAKERS` takers of a group can take, `most` jobs in all."""
+        """The number of jobs that each of up to `MOST_TAKERS` takers of a group can take, `most` in
+        all."""
         idle: list[tuple[int, int]] = []
         busy: list[tuple[int, int]] = []
         terms: dict[int, Terms] = {}

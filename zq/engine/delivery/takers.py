@@ -319,7 +319,7 @@ class Claimer:
 
 
 class Credits(NamedTuple):
-    """What the takers of a group can take: see `Claim`."""
+    """The jobs that the takers of a group can take: see `Claim`."""
 
     credits: list[tuple[int, int]]
     idle: int

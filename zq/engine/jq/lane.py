@@ -16,7 +16,7 @@ _START_TIMEOUT_S = 10
 
 
 OTHERS_S = 10.0
-"""A call waits at most so much longer for the calls of others, in seconds."""
+"""The longest extra time, in seconds, that a call waits for the calls of others."""
 
 
 class Overtime(Exception):
@@ -24,7 +24,8 @@ class Overtime(Exception):
 
 
 class JqAnswer(NamedTuple):
-    """What jq says of a program: if it compiles, the reply of each payload; else the reason."""
+    """The answer of jq about a program: if it compiles, the reply of each payload; else the
+    reason."""
 
     compiles: bool
     body: bytes

@@ -21,22 +21,24 @@ from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.events import UNDER_WAY, EventRecord, EventType, Subject
 
 KEEP_S = 600.0
-"""Events are kept for so long, also after the last listener has gone."""
+"""The time for which events are kept, in seconds, also after the last listener has gone."""
 
 SHARED_BYTES = 4 * 1024 * 1024
-"""Texts of so many bytes are kept for other readers who want the same."""
+"""The most bytes of texts that are kept for other readers who want the same."""
 
 TEXT_BYTES = 200
-"""What a text takes up in memory besides its bytes."""
+"""The memory that a text takes up besides its bytes."""
 
 MOST_NAMED = 16
-"""A reader waits for so many things one by one. One that names more waits for more than that."""
+"""The most subjects for which a reader waits one by one. One that names more waits for more than
+that."""
 
 NO_JOB = -1
 """The key of no job."""
 
 Name = int | tuple[str | None, EventType | None]
-"""What readers wait for: events of a job, by its key, or of a queue and a type. None means any."""
+"""The subject that readers wait for: events of a job, by its key, or of a queue and a type. None
+means any."""
 
 Form = Callable[[Sequence[Told]], bytes]
 """Makes the text of some events. Readers with equal forms share their texts."""
@@ -63,7 +65,8 @@ class Reader(NewsReader):
 
 
 class _Feed:
-    """What readers with the same choice and form share: the texts of parts, by their beginnings."""
+    """The texts that readers with the same choice and form share, by the beginnings of their
+    parts."""
 
     def __init__(self, wanted: Wanted, form: Form | None) -> None:
         self.wanted = wanted
@@ -160,7 +163,8 @@ class EventHub:
                 self._line.wake(crowd.readers, Reader.nudge)
 
     def gap(self, reader: Reader) -> Gap | None:
-        """What a reader misses, if the next events for it are no longer kept. It goes on after it.
+        """The gap of a reader whose next events are no longer kept; None if it misses nothing. It
+        reads on after the gap.
 
         Events that are not of its choice count too.
         """
@@ -267,7 +271,7 @@ class EventHub:
 
 
 def _names_for(wanted: Wanted) -> list[Name]:
-    """What a reader with this choice waits for."""
+    """The subjects that a reader with this choice waits for."""
     if wanted.keys is not None and len(wanted.keys) <= MOST_NAMED:
         return [*(wanted.keys or (NO_JOB,))]
     queues: Collection[str | None] = wanted.queues or (None,)

@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 from zq.model.clock import Clock
 
 AT_ONCE = 16
-"""So many are woken in one turn of the event loop."""
+"""The most waiters that are woken in one turn of the event loop."""
 
 SHARE = 3
-"""Those who follow the news get one part in so many of the time while others wait in the line."""
+"""The readers of news get one part in this many of the time while others wait in the line."""
 
 LONGEST_REST_S = 0.05
 """Turns are at most so far apart, however much else the event loop has done in between."""
 
 Member = TypeVar("Member")
 Crowd = dict[Member, None]
-"""Those who wait for the same thing."""
+"""The waiters for one subject."""
 
 
 class WakeLine:

@@ -18,10 +18,10 @@ EVENT_BYTES = 200
 """The approximate size of an event in memory besides its texts."""
 
 LOOKED_AT = 500
-"""So many events are looked at in one go."""
+"""The most events that are examined in one go."""
 
 PART_BYTES = 64 * 1024
-"""A part of the events ends when their texts have about so many bytes."""
+"""The size in bytes at which a part of the events' texts ends."""
 
 
 class Wanted(NamedTuple):

@@ -21,7 +21,7 @@ MOST_LIMIT = 1_000
 
 @ANSWERS.to(verbs.LIST)
 async def list(asked: Asked) -> ActionsDocument:
-    """What operators have done, the latest action first: each request with the scope `manage`.
+    """The actions of operators, the latest first: each request with the scope `manage`.
 
     What the operators' page reveals is among it. Each action has `seq`, `at`, `actor` (the name
     of the user or the key), `address`, `method`, `path`, `query`, `status`, `answer` if that is

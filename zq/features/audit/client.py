@@ -6,7 +6,7 @@ from zq.features.audit.wire import ActionDocument as ActionDocument
 
 
 class ServerAudit:
-    """What operators of one server have done."""
+    """The audit of one server: the actions of its operators."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

@@ -10,14 +10,14 @@ from zq.model.commands import Command
 AUDIT_LOG = "audit"
 
 MOST_QUERY = 1024
-"""A record has so many characters of a query."""
+"""The most characters of a query that a record keeps."""
 
 MOST_ANSWER = 512
-"""An answer of up to so many bytes is in the record: it has the counts."""
+"""The largest answer, in bytes, that a record keeps: it has the counts."""
 
 
 class OperatorAction(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was done, by whom. `at` is in milliseconds since the epoch.
+    """One action of an operator. `at` is in milliseconds since the epoch.
 
     `actor` is the name of the user or the key, if there is one, and `address` that of the peer.
     `answer` is the document that was answered, if it is small. `before` has the settings that a

@@ -13,7 +13,7 @@ from zq.store.api import Store
 
 PAGE = 500
 MOST_LOOKED = 20_000
-"""A search reads pages of so many actions, and looks at so many of them at most."""
+"""The actions on a page of a search, and the most actions that it examines."""
 
 
 class AuditPage(NamedTuple):

@@ -18,7 +18,7 @@ GONE = 499
 
 
 class Deed(NamedTuple):
-    """What was done: a verb to search by, the queues that it names, and a sentence."""
+    """An action in words: a verb to search by, the queues that it names, and a sentence."""
 
     verb: str
     queues: tuple[str, ...]
@@ -66,14 +66,14 @@ _RULES = (
 answer."""
 
 _PAGE = re.compile(r"^.*?/ui/(?:api|reveal)(?=/)")
-"""What precedes the path of the API in requests of the operators' page."""
+"""The beginning of the API's paths in requests of the operators' page."""
 
 _NO_CHOICE = frozenset({"queue", "upto", "reason", "count", "typed"})
 """Parameters that do not say which jobs are meant, or that are said in other words."""
 
 
 def deed_of(action: "OperatorAction") -> Deed:
-    """What an action was: `mia cancelled 412 jobs of mail`."""
+    """The words for an action: `mia cancelled 412 jobs of mail`."""
     who = action.actor or f"somebody at {action.address}"
     query = dict(parse_qsl(action.query, keep_blank_values=True))
     answer = msgspec.json.decode(action.answer) if bytes(action.answer) else {}

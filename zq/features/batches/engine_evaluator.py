@@ -14,7 +14,7 @@ MOST_KNOWN = 1024
 """How many rules are remembered, the last ones that were used."""
 
 MOST_CHAINED = 256
-"""One call folds at most so many jobs."""
+"""The most jobs that one call folds."""
 
 MOST_CHAINED_BYTES = 4 * 1024 * 1024
 

@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 512
 MOST_BYTES = 8 * 1024 * 1024
-"""A round takes at most so many bytes, unless a single request is larger."""
+"""The most bytes of a round, unless a single request is larger."""
 
 MOST_TRIES = 100
-"""A request is planned at most so often because its batches have changed."""
+"""The most times that a request is planned because its batches have changed."""
 
 SLOW_S = 60.0
-"""It is remembered for so long that a rule was too slow."""
+"""The time for which it is remembered that a rule was too slow, in seconds."""
 
 MOST_SLOW = 1024
 

@@ -37,10 +37,10 @@ from zq.store.errors import StoreError
 log = logging.getLogger(__name__)
 
 MOST_FIRINGS = 512
-"""One tick fires at most so many entries."""
+"""The most entries that one tick fires."""
 
 MOST_BYTES = 8 * 1024 * 1024
-"""The jobs of these entries have at most so many bytes."""
+"""The most bytes of the jobs of these entries."""
 
 AT_A_TIME = 16
 """How many next times are computed before other tasks get a turn. Each takes about 0.1 ms."""
@@ -58,10 +58,10 @@ LARGE_MS = 3 * 3_600_000
 """If the clock is set back by more, it was wrong before: all entries go by the new time."""
 
 SURVEY_S = 60.0
-"""While entries are set aside, the next survey comes after so long."""
+"""The time between two surveys while entries are set aside, in seconds."""
 
 MOST_NAMED = 10
-"""At most so many entries that are set aside are named."""
+"""The most entries set aside that are named."""
 
 Admit = Callable[[int, int], object]
 
@@ -97,7 +97,7 @@ class Scheduler(RunningPart):
         folding: Folding,
         ready: Callable[[], Awaitable[object]],
     ) -> None:
-        """`admit` raises if there is no room for so many jobs of so many bytes.
+        """`admit` raises an error if there is no room for a number of jobs and their bytes.
 
         `ready` is called before entries fire: dates that a step of the clock made due are counted
         first. `folding` plans the jobs that come with a batch.

@@ -43,7 +43,7 @@ from zq.service.services import RunningService, Services
 from zq.store.api import Store
 
 MOST_SHOWN = 64 * 1024 * 1024
-"""At most so many bytes of a group's jobs are shown at a time."""
+"""The most bytes of a group's jobs that are shown at a time."""
 
 AT_A_TIME = 16
 """How many next times are computed before other tasks get a turn."""
@@ -301,7 +301,7 @@ class Crons(RunningService):
         return home, entry
 
     async def _require_room(self, reach: Reach, more: int) -> None:
-        """Raise `QuotaReached` unless a caller may make so many more entries."""
+        """Raise `QuotaReached` unless a caller may make this many more entries."""
         if reach is not EVERYWHERE:
             require_room("cron entries", await self._reads.tally(), reach, more)
 

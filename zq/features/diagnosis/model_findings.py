@@ -113,7 +113,7 @@ class QueueFacts(NamedTuple):
     in_flight: int = 0
     settings: QueueSettings = NO_SETTINGS
     flow: TrendFlow | None = None
-    """What comes and goes; None if that is not known of this queue."""
+    """The rates at which jobs come and go; None if they are not known for this queue."""
     failing: Beginning = Beginning()
     """Since when it fails, if it does."""
 
@@ -131,25 +131,27 @@ class ServerFacts(NamedTuple):
 
 
 ALONE_MS = MINUTE_MS
-"""A queue with ready jobs may be without a worker for so long: workers come and go."""
+"""The time, in ms, for which a queue with ready jobs may be without a worker: workers come and
+go."""
 
 GROWING_MS = MINUTE_MS
 GROWING_LEAST = 10 / 300
 """How many more jobs a second must come than end, while one waits for `GROWING_MS`."""
 
 OLD_MS = 5 * MINUTE_MS
-"""A ready job that waits for so long is worth a line."""
+"""The age in ms at which a ready job is a finding."""
 
 SLOW_FLUSH_S = 0.1
 FEW_RESERVES = 4
-"""Free space of less than so many reserves is worth a line."""
+"""Free space below this many reserves is a finding."""
 
 FAILING_SHARE = 0.2
 FAILING_LEAST = 5 / 300
 """How many failures a second are worth a line, if they are this share of the ended attempts."""
 
 MOST_NAMED = 3
-"""Of one kind, so many findings are shown. A hundred of them must not hide what else is wrong."""
+"""The most findings of one kind that are shown. A hundred of them must not hide what else is
+wrong."""
 
 TITLES = {
     FindingCode.NO_WORKER: "no worker",
@@ -205,7 +207,7 @@ def _group(those: Sequence[Finding]) -> FindingGroup:
 
 
 def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
-    """What is wrong with the server itself."""
+    """The findings about the server itself."""
     if server.set_aside:
         text = (
             f"damaged and set aside: {server.set_aside:,}. `zq damage` lists them, and /health the"
@@ -233,7 +235,7 @@ def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
 
 
 def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
-    """What is wrong with one queue. `now` is in milliseconds."""
+    """The findings about one queue. `now` is in milliseconds."""
     waits, name = f"{queue.ready:,} waiting", queue.queue
     if queue.ready and queue.settings.paused:
         why = pause_text(queue.settings).removeprefix("paused").strip()
@@ -255,7 +257,7 @@ def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:
 
 
 def is_failing(queue: QueueFacts) -> bool:
-    """True if so many of its attempts fail that somebody should know."""
+    """True if so large a share of its attempts fails that somebody should know."""
     attempts = queue.completed_5m + queue.failed_5m
     return queue.failed_5m >= max(FAILING_LEAST, FAILING_SHARE * attempts)
 
@@ -292,7 +294,8 @@ def _is_alone(queue: QueueFacts, now: int) -> bool:
 
 
 def _of_wait(queue: QueueFacts, now: int) -> Finding | None:
-    """What to say of jobs that wait long: they become more, or somebody should know of them."""
+    """The finding about jobs that wait long, if they become more or somebody should know of
+    them."""
     since, flow = queue.ready_since, queue.flow
     if since is None:
         return None

@@ -21,7 +21,7 @@ AT_A_TIME = 100
 """How many queues are judged before other tasks get a turn."""
 
 MOST_LOOKED_BACK = 20
-"""Of so many queues that fail, it is found out at a time since when."""
+"""The most failing queues for which it is found out, at a time, since when they fail."""
 
 _NOBODY = QueueWorkers()
 
@@ -41,7 +41,7 @@ class WorkersByQueue:
                 self.ranging[worker.reach] = others.with_others(one)
 
     def of(self, queue: str) -> QueueWorkers:
-        """Those that take from a queue."""
+        """The workers that take from a queue."""
         found = self.by_queue.get(queue, _NOBODY)
         for reach, others in self.ranging.items():
             if reach.covers(queue):

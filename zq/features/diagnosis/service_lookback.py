@@ -18,10 +18,10 @@ KEPT_MS = MINUTE_MS
 MOST_KEPT = 1_000
 
 MOST_READS = 10
-"""One question for many queues reads the hours of so many; the others are known later."""
+"""The most queues whose hours one question reads; the others are known later."""
 
 MARK_MS = 10 * MINUTE_MS
-"""A mark is told of if failures began within so much time after it."""
+"""The longest time in ms between a mark and the failures that are told with it."""
 
 BUCKET_MS = 5 * MINUTE_MS
 

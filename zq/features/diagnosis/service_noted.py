@@ -15,7 +15,7 @@ from zq.service.services import Services
 from zq.store.api import Store
 
 UNPAID_MS = MINUTE_MS
-"""Jobs may wait for tokens for so long before anybody is told."""
+"""The time in ms for which jobs may wait for tokens before anybody is told."""
 
 EVERY_MS = 5_000
 MOST_LINES = 1_000
@@ -33,7 +33,7 @@ class Noted:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """What is known of all queues of a server."""
+        """The findings of this kind about all queues of a server."""
         return cls(services.store, services.clock, services[StuckWork])
 
     def __init__(self, store: Store, clock: Clock, stuck: StuckWork) -> None:
@@ -44,7 +44,8 @@ class Noted:
         self._unpaid: Sequence[Finding] = ()
 
     async def read(self, settings: Mapping[str, QueueSettings]) -> NotedFindings:
-        """What is known of all queues with these settings. Those that are paused need no tokens."""
+        """The findings of this kind about all queues with these settings. Those that are paused
+        need no tokens."""
         stuck = await self._stuck.read()
         now = self._clock.now_ms()
         if now - self._looked >= EVERY_MS:

@@ -80,7 +80,7 @@ class StuckWork:
         self._known = StuckKnown()
 
     async def find(self, reach: Reach, limit: int) -> list[StuckJob]:
-        """Those that run for the longest time, the longest first."""
+        """The jobs that have run for the longest time, the longest first."""
         now = self._clock.now_ms()
         jobs = await self._reads.running_long(reach, now - LEAST_MS, MOST_LOOKED_AT)
         usual: dict[str, float | None] = {}
@@ -101,7 +101,7 @@ class StuckWork:
         return found[:limit]
 
     async def read(self) -> StuckKnown:
-        """What is known of them. It is looked up seldom."""
+        """The jobs that seem stuck, as of the last look. Looks are rare."""
         now = self._clock.now_ms()
         if now - self._looked >= EVERY_MS:
             self._looked = now
@@ -123,7 +123,7 @@ def _lines(found: Sequence[StuckJob], now: int) -> Iterator[Finding]:
 
 
 def _text(those: Sequence[StuckJob], now: int) -> str:
-    """What there is to say of the stuck jobs of a queue."""
+    """The text about the stuck jobs of a queue."""
     text = f"{len(those):,} jobs run" if len(those) > 1 else "1 job runs"
     worst = max(those, key=lambda stuck: stuck.times_over(now))
     if worst.p99_ms:

@@ -25,7 +25,7 @@ OTHER_QUEUE = "*"
 """No queue can have this name."""
 
 KEPT_MS = 7 * 86_400_000
-"""If there is no room for a new group, those that nobody has seen for so long make room."""
+"""The age in ms from which a group that nobody has seen makes room for a new one."""
 
 COUNTED_MS = {MINUTE_MS: 2 * HOUR_MS, HOUR_MS: 14 * DAY_MS}
 """The lengths of time in which each group is counted, and how long these counts are kept: twice as
@@ -49,7 +49,7 @@ _VARIABLE = re.compile(
 
 
 class Cause(NamedTuple):
-    """What failures of one group have in common: `message` is without what differs."""
+    """The common part of a group's failures: `message` is without the parts that differ."""
 
     signature: str
     error_type: str | None
@@ -142,7 +142,7 @@ class FailureGroup(msgspec.Struct, kw_only=True):
     error_type: str | None
     message: str
     queues: list[str]
-    """Those in which it has come most often come first."""
+    """The queues of its failures, the most frequent first."""
     types: list[str]
     bars: list[int]
     """How often it has come in each bar of the range."""

@@ -43,7 +43,7 @@ class Depth(NamedTuple):
     failures: int
 
     def each(self, groups: int) -> int:
-        """How many failures of each of so many groups are looked at."""
+        """The number of failures that are examined of each of this many groups."""
         return min(self.failures // groups, MOST_DEAD)
 
 
@@ -65,7 +65,7 @@ STEPS = 200
 
 
 class CausesFound(NamedTuple):
-    """What failures have come in a range of time, by their causes."""
+    """The failures of a range of time, by their causes."""
 
     since: int
     """When the first bar of each group begins, in milliseconds."""
@@ -80,7 +80,7 @@ class CausesFound(NamedTuple):
 
     @property
     def figures(self) -> dict[str, int]:
-        """What there is to say of all of it, by the names that clients know."""
+        """The figures of all causes, by the names that clients know."""
         return {
             "since": self.since,
             "open_ms": self.open_ms,

@@ -24,7 +24,7 @@ MOST_COMPARED_TOGETHER = 20_000_000
 """How many steps are taken for the payloads of one request."""
 
 BYTES_A_STEP = 4
-"""To decode so many bytes of a payload takes the time of one comparison, or less."""
+"""The bytes of a payload that are decoded in the time of one comparison, or less."""
 
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 

@@ -32,7 +32,7 @@ class Fault(NamedTuple):
 
 
 class FieldType:
-    """What the value of a field may be: of one type, or of a branch of a union.
+    """The allowed values of a field: of one type, or of a branch of a union.
 
     Values of `classes` match without a further look, integers from `low` to `high` match, and so do
     objects that match one of `records`.
@@ -58,7 +58,7 @@ class FieldType:
 
     @property
     def fault(self) -> Fault:
-        """What is wrong with other values."""
+        """The message about a value that is not allowed."""
         if not self.name:
             return Fault((), "{} matches no branch of its union")
         if self.name in RECORDS:

@@ -18,7 +18,7 @@ from zq.service.services import RunningService, Services
 from zq.store.api import PAGE_BYTES, Reads
 
 MOST_LOOKED = 200_000
-"""One search for words looks at so many jobs, and says where another one goes on."""
+"""The most jobs that one search for words examines; it says where another one goes on."""
 
 
 class Search:

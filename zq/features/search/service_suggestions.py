@@ -17,10 +17,10 @@ from zq.service.services import Services
 from zq.store.api import Store
 
 MOST = 20
-"""So many suggestions are made at once."""
+"""The most suggestions that are made at once."""
 
 AT_A_TIME = 50
-"""So many names are compared with a mistyped one in a slice: a comparison takes about 20 µs."""
+"""The names that are compared with a mistyped one in a slice: a comparison takes about 20 µs."""
 
 LONGEST_COMPARED = 128
 """A longer name is no mistyped one. Comparing takes the square of the length."""
@@ -81,7 +81,7 @@ class Suggestions:
             "status": self._of_statuses,
             "payload": self._of_payload_keys,
         }
-        """What can be completed. Types and keys are those of a sample of jobs."""
+        """The fields that can be completed. Types and keys are those of a sample of jobs."""
 
     async def complete(
         self, field: str, typed: str, queue: str | None, reach: Reach

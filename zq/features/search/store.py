@@ -14,7 +14,7 @@ LOOK_BYTES = 4 * 1024 * 1024
 
 SAMPLE_ROWS = 1_000
 SAMPLE_KEYS = 1_000
-"""A sample has up to so many jobs of each kind, and so many keys of their payloads."""
+"""The most jobs of each kind in a sample, and the most keys of their payloads."""
 
 
 class WordsFound(NamedTuple):

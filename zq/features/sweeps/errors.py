@@ -21,7 +21,7 @@ class PreviewNeeded(Conflict):
 
 
 class PreviewStale(Conflict):
-    """What was looked ahead to is not what the change would do now."""
+    """The change would no longer do what its preview has told."""
 
     code = "preview_stale"
 

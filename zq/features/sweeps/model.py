@@ -10,10 +10,10 @@ from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 
 MOST_SWEEPS = 10_000
-"""The store keeps about so many sweeps, the latest ones."""
+"""The sweeps that the store keeps, about: the latest ones."""
 
 MOST_REASON = 500
-"""A reason has at most so many characters."""
+"""The most characters of a reason."""
 
 
 class SweepAuthor(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,7 +28,7 @@ BY_SCHEDULE = SweepAuthor(reason="the schedule of cleaning")
 
 
 class SweepOutline(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was asked for. `counted` is what a preview of the same change has counted."""
+    """The request of a sweep. `counted` is what a preview of the same change has counted."""
 
     verb: str
     filter: Filter

@@ -76,7 +76,7 @@ from zq.store.api import Store, as_json
 SLICE = 1000
 
 MOST_LOOKS = 11
-"""A preview reads so many slices: it counts 10,000 jobs, and sees whether there are more."""
+"""The slices that a preview reads: it counts 10,000 jobs, and sees whether there are more."""
 
 MOST_LOOKED = 256
 SEEN_FOR_S = 600
@@ -124,7 +124,7 @@ class Sweeps(RunningService):
         self._numbers = itertools.count(store.found["last_sweep"] + 1)
         self._under_way: dict[int, Sweep] = {}
         self._looked: dict[Filter, tuple[SweepPreview, float]] = {}
-        """What previews have seen and when, by the filters that were bound to them."""
+        """The results and times of previews, by the filters that were bound to them."""
 
     async def patch(self, filter: Filter, patch: Patch, author: SweepAuthor = NOBODY) -> int:
         """Patch the matching jobs that are unfinished. Return how many were changed.

@@ -21,11 +21,12 @@ from zq.model.patching import Patch
 from zq.store.api import as_json
 
 MOST_UNTYPED = 100
-"""So many jobs may be deleted without a word that confirms it."""
+"""The most jobs that may be deleted without a word that confirms it."""
 
 
 class SweepChange(NamedTuple):
-    """What a sweep does, and to which jobs. Equal changes are the same request."""
+    """The change that a sweep makes, and the jobs that it concerns. Equal changes are the same
+    request."""
 
     verb: str
     filter: Filter
@@ -65,7 +66,7 @@ class Sweep:
         self._text = as_json(outline)
 
     def mark(self, passed: float) -> SweepMark:
-        """The mark of a slice that passes so much."""
+        """The mark of a slice. `passed` is the part of the ids that the sweep has passed."""
         return SweepMark(self.id, self._text, passed)
 
     def add(self, done: int | Bound | Undone) -> None:
@@ -78,24 +79,24 @@ class Sweep:
 
 
 def changeable(filter: Filter) -> Filter:
-    """Those of the matching jobs that can be patched. Raises `Unprocessable` for finished ones."""
+    """The matching jobs that can be patched. Raises `Unprocessable` for finished ones."""
     refuse_unchangeable(filter)
     return unfinished(filter)
 
 
 def unfinished(filter: Filter) -> Filter:
-    """Those of the matching jobs that wait."""
+    """The matching jobs that wait."""
     return _among(filter, *sources(Move.PATCH))
 
 
 def cancellable(filter: Filter, force: bool) -> Filter:
-    """Those of the matching jobs that can be cancelled. Raises `Unprocessable` for others."""
+    """The matching jobs that can be cancelled. Raises `Unprocessable` for others."""
     refuse_uncancellable(filter, force)
     return _among(filter, *sources(Move.FORCE if force else Move.CANCEL))
 
 
 def revivable(filter: Filter) -> Filter:
-    """Those of the matching jobs that can be brought back. Raises `Unprocessable` for others."""
+    """The matching jobs that can be brought back. Raises `Unprocessable` for others."""
     refuse_unrevivable(filter)
     waiting = (Status.SCHEDULED, Status.READY) if filter.queues else ()
     return _among(msgspec.structs.replace(filter, revivable=True), Status.DEAD, *waiting)

@@ -17,7 +17,7 @@ from zq.tick.work import UnitOfWork, note_slice
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:
-    """What slices leave behind of their sweeps."""
+    """The sweeps' part in a tick: each slice stores how far its sweep has come."""
     return Hooks(sliced=_note, cleared=_clear)
 
 

@@ -11,7 +11,7 @@ from zq.tick.work import UnitOfWork
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:
-    """What becomes of jobs that come to a queue with targets."""
+    """The targets' part in a tick: jobs that come to a queue with targets go to these."""
     return Hooks(fan_out=FanOut(enqueue, store_twins))
 
 

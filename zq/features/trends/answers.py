@@ -35,7 +35,7 @@ async def mark(asked: Asked) -> TimeMark:
 
 @ANSWERS.to(verbs.HISTORY)
 async def history(asked: Asked) -> TrendsDocument:
-    """What happened in a `queue`, or in all together, over a `range`.
+    """The trend of a `queue`, or of all together, over a `range`.
 
     The range is `5m`, `1h` (unless another one is given), `24h`, `7d` or `90d`. Each of the
     `points` counts jobs by what became of them. `wait` and `run` have percentiles of the time

@@ -105,7 +105,7 @@ class TrendMeter(RunningPart):
         self._steps: deque[tuple[int, dict[str, bytes]]] = deque(
             maxlen=RECENT * MINUTE_MS // STEP_MS
         )
-        """Those that are over, packed: a trend takes a tenth of the memory."""
+        """The steps that are over, packed: a trend takes a tenth of the memory."""
 
     def start(self) -> None:
         """Begin: from now on each minute is stored when it is over."""
@@ -124,12 +124,12 @@ class TrendMeter(RunningPart):
         return self.step.at - self.step.at % MINUTE_MS
 
     def open(self, queue: str) -> Trend:
-        """What has happened in a queue, or in all of them (`TOTAL`), in the open minute."""
+        """The open minute of a queue, or of all of them (`TOTAL`)."""
         self.step.add_up()
         return summed([_of(self._minute, queue), _of(self.step.trends, queue)])
 
     def open_types(self) -> dict[TypeName, TypeTrend]:
-        """What has happened to types in the open minute."""
+        """The open minute of the types."""
         self.step.add_up()
         found: dict[TypeName, TypeTrend] = {}
         for name, trend in (*self._types.items(), *self.step.types.items()):
@@ -151,11 +151,11 @@ class TrendMeter(RunningPart):
         return first, [*found, TrendAt(self.step.at, _of(self.step.trends, queue))]
 
     def recent(self, queue: str) -> Trend:
-        """What has happened in a queue, or in all of them, in the last minutes."""
+        """The last minutes of a queue, or of all of them."""
         return summed([_of(minute, queue) for minute in self._recent()[0]])
 
     def flow(self, queue: str) -> TrendFlow:
-        """What came there in the last minutes, and what was done with."""
+        """The flow of the last minutes: arrivals and ends."""
         trend, seconds = self.recent(queue), self._recent()[1]
         return TrendFlow(trend.enqueued / seconds, trend.left / seconds, trend.died / seconds)
 

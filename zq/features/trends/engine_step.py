@@ -21,13 +21,14 @@ MOST_TIMED = 100_000
 """Of this many jobs in flight it is known when they were delivered. Others are not timed."""
 
 MOST_RUNS = 2_000
-"""Beyond so many different runs, they are added up before the step is over."""
+"""The most different runs that are kept apart before the step is over; beyond it, they are added
+up."""
 
 _ENDS = {EventType.FAILED: "died", EventType.EXPIRED: "expired"}
 
 
 class OpenTrends:
-    """What happens in each queue, and to jobs of each type, until `when_over` takes it away."""
+    """The open step of each queue and each type, until `when_over` takes it away."""
 
     @classmethod
     def of(cls, _engine: Engine) -> Self:

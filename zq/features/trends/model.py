@@ -9,7 +9,7 @@ import msgspec
 from zq.model.commands import Command
 
 STEP_MS, MINUTE_MS, HOUR_MS, DAY_MS = 5_000, 60_000, 3_600_000, 86_400_000
-"""What happens is counted in steps. They are added up to minutes, and these to hours."""
+"""Events are counted in steps. They are added up to minutes, and these to hours."""
 
 KEPT_MS = {MINUTE_MS: 2 * DAY_MS, HOUR_MS: 90 * DAY_MS}
 """How long trends are kept, by their length."""
@@ -117,15 +117,16 @@ def quantiles(times: Mapping[int, int], shares: Iterable[float], parts: int = 1)
 
 
 class TrendFlow(NamedTuple):
-    """What came and what was done with, in jobs a second over the last five minutes."""
+    """The flow of a queue in the last five minutes: arrivals and ends, in jobs a second."""
 
     arrivals: float = 0.0
     ends: float = 0.0
     died: float = 0.0
-    """Those of the ended ones that are dead."""
+    """The part of `ends` that is dead, in jobs a second."""
 
     def drained_ms(self, waiting: int) -> float | None:
-        """How long so many waiting jobs take at this rate; None if they never become fewer."""
+        """The time in ms that this many waiting jobs take at this rate; None if they never become
+        fewer."""
         if not waiting:
             return 0.0
         surplus = self.ends - self.arrivals

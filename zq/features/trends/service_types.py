@@ -39,7 +39,7 @@ SCALES = {
     TypeRange.DAY: _Scale(24, HOUR_MS),
     TypeRange.WEEK: _Scale(7, DAY_MS),
 }
-"""Each range has so many steps of a length, of which the last one is open."""
+"""The number of steps of each range and their length; the last step is open."""
 
 
 class Runs(NamedTuple):
@@ -149,7 +149,7 @@ class TypeTrends:
     async def _found(
         self, queue: str | None, type: str | None, scale: _Scale, step: int, reach: Reach
     ) -> list[TypeTrendAt]:
-        """What is stored and what is not yet, as far as the reach goes."""
+        """The stored hours and those that are not stored yet, as far as the reach goes."""
         if queue is not None:
             reach.require([queue])
         first = _first(scale, self._clock.now_ms())

@@ -28,7 +28,7 @@ class PercentilesDocument(msgspec.Struct):
 
 
 class TrendPointDocument(msgspec.Struct):
-    """What happened in one step, which begins at `at`. Times are missing where there are none."""
+    """One step of a trend, which begins at `at`. Times are missing where there are none."""
 
     at: int
     enqueued: int

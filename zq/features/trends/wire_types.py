@@ -23,7 +23,7 @@ class TypeDocument(msgspec.Struct, kw_only=True):
 
 
 class TypePointDocument(msgspec.Struct, kw_only=True):
-    """What happened to a type in one step, which begins at `at`."""
+    """One step of a type's trend, which begins at `at`."""
 
     at: int
     done: int

@@ -12,7 +12,7 @@ from zq.model.pauses import moment_text, pause_text
 from zq.model.settings import NO_SETTINGS, QueueSettings
 
 MOST_AHEAD = 1_000
-"""At most so many jobs ahead of another are counted."""
+"""The most jobs ahead of another that are counted."""
 
 
 class WaitCode(StrEnum):
@@ -229,7 +229,7 @@ def _of_takers(facts: WaitFacts) -> Iterator[WaitReason]:
 
 
 def budget_text(budget: BudgetWait) -> str:
-    """What there is to say of a budget without tokens: how many it has, what a job takes, when."""
+    """The text about a budget without tokens: how many it has, how many a job takes, and when."""
     tokens = "token" if budget.capacity == 1 else "tokens"
     text = f"budget {_quoted(budget.key)} has {budget.available:,} of {budget.capacity:,} {tokens}"
     text += f" free, and a job takes {budget.cost:,}"

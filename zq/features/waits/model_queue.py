@@ -14,11 +14,11 @@ NEAR = 0.9
 
 
 MOST_LINES = 3
-"""Of jobs that draw from different budgets, so many kinds are told of, those with most jobs."""
+"""The most combinations of budgets that are told of, those with most jobs first."""
 
 
 class QueueGate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What holds the jobs of a queue: a `WaitCode`, a sentence, and when that ends (ms)."""
+    """A cause that holds the jobs of a queue: a `WaitCode`, a sentence, and when that ends (ms)."""
 
     kind: str
     text: str
@@ -53,7 +53,7 @@ class BudgetLine(NamedTuple):
 
 
 class StoredWaits(NamedTuple):
-    """What the store knows of a queue's jobs that wait."""
+    """The facts that the store has about a queue's waiting jobs."""
 
     settings: QueueSettings = NO_SETTINGS
     may_go: bool = False
@@ -97,7 +97,7 @@ def queue_why(facts: QueueWaitFacts) -> QueueWhy:
 _IDLE = "No job waits"
 
 _MENDABLE = frozenset(WaitCode) - {WaitCode.SERVER_LIMIT}
-"""What holds jobs until somebody changes something that the page can lead to."""
+"""The causes that hold jobs until somebody changes something that the page can lead to."""
 
 
 def _gates(facts: QueueWaitFacts) -> Iterator[QueueGate]:

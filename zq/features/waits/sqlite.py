@@ -28,12 +28,12 @@ from zq.store.sqlite.where import where
 QUERIES = load(__name__)
 
 MOST_LINES = 1_000
-"""So many lines of one queue are looked at for budgets that cannot pay."""
+"""The most lines of one queue that are examined for budgets that cannot pay."""
 
 _draws = msgspec.json.Decoder(list[Draw])
 
 MOST_IN_FLIGHT = 10_000
-"""So many jobs in flight are looked at for those that run long."""
+"""The most jobs in flight that are examined for long runs."""
 
 
 def waiting_job(
@@ -62,7 +62,7 @@ def waiting_job(
 
 
 def stored_waits(connection: sqlite3.Connection, queue: str, now: int) -> StoredWaits:
-    """What may hold the jobs of a queue, from a bounded number of rows."""
+    """The facts about a queue's waiting jobs, from a bounded number of rows."""
     return StoredWaits(
         settings(connection, queue),
         bool(_number(connection, "may_go", queue=queue)),

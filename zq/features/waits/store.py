@@ -22,7 +22,7 @@ class WaitReads(Protocol):
         """One job with what it may wait for, by a bounded number of rows."""
 
     async def stored_waits(self, queue: str, now: int) -> StoredWaits:
-        """What may hold the jobs of a queue, by a bounded number of rows."""
+        """The facts about a queue's waiting jobs, from a bounded number of rows."""
 
     async def unpaid_lines(self, most: int, now: int) -> list[BudgetLine]:
         """Ready jobs that their budgets cannot pay, the most first. It reads up to `most` lines."""

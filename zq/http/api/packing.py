@@ -15,7 +15,7 @@ SMALL = 16 * 1024
 
 
 ROWS = 250
-"""A slice of a list has so many documents."""
+"""The documents in a slice of a list."""
 
 T = TypeVar("T")
 

@@ -27,7 +27,8 @@ from zq.wire.bodies import Limits
 
 @dataclass(frozen=True, kw_only=True)
 class ApiParts:
-    """What every API and every door is given. It takes from it what it needs."""
+    """The parts of a server from which every API and every door is made. Each takes those that it
+    needs."""
 
     settings: Settings
     server_name: str
@@ -51,12 +52,12 @@ class ApiParts:
 
     @cached_property
     def endpoints(self) -> BodyEndpoints:
-        """What makes endpoints that read a body."""
+        """A maker of endpoints that read a body."""
         return BodyEndpoints(self.bodies, self.line)
 
     @cached_property
     def packer(self) -> Packer:
-        """What makes large answers in slices."""
+        """A maker of large answers in slices."""
         return Packer(self.services.turns)
 
     @cached_property

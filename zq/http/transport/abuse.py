@@ -15,7 +15,7 @@ FULL_FRAME = 16
 smaller one costs the part that is missing, and a larger one earns what it has more."""
 
 WINDOWS_PER_FRAME = 2
-"""So many WINDOW_UPDATE frames answer a frame of the server: one for its stream, and one for the
+"""The WINDOW_UPDATE frames that answer one frame of the server: one for its stream, one for the
 connection."""
 
 MOST_EMPTY = 256 * 1024
@@ -38,7 +38,7 @@ class Nuisance(Enum):
 
 
 class AbuseLimits:
-    """What one connection may still do. Times are in seconds, by a monotonic clock."""
+    """The remaining allowance of one connection. Times are in seconds, by a monotonic clock."""
 
     def __init__(self, now: float) -> None:
         self._left = dict.fromkeys(Nuisance, float(BURST))

@@ -27,8 +27,8 @@ from zq.model.errors import BrokenBody
 log = logging.getLogger(__name__)
 
 LINGER_S = 10.0
-"""For so long the unread rest of a body is received and dropped. A client may never see an answer
-that a reset follows."""
+"""The time for which the unread rest of a body is received and dropped, in seconds. A client may
+never see an answer that a reset follows."""
 
 
 _UNREADABLE = web_protocol.ERROR._replace(version=HttpVersion11)

@@ -24,8 +24,8 @@ from zq.model.clock import Clock, Timer
 from zq.model.errors import BrokenBody
 
 HALF_CLOSED_S = 2.0
-"""A request goes on for so long after its client has finished sending. One that takes longer waits
-for something, and a client that has gone would leave it behind."""
+"""The time that a request may go on after its client has finished sending, in seconds. One that
+takes longer waits for something, and a client that has gone would leave it behind."""
 
 
 class ReadingSide(web.RequestHandler):
@@ -62,7 +62,8 @@ class ReadingSide(web.RequestHandler):
         self._share = Share(turns, self)
         self._patience: asyncio.TimerHandle | None = None
         self._backlog, self._parsed = b"", 0
-        """What has arrived and was not parsed yet. The transport is not read meanwhile."""
+        """The bytes that have arrived, and how many of them are parsed. The transport is not read
+        meanwhile."""
         self._ignoring = False
         """True if nothing that arrives means anything, as after what is not HTTP."""
         self._body: StreamReader = EMPTY_PAYLOAD

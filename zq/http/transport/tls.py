@@ -49,7 +49,7 @@ class OverTls(Protocol):
     """A request or a transport, which knows what TLS has found out."""
 
     def get_extra_info(self, name: str, /) -> Any:
-        """What is known by this name, or None."""
+        """The value that the transport has under this name, or None."""
 
 
 def client_name(source: OverTls) -> str | None:

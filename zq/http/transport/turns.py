@@ -23,22 +23,22 @@ PER_TURN = 500
 """How much the connections that wait may cost in each turn of the loop, together."""
 
 BESIDE = 250
-"""What another connection may still cost at once while some wait: a request or two."""
+"""The most work that another connection may do at once while some wait: a request or two."""
 
 HEAVY_S = 1.0
-"""A connection that had to wait has no part in `AT_ONCE` for so many seconds."""
+"""The time in seconds for which a connection that had to wait has no part in `AT_ONCE`."""
 
 SMALL = 1024
 """Bytes of HTTP/1.1 that are worked off at once and not counted, unless their connection waits.
 Ordinary requests pay nothing for the budget."""
 
 PIECE = 16 * 1024
-"""The parser of HTTP/1.1 reads so many bytes at a time."""
+"""The bytes that the parser of HTTP/1.1 reads at a time."""
 
 PIECE_COST = 50
 LINES_PER_COST = 4
-"""A piece costs this, and one more for so many lines. HTTP/1.1 consists of lines: the fields of
-heads, the sizes of chunks. A socket may bring 8 MB in one turn of the loop."""
+"""The lines of a piece that cost one more: a piece costs 1 besides. HTTP/1.1 consists of lines: the
+fields of heads, the sizes of chunks. A socket may bring 8 MB in one turn of the loop."""
 
 REQUEST_COST = 50
 """The cost to begin a request, in both versions."""
@@ -116,7 +116,7 @@ class LoopTurns:
 
 
 class Share:
-    """What one connection may do, and whether it waits for its turn."""
+    """The allowance of one connection, and whether it waits for its turn."""
 
     __slots__ = ("_heavy_until", "_served", "_turns", "light", "waits")
 

@@ -9,10 +9,10 @@ from aiohttp import WebSocketError, WSCloseCode, WSMsgType
 from zq.model.clock import Clock
 
 FRAMES_A_SECOND = 50
-"""A client may send so many frames a second on average: messages, their fragments, and pings."""
+"""The frames a second that a client may send on average: messages, their fragments, and pings."""
 
 MOST_FRAMES = 200
-"""So many frames may come at once."""
+"""The most frames that may come at once."""
 
 FIN = MASK = 0x80
 LENGTH = 0x7F

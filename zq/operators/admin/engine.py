@@ -26,12 +26,12 @@ BEAT_S = 0.1
 """Two frames are at least this far apart."""
 
 READING_SHARE = 50
-"""A view is being read for at most one part in so many: an expensive view changes seldom."""
+"""A view is read for at most 1/50 of the time, so an expensive view changes seldom."""
 
 MOST_VIEWERS = 64
 
 MOST_NEWS = 20_000
-"""From one frame to the next, the endings of at most so many jobs are kept."""
+"""The most endings of jobs that are kept from one frame to the next."""
 
 
 class Viewer(NewsReader):

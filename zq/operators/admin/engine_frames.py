@@ -11,7 +11,7 @@ from zq.model.job import JobRecord
 from zq.operators.admin.model import ListName, Sight
 
 MOST_CHANGES = 24
-"""At most so many changes are listed one by one. Above that, whole windows are shorter."""
+"""The most changes that are listed one by one. Above that, whole windows are shorter."""
 
 
 class Passage(Enum):

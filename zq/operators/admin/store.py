@@ -9,7 +9,7 @@ class ListReads(Protocol):
     """It raises what the methods of `zq.store.api.Reads` raise."""
 
     async def sight(self, view: ListsView) -> Sight:
-        """What a view of the unfinished jobs shows."""
+        """The contents of a view of the unfinished jobs."""
 
     async def search(self, wanted: JobSearch) -> FoundJob:
         """The next job of a list that matches, with the window around it."""

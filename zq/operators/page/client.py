@@ -17,10 +17,10 @@ from zq.client.http.reasons import reason_of
 
 PAUSE_S = 1.0
 SILENCE_S = 10.0
-"""A server that is silent for so long is gone: it sends a comment every two seconds."""
+"""The silence in seconds after which a server is gone: it sends a comment every two seconds."""
 
 STALE_S = 5.0
-"""A server says something every two seconds. After so long a time, what is shown is not current."""
+"""The age in seconds from which shown data is stale: a server says something every two seconds."""
 
 LONGEST_LINE = 8 << 20
 _AGE = re.compile(rb": (\d{1,12}) ms old")

@@ -51,7 +51,7 @@ class _Remembered:
 
     def __init__(self) -> None:
         self.queues: dict[str, WatchedQueue] = {}
-        """Those that were read longest ago come first."""
+        """The queues by name; those that were read longest ago come first."""
         self.totals: Counter[Status] = Counter()
         self._placed: dict[str, list[_Placed]] = {}
         self._sorted: list[_Placed] = []
@@ -78,7 +78,7 @@ class _Remembered:
         self._wrong = None
 
     def wrong(self, noted: Sequence[Finding]) -> _Wrong:
-        """What is wrong, with what was noted elsewhere."""
+        """All findings, with those that were noted elsewhere."""
         if self._wrong is None or noted != self._noted:
             every = list(self._sorted)
             for each in noted:

@@ -58,7 +58,7 @@ class WatchedQueue(NamedTuple):
 
     @property
     def state(self) -> FindingCode | None:
-        """What there is to say of it in a word; None if it is as it should be."""
+        """The state of the queue in a word; None if it is as it should be."""
         if self.worst is not None and self.worst.code in STATES:
             return self.worst.code
         is_paused = self.settings is not None and self.settings.paused
@@ -66,7 +66,7 @@ class WatchedQueue(NamedTuple):
 
     @property
     def facts(self) -> QueueFacts:
-        """What a diagnosis needs."""
+        """The facts for a diagnosis."""
         figures = self.figures
         return QueueFacts(
             figures.queue,
@@ -99,13 +99,13 @@ class Overview(NamedTuple):
     workers: Sequence[OpenStream]
     status: StatusNow
     findings: Sequence[Finding]
-    """What is wrong, the worst first."""
+    """The findings, the worst first."""
     kinds: Sequence[FindingGroup]
     """The findings by their kinds, the worst first."""
     totals: Mapping[Status, int]
     """How many jobs there are in each status."""
     flows: Mapping[str, TrendFlow]
-    """What comes to queues and ends there. `*` stands for those that are not told apart."""
+    """The arrivals and ends of each queue. `*` stands for those that are not told apart."""
     stuck: frozenset[int]
     """The keys of jobs that run for much longer than usual."""
 

@@ -27,7 +27,7 @@ FORM = "application/x-www-form-urlencoded"
 WRONG = "invalid request body"
 
 MOST_FIELDS = 1_000
-"""A form has at most so many fields. No message has more than a few."""
+"""The most fields of a form. No message has more than a few."""
 
 Count = Annotated[int, Meta(ge=0, le=MAX_UINT32)]
 Seconds = Annotated[int, Meta(ge=0, le=MAX_TIME // 1000)]

@@ -33,7 +33,7 @@ LONG_MS = 3_600_000
 
 
 class Defaults(NamedTuple):
-    """What holds for topics without overrides; times in milliseconds. 0 means none of a thing."""
+    """The settings of topics without overrides; times in milliseconds. 0 means none of a thing."""
 
     max_retries: int
     dlq_threshold: int
@@ -63,7 +63,7 @@ class NewMessage(NamedTuple):
 
 
 class MessagesWanted(NamedTuple):
-    """What a dequeue asks for. `seconds` is its visibility time-out, if it names one."""
+    """A dequeue request. `seconds` is its visibility time-out, if it names one."""
 
     topic: str
     most: int

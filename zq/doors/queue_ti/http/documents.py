@@ -20,7 +20,8 @@ STATUSES = {
     "failed": (Status.DEAD,),
     "expired": (Status.EXPIRED,),
 }
-"""What is shown of a job's states. One that is completed or cancelled is gone here."""
+"""The states of a job that each status at queue-ti's door stands for. A completed or cancelled job
+is gone here."""
 
 NAMES = {status: name for name, statuses in STATUSES.items() for status in statuses}
 SHOWN = tuple(NAMES)
@@ -50,7 +51,7 @@ class MessageDocument(msgspec.Struct):
 
 
 class OverridesDocument(msgspec.Struct):
-    """What a topic has of its own."""
+    """The overrides of a topic."""
 
     topic: str
     replayable: bool = False
@@ -115,7 +116,7 @@ def statistics(counts: Mapping[tuple[str, Status], int]) -> list[dict[str, Any]]
 
 
 def overrides(topic: str, settings: QueueSettings) -> OverridesDocument | None:
-    """What is set for a queue as overrides of its topic, None where that is nothing."""
+    """The overrides of a topic, from its queue's settings; None where nothing is set."""
     document = OverridesDocument(topic)
     if settings.retry_limit is not None:
         is_none = settings.retry_limit == settings.dead_letter_after == 0

@@ -25,7 +25,7 @@ from zq.model.errors import ZqError
 
 
 class QueueTiDoor(Door):
-    """What queue-ti's clients speak over REST."""
+    """The REST API that queue-ti's clients use."""
 
     prefix = "/api"
 

@@ -51,7 +51,8 @@ async def topic_behind(queue: str, queues: Queues) -> str:
 
 
 def _targets(targets: Sequence[str], topic: str) -> list[str]:
-    """Those targets of a topic's queue that are groups, in the order of their registration."""
+    """The targets of a topic's queue that are consumer groups, in the order of their
+    registration."""
     return [target for target in targets if target.rpartition(AT)[0] == topic]
 
 

@@ -47,7 +47,7 @@ def answer(document: object, status: int = 200, headers: dict[str, str] | None =
 
 
 def text_of(error: ZqError) -> str:
-    """What an error says, in words of messages."""
+    """The text of an error, with messages in place of jobs."""
     return _WORDS.of(error)
 
 

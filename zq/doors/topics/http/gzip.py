@@ -21,7 +21,7 @@ WORTH_IT = 1024
 """A smaller answer stays as it is."""
 
 _GZIP_BITS = 31
-"""What zlib calls the form of gzip."""
+"""The number by which zlib names the form of gzip."""
 
 
 def is_gzip(request: web.BaseRequest) -> bool:

@@ -42,7 +42,7 @@ OF_QUEUES = {
     "topics_topic_queue_ready": ("ready", "How many records of a queue can be claimed."),
     "topics_topic_queue_in_flight": ("in_flight", "How many records of a queue are leased."),
 }
-"""Those that only queues have."""
+"""The metrics that only queues have."""
 
 FSYNC_LATENCY = "topics_wal_fsync_latency_us"
 

@@ -21,7 +21,7 @@ from zq.service.services import Services
 
 
 class QueueTopicsApi:
-    """What workers of a queue topic ask."""
+    """The requests of a queue topic's workers."""
 
     def __init__(
         self, services: Services, guard: Guard, bodies: TopicBodies, answers: Answers

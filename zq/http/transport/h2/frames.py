@@ -5,7 +5,7 @@ from enum import IntEnum
 from struct import Struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What a client sends before its first frame (RFC 9113, 3.4)."""
+"""The bytes that a client sends before its first frame (RFC 9113, 3.4)."""
 
 MAX_FRAME = 16 * 1024
 """How many bytes a frame may hold. Every peer may send this much by default."""

@@ -7,13 +7,13 @@ from typing import Protocol
 from zq.http.transport.h2.codec import Field, Http2Codec
 
 QUANTUM = 64 * 1024
-"""One response sends so many bytes before the others have their turn."""
+"""The bytes that one response sends before the others have their turn."""
 
 LINGER_S = 1.0
-"""For so long a peer may read why its connection ends."""
+"""The time that a peer has to read why its connection ends, in seconds."""
 
 MOST_UNREAD = 1024 * 1024
-"""A peer may leave so many bytes unread of frames that no window holds back."""
+"""The most bytes of frames without a window that a peer may leave unread."""
 
 
 class Sender(Protocol):

@@ -37,7 +37,7 @@ TITLES = {
 JOB_KEYS = "j/k move · i info · w why · / find · p freeze · D delete · ? help · q quit"
 
 MOST_WAITING = 500
-"""Of the jobs that wait for budgets and groups, so many are read for the list."""
+"""The most jobs waiting for budgets and groups that are read for the list."""
 
 POLL_S = 1.0
 TREND_POLL_S = 5.0

@@ -20,7 +20,7 @@ LONGEST_NAME = 500
 
 
 class Tone(StrEnum):
-    """What a colour means. No state is told by its colour alone."""
+    """The meaning of a colour. No state is told by its colour alone."""
 
     PLAIN = ""
     BAD = "bad"
@@ -101,7 +101,7 @@ def laid_out(columns: Sequence[Column], width: int) -> Layout:
 
 
 def fitted(text: str, width: int, *, right: bool = False) -> str:
-    """A text in exactly so many cells of the screen. A longer one ends with an ellipsis."""
+    """A text in exactly `width` cells of the screen. A longer one ends with an ellipsis."""
     text = one_line(text[:LONGEST_NAME])
     length = cell_len(text)
     if length > width:

@@ -14,7 +14,7 @@ from zq.operators.admin.cli.messages import Heard, decode
 from zq.operators.admin.wire import ViewerMessage
 
 SILENCE_S = 10.0
-"""A server that is silent for so long is gone: it sends a heartbeat every two seconds."""
+"""The silence in seconds after which a server is gone: it sends a heartbeat every two seconds."""
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 5.0

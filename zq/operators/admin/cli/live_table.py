@@ -37,7 +37,7 @@ class LiveTable(Widget, can_focus=True):
     ]
 
     class Said(Message):
-        """What an action has led to, in a line."""
+        """The result of an action, in a line."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -62,7 +62,7 @@ class LiveTable(Widget, can_focus=True):
 
     @property
     def order(self) -> str:
-        """What the rows are sorted by, if that can be chosen."""
+        """The order of the rows, if it can be chosen."""
         return SORTS[self._sort] if self.tab is LIVE_TABS["queues"] else ""
 
     def turn(self, name: str) -> None:
@@ -195,7 +195,7 @@ class LiveTable(Widget, can_focus=True):
         self._confirm(f"Requeue {many} dead jobs of {name}", "POST", path, {})
 
     async def _say_why(self, queue: str) -> None:
-        """What holds the jobs of a queue, and what would help."""
+        """Say why the jobs of a queue wait, and what would help."""
         try:
             why = await self._client.ask("GET", f"queues/{quote(queue, safe='')}/why")
         except BackendError as error:

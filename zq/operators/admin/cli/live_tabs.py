@@ -45,7 +45,7 @@ class LiveTab(NamedTuple):
     rows: Callable[[Document], Iterator[LiveRow]]
     keys: str
     nothing: str
-    """What stands in an empty table."""
+    """The text in an empty table."""
 
 
 def queue_rows(document: Document) -> Iterator[LiveRow]:

@@ -65,7 +65,8 @@ class ShownList:
     # News
 
     def show(self, window: WindowDocument, asked: int) -> None:
-        """Replace the known part by a part from the server, which was asked for so many jobs."""
+        """Replace the known part by a part from the server. `asked` is how many jobs were asked
+        for."""
         waiting = [job for job in self.items if job.waits]
         self.items = list(window.items)
         self.first = window.first_position

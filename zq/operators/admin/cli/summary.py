@@ -79,7 +79,7 @@ def list_totals(state: ServerStatus) -> str:
 
 
 def rates_line(overview: Document, wait_p95_ms: float | None) -> Text:
-    """What goes through the server: in, done, failed, and how long jobs waited."""
+    """The rates of the server: in, done, failed, and how long jobs waited."""
     if "tiles" not in overview:
         return Text(" ")
     tiles: dict[str, Any] = overview["tiles"]
@@ -98,7 +98,7 @@ def rates_line(overview: Document, wait_p95_ms: float | None) -> Text:
 
 
 def finding_line(overview: Document, server_began: float, width: int) -> Text:
-    """What is wrong: the worst of it, and how much more there is."""
+    """The worst finding, and how many more there are."""
     findings = overview.get("findings")
     if findings is None:
         return Text(" ")

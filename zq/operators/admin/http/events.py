@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_S = 2.0
 STALL_S = 30.0
-"""A viewer that reads nothing for so long is cut off."""
+"""The time in seconds after which a viewer that reads nothing is cut off."""
 
 GOODBYE_S = 0.5
 """The time that a viewer has to answer the close of its connection."""

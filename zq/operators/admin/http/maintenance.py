@@ -85,7 +85,7 @@ class MaintenanceApi:
         return Answer(204)
 
     async def damage(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """What was set aside because it is damaged, and not acknowledged yet."""
+        """The damaged rows that were set aside and that nobody has acknowledged yet."""
         return answer(set_aside(self._admin.health().quarantined), accepted)
 
     async def acknowledge(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:

@@ -56,7 +56,8 @@ class ServiceApi:
         ]
 
     async def health(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
-        """What acknowledgements wait for, why new jobs are refused, and which rows are damaged.
+        """The health of the server: how it stores, why it refuses new jobs, and which rows are
+        damaged.
 
         `clock_set` tells of the last time since the start that the clock of the machine was set by
         more than a minute: `at`, `by_ms`, and how many dates became due by it (`due_jobs`,

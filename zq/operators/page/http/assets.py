@@ -18,7 +18,8 @@ VERSION_MARK = b"@version@"
 """Stands in the page for the hash."""
 
 COMMENTS = re.compile(rb"^[ \t]*(?:/\*\*(?s:(?!\*/).)*\*/|//.*)[ \t]*\n", re.MULTILINE)
-"""Those on lines of their own: they are a third of the scripts, and for readers of the source."""
+"""Comments on lines of their own: they are a third of the scripts, and for readers of the
+source."""
 
 TYPES = {
     "html": "text/html; charset=utf-8",

@@ -59,7 +59,7 @@ class DashboardDoor(Door):
 
 
 class Dashboard(NamedTuple):
-    """What the page's door is made of. `routes` are those of the native API, and backups."""
+    """The parts of the page's door. `routes` are those of the native API, and backups."""
 
     settings: PageSettings
     server_name: str
@@ -114,7 +114,7 @@ class Dashboard(NamedTuple):
         ]
 
     def _reveals(self) -> Iterator[Route]:
-        """What the page shows of one job once somebody wants to see what is hidden."""
+        """The routes that show one job with the values that the page hides elsewhere."""
         for route in self.routes:
             if route.method == "GET" and route.path in REVEALED:
                 yield route._replace(path=REVEAL + route.path, scope=KeyScope.REVEAL)

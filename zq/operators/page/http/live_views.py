@@ -19,17 +19,18 @@ from zq.operators.page.service_overview import Overview
 
 BEAT_S = 1.0
 READING_SHARE = 50
-"""Reading for views may use at most this part of the time: 1 in so many."""
+"""Reading for views may use at most 1/50 of the time."""
 
 REST_S = 5.0
-"""Without a tick, so much time passes between two looks: rates and ages change all the same."""
+"""The time between two readings without a tick, in seconds: rates and ages change all the same."""
 
 FRESH_S = 3.0
 """A view that is new begins with a look that is not older."""
 
 KEPT_S = 900
-"""So long after the last view is closed, what was seen is still remembered: the next page is soon
-complete, since only queues that have changed are read. Until then, ticks note which have."""
+"""The time in seconds for which the last overview is remembered after the last view is closed: the
+next page is soon complete, since only queues that have changed are read. Until then, ticks note
+which have."""
 
 MOST_VIEWS = 32
 MOST_READERS = 200

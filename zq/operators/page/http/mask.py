@@ -31,10 +31,10 @@ TOLD = frozenset({"message", "backtrace", "error", "error_message", "text"})
 MASKED = STORED | TOLD
 
 SLICE = 1_000
-"""So many parts of an answer are looked at in a turn of the event loop, in about a millisecond."""
+"""The parts of an answer that are examined in a turn of the event loop, in about a millisecond."""
 
 CHARACTERS = 64
-"""So many characters of a text take the time of one more step."""
+"""The characters of a text that take the time of one more step."""
 
 LONGEST_NAME = 1_024
 """A longer name counts as one that is to be hidden: nobody looks through it."""
@@ -51,7 +51,7 @@ _INNER = re.compile(r"([{}\[\]])|(?=\")|[^\"{}\[\]]{1,65536}+")
 """A bracket, the place before a string, or what is neither."""
 
 _SIGN = re.compile("[:=]++")
-"""What stands between a name and its value in a text."""
+"""The signs between a name and its value in a text."""
 
 _WORD = re.compile(r"\w*+")
 _VALUE = re.compile(
@@ -77,7 +77,7 @@ class Mask:
         self._turns = turns
 
     async def text(self, said: str) -> str:
-        """What a program has said, without the values that follow such names."""
+        """A program's text without the values that follow such names."""
         return await self._done(self._text(said, _Steps()))
 
     async def document(self, text: str) -> str:

@@ -15,7 +15,7 @@ from zq.service.queues import QueueStatistics
 DELIMITERS = ".:/"
 
 AT_A_TIME = 500
-"""So many queues are added in one turn of the event loop."""
+"""The queues that are added in one turn of the event loop."""
 
 
 class Branch(NamedTuple):

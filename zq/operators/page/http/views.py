@@ -39,11 +39,12 @@ from zq.service.services import Services
 WORST = 20
 MOST_ROWS = 100
 MOST_JOBS = 50
-"""Of a worker, so many ids of its jobs are shown."""
+"""The most ids of a worker's jobs that are shown."""
 
 
 class View(NamedTuple):
-    """What one reader wants to see. Equal views share their frames."""
+    """The choice of one reader: a topic, with its filters and its order. Equal views share their
+    frames."""
 
     topic: str
     reach: Reach
@@ -189,7 +190,7 @@ class Views:
         }
 
     async def _before(self, view: View, overview: Overview) -> Document:
-        """What the figures over the page were. It is known of all queues together."""
+        """Earlier values of the figures over the page. They are known of all queues together."""
         causes = (await self._services[Failures].causes(view.reach)).total
         if view.reach is not EVERYWHERE:
             return {"causes": causes}

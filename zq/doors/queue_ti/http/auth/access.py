@@ -22,13 +22,13 @@ from zq.http.transport.gate import peer_of
 from zq.model.errors import Unauthorized
 
 PERMIT = web.RequestKey("permit", Permit)
-"""What the sender of a request may do. It is missing where there are no users."""
+"""A request has its sender's permissions under this key; it has none where there are no users."""
 
 MOST_KNOWN = 256
 
 
 class Need(Enum):
-    """What a route needs of its sender."""
+    """The rights that a route asks of its sender."""
 
     NOTHING = "nothing"
     USER = "a user; the handler asks for grants, for only it knows the topic"
@@ -52,7 +52,7 @@ NEEDS: dict[tuple[str, str], Need] = {
 
 
 def permit_of(request: web.BaseRequest) -> Permit:
-    """What the sender of a request may do."""
+    """The permissions of a request's sender."""
     permit: Permit = request.get(PERMIT, EVERYTHING)
     return permit
 
@@ -101,7 +101,7 @@ class Access:
         return user
 
     async def renewed(self, permit: Permit) -> Permit:
-        """What a caller may do by now, who was let in before. Raises `Unauthorized`."""
+        """The present permissions of a caller who was let in before. Raises `Unauthorized`."""
         if permit.user is None:
             return permit
         user = await self._users.find(permit.user.id)

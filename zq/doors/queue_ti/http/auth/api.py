@@ -17,7 +17,7 @@ from zq.model.errors import InvalidRequest
 
 
 class DoorAuth(NamedTuple):
-    """What a door that knows users needs."""
+    """The parts from which the door makes its users' sign-in."""
 
     access: Access
     tokens: Tokens

@@ -12,14 +12,15 @@ from zq.model.errors import Unauthorized
 
 LIFE_S = 15 * 60
 LONGEST_S = 12 * 3600
-"""A token is renewed until so long after the login that it goes back to."""
+"""The longest time after a login for which its tokens are renewed."""
 
 ALGORITHM = "HS256"
 CLAIMS = ["uid", "sub", "adm", "iat", "exp", "auth_time", "pwd"]
 
 
 class TokenClaims(NamedTuple):
-    """What a valid token says: the id of its user, the password's mark, and when it was sent."""
+    """The claims of a valid token: the id of its user, the password's mark, and when it was
+    sent."""
 
     user: str
     password: str
@@ -53,7 +54,7 @@ class Tokens:
         return jwt.encode(claims, self._secret, ALGORITHM)
 
     def read(self, token: str) -> TokenClaims:
-        """What a token says. Raises `Unauthorized`."""
+        """The claims of a token. Raises `Unauthorized`."""
         import jwt
 
         # The library would compare with its own clock, and the server has another one in tests.

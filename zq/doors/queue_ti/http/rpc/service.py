@@ -58,7 +58,7 @@ Timed = pb.DequeueRequest | pb.BatchDequeueRequest | pb.SubscribeRequest
 
 
 class RpcOptions(NamedTuple):
-    """What the methods need besides the calls."""
+    """The parts of the server that the methods use besides the calls."""
 
     guard: Guard
     access: Access | None

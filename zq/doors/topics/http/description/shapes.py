@@ -11,14 +11,14 @@ from zq.doors.topics.wire import ConfigDocument
 
 
 class Performance(msgspec.Struct):
-    """What was measured, in milliseconds."""
+    """The measured time, in milliseconds."""
 
     server_total_ms: float
     fsync_ms: float | UnsetType = UNSET
 
 
 class TopicAnswer(msgspec.Struct, kw_only=True):
-    """What every answer has."""
+    """The fields that every answer has."""
 
     performance: Performance
 
@@ -226,7 +226,8 @@ class ClaimAnswer(TopicAnswer):
 
 
 class SettledAnswer(TopicAnswer, kw_only=True):
-    """What every settlement answers: what was left as it was, and the queue after it."""
+    """The answer to every settlement: the records that were left as they were, and the queue after
+    it."""
 
     topic: str
     skipped: list[int]
