@@ -155,11 +155,15 @@ function update(own, next) {
   if (!isSelected(own)) settle(own, next);
 }
 
+/** Where the selected text begins. The browser lays the whole page out to say whether a text is selected, so it is asked only after a change. */
+let selected = /** @type {Node | null} */ (null);
+document.addEventListener("selectionchange", () => {
+  const selection = document.getSelection();
+  selected = selection && !selection.isCollapsed ? selection.anchorNode : null;
+});
+
 /** Who selects a text, reads or copies it: its cell stays as it is. @param {Element} cell */
-function isSelected(cell) {
-  const selection = ["TD", "TH", "DD", "SPAN"].includes(cell.nodeName) ? document.getSelection() : null;
-  return Boolean(selection && !selection.isCollapsed && selection.anchorNode && cell.contains(selection.anchorNode));
-}
+const isSelected = (cell) => selected !== null && ["TD", "TH", "DD", "SPAN"].includes(cell.nodeName) && cell.contains(selected);
 
 /** With a comma between thousands: `Intl` would cost a slow machine more than the whole page.
  * @param {number | undefined} n */
