@@ -98,7 +98,7 @@ class Queues:
         Only those `among` some queues are read, if these are given. A caller that has read all
         `settings` passes them on.
         """
-        counts = await self._by_queue(among)
+        counts = await self.by_queue(among)
         if settings is None:
             settings = await self._reads.all_settings()
         # Nobody should forget a paused queue, also while it is empty.
@@ -113,10 +113,10 @@ class Queues:
     async def statistics_of(self, queue: str, reach: Reach) -> QueueStatistics:
         """One queue, empty if it does not exist. Raises `QueueOutOfReach`."""
         reach.require([queue])
-        (found,) = await self._statistics([queue], await self._by_queue([queue]))
+        (found,) = await self._statistics([queue], await self.by_queue([queue]))
         return found
 
-    async def _by_queue(self, among: Sequence[str] | None = None) -> dict[str, dict[Status, int]]:
+    async def by_queue(self, among: Sequence[str] | None = None) -> dict[str, dict[Status, int]]:
         """How many jobs each queue has in each status, for queues with jobs."""
         if among is None:
             found = await self.counts()

@@ -1,5 +1,6 @@
 """Looks at everything that operators watch. A look costs as much as has changed since the last."""
 
+import asyncio
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,11 +26,14 @@ from zq.model.settings import QueueSettings
 from zq.operators.ops.service import StatusNow, StatusReader
 from zq.operators.page.service_overview import Overview, WatchedQueue
 from zq.service.admin import Admin
-from zq.service.queues import Queues
+from zq.service.queues import AT_A_TIME, Queues, QueueStatistics
 from zq.service.services import Services
 
 RATES_MS = 5_000
 """After this time, queues with traffic are looked at anew: their rates fall also without a tick."""
+
+MANY = 1_000
+"""With so many queues, a look at each takes long enough to show what is known before."""
 
 ROUND = 60
 """After this many looks each queue was looked at anew, changed or not."""
@@ -150,6 +154,29 @@ class Overviews:
         except BaseException:
             self.forget()
             raise
+
+    async def glance(self) -> Overview | None:
+        """How many jobs wait, run and are dead, without a look at each queue.
+
+        None if the queues are few or remembered: then a look is soon taken.
+        """
+        if self._remembered.queues:
+            return None
+        counts = await self._queues.by_queue()
+        if len(counts) < MANY:
+            return None
+        queues, totals = list[WatchedQueue](), Counter[Status]()
+        for name, each in counts.items():
+            queues.append(WatchedQueue(QueueStatistics(name, each, None), None))
+            totals.update(each)
+            if not len(queues) % AT_A_TIME:
+                await asyncio.sleep(0)
+        workers, status = self._admin.workers(EVERYWHERE), self._status.read()
+        return Overview(
+            *(self._clock.now_ms(), queues, workers, status, (), (), totals),
+            *(self._trends.flows(), frozenset()),
+            is_whole=False,
+        )
 
     async def _take(self) -> Overview:
         settings = await self._queues.all_settings(EVERYWHERE)

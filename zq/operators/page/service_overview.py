@@ -108,6 +108,8 @@ class Overview(NamedTuple):
     """The arrivals and ends of each queue. `*` stands for those that are not told apart."""
     stuck: frozenset[int]
     """The keys of jobs that run for much longer than usual."""
+    is_whole: bool = True
+    """False if each queue has its counts alone, and nothing is known of what is wrong."""
 
     def within(self, reach: Reach) -> "Overview":
         """The part of it that lies within a reach."""

@@ -32,6 +32,9 @@ KEPT_S = 900
 next page is soon complete, since only queues that have changed are read. Until then, ticks note
 which have."""
 
+AT_A_GLANCE = "overview"
+"""The topic whose figures are shown before a look is over."""
+
 MOST_VIEWS = 32
 MOST_READERS = 200
 
@@ -59,6 +62,13 @@ class SharedView:
         """True until it is made for the first time."""
         return self.frame is None and self.refusal is None
 
+    async def begin(self, views: Views, glance: Overview) -> None:
+        """Make the first frame of what is known before a look is over, if there is none yet."""
+        document = await views.document(self.view, glance)
+        if self.is_new:
+            self.frame = ViewFrame(0, glance.at, document, None)
+            self._tell()
+
     async def make(self, views: Views, overview: Overview) -> None:
         """Make the next frame, if the document has changed."""
         before = self.frame
@@ -74,6 +84,9 @@ class SharedView:
                 self.frame = ViewFrame(number, overview.at, document, before.document)
             else:
                 return
+        self._tell()
+
+    def _tell(self) -> None:
         for reader in self.readers:
             reader.nudge()
 
@@ -88,6 +101,7 @@ class LiveViews:
         self._shared: dict[View, SharedView] = {}
         self._timer: Timer | None = None
         self._making: asyncio.Task[None] | None = None
+        self._glancing: asyncio.Task[None] | None = None
         self._overview: Overview | None = None
         """The last look, while it is fresh."""
         self._made_at = float("-inf")
@@ -131,6 +145,9 @@ class LiveViews:
             reader.end()
         elif shared.frame is None:
             self._beat(now=True)
+            if stays and view.topic == AT_A_GLANCE:
+                self._glancing = asyncio.create_task(self._glance(shared))
+                self._glancing.add_done_callback(partial(log_failure, "what a page shows first"))
         elif self._timer is None:
             self._arm()
         try:
@@ -213,6 +230,11 @@ class LiveViews:
                     await shared.make(self._views, overview)
         finally:
             self._making = None
+
+    async def _glance(self, shared: SharedView) -> None:
+        """Show the figures over the page before each of many queues has been looked at."""
+        if (glance := await self._overviews.glance()) is not None:
+            await shared.begin(self._views, glance)
 
     async def _make_all(self) -> Overview:
         began = self._clock.monotonic()

@@ -107,15 +107,19 @@ class Views:
         within = overview.within(view.reach)
         document = await self.topics[view.topic](view, within)
         causes = (await self._services[Failures].causes(view.reach)).total
-        return document | {"pulse": _pulse(within) | {"causes": causes}}
+        wrong = _wrong(within) if within.is_whole else {}
+        return document | {"pulse": _pulse(within) | wrong | {"causes": causes}}
 
     async def _pulse(self, _view: View, _overview: Overview) -> Document:
         return {}
 
     async def _overview(self, view: View, overview: Overview) -> Document:
+        tiles = tiles_document(tiles_of(overview)) | await self._before(view, overview)
+        if not overview.is_whole:
+            return {"tiles": tiles, "known_queues": len(overview.queues), "partial": True}
         worst = foremost(overview.queues, "worst", WORST)
         return {
-            "tiles": tiles_document(tiles_of(overview)) | await self._before(view, overview),
+            "tiles": tiles,
             "findings": [finding_document(kind) for kind in overview.kinds],
             "queues": await self._rows(worst),
             "order": [queue.figures.queue for queue in worst],
@@ -241,13 +245,15 @@ class Views:
         return {"status": msgspec.to_builtins(status_document(overview.status, health))}
 
 
-def _pulse(overview: Overview) -> Document:
+def _wrong(overview: Overview) -> Document:
     kinds = overview.kinds
+    return {"findings": len(kinds), "worst": kinds[0].severity if kinds else 0}
+
+
+def _pulse(overview: Overview) -> Document:
     return {
         "zq": __version__,
         "totals": {name: overview.totals.get(status, 0) for status, name in NAMES.items()},
-        "findings": len(kinds),
-        "worst": kinds[0].severity if kinds else 0,
         "workers": len(overview.workers),
         "queues": len(overview.queues),
     }

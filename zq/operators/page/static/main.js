@@ -7,7 +7,7 @@ import { banner, button, empty, queuePlace } from "./parts.js";
 
 /** A page: what it watches, and how it is drawn with each frame. `keys` are its own, by the key. `leave` is called when another page opens;
  * before that, `turn` is asked to follow an address that has only other values, and answers with true if it does.
- * @typedef {{view: Record<string, any>, draw: (doc: any, at: number) => void, keys?: Record<string, () => void>, leave?: () => void,
+ * @typedef {{view: Record<string, any>, draw: (doc: any, at: number, all?: boolean) => void, keys?: Record<string, () => void>, leave?: () => void,
  *   turn?: (values: URLSearchParams) => boolean}} Page */
 
 /** Each page: its word in the head, its key after `g`, its file, and what its address must tell besides.
@@ -46,25 +46,27 @@ const live = new Live((doc) => {
   if (back) document.dispatchEvent(new Event("back"));
 });
 
-/** Show once more what came last. */
+/** Show once more what came last. The first drawing has the figures alone, and all else follows when they are seen. */
 function draw() {
   if (!page || !live.now) return;
-  page.draw(...live.now);
-  main.removeAttribute("aria-busy");
-  clip();
-  if (!zone.known) {
-    requestAnimationFrame(() => setTimeout(() => {
-      zone.known = true;
-      head();
-    }));
+  const [doc, at] = live.now;
+  page.draw(doc, at, zone.known);
+  requestAnimationFrame(clip);
+  if (zone.known) {
+    if (!doc.partial) main.removeAttribute("aria-busy");
+    return;
   }
+  requestAnimationFrame(() => setTimeout(() => {
+    zone.known = true;
+    head();
+    draw();
+  }));
 }
 
 /** A table that is wider than its box can be moved sideways, and its last column stays. */
 function clip() {
-  for (const wide of main.querySelectorAll(".wide")) {
-    wide.toggleAttribute("data-clipped", wide.scrollWidth > wide.clientWidth + 1);
-  }
+  const clipped = [...main.querySelectorAll(".wide")].map((wide) => /** @type {[Element, boolean]} */ ([wide, wide.scrollWidth > wide.clientWidth + 1]));
+  for (const [wide, is] of clipped) wide.toggleAttribute("data-clipped", is);
 }
 addEventListener("resize", clip);
 
@@ -144,7 +146,7 @@ function pulse(now) {
       n ? [" ", el("span", { class: `count ${look}`.trim() }, number(n), el("span", { class: "spoken" }, ` ${words}`))] : null));
   }));
   if (zq && now.zq && now.zq !== zq) restarted = true;
-  const say = now.findings ? `${number(now.findings)} findings, the worst: ${["", "a note", "a warning", "an alarm"][now.worst]}`
+  const say = now.findings === undefined ? spoken : now.findings ? `${number(now.findings)} findings, the worst: ${["", "a note", "a warning", "an alarm"][now.worst]}`
     : "Nothing is wrong";
   if (say !== spoken && Date.now() - spokenAt >= SPOKEN_MS) {
     byId("spoken").textContent = spoken = say;
@@ -323,7 +325,7 @@ function named(title) {
   document.title = `${title} · ${where}zq`;
 }
 
-pulse({ findings: 0 });
+pulse({});
 start();
 if (beginsWithOverview) live.watch({ topic: "overview" });
 

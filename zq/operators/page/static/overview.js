@@ -46,7 +46,7 @@ export const percent = (share) => `${rate(share * 100)} %`;
 
 /** @param {any} tiles @param {any} doc @param {number} now @param {any[]} points */
 function figures(tiles, doc, now, points) {
-  const wrong = new Set(doc.findings.map((/** @type {any} */ finding) => finding.code));
+  const wrong = new Set((doc.findings ?? []).map((/** @type {any} */ finding) => finding.code));
   const { causes } = doc.pulse;
   const grows = tiles.growth > 0.05;
   const course = (/** @type {(point: any) => number | undefined} */ of) => points.map(of).filter((n) => n !== undefined);
@@ -57,7 +57,7 @@ function figures(tiles, doc, now, points) {
       picture: tiles.line && spark(tiles.line, "Waiting jobs in the last hour"),
       note: tiles.growth === undefined ? "" : grows ? `+${rate(tiles.growth)}/s: ${tiles.drained_ms === undefined ? "never drained" : `drained in ${brief(tiles.drained_ms)}`}`
         : !tiles.waiting ? "nothing waits" : tiles.drained_ms === undefined ? "does not get less" : `drained in ${brief(tiles.drained_ms)}` }),
-    tile({ label: "Oldest ready job", value: tiles.oldest && long(Math.max(now - tiles.oldest.since, 0)), note: tiles.oldest ? `in ${plain(tiles.oldest.queue)}` : "no job is ready",
+    tile({ label: "Oldest ready job", value: tiles.oldest && long(Math.max(now - tiles.oldest.since, 0)), note: tiles.oldest ? `in ${plain(tiles.oldest.queue)}` : doc.partial ? "" : "no job is ready",
       place: tiles.oldest && queuePlace(tiles.oldest.queue), warn: wrong.has("old") }),
     tile({ label: "Running", value: number(tiles.busy), unit: tiles.slots ? `of ${number(tiles.slots)} slots` : "", place: "workers", warn: tiles.silent > 0,
       note: tiles.workers ? `${number(tiles.workers)} ${tiles.workers === 1 ? "worker" : "workers"}${tiles.silent ? `, ${number(tiles.silent)} ${tiles.silent === 1 ? "is" : "are"} silent` : ""}` : "no worker is there" }),
@@ -216,13 +216,14 @@ export function overview(main, _values, go) {
     history.learn();
   };
   let drawn = /** @type {[any, number] | null} */ (null);
-  const draw = (/** @type {any} */ doc, /** @type {number} */ at) => {
+  const draw = (/** @type {any} */ doc, /** @type {number} */ at, all = true) => {
     drawn = [doc, at];
     const { totals, findings: many, causes } = doc.pulse;
     const begins = !doc.known_queues && !Object.values(totals).some(Boolean);
-    show(note, `${number(doc.known_queues)} ${doc.known_queues === 1 ? "queue" : "queues"}, ${many ? `${number(many)} findings` : "nothing is wrong"}`,
+    show(note, `${number(doc.known_queues)} ${doc.known_queues === 1 ? "queue" : "queues"}, ${doc.partial ? "which are being looked at" : many ? `${number(many)} findings` : "nothing is wrong"}`,
       (doc.sweeps ?? []).map((/** @type {any} */ sweep) => [" · ", link("activity", `${sweep.verb}: ${number(sweep.changed)}${sweep.counted ? ` of ${number(sweep.counted)}` : ""}`)]).flat());
     show(top, doc.tiles && figures(doc.tiles, doc, at, history?.course?.points.slice(0, -1) ?? []));
+    if (!all || doc.partial) return;
     show(wrong, begins ? firstSteps() : el("div", { class: doc.causes ? "two wide-left" : "" },
       card("What is wrong", doc.findings.length ? "the worst first" : null, doc.findings.length || findings.seen.size ? findings.draw(doc.findings, at) : el("p", { class: "empty" }, "Nothing is wrong.")),
       doc.causes && causesCard(doc.causes, causes ?? doc.causes.length)));
