@@ -125,7 +125,7 @@ async def rows_alone(place: Place, rows: int) -> Run:
     await source.open()
 
     async def work() -> None:
-        while found := await source.rows():
+        while found := await source.oldest():
             await source.delete([row.id for row in found])
 
     try:

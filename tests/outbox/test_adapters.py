@@ -180,8 +180,8 @@ def test_what_the_outbox_cannot_take_is_refused(zq_embedded: App) -> None:
     outbox.create_table(connection)
     with pytest.raises(zq.InvalidOption, match="no connection that the outbox knows"):
         outbox.enqueue(connection.cursor(), work, 1)
-    with pytest.raises(zq.InvalidOption, match="give the job a key instead"):
-        outbox.enqueue(connection, work.options(dedupe="a"), 1)
+    with pytest.raises(zq.InvalidOption, match="jobs that fold cannot be"):
+        outbox.enqueue(connection, work.options(batch=zq.Batch("k", ".", ".")), 1)
     with pytest.raises(TypeError, match="too many positional arguments"):
         outbox.enqueue(connection, work, 1, 2)  # type: ignore[call-overload]
     something: Any = work.function

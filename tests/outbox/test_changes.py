@@ -28,13 +28,13 @@ async def test_a_commit_of_another_program_wakes_the_relay_in_each_mode(
         program.commit()
         source = SqliteSource(str(tmp_path / "link.db"))
         await source.open()
-        assert await source.rows() == []
+        assert await source.oldest() == []
         changed = asyncio.create_task(source.changed())
         program.execute("INSERT INTO zq_outbox (document) VALUES ('a')")
         program.commit()
         async with asyncio.timeout(PATIENCE_S):
             await changed
-        assert [row.document for row in await source.rows()] == ["a"]
+        assert [row.document for row in await source.oldest()] == ["a"]
         await source.close()
 
 
@@ -46,7 +46,7 @@ async def test_a_relay_at_rest_does_not_look(tmp_path: Path) -> None:
         program.commit()
         source = SqliteSource(str(file))
         await source.open()
-        await source.rows()
+        await source.oldest()
         assert source._connection is not None
         looks: list[str] = []
         source._connection.set_trace_callback(looks.append)
@@ -75,5 +75,5 @@ async def test_an_absolute_file_may_have_one_slash_more(tmp_path: Path, slashes:
         program.commit()
     source = source_at(f"{slashes}{tmp_path}/shop.db")
     await source.open()
-    assert await source.rows() == []
+    assert await source.oldest() == []
     await source.close()

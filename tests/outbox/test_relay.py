@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import json
-import time
 from typing import Any
 
 import pytest
@@ -32,20 +30,6 @@ async def test_what_is_committed_is_enqueued_and_what_is_rolled_back_is_not(
 
     assert await sent(zq_app) == [2]
     assert database.left == 0
-
-
-async def test_dedupe_ids_begin_with_the_time(
-    zq_app: App, mail: Mail, database: Database, connection: Any
-) -> None:
-    before = time.time_ns() // 1_000_000
-    outbox.enqueue_many(connection, mail, [mail.args(n) for n in range(10)])
-    connection.commit()
-    after = time.time_ns() // 1_000_000
-
-    rows = database.fetch("SELECT document FROM zq_outbox ORDER BY id")
-    ids = [json.loads(document)["dedupe"]["id"].removeprefix("outbox:") for (document,) in rows]
-    assert len(set(ids)) == 10
-    assert all(before <= int(id[:12], 16) <= after for id in ids)
 
 
 def limit(monkeypatch: pytest.MonkeyPatch, read: int, sent: int) -> None:
@@ -199,21 +183,20 @@ async def test_a_commit_wakes_the_relay(
 async def test_a_row_that_the_server_refuses_is_set_aside_and_holds_nothing_up(
     zq_app: App, mail: Mail, database: Database, connection: Any
 ) -> None:
-    named = '{"queue":"a,b","type":"t","payload":1,"dedupe":{"id":"x"}}'
-    nameless = '{"queue":"mail","type":"t","payload":1}'
-    outbox.enqueue(connection, mail, 0)
-    for document in (named, nameless, "no job"):
+    refused = '{"queue":"a,b","type":"t","payload":1}'
+    for n, document in enumerate((refused, "no job", refused)):
+        outbox.enqueue(connection, mail, n)
         connection.execute(f"INSERT INTO zq_outbox (document) VALUES ('{document}')")
-    outbox.enqueue(connection, mail, 1)
+    outbox.enqueue_many(connection, mail, [mail.args(n) for n in range(3, 20)])
     connection.commit()
 
     await outbox.Relay(zq_app, database.url).run_until_empty()
 
-    assert await sent(zq_app) == [0, 1]
+    assert await sent(zq_app) == list(range(20))
     errors = [row[0] for row in database.fetch("SELECT error FROM zq_outbox ORDER BY id")]
     assert "must not contain ','" in errors[0]
-    assert "no dedupe id" in errors[1]
-    assert "not a job" in errors[2]
+    assert "not a job" in errors[1]
+    assert "must not contain ','" in errors[2]
 
 
 async def test_a_row_that_was_mended_is_moved(
@@ -303,7 +286,7 @@ async def test_a_missing_table_and_a_missing_file_are_told(zq_app: App, database
     connection.execute("DROP TABLE zq_outbox")
     connection.commit()
     connection.close()
-    with pytest.raises(outbox.DatabaseUnavailable, match="zq_outbox: create it by outbox"):
+    with pytest.raises(outbox.DatabaseUnavailable, match=r"zq_outbox.*: create it by outbox"):
         await outbox.Relay(zq_app, database.url).run_until_empty()
     with pytest.raises(outbox.DatabaseUnavailable, match="does not exist"):
         await outbox.Relay(zq_app, "sqlite:///nowhere/shop.db").run_until_empty()

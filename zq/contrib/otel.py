@@ -4,7 +4,15 @@ The spans follow the conventions for messaging: ``send QUEUE`` of the kind produ
 request, and ``process QUEUE`` of the kind consumer, around the handler.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, contextmanager
 from typing import Any, cast
 
@@ -155,6 +163,14 @@ class _Traced:
             if len(stored) == 1:
                 span.set_attribute("messaging.message.id", stored[0].id)
             return stored
+
+    async def enqueue_on(
+        self, terms: Mapping[str, object], jobs: Sequence[Submission]
+    ) -> list[StoredJob]:
+        if not jobs:  # It asks for a number.
+            return await self._backend.enqueue_on(terms, jobs)
+        with _sending(self._tracer, jobs) as (_, traced):
+            return await self._backend.enqueue_on(terms, traced)
 
     async def enqueue_each(
         self, batches: Iterable[Sequence[Submission]]

@@ -1,15 +1,24 @@
 """PostgreSQL as a source: one connection of psycopg 3, which also listens."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from zq.client.errors import InvalidOption
-from zq.outbox.source import IDLE_S, MOST_BYTES, MOST_ROWS, DatabaseUnavailable, OutboxRow
+from zq.outbox.source import (
+    IDLE_S,
+    MOST_BYTES,
+    MOST_ROWS,
+    DatabaseUnavailable,
+    OutboxLane,
+    OutboxRow,
+    RefusedRow,
+)
 from zq.outbox.table import HOW_TO_CREATE
 
-# One relay leads, for the work of the others would be in vain. That is no matter of safety: a relay
-# sends a row after all older ones that are left, and the server knows what it has seen.
+# One relay leads, for the work of the others would be in vain. That is no matter of safety: all
+# send the same rows under the same numbers.
 _LEAD = "SELECT pg_try_advisory_lock(CAST(CAST('zq_outbox' AS regclass) AS oid)::bigint)"
 _ROWS = """\
 SELECT id, document FROM (
@@ -17,13 +26,20 @@ SELECT id, document FROM (
         ORDER BY id) AS place
     FROM (SELECT id, document FROM zq_outbox WHERE error IS NULL ORDER BY id LIMIT %s) AS oldest
 ) AS measured WHERE size <= %s OR place = 1 ORDER BY id"""
+_ROWS_OF = "SELECT id, document FROM zq_outbox WHERE id = ANY(%s) AND error IS NULL"
 _DELETE = "DELETE FROM zq_outbox WHERE id = ANY(%s)"
-_SET_ASIDE = "UPDATE zq_outbox SET error = %s, sent = NULL WHERE id = %s"
-_MARK = "UPDATE zq_outbox SET sent = %s WHERE id = %s AND sent IS NULL"
-_UNMARK = "UPDATE zq_outbox SET sent = NULL WHERE id = %s"
-_SET_ASIDE_LATE = """\
-UPDATE zq_outbox SET error = %s, sent = NULL WHERE error IS NULL AND id <= (
-    SELECT max(id) FROM zq_outbox WHERE sent < %s AND error IS NULL)"""
+_LANE = "SELECT producer, epoch, first, ids FROM zq_outbox_lane"
+_NEW_LANE = """\
+INSERT INTO zq_outbox_lane (id, producer, epoch, first, ids) VALUES (1, %s, %s, %s, %s)
+ON CONFLICT (id) DO NOTHING"""
+_MOVE = """\
+UPDATE zq_outbox_lane SET epoch = %s, first = %s, ids = %s
+WHERE epoch = %s AND first = %s AND ids = %s"""
+_SET_ASIDE = "UPDATE zq_outbox SET error = %s WHERE id = %s"
+# A number that was given must not be lost with a power cut.
+_DURABLE = """\
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') = 'off'"""
 
 
 class PostgresSource:
@@ -48,6 +64,7 @@ class PostgresSource:
                 self._connection = await self._psycopg.AsyncConnection.connect(
                     self._url, autocommit=True, application_name="zq relay", connect_timeout=10
                 )
+                await self._connection.execute(_DURABLE)
                 await self._connection.execute("LISTEN zq_outbox")
 
     async def leads(self) -> bool:
@@ -56,29 +73,40 @@ class PostgresSource:
             self._is_leader = bool((await self._fetch(_LEAD))[0][0])
         return self._is_leader
 
-    async def rows(self) -> Sequence[OutboxRow]:
+    async def lane(self) -> OutboxLane | None:
+        """The lane of the outbox."""
+        for producer, epoch, first, ids in await self._fetch(_LANE):
+            return OutboxLane(producer, epoch, first, json.loads(ids))
+        return None
+
+    async def make(self, lane: OutboxLane) -> None:
+        """Store the first lane."""
+        await self._execute(_NEW_LANE, lane.producer, lane.epoch, lane.first, json.dumps(lane.ids))
+
+    async def move(
+        self, lane: OutboxLane, to: OutboxLane, refusal: RefusedRow | None = None
+    ) -> bool:
+        """Change the lane if it is still as given."""
+        now, then = ((each.epoch, each.first, json.dumps(each.ids)) for each in (to, lane))
+        async with self._explained(), self._connection.transaction():
+            cursor = await self._connection.execute(_MOVE, (*now, *then))
+            moved = bool(cursor.rowcount)
+            if moved and refusal is not None:
+                await self._connection.execute(_SET_ASIDE, (refusal.error, refusal.id))
+        return moved
+
+    async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
+        """Those of these rows that are still to be sent."""
+        found = {id: OutboxRow(id, text) for id, text in await self._fetch(_ROWS_OF, list(ids))}
+        return [found[id] for id in ids if id in found]
+
+    async def oldest(self) -> list[OutboxRow]:
         """The oldest rows, by id."""
         return [OutboxRow(*row) for row in await self._fetch(_ROWS, MOST_ROWS, MOST_BYTES)]
-
-    async def mark(self, id: int, now: int) -> bool:
-        """Note that the rows up to this one are sent now."""
-        return bool(await self._execute(_MARK, now, id))
-
-    async def unmark(self, id: int) -> None:
-        """Take the note back."""
-        await self._execute(_UNMARK, id)
 
     async def delete(self, ids: Sequence[int]) -> None:
         """Delete these rows."""
         await self._execute(_DELETE, list(ids))
-
-    async def set_aside(self, id: int, error: str) -> None:
-        """Keep a row that the server refuses, out of the way."""
-        await self._execute(_SET_ASIDE, error, id)
-
-    async def set_aside_late(self, before: int, error: str) -> int:
-        """Keep the rows that may have been sent before this moment, out of the way."""
-        return await self._execute(_SET_ASIDE_LATE, error, before)
 
     async def changed(self) -> None:
         """Wait for a notification. Those that came during other statements count."""
@@ -93,10 +121,9 @@ class PostgresSource:
         if connection is not None:
             await connection.close()
 
-    async def _execute(self, statement: str, *parameters: object) -> int:
+    async def _execute(self, statement: str, *parameters: object) -> None:
         async with self._explained():
-            cursor = await self._connection.execute(statement, parameters)
-        return int(cursor.rowcount)
+            await self._connection.execute(statement, parameters)
 
     async def _fetch(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         async with self._explained():
@@ -110,7 +137,7 @@ class PostgresSource:
             yield
         except self._psycopg.errors.UndefinedTable as error:
             raise DatabaseUnavailable(
-                f"the database has no table zq_outbox: {HOW_TO_CREATE}"
+                f"PostgreSQL: {error.diag.message_primary}: {HOW_TO_CREATE}"
             ) from error
         except self._psycopg.Error as error:
             raise DatabaseUnavailable(f"PostgreSQL: {error}") from error

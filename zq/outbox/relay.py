@@ -1,16 +1,13 @@
 """The relay: moves the committed rows of an outbox to the server, in order, each exactly once.
 
-A row is sent, then deleted. Whatever ends between the two, the row is sent again, and the server
-recognises it by its dedupe id. It does so for a day, so the relay notes when it first sends a row,
-and after almost a day it does not send the row again. Rows are read ahead, but none is sent before
-the server has stored those that were read before it.
+A row gets a number, is sent, then deleted. Whatever ends in between, the row is sent again under
+its number, and the server recognises it (`zq.outbox.numbering`). Rows are read ahead, but none is
+sent before the server has stored those that were read before it.
 """
 
 import asyncio
 import logging
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from typing import Self
 
 from zq.client.app import App
@@ -19,25 +16,18 @@ from zq.client.http.transport import jittered
 from zq.client.loggers import keep_loggers
 from zq.model.errors import InvalidRequest, ZqError
 from zq.outbox.address import source_at
-from zq.outbox.document import WINDOW_MS, OutboxJob, job_of
-from zq.outbox.source import DatabaseUnavailable, OutboxRow
+from zq.outbox.document import job_of
+from zq.outbox.numbering import NumberedRows, RowNumbers
+from zq.outbox.source import DatabaseUnavailable, OutboxLane, OutboxRow, RefusedRow
 
 STANDBY_S = 1.0
 """How often a relay looks whether the one that leads has ended."""
 
-LATE_MS = WINDOW_MS - 3_600_000
-"""How long a row may be sent again. The server's clock may be an hour ahead."""
-
-LOOK_EVERY_MS = 60_000
-"""How often a relay looks for rows that are too late. That reads the whole table."""
-
-LATE = (
-    "its answer got lost, and the server may have forgotten it since then: look whether its job was"
-    " stored; then delete the row, or set its error to NULL to send it"
-)
-
 OF_THE_JOBS = (None, 400, 413, 422)
 """Statuses of refusals that are due to the jobs. The embedded engine has no status."""
+
+OF_THE_NUMBERS = ("sequence_gap", "producer_fenced")
+"""Codes of refusals by which the server has other numbers than the table."""
 
 MOST_AT_ONCE = 2000
 MOST_BYTES_AT_ONCE = 4 * 2**20
@@ -59,9 +49,9 @@ class Relay:
         if not isinstance(app, App):
             raise InvalidOption(f"{app!r} is not a zq.App: write outbox.Relay(app, address)")
         self._source = source_at(database)
+        self._numbering = RowNumbers(self._source, app.backend)
         self._running: asyncio.Task[None] | None = None
         self._state = ""
-        self._looked = 0
 
     async def run(self) -> None:
         """Move rows until it is cancelled. While the database or the server is away, it waits."""
@@ -72,6 +62,7 @@ class Relay:
             while True:
                 try:
                     await self._source.open()
+                    self._numbering.doubt()
                     while await self._source.leads():
                         self._tell("working")
                         await self._move()
@@ -92,6 +83,7 @@ class Relay:
         """Move the rows that are there. Return their number. Raises the first error."""
         try:
             await self._source.open()
+            self._numbering.doubt()
             return await self._move()
         finally:
             await self._source.close()
@@ -115,90 +107,78 @@ class Relay:
     async def _move(self) -> int:
         """Move rows until none is left. Return their number."""
         moved = 0
-        await self._leave_late_rows()
-        rows = await self._source.rows()
-        while rows:
-            moved += len(rows)
-            rows = await self._send(rows) or await self._source.rows()
+        batch = await self._numbering.batch()
+        while batch:
+            sent, ahead = await self._send(batch)
+            moved += sent
+            batch = ahead or await self._numbering.batch()
         return moved
 
-    async def _send(self, rows: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
-        """Send rows, and delete them. Return those that were read meanwhile.
+    async def _send(self, batch: NumberedRows) -> tuple[int, NumberedRows | None]:
+        """Send rows, and delete them. Return their number, and rows that were read meanwhile.
 
-        A refused request is halved until the bad row is found.
+        A refused request is halved until the bad row is found. The rows after that one have lost
+        their numbers, and are for another batch.
         """
-        left, most, last = list(rows), MOST_AT_ONCE, rows[-1].id
-        noted = await self._source.mark(last, now_ms())
-        while left:
-            try:
-                return await self._stream(left, most)
-            except ZqError as error:
-                if not _is_of_the_jobs(error):
-                    if noted and _is_certain(error):
-                        await self._source.unmark(last)
-                    raise
-                refused = len(next(_batches(left, most)))
-                if refused == 1:
-                    await self._refuse(left.pop(0).id, error)
-                most = refused // 2 or MOST_AT_ONCE
-        return ()
+        lane, number, rows = batch
+        most, at = MOST_AT_ONCE, 0
+        stored: Sequence[OutboxRow] = ()
+        ahead: NumberedRows | None = None
+        while at < len(rows):
+            some = _first(rows[at:], most)
+            last = some if at + len(some) == len(rows) and ahead is None else ()
+            trouble, read = await asyncio.gather(
+                self._store(lane, number + at, some), self._beside(stored, batch, last)
+            )
+            stored, ahead = (), ahead or read
+            if trouble is None:
+                stored = some
+                at += len(some)
+            elif isinstance(trouble, BackendError) and trouble.code in OF_THE_NUMBERS:
+                self._numbering.doubt()
+                return at, None
+            elif not _is_of_the_jobs(trouble):
+                raise trouble
+            elif len(some) > 1:
+                most = len(some) // 2
+            else:
+                refusal = RefusedRow(some[0].id, trouble.message)
+                await self._numbering.refuse(lane, number + at, refusal)
+                return at + 1, None
+        await self._source.delete([row.id for row in stored])
+        return at, ahead
 
-    async def _stream(self, left: list[OutboxRow], most: int) -> Sequence[OutboxRow]:
-        """Send rows in requests of so many, and take those off the list that were deleted."""
-        ahead: Sequence[OutboxRow] = ()
-        jobs = (list(map(_job, batch)) for batch in _batches(tuple(left), most))
-        async with aclosing(self._app.backend.enqueue_each(jobs)) as answers:
-            async for stored in answers:
-                await self._source.delete([row.id for row in left[: len(stored)]])
-                log.debug("moved", extra={"fields": {"rows": len(stored)}})
-                del left[: len(stored)]
-                if not ahead and 0 < len(left) <= most:
-                    ahead = await self._read_beside(left)
-        return ahead
+    async def _store(
+        self, lane: OutboxLane, number: int, rows: Sequence[OutboxRow]
+    ) -> ZqError | None:
+        """Send one request. Return its error, if it has one."""
+        try:
+            await self._numbering.store(lane, number, [job_of(row.document) for row in rows])
+        except ZqError as error:
+            return error
+        log.debug("moved", extra={"fields": {"rows": len(rows)}})
+        return None
 
-    async def _read_beside(self, under_way: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
-        """The oldest rows but for these. A row with a smaller id may have become visible."""
-        ids = {row.id for row in under_way}
-        return [row for row in await self._source.rows() if row.id not in ids]
+    async def _beside(
+        self, stored: Sequence[OutboxRow], batch: NumberedRows, last: Sequence[OutboxRow]
+    ) -> NumberedRows | None:
+        """Do what can be done while a request is under way, which has these last rows or none.
 
-    async def _leave_late_rows(self) -> None:
-        """Set aside the rows that the server may have stored, and no longer recognises."""
-        now = now_ms()
-        if now - self._looked >= LOOK_EVERY_MS:
-            late = await self._source.set_aside_late(now - LATE_MS, LATE)
-            self._looked = now
-            if late:
-                log.error("too late to send again", extra={"fields": {"rows": late, "error": LATE}})
-
-    async def _refuse(self, id: int, error: ZqError) -> None:
-        await self._source.set_aside(id, error.message)
-        log.error("refused", extra={"fields": {"row": id, "error": error.message}})
-
-
-def now_ms() -> int:
-    """The time in milliseconds."""
-    return time.time_ns() // 1_000_000
+        Delete the rows of the request before, and read the ones that come next.
+        """
+        if stored:
+            await self._source.delete([row.id for row in stored])
+        return await self._numbering.ahead(batch, last) if last else None
 
 
-def _batches(rows: Sequence[OutboxRow], most: int) -> Iterator[Sequence[OutboxRow]]:
-    """The rows of each request."""
-    begin = size = 0
-    for at, row in enumerate(rows):
+def _first(rows: Sequence[OutboxRow], most: int) -> Sequence[OutboxRow]:
+    """The rows of a request: so many at most, and not too many bytes."""
+    size = 0
+    for at, row in enumerate(rows[:most]):
         size += len(row.document)
-        if at > begin and (at - begin == most or size > MOST_BYTES_AT_ONCE):
-            yield rows[begin:at]
-            begin, size = at, len(row.document)
-    if begin < len(rows):
-        yield rows[begin:]
-
-
-def _job(row: OutboxRow) -> OutboxJob:
-    return job_of(row.document)
-
-
-def _is_certain(error: ZqError) -> bool:
-    """True if the refused request has stored nothing, nor an earlier try of it."""
-    return isinstance(error, BackendError) and not error.in_doubt
+        if at and size > MOST_BYTES_AT_ONCE:
+            return rows[:at]
+    return rows[:most]
 
 
 def _is_of_the_jobs(error: ZqError) -> bool:
@@ -209,5 +189,7 @@ def _is_of_the_jobs(error: ZqError) -> bool:
         return False
     if error.code == "http_413":
         return True
+    if error.code == "too_many_producers":
+        return False
     ours = error.code != BackendError.code and not error.code.startswith("http_")
     return ours and error.status in OF_THE_JOBS

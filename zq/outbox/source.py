@@ -1,5 +1,6 @@
 """A database as the relay reads it."""
 
+import secrets
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -14,7 +15,7 @@ IDLE_S = 5.0
 
 
 class DatabaseUnavailable(ZqError):
-    """The database cannot be reached, or has no table `zq_outbox`."""
+    """The database cannot be reached, or lacks a table of the outbox."""
 
     code = "database_unavailable"
 
@@ -26,8 +27,43 @@ class OutboxRow(NamedTuple):
     document: str
 
 
+class OutboxLane(NamedTuple):
+    """As which producer rows are sent, and which rows have numbers. It is stored beside them."""
+
+    producer: str
+    epoch: str
+    first: int = 1
+    """The number of the first of `ids`. The others follow without gaps."""
+    ids: Sequence[int] = ()
+
+    @property
+    def next(self) -> int:
+        """The number of the row after the last one that has a number."""
+        return self.first + len(self.ids)
+
+
+def new_lane() -> OutboxLane:
+    """A lane for a table that has none: nobody else has its name."""
+    return OutboxLane(f"outbox-{secrets.token_hex(8)}", new_epoch())
+
+
+def new_epoch() -> str:
+    """An epoch that no other lane has had."""
+    return secrets.token_hex(8)
+
+
+class RefusedRow(NamedTuple):
+    """A row that the server refuses, and why."""
+
+    id: int
+    error: str
+
+
 class Source(Protocol):
-    """One database. Every verb may raise `DatabaseUnavailable`; then it is closed and opened."""
+    """One database. Every verb may raise `DatabaseUnavailable`; then it is closed and opened.
+
+    What a verb has changed is on the disk when it returns: a number must not be given twice.
+    """
 
     async def open(self) -> None:
         """Connect, unless it is connected."""
@@ -35,29 +71,31 @@ class Source(Protocol):
     async def leads(self) -> bool:
         """True if this relay is the one that moves rows. The others wait for its end."""
 
-    async def rows(self) -> Sequence[OutboxRow]:
-        """The oldest rows, by id. It always begins with the first one that is left."""
+    async def lane(self) -> OutboxLane | None:
+        """The lane of the outbox. None: no row has ever been sent."""
 
-    async def mark(self, id: int, now: int) -> bool:
-        """Note, before they are sent, that the rows up to this one are sent now (milliseconds).
+    async def make(self, lane: OutboxLane) -> None:
+        """Store the first lane, unless there is one by now."""
 
-        Return False if that has been noted before: the earlier time stays.
+    async def move(
+        self, lane: OutboxLane, to: OutboxLane, refusal: RefusedRow | None = None
+    ) -> bool:
+        """Change the lane, and set the refused row aside, if the lane is still as given.
+
+        Return False if it was not, for another relay has changed it: then nothing is changed.
         """
 
-    async def unmark(self, id: int) -> None:
-        """Take the note back, since no row has been sent."""
+    async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
+        """Those of these rows that are still to be sent, in the order of the ids."""
+
+    async def oldest(self) -> list[OutboxRow]:
+        """The oldest rows that are to be sent, by id, within the limits."""
 
     async def delete(self, ids: Sequence[int]) -> None:
         """Delete these rows. Rows with smaller ids may become visible later, and stay."""
 
-    async def set_aside(self, id: int, error: str) -> None:
-        """Keep a row that the server refuses, out of the way."""
-
-    async def set_aside_late(self, before: int, error: str) -> int:
-        """Keep rows out of the way that may have been sent before this moment. Return how many."""
-
     async def changed(self) -> None:
-        """Wait until there may be rows that the last `rows` has not seen."""
+        """Wait until there may be rows that the last `oldest` has not seen."""
 
     async def close(self) -> None:
         """Disconnect. It may be called twice."""

@@ -12,7 +12,15 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from zq.outbox.changes import FileChanges
-from zq.outbox.source import IDLE_S, MOST_BYTES, MOST_ROWS, DatabaseUnavailable, OutboxRow
+from zq.outbox.source import (
+    IDLE_S,
+    MOST_BYTES,
+    MOST_ROWS,
+    DatabaseUnavailable,
+    OutboxLane,
+    OutboxRow,
+    RefusedRow,
+)
 from zq.outbox.table import HOW_TO_CREATE
 
 T = TypeVar("T")
@@ -29,19 +37,25 @@ LATE_S = 0.5
 BUSY_S = 30.0
 
 _ROWS = "SELECT id, document FROM zq_outbox WHERE error IS NULL ORDER BY id LIMIT ?"
+_ROWS_OF = """\
+SELECT rows.id, document FROM json_each(?) AS given JOIN zq_outbox AS rows ON rows.id = given.value
+WHERE error IS NULL ORDER BY given.key"""
 _DELETE = "DELETE FROM zq_outbox WHERE id IN (SELECT value FROM json_each(?))"
-_SET_ASIDE = "UPDATE zq_outbox SET error = ?, sent = NULL WHERE id = ?"
-_MARK = "UPDATE zq_outbox SET sent = ? WHERE id = ? AND sent IS NULL"
-_UNMARK = "UPDATE zq_outbox SET sent = NULL WHERE id = ?"
-_LATEST = "SELECT max(id) FROM zq_outbox WHERE sent < ? AND error IS NULL"
-_SET_ASIDE_LATE = "UPDATE zq_outbox SET error = ?, sent = NULL WHERE id <= ? AND error IS NULL"
+_LANE = "SELECT producer, epoch, first, ids FROM zq_outbox_lane"
+_NEW_LANE = """\
+INSERT INTO zq_outbox_lane (id, producer, epoch, first, ids) VALUES (1, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING"""
+_MOVE = """\
+UPDATE zq_outbox_lane SET epoch = ?, first = ?, ids = ?
+WHERE epoch = ? AND first = ? AND ids = ?"""
+_SET_ASIDE = "UPDATE zq_outbox SET error = ? WHERE id = ?"
 
 
 class SqliteSource:
     """The outbox in a database file.
 
-    Several relays are safe without a leader. A relay sends a row after all older ones that are
-    left, so no row overtakes another one; and the server knows what it has seen already.
+    Several relays are safe without a leader: all send the same rows under the same numbers, so the
+    server stores each once, and none before the one that was numbered before it.
     """
 
     def __init__(self, path: str) -> None:
@@ -61,32 +75,35 @@ class SqliteSource:
         """Every relay may move rows."""
         return True
 
-    async def rows(self) -> Sequence[OutboxRow]:
+    async def lane(self) -> OutboxLane | None:
+        """The lane of the outbox."""
+        return await self._run(self._lane)
+
+    async def make(self, lane: OutboxLane) -> None:
+        """Store the first lane."""
+        given = lane.producer, lane.epoch, lane.first, json.dumps(lane.ids)
+        await self._run(lambda: self._execute(_NEW_LANE, *given))
+
+    async def move(
+        self, lane: OutboxLane, to: OutboxLane, refusal: RefusedRow | None = None
+    ) -> bool:
+        """Change the lane if it is still as given."""
+        return await self._run(lambda: self._move(lane, to, refusal))
+
+    async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
+        """Those of these rows that are still to be sent."""
+        return await self._run(lambda: self._rows_of(ids))
+
+    async def oldest(self) -> list[OutboxRow]:
         """The oldest rows, by id."""
-        return await self._run(self._read)
-
-    async def mark(self, id: int, now: int) -> bool:
-        """Note that the rows up to this one are sent now."""
-        return bool(await self._run(lambda: self._execute(_MARK, now, id)))
-
-    async def unmark(self, id: int) -> None:
-        """Take the note back."""
-        await self._run(lambda: self._execute(_UNMARK, id))
+        return await self._run(self._oldest)
 
     async def delete(self, ids: Sequence[int]) -> None:
         """Delete these rows."""
         await self._run(lambda: self._execute(_DELETE, json.dumps(ids)))
 
-    async def set_aside(self, id: int, error: str) -> None:
-        """Keep a row that the server refuses, out of the way."""
-        await self._run(lambda: self._execute(_SET_ASIDE, error, id))
-
-    async def set_aside_late(self, before: int, error: str) -> int:
-        """Keep the rows that may have been sent before this moment, out of the way."""
-        return await self._run(lambda: self._set_aside_late(before, error))
-
     async def changed(self) -> None:
-        """Wait until another connection has committed since the last `rows`."""
+        """Wait until another connection has committed since the last `oldest`."""
         await self._run(self._watch)
 
     async def close(self) -> None:
@@ -121,7 +138,8 @@ class SqliteSource:
             check_same_thread=False,
             uri=True,
         )
-
+        # A number that was given must not be lost with a power cut.
+        self._connection.execute("PRAGMA synchronous=EXTRA")
         self._changes = FileChanges()
 
     def _disconnect(self) -> None:
@@ -137,18 +155,33 @@ class SqliteSource:
         with closing(self._connection.execute(statement, parameters)) as cursor:
             return cursor.rowcount
 
-    def _set_aside_late(self, before: int, error: str) -> int:
+    def _lane(self) -> OutboxLane | None:
         assert self._connection is not None
-        # A query first: a change waits for whoever writes, also if it changes nothing.
-        (latest,) = self._connection.execute(_LATEST, (before,)).fetchone()
-        return 0 if latest is None else self._execute(_SET_ASIDE_LATE, error, latest)
+        for producer, epoch, first, ids in self._connection.execute(_LANE).fetchall():
+            return OutboxLane(producer, epoch, first, json.loads(ids))
+        return None
+
+    def _move(self, lane: OutboxLane, to: OutboxLane, refusal: RefusedRow | None) -> bool:
+        assert self._connection is not None
+        now, then = ((each.epoch, each.first, json.dumps(each.ids)) for each in (to, lane))
+        self._connection.execute("BEGIN IMMEDIATE")
+        with self._connection:
+            moved = bool(self._execute(_MOVE, *now, *then))
+            if moved and refusal is not None:
+                self._execute(_SET_ASIDE, refusal.error, refusal.id)
+            return moved
+
+    def _rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
+        assert self._connection is not None
+        found = self._connection.execute(_ROWS_OF, (json.dumps(ids),))
+        return [OutboxRow(*row) for row in found.fetchall()]
 
     def _data_version(self) -> int:
         assert self._connection is not None
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         return int(version)
 
-    def _read(self) -> list[OutboxRow]:
+    def _oldest(self) -> list[OutboxRow]:
         assert self._connection is not None
         # Before the rows: a commit in between is then noticed as a change.
         self._version = self._data_version()

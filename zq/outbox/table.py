@@ -1,8 +1,10 @@
-"""The table `zq_outbox` in the dialects of SQLite and PostgreSQL.
+"""The tables of an outbox in the dialects of SQLite and PostgreSQL.
 
-A row is a job in the form of `POST /jobs`, as text. `error` tells why the server has refused it;
-the relay leaves such a row where it is. `sent` is the moment, in milliseconds, at which a relay has
-first sent this row and all older ones, or was about to.
+A row of `zq_outbox` is a job in the form of `POST /jobs`, as text. `error` tells why the server has
+refused it; the relay leaves such a row where it is.
+
+The one row of `zq_outbox_lane` is the producer as which relays send, with its epoch. `ids` is a
+list in JSON: the rows that have numbers, in their order. The number of the first one is `first`.
 """
 
 from typing import Literal, get_args
@@ -15,7 +17,7 @@ HOW_TO_CREATE = (
     "create it by outbox.create_table(connection), by the script of zq relay --ddl, or in Django by"
     " manage.py migrate"
 )
-"""What to do if the table is missing."""
+"""What to do if a table is missing."""
 
 _SQLITE = (
     """\
@@ -23,8 +25,15 @@ CREATE TABLE IF NOT EXISTS zq_outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     document TEXT NOT NULL,
     created TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    error TEXT,
-    sent INTEGER
+    error TEXT
+)""",
+    """\
+CREATE TABLE IF NOT EXISTS zq_outbox_lane (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    producer TEXT NOT NULL,
+    epoch TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    ids TEXT NOT NULL
 )""",
 )
 
@@ -36,8 +45,15 @@ CREATE TABLE IF NOT EXISTS zq_outbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     document text NOT NULL,
     created timestamptz NOT NULL DEFAULT now(),
-    error text,
-    sent bigint
+    error text
+)""",
+    """\
+CREATE TABLE IF NOT EXISTS zq_outbox_lane (
+    id integer PRIMARY KEY CHECK (id = 1),
+    producer text NOT NULL,
+    epoch text NOT NULL,
+    first bigint NOT NULL,
+    ids text NOT NULL
 )""",
     """\
 DO $$ BEGIN
@@ -75,12 +91,12 @@ def dialect_named(name: str) -> Dialect:
 
 
 def statements(dialect: Dialect) -> tuple[str, ...]:
-    """The statements that create the table. They may be repeated."""
+    """The statements that create the tables. They may be repeated."""
     return _STATEMENTS[dialect]
 
 
 def ddl(dialect: Dialect) -> str:
-    """The SQL that creates the table `zq_outbox`, as a script for a migration."""
+    """The SQL that creates the tables, as a script for a migration."""
     return "".join(f"{statement};\n" for statement in statements(dialect))
 
 

@@ -1,7 +1,7 @@
 """Handlers that run at the enqueue, on an engine of their own in memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -87,6 +87,13 @@ class _Immediate:
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
         stored = await self._backend.enqueue(jobs)
+        await self._run()
+        return stored
+
+    async def enqueue_on(
+        self, terms: Mapping[str, object], jobs: Sequence[Submission]
+    ) -> list[StoredJob]:
+        stored = await self._backend.enqueue_on(terms, jobs)
         await self._run()
         return stored
 

@@ -60,6 +60,19 @@ class NumberedJobs:
             return expected
         return MAX_SEQ
 
+    async def end(self) -> EpochEnd:
+        """The epoch in which the server knows the producer, and its last number.
+
+        A name that the server does not know is in this epoch, with 0.
+        """
+        try:
+            return EpochEnd(self._epoch, await self.expected() - 1)
+        except BackendError as error:
+            epoch, last = error.details.get("epoch"), error.details.get("last")
+            if error.code != "producer_fenced" or not isinstance(last, int):
+                raise
+            return EpochEnd(str(epoch), last)
+
 
 class ServerProducers:
     """The producers of one server. A missing one raises a `BackendError`."""
