@@ -139,7 +139,7 @@ Examples:
 """,
 )
 @click.version_option(__version__, prog_name="zq", message="%(prog)s %(version)s")
-@click.option("--root-dir", metavar="PATH", help="The same as --root-dir of the command.")
+@click.option("--root-dir", metavar="PATH", help="Data directory, as for zq serve.")
 @click.option("-k", "--license-key", hidden=True)
 @click.pass_context
 def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> None:

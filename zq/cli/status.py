@@ -37,7 +37,8 @@ Exit codes: 0 if the job exists, whatever its status, 1 if it does not exist or 
 def status(remote: Remote, id: str) -> None:
     """Show the job ID: its fields, why it does not run, and its last failures.
 
-    The traceback of the latest failure comes last.
+    The traceback of the latest failure comes last. `zq health` shows the server, and `zq queues`
+    its queues.
     """
     job = remote.run(remote.backend.get(id))
     errors = remote.run(remote.backend.errors(id)) if job.failed_at is not None else []

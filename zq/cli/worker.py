@@ -120,9 +120,9 @@ wait for handlers that do not end when they are told to.
 @_option(
     "--reload", is_flag=True, help="Start again whenever a Python file in this directory changes."
 )
-@_option("--log-level", type=click.Choice(_LEVELS), default="info", help="The same as for serve.")
-@_option("--log-format", type=click.Choice(_FORMATS), help="The same as for serve.")
-@_option("--json-logs", is_flag=True, help="The same as --log-format json.")
+@_option("--log-level", type=click.Choice(_LEVELS), default="info", help="As for zq serve.")
+@_option("--log-format", type=click.Choice(_FORMATS), help="As for zq serve.")
+@_option("--json-logs", is_flag=True, help="As --log-format json.")
 @click.pass_context
 def worker(ctx: click.Context, /, app: str | None, package: str | None, **options: Any) -> None:
     """Execute the jobs of an app, MODULE:APP, of the files in a folder, or of both."""

@@ -9,7 +9,7 @@ import click
 from zq.cli.admin import administers
 from zq.cli.output import print_json, span
 from zq.cli.sections import Section
-from zq.cli.terminal import one_line, say
+from zq.cli.terminal import counted, one_line, say
 
 if TYPE_CHECKING:
     from zq.client.http.address import Address
@@ -98,7 +98,7 @@ def _figures(overview: dict[str, Any], now: int, status: dict[str, Any]) -> dict
         flow += f", {100 * tiles['failed']:.1f} % failed"
     slots = "jobs"
     if "slots" in tiles:
-        slots = f"of {tiles['slots']:,} slots, {tiles['workers']:,} workers"
+        slots = f"of {tiles['slots']:,} slots, {counted(tiles['workers'], 'worker')}"
     free = status["disk"]["free_bytes"] / 1e9
     return {
         "server": f"zq {status['zq']}, up {span(now - status['since'])}, {free:,.1f} GB free",
