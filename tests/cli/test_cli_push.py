@@ -18,7 +18,7 @@ from process.server import running
 
 import zq
 from zq.cli.bulk import BATCH_JOBS, JobLine, Load, Stopped
-from zq.client.values import JobQuery
+from zq.client.values import JobQuery, StoredJob
 
 from .shell import Shell, ended
 
@@ -294,6 +294,29 @@ async def test_an_interruption_while_an_answer_is_counted_leaves_its_lines_in_do
             await asyncio.to_thread(load.run, io.BytesIO(b"1\n" * 3))
     assert (stopped.value.line, stopped.value.doubtful) == (1, 3)
     assert await shell.backend.count(JobQuery()) == 3
+
+
+class CountedLoad(Load):
+    """A load that counts its requests."""
+
+    requests = 0
+
+    async def _enqueue(self, jobs: list[JobLine]) -> list[StoredJob]:
+        self.requests += 1
+        return await super()._enqueue(jobs)
+
+
+async def test_the_server_names_a_line_that_it_refuses(shell: Shell) -> None:
+    lines = [b'{"queue": "mail", "type": "t", "payload": 1}\n'] * BATCH_JOBS
+    lines[700] = lines[700].replace(b"mail", b"a,b")
+    with zq.App(shell.url) as app:
+        load = CountedLoad(app.backend.blocking, JobLine(payload=Raw(b"null")))
+        with pytest.raises(Stopped) as stopped:
+            await asyncio.to_thread(load.run, io.BytesIO(b"".join(lines)))
+    assert stopped.value.line == 701
+    assert await shell.backend.count(JobQuery()) == 700
+    # Halves would take ten requests to come down to the line.
+    assert load.requests == 4
 
 
 async def test_lines_that_may_be_stored_are_named(shell: Shell) -> None:

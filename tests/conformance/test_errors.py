@@ -83,10 +83,12 @@ async def test_bulk_errors_name_the_index(client: Client) -> None:
     bulk = {"jobs": [new_job(), new_job(queue="a,b")]}
     reply = await client.post("/jobs/bulk", bulk)
     assert (reply.status, reply.error) == (400, "jobs[1]: queue must not contain ','")
+    assert reply.headers["zq-error-index"] == "1"
     for wrong in (new_job(type=...), new_job(priority=70_000), new_job(payload=...), 5, None):
         reply = await client.post("/jobs/bulk", {"jobs": [new_job(), new_job(), wrong]})
         assert reply.status == 400
         assert "jobs[2]" in reply.error
+        assert reply.headers["zq-error-index"] == "2"
 
 
 @pytest.mark.parametrize("target", ["/jobs", "/jobs/count"])

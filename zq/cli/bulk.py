@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from zq.client.backend import Backend, run
-from zq.client.errors import InvalidPayload, Unavailable, ZqError
+from zq.client.errors import InvalidPayload, Unavailable, ZqError, cut_of
 from zq.client.http.transport import UNDECIDED, Unreachable
 from zq.client.values import StoredJob, Submission
 from zq.model.errors import InvalidRequest
@@ -158,7 +158,7 @@ class Load:
         return msgspec.structs.replace(job, type=check_name("queue", job.queue))
 
     def _store(self, lines: list[Numbered]) -> None:
-        """Store the lines. A refused batch is halved until the bad line is found."""
+        """Store the lines. A refused batch is cut until the bad line is found."""
         if not lines:
             return
         first, last = lines[0].number, lines[-1].number
@@ -168,6 +168,7 @@ class Load:
         except ZqError as error:
             if isinstance(error, Unavailable) or len(lines) == 1:
                 raise Stopped(first, error, last if _is_doubtful(error) else 0) from error
+            cut = cut_of(error, len(lines))
         else:
             self.duplicates += sum(job.duplicate for job in jobs)
             self.stored = self.stored + sum(not job.duplicate for job in jobs)
@@ -176,9 +177,8 @@ class Load:
             self.progress(lines[-1])
             return
         self.sent = first - 1
-        half = len(lines) // 2
-        self._store(lines[:half])
-        self._store(lines[half:])
+        self._store(lines[:cut])
+        self._store(lines[cut:])
 
     async def _enqueue(self, jobs: list[JobLine]) -> list[StoredJob]:
         if self.numbered is None:

@@ -12,7 +12,7 @@ from zq.http.transport.answer import EXTRA_HEADERS, Answer, Responder, Response
 from zq.model.errors import ZqError
 
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
-SHOWN = "Allow, Content-Location, Location, Retry-After, Vary, Zq-Error"
+SHOWN = "Allow, Content-Location, Location, Retry-After, Vary, Zq-Error, Zq-Error-Index"
 """Headers of answers that a page may read besides those that every page may read."""
 
 MAX_AGE_S = 600

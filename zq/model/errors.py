@@ -85,6 +85,7 @@ ZqError
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Self
 
 
 class ZqError(Exception):
@@ -93,10 +94,19 @@ class ZqError(Exception):
     code = "error"
     details: Mapping[str, object] = {}
     """Fields of an answer's body that tell programs more than the message."""
+    index: int | None = None
+    """The index of the job in a bulk that is at fault, if one is."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+    def about(self, index: int, place: str = "jobs") -> Self:
+        """This error, about one of several jobs: the message and `index` name it."""
+        self.message = f"{place}[{index}]: {self.message}"
+        self.args = (self.message,)
+        self.index = index
+        return self
 
 
 class InvalidRequest(ZqError):

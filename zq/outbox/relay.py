@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from zq.client.app import App
-from zq.client.errors import BackendError, InvalidOption, InvalidPayload, Unavailable
+from zq.client.errors import BackendError, InvalidOption, InvalidPayload, Unavailable, cut_of
 from zq.client.http.transport import jittered
 from zq.client.loggers import keep_loggers
 from zq.model.errors import InvalidRequest, ZqError
@@ -117,7 +117,7 @@ class Relay:
     async def _send(self, batch: NumberedRows) -> tuple[int, NumberedRows | None]:
         """Send rows, and delete them. Return their number, and rows that were read meanwhile.
 
-        A refused request is halved until the bad row is found. The rows after that one have lost
+        A refused request is cut until the bad row is found. The rows after that one have lost
         their numbers, and are for another batch.
         """
         lane, number, rows = batch
@@ -140,7 +140,7 @@ class Relay:
             elif not _is_of_the_jobs(trouble):
                 raise trouble
             elif len(some) > 1:
-                most = len(some) // 2
+                most = cut_of(trouble, len(some))
             else:
                 refusal = RefusedRow(some[0].id, trouble.message)
                 await self._numbering.refuse(lane, number + at, refusal)

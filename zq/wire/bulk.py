@@ -66,7 +66,7 @@ def new_jobs(bulk: JobsBody, size: int, codec: BodyCodec, limits: Limits) -> Ite
         try:
             new = new_job(job, codec, limits.payload, names)
         except ZqError as error:
-            raise type(error)(f"jobs[{index}]: {error.message}") from None
+            raise error.about(index) from None
         jobs.append(new)
         left -= JOB_BYTES + new.payload_size
     yield jobs

@@ -59,7 +59,7 @@ class _Json:
         except UnicodeDecodeError:
             raise InvalidRequest("invalid JSON: text must be valid UTF-8") from None
         except msgspec.DecodeError as error:
-            raise InvalidRequest(f"invalid JSON: {_malformed(body, error)}") from None
+            raise _at(error, InvalidRequest(f"invalid JSON: {_malformed(body, error)}")) from None
         except RecursionError:
             raise InvalidRequest(f"invalid JSON: {_TOO_DEEP}") from None
         # The parser has refused everything else that the model does not allow.
@@ -168,7 +168,8 @@ def decode(body: bytes, codec: BodyCodec, decoder: msgspec.json.Decoder[T]) -> T
             except msgspec.ValidationError as again:
                 error = again
         refuse_unknown(error, decoder.type, f"invalid {codec.name}: ")
-        raise InvalidRequest(f"invalid {codec.name}: {explain(error)}") from None
+        refusal = InvalidRequest(f"invalid {codec.name}: {explain(error)}")
+        raise _at(error, refusal) from None
 
 
 def _typed(text: bytes, codec: BodyCodec, decoder: msgspec.json.Decoder[T]) -> T:
@@ -235,7 +236,16 @@ def _plain(value: object) -> object:
     raise TypeError(f"no place in a document for {type(value).__name__}")
 
 
-_JOB_INDEX = re.compile(r"\$\[\.\.\.\]\[(\d+)\]")
+_JOB_INDEX = re.compile(r"\$(?:\[\.\.\.\]|\.jobs)\[(\d+)\]")
+
+
+def _at(error: msgspec.DecodeError, refusal: InvalidRequest) -> InvalidRequest:
+    """The refusal, with the index of the job in which a bulk is at fault, if that is known."""
+    if index := _JOB_INDEX.search(str(error)):
+        refusal.index = int(index[1])
+    return refusal
+
+
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 

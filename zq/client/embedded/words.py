@@ -116,5 +116,5 @@ def refusal_of(error: errors.ZqError) -> errors.ZqError:
     state = error.status if isinstance(error, _OF_A_STATE) else ""
     status = 503 if isinstance(error, _PASSING) else None
     told = refusal(error.code, error.message, status, state)
-    told.details = error.details
+    told.details, told.index = error.details, error.index
     return told

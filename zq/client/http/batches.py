@@ -12,7 +12,7 @@ from collections.abc import (
 )
 from typing import Any, TypeVar
 
-from zq.client.errors import BackendError
+from zq.client.errors import BackendError, cut_of
 from zq.client.values import StoredJob, Submission
 
 Batch = Sequence[Submission]
@@ -95,6 +95,6 @@ async def _in_halves(enqueue: Enqueue, batch: Batch, error: BackendError) -> Sto
     """Store the refused jobs in smaller requests, if that can help. Raises the error if not."""
     if error.code not in _HALVED or len(batch) == 1:
         raise error
-    half = len(batch) // 2
-    async for part in one_by_one(enqueue, (batch[:half], batch[half:])):
+    cut = cut_of(error, len(batch))
+    async for part in one_by_one(enqueue, (batch[:cut], batch[cut:])):
         yield part

@@ -68,6 +68,8 @@ class Reply:
         message = (str(said.pop("error", "")) or self._foreign()) + hint
         error = refusal(code, message, self.status, str(said.get("status", "")))
         error.details = said
+        index = self.headers.get("zq-error-index", "")
+        error.index = int(index) if index.isdecimal() else None
         if isinstance(error, BackendError):
             error.in_doubt = self.doubted or not self.is_decided
         return error

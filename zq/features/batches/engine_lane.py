@@ -162,7 +162,7 @@ class FoldLane:
                 continue
             for use, fault in zip(going, faults, strict=True):
                 if fault and use.request.lane is self:
-                    self._end(use.request, Unprocessable(use.request.message(use.place, fault)))
+                    self._end(use.request, use.request.refusal(use.place, fault))
         for request in self._left(requests):
             request.is_checked = True
 

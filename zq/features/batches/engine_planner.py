@@ -146,8 +146,7 @@ class Planner:
             ends = await self._evaluator.fold(host, jobs)
             for index, end in zip(indexes, ends, strict=False):
                 if isinstance(end, str):
-                    message = request.message(index, f"batch fold: {end}")
-                    self._end(request, Unprocessable(message))
+                    self._end(request, request.refusal(index, f"batch fold: {end}"))
                     return []
                 hosts[key] = end
                 if end.key != request.keys[index]:

@@ -8,6 +8,7 @@ from zq.features.batches.model import BatchRule
 from zq.features.batches.model_jobs import batch_of
 from zq.features.batches.model_plans import HostPlace
 from zq.model.commands import AnyCommand, Enqueue
+from zq.model.errors import Unprocessable
 from zq.model.job import JobRecord, NewJob
 from zq.model.reach import Reach
 
@@ -57,9 +58,10 @@ class FoldRequest:
         if not self.reply.done():
             self.reply.set_result(reply)
 
-    def message(self, index: int, text: str) -> str:
-        """A message that names one of the jobs by its place in the request."""
-        return text if len(self.jobs) == 1 else f"jobs[{index}]: {text}"
+    def refusal(self, index: int, text: str) -> Unprocessable:
+        """The error that refuses the request for one of its jobs."""
+        error = Unprocessable(text)
+        return error if len(self.jobs) == 1 else error.about(index)
 
 
 class Host:

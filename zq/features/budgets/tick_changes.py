@@ -65,8 +65,8 @@ def refuse_unpayable(
         if isinstance(refusal, BudgetQuotaReached):
             return refusal
         if refusal is not None:
-            message = refusal.message if len(jobs) == 1 else f"{place}[{index}]: {refusal.message}"
-            return Unprocessable(message)
+            error = Unprocessable(refusal.message)
+            return error if len(jobs) == 1 else error.about(index, place)
     return None
 
 

@@ -39,12 +39,17 @@ STATUSES: dict[type[ZqError], int] = {
 CODE_HEADER = "Zq-Error"
 """This header has the error's stable code. The body keeps the shape of Zizq's API."""
 
+INDEX_HEADER = "Zq-Error-Index"
+"""This header has the index of the job in a bulk that is at fault."""
+
 
 def problem(error: ZqError, codec: BodyCodec) -> Answer:
     """An error as an answer in the format that the client accepts."""
     # A message may quote bytes of a header that are not text; an answer cannot.
     body: dict[str, object] = {"error": error.message.encode(errors="replace").decode()}
     headers = {CODE_HEADER: error.code}
+    if error.index is not None:
+        headers[INDEX_HEADER] = str(error.index)
     if isinstance(error, PlainRefusal):
         text = error.message.encode(errors="replace")
         return Answer(400, text, {"Content-Type": "text/plain; charset=utf-8", **headers})

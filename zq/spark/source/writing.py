@@ -6,7 +6,6 @@ existing job.
 """
 
 import itertools
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,8 +42,6 @@ as long as the server can recognise a row."""
 
 WAITS = (408, 429, 500, 502, 503, 504, 507)
 """Statuses after which the same jobs are sent again. Their names make that harmless."""
-
-_AT_FAULT = re.compile(r"jobs\[(\d+)\]")
 
 
 @dataclass
@@ -134,10 +131,10 @@ class _Task:
         return len(jobs)
 
     def _refused(self, reply: Reply, jobs: dict[int, bytes]) -> tuple[int, str]:
-        message = reply.error().message
-        found = _AT_FAULT.search(message)
-        if found is not None:
-            return list(jobs)[int(found[1])], message.replace(f"{found[0]}: ", "")
+        error = reply.error()
+        message, index = error.message, error.index
+        if index is not None:
+            return list(jobs)[index], message.replace(f"jobs[{index}]: ", "")
         if len(jobs) == 1 and reply.status in (400, 413, 422):
             return next(iter(jobs)), message
         raise SourceError(f"{self._options.url} refuses the jobs ({reply.status}): {message}")

@@ -35,7 +35,8 @@ ABOUT = (
     " patches, crons, budgets, `success` and `failure`. With the header `Zq-Strict: 1` every route"
     " refuses both. The objects `dedupe` and `items` are always strict. A filter without a value"
     " filters nothing where jobs are read, and is refused where they are changed. An error has a"
-    " text, and a stable code in the header `Zq-Error`."
+    " text, and a stable code in the header `Zq-Error`; `Zq-Error-Index` has the index of the job"
+    " in a bulk that is at fault, if one is."
 )
 
 REFUSALS = {
