@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 from pyspark.sql import Row
 
 from zq.spark.errors import SourceError
+from zq.spark.source import forgetting
 from zq.spark.source.options import parse
-from zq.spark.source.writing import WRITES_REPEAT_S, Written, _Task
+from zq.spark.source.writing import Written, _Task
 
 from .served import Served, served
 
@@ -24,9 +26,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
-def store(url: str, rows: list[Row], name: str, **given: str) -> Written:
-    """One task's part of a write."""
-    return _Task(parse({"url": url, **given}), name).store(iter(rows))
+def store(url: str, rows: list[Row], name: str, batch: int = 0, **given: str) -> Written:
+    """One task's part of a write, or of a micro-batch."""
+    return _Task(parse({"url": url, **given}), name, batch).store(iter(rows))
 
 
 def rows(queue: str, count: int) -> list[Row]:
@@ -38,65 +40,103 @@ def jobs(server: Served, queue: str) -> list[Any]:
     return found
 
 
-def test_rows_are_stored_in_their_order_over_requests(lab: Served) -> None:
-    done = store(lab.url, rows("order", 25), "w,0", batchSize="10")
-    assert done == Written(25, 0)
-    assert [job["payload"]["n"] for job in jobs(lab, "order")] == list(range(25))
+def numbers(server: Served, queue: str) -> list[int]:
+    return [job["payload"]["n"] for job in jobs(server, queue)]
+
+
+@pytest.mark.parametrize("batch_size", ["10", "1000"])
+def test_rows_are_stored_in_the_order_of_a_column(lab: Served, batch_size: str) -> None:
+    queue = f"order{batch_size}"
+    some = [Row(queue=queue, type="t", payload=Row(n=n)) for n in (3, 200, 10, None, 1, -5)]
+    done = store(lab.url, some, queue, batchSize=batch_size, orderBy="payload.n")
+    assert done == Written(6, 0)
+    assert numbers(lab, queue) == [-5, 1, 3, 10, 200, None]
 
 
 def test_a_task_that_runs_again_stores_nothing_twice(lab: Served) -> None:
     """As after a failure, or beside a copy of itself (speculation): also with other requests."""
-    store(lab.url, rows("again", 15), "w,1", batchSize="10")
-    store(lab.url, rows("again", 25), "w,1", batchSize="7")
-    assert [job["payload"]["n"] for job in jobs(lab, "again")] == list(range(25))
+    for size in ("10", "7", "1000"):
+        assert store(lab.url, rows("again", 25), "w-1", batchSize=size) == Written(25, 0)
+    assert sorted(numbers(lab, "again")) == list(range(25))
 
 
 def test_a_task_that_runs_again_with_its_rows_in_another_order_loses_and_doubles_none(
-    lab: Served,
+    lab: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark computes rows again after a lost executor, in whatever order a shuffle brings them."""
     six = rows("order-again", 6)
+    task = _Task(parse({"url": lab.url, "batchSize": "2"}), "o-0")
+    send, sent = task._send, []
 
-    def lost() -> Iterator[Row]:
-        yield from six[:3]
-        raise RuntimeError("executor lost")
+    def lost(number: int, jobs: Any, after: str | None = None) -> Any:
+        sent.append(number)
+        if number == 5:
+            raise RuntimeError("executor lost")
+        return send(number, jobs, after)
 
-    task = {"url": lab.url, "batchSize": "3"}
+    monkeypatch.setattr(task, "_send", lost)
     with pytest.raises(RuntimeError):
-        _Task(parse(task), "o,0").store(lost())
-    assert _Task(parse(task), "o,0").store(iter(six[3:] + six[:3])) == Written(6, 0)
-    assert sorted(job["payload"]["n"] for job in jobs(lab, "order-again")) == list(range(6))
+        task.store(iter(six))
+    assert len(jobs(lab, "order-again")) == 4
+    assert store(lab.url, six[3:] + six[2::-1], "o-0", batchSize="4") == Written(6, 0)
+    assert sorted(numbers(lab, "order-again")) == list(range(6))
 
 
 def test_equal_rows_of_a_task_are_as_many_jobs_in_any_order(lab: Served) -> None:
     one, other = rows("equal", 2)
-    store(lab.url, [one, one, other], "e,0", batchSize="2")
-    store(lab.url, [other, one, one], "e,0", batchSize="1")
-    assert sorted(job["payload"]["n"] for job in jobs(lab, "equal")) == [0, 0, 1]
+    store(lab.url, [one, one, other], "e-0", batchSize="2")
+    store(lab.url, [other, one, one], "e-0", batchSize="1")
+    assert sorted(numbers(lab, "equal")) == [0, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("given", "window_s"),
-    [({}, WRITES_REPEAT_S), ({"dedupeFor": "60"}, 60), ({"dedupeFor": "9999999"}, 4_294_967.295)],
-)
-def test_a_row_is_recognised_for_as_long_as_its_write_may_be_repeated(
-    given: dict[str, str], window_s: float
-) -> None:
-    task = _Task(parse({"url": "http://127.0.0.1:1", **given}), "w,0")
-    job = json.loads(task._names.named({"queue": "q", "type": "t", "payload": None}))
-    assert job["dedupe"]["window_ms"] == window_s * 1000
-    assert job["dedupe"]["id"] == job["unique_key"]
-
-
-def test_a_row_that_is_sent_again_is_known_even_when_its_job_is_done_and_gone(lab: Served) -> None:
-    store(lab.url, rows("gone", 3), "gone,0")
+def test_rows_are_known_even_when_their_jobs_are_done_and_gone(lab: Served) -> None:
+    store(lab.url, rows("gone", 3), "gone-0")
     lab.call("DELETE", "/jobs?queue=gone")
-    store(lab.url, rows("gone", 4), "gone,0")
-    assert [job["payload"]["n"] for job in jobs(lab, "gone")] == [3]
+    store(lab.url, rows("gone", 3), "gone-0")
+    assert jobs(lab, "gone") == []
+
+
+def test_other_rows_than_the_first_time_are_refused_unless_nothing_is_stored(lab: Served) -> None:
+    with pytest.raises(SourceError, match="queue is missing"):
+        store(lab.url, [Row(queue=None, type="t", payload="1")], "d-0")
+    store(lab.url, rows("differ", 3), "d-0")
+    with pytest.raises(SourceError, match="3 jobs of this partition are stored, and now it has"):
+        store(lab.url, rows("differ", 4), "d-0")
+    assert len(jobs(lab, "differ")) == 3
+
+
+def test_each_micro_batch_takes_over_and_an_earlier_one_stores_nothing(lab: Served) -> None:
+    """All batches of a query are one producer a partition, so producers do not grow with them."""
+    for batch in (7, 8, 8, 12):
+        store(lab.url, rows("stream", 2), "q-0", batch)
+    with pytest.raises(SourceError, match="micro-batch 12 was written already, and this is 8"):
+        store(lab.url, rows("stream", 2), "q-0", 8)
+    assert len(jobs(lab, "stream")) == 6
+    known = lab.call("GET", "/producers?from=q-&limit=1")["producers"]
+    assert [(each["name"], each["last"]) for each in known] == [("q-0", 2)]
+
+
+def test_producers_of_old_writes_are_forgotten(
+    lab: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = parse({"url": lab.url})
+    old, young = f"{forgetting.name_for_once()}-0", "w-young-0"
+    for name in (old, young):
+        store(lab.url, rows("forget", 1), name)
+
+    def names() -> set[str]:
+        return {each["name"] for each in lab.call("GET", "/producers?limit=1000")["producers"]}
+
+    forgetting.forget_old(options)
+    assert {old, young} <= names()
+    day = forgetting.now_ms() + forgetting.DAY_MS + 1
+    monkeypatch.setattr(forgetting, "now_ms", lambda: day)
+    forgetting.forget_old(options)
+    assert old not in names() and young in names()
 
 
 def test_equal_rows_of_other_tasks_and_writes_are_other_jobs(lab: Served) -> None:
-    for name in ("w,2", "w,3", "v,2"):
+    for name in ("w-2", "w-3", "v-2"):
         store(lab.url, rows("other", 2), name)
     assert len(jobs(lab, "other")) == 6
 
@@ -108,7 +148,7 @@ def test_structures_become_json(lab: Served) -> None:
         payload=Row(id=7, tags=["a", None], inner=Row(x=1.5), map={"k": True}),
         retention=Row(completed_ms=5, dead_ms=None),
     )
-    store(lab.url, [row], "json,0")
+    store(lab.url, [row], "json-0")
     (job,) = jobs(lab, "json")
     assert job["payload"] == {
         "id": 7,
@@ -134,7 +174,7 @@ MIXED = [
 
 def test_bad_rows_fail_the_write_by_name(lab: Served) -> None:
     with pytest.raises(SourceError) as failure:
-        store(lab.url, MIXED, "mixed,0")
+        store(lab.url, MIXED, "mixed-0")
     told = str(failure.value)
     assert "row 3" in told and "queue is missing" in told
     assert "row 4" in told and "must not contain ','" in told
@@ -146,14 +186,14 @@ def test_bad_rows_fail_the_write_by_name(lab: Served) -> None:
 def test_the_first_few_are_enough(lab: Served) -> None:
     bad = [Row(queue="q", type="t", payload="{")] * 100
     with pytest.raises(SourceError) as failure:
-        store(lab.url, bad, "w,0")
+        store(lab.url, bad, "w-0")
     assert str(failure.value).count("row ") - str(failure.value).count("any row ") == 5
 
 
 def test_bad_rows_go_to_a_table_beside(lab: Served, tmp_path: Path) -> None:
     aside = tmp_path / "deep" / "bad"
     for _ in range(2):
-        done = store(lab.url, MIXED, "w,9", badRows=str(aside))
+        done = store(lab.url, MIXED, "w-9", badRows=str(aside))
         assert done == Written(5, 4)
     assert len(jobs(lab, "mixed")) >= 5
     (file,) = aside.iterdir()
@@ -161,6 +201,19 @@ def test_bad_rows_go_to_a_table_beside(lab: Served, tmp_path: Path) -> None:
     by_reason = {line["error"]: json.loads(line["row"]) for line in lines}
     assert by_reason["queue is missing"] == {"queue": None, "type": "t", "payload": "1"}
     assert len(lines) == 4
+
+
+def test_a_row_that_was_set_aside_stays_there_whatever_the_server_accepts_later(
+    tmp_path: Path,
+) -> None:
+    """Otherwise the rows after it would have other numbers when the task runs again."""
+    some = [*rows("later", 3), Row(queue="later", type="t", payload=LARGE), *rows("later", 2)]
+    aside = str(tmp_path / "bad")
+    with served(tmp_path / "data", max_payload=1_000) as server:
+        assert store(server.url, some, "l-0", batchSize="2", badRows=aside) == Written(5, 1)
+    with served(tmp_path / "data", max_payload=10_000) as server:
+        assert store(server.url, some, "l-0", batchSize="3", badRows=aside) == Written(5, 1)
+        assert sorted(numbers(server, "later")) == [0, 0, 1, 1, 2]
 
 
 # A server that is busy, and a line that breaks
@@ -189,13 +242,19 @@ class Front:
                     self.end_headers()
                     return
                 headers = {"Content-Type": "application/json"}
-                with urlopen(Request(behind + self.path, body, headers)) as answer:
+                try:
+                    answer = urlopen(Request(behind + self.path, body, headers))
+                except HTTPError as error:
+                    answer = error
+                with answer:
                     text = answer.read()
                 if step == "drop":
                     self.close_connection = True
                     return
-                self.send_response(201)
-                self.send_header("Content-Type", "application/json")
+                self.send_response(answer.status)
+                for name in ("Content-Type", "Zq-Error"):
+                    if name in answer.headers:
+                        self.send_header(name, answer.headers[name])
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text)
@@ -218,10 +277,11 @@ class Front:
 
 
 def test_a_busy_server_is_asked_again_and_a_lost_answer_does_no_harm(lab: Served) -> None:
-    with Front(lab.url, ["busy", "drop", "limited", "pass", "drop"]) as front:
-        store(front.url, rows("busy", 30), "busy,0", batchSize="10")
-    assert front.seen == ["busy", "drop", "limited", "pass", "drop", "pass", "pass"]
-    assert [job["payload"]["n"] for job in jobs(lab, "busy")] == list(range(30))
+    # The first request asks for the number.
+    with Front(lab.url, ["pass", "busy", "drop", "limited", "pass", "drop"]) as front:
+        store(front.url, rows("busy", 30), "busy-0", batchSize="10")
+    assert front.seen == ["pass", "busy", "drop", "limited", "pass", "drop", "pass", "pass"]
+    assert sorted(numbers(lab, "busy")) == list(range(30))
 
 
 def test_a_server_that_stays_busy_ends_the_write_after_a_time(lab: Served) -> None:
@@ -229,7 +289,7 @@ def test_a_server_that_stays_busy_ends_the_write_after_a_time(lab: Served) -> No
         Front(lab.url, ["busy"] * 1_000) as front,
         pytest.raises(SourceError, match=r"has taken no jobs for 1 s \(retryFor\): \(503\)"),
     ):
-        store(front.url, rows("never", 1), "w,0", retryFor="1")
+        store(front.url, rows("never", 1), "w-0", retryFor="1")
     assert len(front.seen) > 1
 
 
@@ -242,4 +302,4 @@ def test_what_is_no_fault_of_a_row_ends_the_write(tmp_path: Path) -> None:
             SourceError, match=r"refuses the jobs \(403\): .* does not have the scope enqueue"
         ),
     ):
-        store(server.url, rows("q", 1), "w,0", token=secret("only-read"))
+        store(server.url, rows("q", 1), "w-0", token=secret("only-read"))

@@ -27,7 +27,7 @@ KNOWN = (
     *("url", "urls", "token", "table", "recordsPerPartition", "partitions"),
     *("maxRecordsPerBatch", "startingFrom", "onUnavailable", "failOnDataLoss"),
     *dict.fromkeys(name for names in SELECTING.values() for name in names),
-    *("priority", "batchSize", "writeId", "retryFor", "badRows", "dedupeFor"),
+    *("priority", "batchSize", "writeId", "retryFor", "badRows", "orderBy"),
 )
 """All options. Spark adds `SPARKS_OWN` itself; these are ignored."""
 
@@ -59,7 +59,8 @@ class SourceOptions:
     write_id: str | None
     retry_for_s: float
     bad_rows: str | None
-    dedupe_for_s: int | None
+    order_by: str | None
+    """The column, or `struct.field`, by which a task of a write sends its rows."""
 
     @property
     def url(self) -> str:
@@ -143,7 +144,7 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
         write_id=given.text("writeId"),
         retry_for_s=float(given.number("retryFor") or 600),
         bad_rows=given.text("badRows"),
-        dedupe_for_s=given.number("dedupeFor", 1),
+        order_by=given.text("orderBy"),
     )
 
 

@@ -4,7 +4,6 @@ A row that is not a job fails the write, or goes to a separate table (`BadRows`)
 """
 
 import datetime
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -18,11 +17,8 @@ from zq.client.values import Submission
 from zq.spark.errors import SourceError
 from zq.spark.source.options import SourceOptions
 
-FIELDS = tuple(name for name in Submission.__struct_fields__ if name != "dedupe")
-"""The fields of a job but the name, which each row gets."""
-
-MOST_WINDOW_MS = 2**32 - 1
-"""The longest time for which the server recognises a name: 49 days."""
+FIELDS = tuple(name for name in Submission.__struct_fields__ if name != "batch")
+"""The fields of a job but the batch: rows are numbered, and jobs that fold cannot be."""
 
 MOST_NAMED = 5
 """How many bad rows fail a task. The message names each of them."""
@@ -42,6 +38,8 @@ def check_columns(schema: StructType, options: SourceOptions) -> None:
             f"{', '.join(strangers)}: not fields of a job, which are {', '.join(FIELDS)}. Put other"
             f" columns into the payload: struct({', '.join(strangers)}).alias('payload')"
         )
+    if options.order_by is not None and options.order_by.split(".")[0] not in schema.names:
+        raise SourceError(f"orderBy: there is no column {options.order_by}")
     for name in ("queue", "type"):
         if name not in schema.names and name not in options.filters:
             raise SourceError(f"there is no column {name}: add one, or set the option {name}")
@@ -63,47 +61,25 @@ def job_of(row: Mapping[str, Any], options: SourceOptions) -> dict[str, Any]:
     return job
 
 
-class RowNames:
-    """Names the rows of one task by what they hold, and counts among equal ones.
-
-    So a row has the same name whenever its task runs, in whatever order its rows come: after a
-    shuffle Spark may compute them in another one. A task needs about 70 bytes of memory a row.
-    """
-
-    def __init__(self, task: str, window_s: int) -> None:
-        """The server recognises a name for `window_s` seconds."""
-        self._task = task
-        self._window_ms = min(window_s * 1000, MOST_WINDOW_MS)
-        self._seen: set[int] = set()
-        self._repeated: Counter[int] = Counter()
-
-    def named(self, job: Mapping[str, Any]) -> bytes:
-        """The job as JSON, with a name. Raises `BadRow` for values that JSON does not have."""
-        try:
-            content = msgspec.json.encode(job, order="deterministic")
-        except (TypeError, ValueError, OverflowError) as error:
-            raise BadRow(str(error)) from None
-        digest = hashlib.blake2b(content, digest_size=16).digest()
-        name = f"spark,{self._task},{digest.hex()},{self._count(digest)}"
-        # The server recognises the name also when the job is done and deleted.
-        fields: dict[str, Any] = {"dedupe": {"id": name, "window_ms": self._window_ms}}
-        if "unique_key" not in job:
-            fields |= {"unique_key": name, "unique_while": "exists"}
-        return content[:-1] + b"," + msgspec.json.encode(fields)[1:]
-
-    def _count(self, digest: bytes) -> int:
-        """How many equal rows came before."""
-        short = int.from_bytes(digest[:8])
-        if short not in self._seen:
-            self._seen.add(short)
-            return 0
-        self._repeated[short] += 1
-        return self._repeated[short]
+def text_of(job: Mapping[str, Any]) -> bytes:
+    """A job as JSON, in one form for equal jobs. Raises `BadRow` for what JSON does not have."""
+    try:
+        return msgspec.json.encode(job, order="deterministic")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadRow(str(error)) from None
 
 
-def body_of(jobs: Iterable[bytes]) -> bytes:
-    """A bulk enqueue of encoded jobs."""
-    return b'{"jobs":[' + b",".join(jobs) + b"]}"
+def key_of(row: Mapping[str, Any], path: str | None) -> Any:
+    """The value of a column, or of a field within a struct: `payload.at`. None if it is absent."""
+    found: Any = row if path is not None else None
+    for name in () if path is None else path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def body_of(producer: Mapping[str, Any], jobs: Iterable[bytes]) -> bytes:
+    """A bulk enqueue of encoded jobs, which a producer numbers."""
+    return b'{"producer":%b,"jobs":[%b]}' % (msgspec.json.encode(producer), b",".join(jobs))
 
 
 def _payload(value: Any) -> Any:
@@ -126,44 +102,73 @@ def _millis(value: Any) -> Any:
 class BadRows:
     """The bad rows of one task.
 
-    They go to `folder` as JSON lines of `row` (JSON text) and `error`. A task that runs again
-    writes the same file again. Without a folder the first few fail the task, and its message names
-    them.
+    They go to `folder` as JSON lines of `row` (JSON text) and `error`, and `digest` for a row that
+    the server has refused. A task that runs again finds these in the file, and does not send them:
+    the rows after them then have the numbers that they had. Without a folder the first few fail the
+    task, and its message names them.
     """
 
     def __init__(self, folder: str | None, task: str) -> None:
         self.count = 0
         self._folder = folder
-        self._task = task
         self._lines: list[bytes] = []
         self._named: list[str] = []
+        self._refused: Counter[str] = Counter()
+        """The rows that are in the file, and were not met by this run."""
+        if folder is not None:
+            self._system, path = fs.FileSystem.from_uri(folder)
+            name = re.sub(r"[^A-Za-z0-9-]", "-", task)
+            self._path, self._draft = f"{path}/bad-{name}.json", f"{path}/.{name}.tmp"
+            self._load()
 
-    def add(self, number: int, row: Mapping[str, Any], reason: str) -> None:
+    @property
+    def is_fatal(self) -> bool:
+        """True if the task will fail for its bad rows."""
+        return self._folder is None and self.count > 0
+
+    def knows(self, digest: bytes) -> bool:
+        """True if an earlier run of the task has set this row aside. Each such row is met once."""
+        text = digest.hex()
+        if not self._refused[text]:
+            return False
+        self._refused[text] -= 1
+        self.count += 1
+        return True
+
+    def add(self, number: int, row: str, reason: str, digest: bytes | None = None) -> None:
         """Note a row. Without a folder, the last row that fits the message raises `SourceError`."""
         self.count += 1
-        text = msgspec.json.encode(row, enc_hook=str).decode()
         if self._folder is not None:
-            self._lines.append(msgspec.json.encode({"row": text, "error": reason}) + b"\n")
+            line = {"row": row, "error": reason}
+            if digest is not None:
+                line["digest"] = digest.hex()
+            self._lines.append(msgspec.json.encode(line) + b"\n")
             return
-        self._named.append(f"row {number} {text[:200]}: {reason}")
+        self._named.append(f"row {number} {row[:200]}: {reason}")
         if self.count >= MOST_NAMED:
             self._fail()
 
-    def close(self) -> None:
+    def write(self) -> None:
         """Write the rows to the folder. Raises `SourceError` for bad rows without a folder."""
-        if self._folder is None:
-            if self.count:
-                self._fail()
-            return
+        if self.is_fatal:
+            self._fail()
         if not self._lines:
             return
-        system, path = fs.FileSystem.from_uri(self._folder)
-        system.create_dir(path, recursive=True)
-        name = re.sub(r"[^A-Za-z0-9-]", "-", self._task)
-        draft, final = f"{path}/.{name}.tmp", f"{path}/bad-{name}.json"
-        with system.open_output_stream(draft) as file:
+        self._system.create_dir(self._path.rpartition("/")[0], recursive=True)
+        with self._system.open_output_stream(self._draft) as file:
             file.write(b"".join(self._lines))
-        system.move(draft, final)
+        self._system.move(self._draft, self._path)
+
+    def _load(self) -> None:
+        if self._system.get_file_info(self._path).type != fs.FileType.File:
+            return
+        with self._system.open_input_stream(self._path) as file:
+            lines = file.read().splitlines(keepends=True)
+        for line in lines:
+            digest = msgspec.json.decode(line).get("digest")
+            if digest is not None:
+                self._refused[digest] += 1
+                self._lines.append(line)
 
     def _fail(self) -> None:
         raise SourceError(

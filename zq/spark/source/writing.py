@@ -1,16 +1,21 @@
 """Writes: rows become jobs, in bulk, and only once even if a task or a batch runs again.
 
-The name of a row is its write (or its streaming query and batch), its partition, what it holds, and
-its number among equal rows there. If a row is sent again under its name, the server finds the
-existing job.
+A partition of a write, or of a streaming query, is a producer, whose jobs are numbered. A task
+writes its rows down and sends them in an order that depends on nothing but what they hold
+(`zq.spark.source.spool`), so a task that runs again sends the same jobs under the same numbers,
+also beside a copy of itself. The epoch names the micro-batch and all rows of the task: a task with
+other rows than the first time is refused, and stores nothing.
 """
 
 import itertools
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from uuid import uuid4
+from hashlib import blake2b
+from typing import Any
 
+import msgspec
 from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.datasource import (
@@ -21,27 +26,36 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from zq.client.backend import run
+from zq.client.errors import BackendError, ZqError
 from zq.client.http.address import Address
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Reply, Request, Unreachable, jittered
 from zq.spark.errors import SourceError
+from zq.spark.source.forgetting import forget_old, name_for_once
 from zq.spark.source.options import SourceOptions
-from zq.spark.source.rows import BadRow, BadRows, RowNames, body_of, check_columns, job_of
+from zq.spark.source.rows import (
+    BadRow,
+    BadRows,
+    body_of,
+    check_columns,
+    job_of,
+    key_of,
+    text_of,
+)
+from zq.spark.source.spool import Spool, SpooledJob
 
 TIMEOUT_S = 60.0
 
-DAY_S = 86_400
-
-TASKS_REPEAT_S = 7 * DAY_S
-"""For so long a row is recognised in a write that nobody can run again: Spark tries its tasks again
-as long as the program runs."""
-
-WRITES_REPEAT_S = 49 * DAY_S
-"""A write with a `writeId` may be run again, and a micro-batch is after any stop of its query: for
-as long as the server can recognise a row."""
-
 WAITS = (408, 429, 500, 502, 503, 504, 507)
-"""Statuses after which the same jobs are sent again. Their names make that harmless."""
+"""Statuses after which the same jobs are sent again. Their numbers make that harmless."""
+
+PROBE = 2**53 - 1
+"""A number that is a gap: jobs that come with it are checked, and stored nowhere."""
+
+OF_THE_ROW = (400, 413, 422)
+"""Statuses by which the server refuses a row that it gets alone."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9._:@-]{1,64}")
 
 
 @dataclass
@@ -59,16 +73,18 @@ class JobsWriter(DataSourceWriter):
         check_columns(schema, options)
         self._options = options
         # The name is made once, when the write is planned. All tries of its tasks share it.
-        self._write = options.write_id or uuid4().hex
+        self._write = _name(options.write_id) if options.write_id else name_for_once()
 
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
         """Store the rows of a partition. Raises `SourceError` for bad rows without a table."""
         context = TaskContext.get()
         assert context is not None
-        window_s = WRITES_REPEAT_S if self._options.write_id else TASKS_REPEAT_S
-        return _Task(self._options, f"{self._write},{context.partitionId()}", window_s).store(
-            iterator
-        )
+        return _Task(self._options, f"{self._write}-{context.partitionId()}").store(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Forget the producers of writes without a `writeId` that nobody repeats any more."""
+        if self._options.write_id is None:
+            forget_old(self._options)
 
 
 class JobsStreamWriter(DataSourceStreamWriter):
@@ -86,62 +102,128 @@ class JobsStreamWriter(DataSourceStreamWriter):
         batch = context.getLocalProperty("streaming.sql.batchId")
         if query is None or batch is None:
             raise SourceError("this version of Spark does not say which micro-batch a task is of")
-        name = f"{query},{batch},{context.partitionId()}"
-        return _Task(self._options, name).store(iterator)
+        name = f"spark-query-{query}-{context.partitionId()}"
+        return _Task(self._options, name, int(batch)).store(iterator)
 
 
 class _Task:
-    """One partition, in requests of `batchSize` rows."""
+    """One partition, in requests of `batchSize` rows. A write is the micro-batch 0."""
 
-    def __init__(self, options: SourceOptions, name: str, window_s: int = WRITES_REPEAT_S) -> None:
+    def __init__(self, options: SourceOptions, producer: str, batch: int = 0) -> None:
         self._options = options
-        self._names = RowNames(name, options.dedupe_for_s or window_s)
+        self._producer = producer
+        self._batch = batch
+        self._epoch = ""
         self._transport = BlockingTransport(Address(options.url, options.token))
-        self._bad = BadRows(options.bad_rows, name)
+        self._bad = BadRows(options.bad_rows, f"{producer}-{batch}")
 
     def store(self, rows: Iterator[Row]) -> Written:
         """Store all rows that are jobs."""
+        spool = Spool()
         stored = 0
-        numbered = enumerate(rows)
         try:
-            while chunk := list(itertools.islice(numbered, self._options.batch_size)):
-                stored += self._store(chunk)
+            self._write_down(rows, spool)
+            if len(spool):
+                stored = self._store_all(spool)
         finally:
+            spool.close()
             run(self._transport.close())
-        self._bad.close()
+        self._bad.write()
         return Written(stored, self._bad.count)
 
-    def _store(self, chunk: list[tuple[int, Row]]) -> int:
-        jobs: dict[int, bytes] = {}
-        for number, row in chunk:
+    def _write_down(self, rows: Iterator[Row], spool: Spool) -> None:
+        for number, row in enumerate(rows):
             fields = row.asDict(recursive=True)
             try:
-                jobs[number] = self._names.named(job_of(fields, self._options))
+                content = text_of(job_of(fields, self._options))
             except BadRow as error:
-                self._bad.add(number, fields, str(error))
-        by_number = dict(chunk)
-        while jobs:
-            reply = self._send(body_of(jobs.values()))
+                text = msgspec.json.encode(fields, enc_hook=str).decode()
+                self._bad.add(number, text, str(error))
+            else:
+                spool.add(number, content, key_of(fields, self._options.order_by))
+
+    def _store_all(self, spool: Spool) -> int:
+        self._epoch = f"{self._batch}.{spool.name()}"
+        jobs = (job for job in spool.in_order() if not self._bad.knows(job.digest))
+        # An earlier run of this task may have stored the first ones.
+        stored = sum(1 for _ in itertools.islice(jobs, self._enter()))
+        while chunk := list(itertools.islice(jobs, self._options.batch_size)):
+            stored += self._store(chunk, stored + 1)
+        return stored
+
+    def _enter(self) -> int:
+        """Begin the epoch of this task, or go on with it. Return how many jobs it has stored."""
+        while True:
+            error = self._send(PROBE, ()).error()
+            if error.code == "sequence_gap":
+                return _whole(error, "expected") - 1
+            if error.code != "producer_fenced":
+                raise self._refused(error)
+            epoch, last = str(error.details.get("epoch")), _whole(error, "last")
+            said = epoch.partition(".")[0]
+            batch = int(said) if said.isdecimal() else self._batch
+            if batch > self._batch or (batch == self._batch and last):
+                raise self._other_rows(batch, last)
+            # Another run of this task may be faster; then there is another end.
+            taken = self._send(1, (), f"{epoch}:{last}")
+            if taken.status >= 300 and taken.error().code != "producer_fenced":
+                raise self._refused(taken.error())
+
+    def _store(self, chunk: list[SpooledJob], number: int) -> int:
+        """Store jobs, the first under this number. Return how many the server has not refused.
+
+        The server names the first bad job of a request. All bad ones are found before any of the
+        chunk is stored, and are on record by then: so numbers are spent on the others alone.
+        """
+        is_probe = self._bad.is_fatal
+        while chunk:
+            reply = self._send(PROBE if is_probe else number, [job.content for job in chunk])
             if reply.status < 300:
-                break
-            # The server names the first bad job. The others are sent again without it.
-            number, reason = self._refused(reply, jobs)
-            self._bad.add(number, by_number[number].asDict(recursive=True), reason)
-            del jobs[number]
-        return len(jobs)
+                return len(chunk)
+            error = reply.error()
+            if is_probe and error.code == "sequence_gap":
+                if self._bad.is_fatal:
+                    return len(chunk)
+                self._bad.write()
+                is_probe = False
+                continue
+            at, reason = self._at_fault(error, len(chunk))
+            job = chunk.pop(at)
+            self._bad.add(job.number, job.content.decode(), reason, job.digest)
+            is_probe = True
+        return 0
 
-    def _refused(self, reply: Reply, jobs: dict[int, bytes]) -> tuple[int, str]:
-        error = reply.error()
-        message, index = error.message, error.index
-        if index is not None:
-            return list(jobs)[index], message.replace(f"jobs[{index}]: ", "")
-        if len(jobs) == 1 and reply.status in (400, 413, 422):
-            return next(iter(jobs)), message
-        raise SourceError(f"{self._options.url} refuses the jobs ({reply.status}): {message}")
+    def _at_fault(self, error: ZqError, jobs: int) -> tuple[int, str]:
+        """Which of the jobs is bad, and why."""
+        if error.index is not None:
+            return error.index, error.message.replace(f"jobs[{error.index}]: ", "")
+        if jobs == 1 and _status(error) in OF_THE_ROW and error.code != "too_many_producers":
+            return 0, error.message
+        raise self._refused(error)
 
-    def _send(self, body: bytes) -> Reply:
+    def _refused(self, error: ZqError) -> SourceError:
+        return SourceError(
+            f"{self._options.url} refuses the jobs ({_status(error)}): {error.message}"
+        )
+
+    def _other_rows(self, batch: int, last: int) -> SourceError:
+        if batch > self._batch:
+            return SourceError(
+                f"the micro-batch {batch} was written already, and this is {self._batch}: a query"
+                " whose checkpoint was set back needs a new one"
+            )
+        return SourceError(
+            f"{last} jobs of this partition are stored, and now it has other rows: what is written"
+            " must be the same when it is computed again. Write after a checkpoint, or give other"
+            " rows another writeId"
+        )
+
+    def _send(self, number: int, jobs: Sequence[bytes], after: str | None = None) -> Reply:
         """Send until there is a final answer, with the pauses that the server asks for."""
-        request = Request("POST", "/jobs/bulk", body, TIMEOUT_S, safe=True)
+        producer: dict[str, Any] = {"name": self._producer, "epoch": self._epoch, "seq": number}
+        if after is not None:
+            producer["after"] = after
+        request = Request("POST", "/jobs/bulk", body_of(producer, jobs), TIMEOUT_S, safe=True)
         deadline = time.monotonic() + self._options.retry_for_s
         for attempt in itertools.count():
             least = 0.1
@@ -161,3 +243,21 @@ class _Task:
                 )
             time.sleep(pause)
         raise AssertionError("unreachable")
+
+
+def _name(write_id: str) -> str:
+    """A write's part of its producers' names."""
+    if _PLAIN.fullmatch(write_id):
+        return f"spark-write-{write_id}"
+    return f"spark-write-{blake2b(write_id.encode(), digest_size=16).hexdigest()}"
+
+
+def _status(error: ZqError) -> int | None:
+    return error.status if isinstance(error, BackendError) else None
+
+
+def _whole(error: ZqError, name: str) -> int:
+    value = error.details.get(name)
+    if not isinstance(value, int):
+        raise SourceError(f"the server does not say {name}: {error.message}")
+    return value
