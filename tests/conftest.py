@@ -98,9 +98,13 @@ def http2_engine() -> str:
 async def site(
     tmp_path: Path, http2_engine: str, request: pytest.FixtureRequest
 ) -> AsyncIterator[Site]:
-    """A started server on a directory of its own. `@pytest.mark.settings(…)` changes settings."""
+    """A started server on a directory of its own. `@pytest.mark.settings(…)` changes settings.
+
+    A function as a value makes it, given a directory for files of its own.
+    """
     marker = request.node.get_closest_marker("settings")
-    settings = dict(marker.kwargs) if marker else {}
+    given = marker.kwargs if marker else {}
+    settings = {name: made(tmp_path) if callable(made) else made for name, made in given.items()}
     site = Site(tmp_path / "data", {"http2_engine": http2_engine, **settings})
     await site.start()
     yield site

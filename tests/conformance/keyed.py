@@ -37,6 +37,11 @@ def write_keys(path: Path, *without: str) -> Path:
     return path
 
 
+def keys_in(directory: Path) -> Path:
+    """A key file of all `KEYS`, as the setting `keys` of a site."""
+    return write_keys(directory / "keys")
+
+
 def client_of(site: Site, wire: Wire, name: str) -> Client:
     """A client that holds the key of this name."""
     return Client(site, wire, secret(name))

@@ -1,23 +1,17 @@
 """Which budgets a key may make, and how many."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from .client import Client, Doc, Wire, new_job
-from .keyed import client_of, write_keys
+from .keyed import client_of, keys_in
 from .site import Site
 
 OTHER = "mail"
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    site = Site(tmp_path / "data", {"keys": write_keys(tmp_path / "keys"), "max_budgets": 32})
-    await site.start()
-    yield site
-    await site.stop()
+pytestmark = pytest.mark.settings(keys=keys_in, max_budgets=32)
 
 
 async def test_a_key_makes_budgets_under_its_prefix_only(root: Client, shop: Client) -> None:

@@ -1,29 +1,25 @@
 """How many settings, schemas and schedules a key with prefixes may make."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from zq.service import quotas
 
 from .client import Client, Doc, Reply, new_job
-from .keyed import write_keys
-from .site import Site
+from .keyed import keys_in
 
 MOST = 3
 
 SCHEMA = {"type": "record", "name": "A", "fields": []}
 
 
-@pytest.fixture
-async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+pytestmark = pytest.mark.settings(keys=keys_in)
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "MOST_WITHIN_REACH", MOST)
-    site = Site(tmp_path / "data", {"keys": write_keys(tmp_path / "keys")})
-    await site.start()
-    yield site
-    await site.stop()
 
 
 def entry(queue: str) -> Doc:

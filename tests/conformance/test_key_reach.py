@@ -1,7 +1,5 @@
 """A key with a queue prefix sees, counts and changes nothing else, on any route."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +7,7 @@ import pytest
 from zq.model.clock import ManualClock
 
 from .client import Client, Doc, Reply, new_job
-from .keyed import OWNED, request_to, walk, write_keys
-from .site import Site
+from .keyed import OWNED, keys_in, request_to, walk
 
 UNKNOWN_ID = "01JD0000000000000000000000"
 HUSH = "hush"
@@ -20,12 +17,7 @@ OTHER = f"mail-{HUSH}"
 STREAMS = [("GET", "/jobs/take"), ("GET", "/events")]
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    site = Site(tmp_path / "data", {"keys": write_keys(tmp_path / "keys")})
-    await site.start()
-    yield site
-    await site.stop()
+pytestmark = pytest.mark.settings(keys=keys_in)
 
 
 async def others(root: Client) -> list[Doc]:

@@ -2,13 +2,12 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from .client import JSON, Client, Reply, Wire, new_job
-from .keyed import client_of, declared_routes, request_to, secret, walk, write_keys
+from .keyed import client_of, declared_routes, keys_in, request_to, secret, walk, write_keys
 from .raw import RawConnection, exchange
 from .site import Site
 from .streams import PATIENCE_S
@@ -16,13 +15,7 @@ from .streams import PATIENCE_S
 UNKNOWN_ID = "01JD0000000000000000000000"
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    """A server that goes by `KEYS`."""
-    site = Site(tmp_path / "data", {"keys": write_keys(tmp_path / "keys")})
-    await site.start()
-    yield site
-    await site.stop()
+pytestmark = pytest.mark.settings(keys=keys_in)
 
 
 async def ask(client: Client, method: str, path: str) -> Reply:

@@ -1,11 +1,9 @@
 """Logins of queue-ti's door: how often they may fail, and how long they last."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.client import Client, Wire
 from conformance.site import Site
 
 from zq.config import Settings
@@ -14,23 +12,12 @@ from zq.doors.queue_ti.http.auth.limit import LoginLimit
 from zq.doors.queue_ti.opening import QueueTiDoors
 from zq.model.clock import ManualClock
 
-from .users import ADMIN, PASSWORD, Caller, admin_of, auth_settings
+from .users import ADMIN, PASSWORD, Caller, auth_settings
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, Any]:
     return auth_settings(tmp_path)
-
-
-@pytest.fixture
-async def nobody(site: Site, wire: Wire) -> AsyncIterator[Caller]:
-    async with Client(site, wire) as client:
-        yield Caller(client)
-
-
-@pytest.fixture
-async def admin(nobody: Caller) -> Caller:
-    return await admin_of(nobody.client)
 
 
 async def test_the_failures_of_one_user_lock_out_no_other_behind_the_same_address(

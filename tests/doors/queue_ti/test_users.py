@@ -2,14 +2,12 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import jwt
 import pytest
-from conformance.client import Client, Wire
 from conformance.keyed import secret, write_keys
 from conformance.site import Site
 
@@ -19,23 +17,12 @@ from zq.doors.queue_ti.model import Action, Grant, Permit, User
 from zq.model.keys import InvalidKey
 from zq.setting import ConfigError
 
-from .users import ADMIN, LONG, PASSWORD, Caller, admin_of, auth_settings, basic
+from .users import ADMIN, LONG, PASSWORD, Caller, auth_settings, basic
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, Any]:
     return auth_settings(tmp_path)
-
-
-@pytest.fixture
-async def nobody(site: Site, wire: Wire) -> AsyncIterator[Caller]:
-    async with Client(site, wire) as client:
-        yield Caller(client)
-
-
-@pytest.fixture
-async def admin(nobody: Caller) -> Caller:
-    return await admin_of(nobody.client)
 
 
 async def test_a_login_gives_a_token_for_a_quarter_of_an_hour(site: Site, nobody: Caller) -> None:
