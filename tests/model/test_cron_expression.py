@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zq.features.crons.model_expression import CronExpression
-from zq.features.crons.model_zones import zone_named
+from zq.features.crons.model_expression import CronExpression, zone_named
 from zq.model.errors import InvalidRequest
 
 NOW = 1_700_000_000_000

@@ -79,9 +79,10 @@ def settings(
 
 def _patch(given: dict[str, object]) -> "SettingsPatch":
     """The settings that are named. Raises `UsageError`."""
-    from zq.client.queue_settings import patch_of
     from zq.model.errors import InvalidRequest
     from zq.model.settings import SettingsPatch
+    from zq.wire import codecs
+    from zq.wire.settings import decode_settings_patch
 
     known = SettingsPatch.__struct_fields__
     for name in given:
@@ -89,7 +90,7 @@ def _patch(given: dict[str, object]) -> "SettingsPatch":
             others = meant(name, known) or f": there are {', '.join(sorted(known))}"
             raise click.UsageError(f"a queue has no setting {name!r}{others}")
     try:
-        return patch_of(given)
+        return decode_settings_patch(msgspec.json.encode(given), codecs.JSON)
     except InvalidRequest as error:
         raise click.UsageError(_in_words(error.message, given)) from None
 

@@ -7,8 +7,7 @@ from zq.client.core import Core
 from zq.client.errors import InvalidOption
 from zq.client.task import Task
 from zq.features.crons.client import Schedule, ShownGroup
-from zq.features.crons.model_expression import CronExpression
-from zq.features.crons.model_zones import zone_named
+from zq.features.crons.model_expression import CronExpression, zone_named
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
 

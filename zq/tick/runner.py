@@ -17,6 +17,7 @@ from zq.model.commands import (
     AnyCommand,
     Claim,
     Enqueue,
+    EnqueueResult,
     Extend,
     Fail,
     NoteResidents,
@@ -27,7 +28,7 @@ from zq.model.commands import (
     TickResult,
 )
 from zq.model.errors import StorageFull, unexpected
-from zq.model.job import JobRecord
+from zq.model.job import JobRecord, show_dates
 from zq.model.settling import Policy
 from zq.rooms import parts
 from zq.store.api import LongCommit, MakeTicks, Sliced, Ticks, Transaction, Transactions, exhaust
@@ -42,7 +43,6 @@ from zq.tick.leases import extend, give_back, note_residents, release
 from zq.tick.phases import Apply, Phase, PhaseTable, Stage
 from zq.tick.rulebook import Rulebook
 from zq.tick.settle import fail, succeed
-from zq.tick.shown import show_results
 from zq.tick.slices import SLICE_ROWS, by_slices, claim_parts
 from zq.tick.work import UnitOfWork
 
@@ -209,7 +209,7 @@ class TickRunner:
             # Claims may have found unreadable heads and set them aside.
             result = work.finish()
             result.replies, result.claimed = replies, claimed
-            show_results(result, tick.steady - tick.now)
+            _show_dates(result, tick.steady - tick.now)
             result.durable = tick.durable or result.promised
             if work.retimed or tick.due:
                 result.deadlines = tx.deadlines()
@@ -307,3 +307,22 @@ class TickRunner:
                 break
             yield None
         return jobs
+
+
+def _show_dates(result: TickResult, ahead: int) -> None:
+    """Make the times of the jobs that a tick has found dates, `ahead` of which steady time is.
+
+    Nobody outside the store knows steady times.
+    """
+    shown: dict[int, JobRecord] = {}
+    for reply in result.replies:
+        if isinstance(reply, JobRecord):
+            shown[id(reply)] = reply
+        elif isinstance(reply, EnqueueResult) and (reply.owners or reply.folded):
+            for job in (*reply.owners.values(), *reply.folded.values()):
+                shown[id(job)] = job
+    if shown:
+        show_dates(shown.values(), ahead)
+    if ahead:
+        for jobs in result.claimed:
+            show_dates(jobs, ahead)

@@ -15,8 +15,7 @@ from zq.client.backend import Backend, EventStream, TakeStream
 from zq.client.embedded.deliveries import Deliveries
 from zq.client.embedded.home import Home, start
 from zq.client.embedded.listening import listen
-from zq.client.embedded.one_job import named, shown
-from zq.client.embedded.operations import EmbeddedOperations
+from zq.client.embedded.operations import EmbeddedOperations, named, shown
 from zq.client.embedded.words import (
     enqueued,
     error_of,

@@ -1,9 +1,10 @@
-"""What operators do, with an engine in this process."""
+"""Operators' requests, and others about one job, with an engine in this process."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from zq.client.embedded.deliveries import Do
-from zq.client.embedded.one_job import named
+from zq.client.embedded.words import stored_job
 from zq.client.formats import JSON
 from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
@@ -15,7 +16,26 @@ from zq.service.admin import OpenStream
 from zq.service.services import Services
 from zq.wire import codecs as wire
 from zq.wire.bodies import decode_patch
+from zq.wire.documents import job_document
 from zq.wire.ids import key_of
+
+JobVerb = Callable[[Services], Coroutine[Any, Any, JobRecord]]
+NamedVerb = Callable[[Services, int], Coroutine[Any, Any, JobRecord]]
+
+
+async def shown(do: Do, verb: JobVerb, *, whole: bool = False) -> StoredJob:
+    """The result of a verb. With `whole`, it has its payload."""
+
+    async def show(services: Services) -> StoredJob:
+        job = await verb(services)
+        return stored_job(job_document(job, services.ids, with_payload=whole))
+
+    return await do(show)
+
+
+async def named(do: Do, id: str, verb: NamedVerb, *, whole: bool = False) -> StoredJob:
+    """The result of a verb about the job with this id. Raises `JobNotFound`."""
+    return await shown(do, lambda services: verb(services, key_of(id, services.ids)), whole=whole)
 
 
 class EmbeddedOperations:

@@ -241,8 +241,7 @@ def _times(group: "ShownGroup", entry: "ShownSchedule") -> Iterator[int]:
     """When an entry fires: first what the server says, then what follows by its expression."""
     from tzlocal import get_localzone
 
-    from zq.features.crons.model_expression import CronExpression
-    from zq.features.crons.model_zones import zone_named
+    from zq.features.crons.model_expression import CronExpression, zone_named
 
     name = entry.timezone or group.timezone
     zone, at = get_localzone() if name is None else zone_named(name), entry.next_enqueue_at

@@ -1,4 +1,4 @@
-"""Cron expressions: their syntax, and the next time of one.
+"""Cron expressions and their time zones: their syntax, and the next time of one.
 
 cronsim parses expressions and computes times. Clients know the dialect of croner, which writes some
 things differently and has a few more: `?`, macros, ``FRI#L``, ``MON-FRI#2``, ``15W``, ``+MON``.
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
 from itertools import islice
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
@@ -209,3 +210,17 @@ def _weekday(name: str, after: int = 0) -> int:
 def _refusal(text: str, reason: str) -> InvalidRequest:
     shown = text if len(text) <= MAX_EXPRESSION else f"{text[:MAX_EXPRESSION]}…"
     return InvalidRequest(f"invalid cron expression: {shown!r}: {reason}")
+
+
+MAX_ZONE = 255
+
+
+@lru_cache(maxsize=1024)
+def zone_named(name: str) -> tzinfo:
+    """The zone of the IANA database with this name. Raises `InvalidRequest`."""
+    if 0 < len(name) <= MAX_ZONE:
+        try:
+            return ZoneInfo(name)
+        except (LookupError, ValueError, OSError):
+            pass
+    raise InvalidRequest(f'invalid timezone: "{name[:MAX_ZONE]}"')

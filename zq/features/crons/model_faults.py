@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from zq.features.crons.model_expression import parsed
-from zq.features.crons.model_zones import zone_named
+from zq.features.crons.model_expression import parsed, zone_named
 from zq.model.errors import InvalidRequest
 
 

@@ -4,8 +4,7 @@ import re
 from datetime import tzinfo
 
 from zq.features.crons.errors import InvalidSchedule
-from zq.features.crons.model_expression import CronExpression
-from zq.features.crons.model_zones import zone_named
+from zq.features.crons.model_expression import CronExpression, zone_named
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 

@@ -9,8 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.wire import DrawDocument, draw_documents
 from zq.features.crons.model import CronEntry, CronGroup, EntryDraft, GroupDraft, GroupPatch
-from zq.features.crons.model_expression import CronExpression
-from zq.features.crons.model_zones import zone_named
+from zq.features.crons.model_expression import CronExpression, zone_named
 from zq.model.errors import InvalidRequest
 from zq.model.job import (
     NO_EXTRAS,
