@@ -136,8 +136,8 @@ def remember(database: Path) -> None:
             rows.append((queue, at, *counts, json.dumps(wait), json.dumps({"7": 40, "9": 9})))
     with closing(sqlite3.connect(database, isolation_level=None)) as db:
         db.executemany(
-            "INSERT INTO trends (length, queue, at, enqueued, delivered, completed, failed, died,"
-            " expired, wait, run) VALUES (60000, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO trends (length, queue, at, enqueued, delivered, completed,"
+            " failed, died, expired, wait, run) VALUES (60000, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
 
