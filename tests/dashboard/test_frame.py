@@ -103,6 +103,34 @@ def test_a_selected_text_stays_while_the_numbers_beside_it_go_on(place: Place, p
     assert page.evaluate("document.getSelection().toString()").strip() == "read"
 
 
+LINE = """async source => {
+    const { overview } = await import(source);
+    const main = document.querySelector("main");
+    main.replaceChildren();
+    const queues = [{ queue: "name", text: "4 dead" }];
+    overview(main, new URLSearchParams(), () => {}).draw({ known_queues: 3, queues: {}, order: [],
+        findings: [{ code: "dead", severity: 1, queues, more: 2 }],
+        pulse: { totals: { dead: 4 }, findings: 1 } }, Date.now());
+    const places = {};
+    const texts = document.createTreeWalker(main.querySelector(".findings .cut"), 4);
+    while (texts.nextNode()) {
+        const range = document.createRange();
+        range.selectNode(texts.currentNode);
+        places[texts.currentNode.data] = range.getBoundingClientRect().top;
+    }
+    return places;
+}"""
+
+
+def test_a_name_in_a_finding_stands_on_the_line_of_its_text(place: Place, page: Page) -> None:
+    go(page, place, "health")
+    page.keyboard.press("p")
+    source = page.locator("script[src*=main]").evaluate("s => s.src.replace('main', 'overview')")
+    tops = page.evaluate(LINE, source)
+    assert tops["name"] == tops["4 dead"]
+    assert "2 more" in tops
+
+
 def test_the_whole_row_is_a_target(place: Place, page: Page) -> None:
     push(place, 1, "target")
     go(page, place)
