@@ -47,7 +47,7 @@ OPEN = (
 """The line of a start without keys: nothing else tells that a page and backups are open to all."""
 
 OWN_URL = "http://127.0.0.1:7890"
-"""Where commands look for a server that nobody has named."""
+"""The address at which commands look for a server that nobody has named."""
 
 OWN_DESCRIPTORS = 128
 """The descriptors besides connections: the database's, the log's, and some to spare."""

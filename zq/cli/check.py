@@ -60,7 +60,7 @@ def check(ctx: click.Context, root_dir: Path) -> None:
 
 
 def _remedy(root_dir: Path) -> str:
-    """Who may read the data."""
+    """The advice for data that this user may not read."""
     try:
         owner = root_dir.owner()
     except (KeyError, OSError):

@@ -52,7 +52,8 @@ __all__ = [
 
 
 def cut_of(error: ZqError, size: int) -> int:
-    """Where to cut a refused bulk of `size` jobs, at least 2, so that the job at fault is found.
+    """The place at which to cut a refused bulk of `size` jobs, at least 2, so that the job at fault
+    is found.
 
     The error names that job by its index: what lies before it can be stored, and then it comes
     first. Other errors concern them all, or one that is not known: halves of the bulk tell which.

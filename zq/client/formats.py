@@ -100,7 +100,8 @@ _INFINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
 
 def _no_number(value: Any) -> str:
-    """Where in a value the first float is that is no number, and which; empty if there is none."""
+    """The place of the first float in a value that is no number, and that float; empty if there is
+    none."""
     # Most nulls are None, and a look at each part of a value takes ten times as long as this.
     with contextlib.suppress(OverflowError):  # a whole number that MessagePack does not have
         if not _INFINITE.search(msgspec.msgpack.encode(value, enc_hook=plain)):

@@ -21,7 +21,7 @@ class JobError(msgspec.Struct, frozen=True):
     dequeued_at: int | None = None
     failed_at: int | None = None
     worker: str | None = None
-    """Who had the job, if the server knows a name."""
+    """The worker that had the job, if the server knows a name."""
 
     @property
     def traceback(self) -> str:

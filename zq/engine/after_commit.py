@@ -22,7 +22,8 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Awaited(IntEnum):
-    """Who waits for what a subscriber does with a tick. Subscribers learn of it in this order."""
+    """The callers who wait for a subscriber's work on a tick. Subscribers learn of it in this
+    order."""
 
     BY_REQUESTS = 0
     BY_WORKERS = 1

@@ -76,7 +76,7 @@ class Engine:
             store.last_holder,
         )
         self.turns = Turns()
-        """Where work that takes longer than a slice waits, whichever request it is for."""
+        """The line for work that takes longer than a slice, whichever request it is for."""
         self.liveness = StreamLiveness(clock, self.streams)
         self.waiters = Waiters(clock)
         self.events = EventHub(clock)
@@ -146,7 +146,7 @@ class Engine:
         return found
 
     def _subscribers(self) -> list[Subscriber]:
-        """Who learns of ticks: first those whom somebody waits for."""
+        """The subscribers to ticks: first those whom somebody waits for."""
         own: list[tuple[Awaited, Subscriber]] = [
             (Awaited.BY_REQUESTS, self.waiters),
             (Awaited.BY_WORKERS, self.streams),

@@ -12,9 +12,9 @@ GOAL_S = 0.020
 
 SHARED_GOAL_S = 0.005
 SHARED_S = 1.0
-"""The goal while new jobs and other commands have both come within so many seconds. A few more
-commits cost bulks of new jobs little, and the other commands do not wait long for each of them.
-Without new jobs, acknowledgements may be as large as their senders can wait for. A slow disk
+"""The goal in seconds while new jobs and other commands have both come within the last second. A
+few more commits cost bulks of new jobs little, and the other commands do not wait long for each of
+them. Without new jobs, acknowledgements may be as large as their senders can wait for. A slow disk
 raises the goal."""
 
 

@@ -46,6 +46,6 @@ key, or an address where no keys are needed. None stands for the server itself."
 
 
 def asker() -> object:
-    """Who asks for the work that is under way."""
+    """The sender of the request under way."""
     known = ASKER.get()
     return known() if callable(known) else known

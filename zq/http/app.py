@@ -107,7 +107,7 @@ class Application:
 
 
 def _asker(request: web.BaseRequest) -> object:
-    """Who takes turns with others: a key, or an address where no keys are needed."""
+    """The sender that takes turns with others: a key, or an address where no keys are needed."""
     key = request.get(KEY)
     return peer_of(request.transport) if key is None else key.name
 

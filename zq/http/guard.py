@@ -54,7 +54,7 @@ reach_of: Callable[[web.BaseRequest], Reach] = itemgetter(REACH)
 
 
 def actor_of(request: web.BaseRequest) -> str | None:
-    """Who sends a request: the name of the user or of the key, if there is one."""
+    """The sender of a request: the name of the user or of the key, if there is one."""
     key = request.get(KEY)
     return request.get(USER) or (None if key is None else key.name)
 
@@ -74,7 +74,7 @@ class Guard:
         self._keys = keys
         self._streams: dict[object, tuple[Key, Callable[[], object]]] = {}
         self.sessions: Sessions | None = None
-        """Where a page has them, a session's cookie stands for its key."""
+        """The sessions of a page. A session's cookie stands for its key."""
 
     def admit(self, request: web.BaseRequest, route: Route | None) -> None:
         """Admit a request for a route, or raise `Unauthorized` or a `Forbidden`.

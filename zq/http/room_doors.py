@@ -24,7 +24,7 @@ class RoomDoors:
         return 0
 
     def public_url(self, listener: str) -> str | None:
-        """Where a proxy shows this listener, if the room's settings say so."""
+        """The address at which a proxy shows this listener, if the room's settings say so."""
         return None
 
     def prepare(self) -> None:

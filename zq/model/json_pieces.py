@@ -121,7 +121,7 @@ _malformed = msgspec.DecodeError("JSON is malformed")
 
 
 def _end_of_piece(text: str, start: int) -> int:
-    """Where the members from here on end that make a piece: at a comma, or at a closing bracket.
+    """The end of the members that make a piece from here on: at a comma, or at a closing bracket.
 
     It is `_TOO_DEEP` if the first member is longer than a piece.
     """

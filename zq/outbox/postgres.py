@@ -96,7 +96,7 @@ class PostgresSource:
         return moved
 
     async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
-        """Those of these rows that are still to be sent."""
+        """The rows, among these, that are still to be sent."""
         found = {id: OutboxRow(id, text) for id, text in await self._fetch(_ROWS_OF, list(ids))}
         return [found[id] for id in ids if id in found]
 

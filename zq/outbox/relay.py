@@ -172,7 +172,7 @@ class Relay:
 
 
 def _first(rows: Sequence[OutboxRow], most: int) -> Sequence[OutboxRow]:
-    """The rows of a request: so many at most, and not too many bytes."""
+    """The rows of a request: at most `most`, and not too many bytes."""
     size = 0
     for at, row in enumerate(rows[:most]):
         size += len(row.document)

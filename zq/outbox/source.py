@@ -86,7 +86,7 @@ class Source(Protocol):
         """
 
     async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
-        """Those of these rows that are still to be sent, in the order of the ids."""
+        """The rows, among these, that are still to be sent, in the order of the ids."""
 
     async def oldest(self) -> list[OutboxRow]:
         """The oldest rows that are to be sent, by id, within the limits."""

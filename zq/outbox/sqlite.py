@@ -91,7 +91,7 @@ class SqliteSource:
         return await self._run(lambda: self._move(lane, to, refusal))
 
     async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
-        """Those of these rows that are still to be sent."""
+        """The rows, among these, that are still to be sent."""
         return await self._run(lambda: self._rows_of(ids))
 
     async def oldest(self) -> list[OutboxRow]:

@@ -17,7 +17,7 @@ HOW_TO_CREATE = (
     "create it by outbox.create_table(connection), by the script of zq relay --ddl, or in Django by"
     " manage.py migrate"
 )
-"""What to do if a table is missing."""
+"""The advice for a missing table."""
 
 _SQLITE = (
     """\

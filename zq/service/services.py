@@ -56,7 +56,7 @@ class Services:
         self.ids = ids = codec_of(store.id_suffix, store.former_suffixes)
         """Converts keys to the ids of this store, and back."""
         self.turns = engine.turns
-        """Where slices of long work wait."""
+        """The line in which slices of long work wait."""
         self.events = engine.events
         self.tallies = engine.tallies
         self.counts = counts = QueueCounts(store, clock)

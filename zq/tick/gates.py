@@ -27,7 +27,7 @@ Place = tuple[int, int]
 START: Place = (-1, -1)
 
 MOST_REOPENED = 10_000
-"""At most so many queues are asked one by one. With more, claims begin at the start again."""
+"""The most queues that are asked one by one. With more, claims begin at the start again."""
 
 MOST_FRONTIERS = 64
 """How many reaches are remembered. Keys are many, but few have workers that wait."""
@@ -87,7 +87,8 @@ class Gates:
     def sort(
         self, work: UnitOfWork, queues: Collection[str], now: float
     ) -> tuple[list[str], dict[str, int]]:
-        """Which of some queues are open to claims, and which of them only for so many jobs."""
+        """The queues, among some, that are open to claims, and those that are open for a number of
+        jobs."""
         book = work.rulebook
         if not book.has_gates:
             return list(queues), {}

@@ -31,7 +31,7 @@ SLICE_ROWS = 512
 """The rows of one slice: about 2 to 4 ms of work."""
 
 FAILURE_ROWS = 4
-"""A failure costs as much as so many successes, since it also writes a record."""
+"""A failure costs as much as this many successes, since it also writes a record."""
 
 WEIGHTS: dict[type, int] = {Fail: FAILURE_ROWS, Clear: SLICE_ROWS + 1}
 """The weights of commands that do not concern many jobs and cost more than a row."""

@@ -18,16 +18,17 @@ from zq.tick.gates import START, Frontier, Gates, Place
 from zq.tick.work import UnitOfWork
 
 LONGEST_WALK = 2_000
-"""A claim looks at so many jobs more than it wants before it gives up. That takes 5 ms."""
+"""The jobs that a claim examines beyond those that it wants, before it gives up. That takes 5
+ms."""
 
 FEW = 64
-"""Asking so many queues one by one costs less than a walk."""
+"""The most queues that cost less to ask one by one than a walk."""
 
 WORTH_KEEPING = 8
-"""A place is kept once a walk has passed one job for each so many that it has taken."""
+"""A place is kept once a walk has passed one job for each `WORTH_KEEPING` that it has taken."""
 
 MOST_HELD_BACK = 1_000
-"""A walk passes at most so many queues with a limit. Each claim asks them again."""
+"""The most queues with a limit that a walk passes. Each claim asks them again."""
 
 
 class FoundJobs(NamedTuple):
@@ -188,7 +189,7 @@ class _Walk:
         return queues.isdisjoint(self._work.rulebook.limited) and not self._refused(queues)
 
     def _refused(self, queues: Set[str]) -> Set[str]:
-        """Those of the queues that are paused or out of reach."""
+        """The queues, among some, that are paused or out of reach."""
         reach = self._wanted.reach
         refused = queues & self._work.rulebook.paused
         if reach is not EVERYWHERE:

@@ -17,7 +17,7 @@ USUAL_BATCH_BYTES = 256 * 1024
 
 
 class WatchedTopic(NamedTuple):
-    """Where the reading of a topic begins: behind a number, or at its `tail`."""
+    """The start of the reading of a topic: behind a number, or at its `tail`."""
 
     after: int = 0
     tail: bool = False

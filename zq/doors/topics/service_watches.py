@@ -35,7 +35,7 @@ class WatchSession:
         self.wanted = wanted
         self.cursors = cursors
         self.owner = owner
-        """Whoever has made it. A door compares it with the sender of a request."""
+        """The sender who has made the session. A door compares it with the sender of a request."""
         self.watcher: TopicWatcher | None = None
         """The reader that follows it now."""
         self.timer: Timer | None = None

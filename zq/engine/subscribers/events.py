@@ -60,7 +60,7 @@ class Reader(NewsReader):
         self._position = position
         """The number of the next event to look at. Of a reader that rests, its crowds know it."""
         self._crowds: list[_Crowd] = []
-        """Where it rests, since it has seen everything."""
+        """The crowds in which the reader rests, since it has seen everything."""
         self._wake.set()
 
 

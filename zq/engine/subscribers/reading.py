@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 class NewsReader:
-    """Somebody who is woken whenever there may be something new, until that ends."""
+    """A reader that is woken whenever there may be something new, until that ends."""
 
     def __init__(self) -> None:
         self.ended = False

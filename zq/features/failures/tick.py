@@ -68,7 +68,7 @@ def forget_old_counts(work: UnitOfWork, lengths: Collection[int]) -> None:
 
 
 def _kept(work: UnitOfWork, names: Sequence[Name]) -> set[Name]:
-    """Those of the groups that are counted by themselves: known ones, and new ones with room."""
+    """The groups that are counted by themselves: known ones, and new ones with room."""
     tx = work.tx
     known = {(signature, queue) for signature, queue in tx.table("known_error_groups", names=names)}
     new = [name for name in names if name not in known]

@@ -104,7 +104,7 @@ def _row(producer: "ProducerDocument") -> tuple[Any, ...]:
 
 
 def numbering(backend: "Backend", name: str) -> "NumberedJobs":
-    """What stores the jobs of a file under a producer's name. All of a file is one epoch."""
+    """The sender of a file's jobs under a producer's name. All of a file is one epoch."""
     from zq.features.producers.client import NumberedJobs
 
     return NumberedJobs(backend, name, FILE_EPOCH)

@@ -17,7 +17,7 @@ from zq.features.producers.errors import ProducerFenced, SequenceGap
 from zq.model.errors import InvalidRequest
 
 MAX_PRODUCERS = 100_000
-"""So many names are remembered. Each is one row of about 100 bytes."""
+"""The most names that are remembered. Each is one row of about 100 bytes."""
 
 MAX_SEQ = 2**53 - 1
 """The largest number: every client of JSON can write it."""
@@ -27,14 +27,14 @@ _EPOCH = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class EpochEnd(msgspec.Struct, frozen=True):
-    """Where an earlier epoch has ended: what a new one has to know to take over."""
+    """The end of an earlier epoch, which a new one has to know to take over."""
 
     epoch: str
     last: int
 
 
 class ProducerMark(msgspec.Struct, frozen=True):
-    """What a request says of its producer. `seq` is the number of its first job."""
+    """A request's mark of its producer. `seq` is the number of its first job."""
 
     name: str
     epoch: str

@@ -37,13 +37,13 @@ class ProducersDocument(msgspec.Struct, omit_defaults=True):
 
 
 def mark_of_body(body: ProducerBody) -> ProducerMark:
-    """What a field of a bulk says. Raises `InvalidRequest`."""
+    """The mark in a field of a bulk. Raises `InvalidRequest`."""
     after = None if body.after is None else _end(body.after)
     return check_mark(ProducerMark(body.name, body.epoch, body.seq, after))
 
 
 def mark_of_header(text: str) -> ProducerMark:
-    """What a header says. Raises `InvalidRequest`."""
+    """The mark in the header. Raises `InvalidRequest`."""
     name, *rest = (part.strip() for part in text.split(";"))
     fields = dict(part.split("=", 1) for part in rest if "=" in part)
     is_whole = {"epoch", "seq"} <= fields.keys() <= {"epoch", "seq", "after"}

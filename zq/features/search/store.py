@@ -10,7 +10,8 @@ from zq.model.reach import Reach
 
 LOOK_ROWS = 1_000
 LOOK_BYTES = 4 * 1024 * 1024
-"""One look is at so many jobs at most, and ends with the job whose payload passes this size."""
+"""The most bytes of one look. It examines at most `LOOK_ROWS` jobs, and ends with the job whose
+payload passes this size."""
 
 SAMPLE_ROWS = 1_000
 SAMPLE_KEYS = 1_000

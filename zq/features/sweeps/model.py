@@ -17,7 +17,7 @@ MOST_REASON = 500
 
 
 class SweepAuthor(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who asked for a sweep, and why, as far as that is known."""
+    """The operator who asked for a sweep, and the reason, as far as these are known."""
 
     actor: str | None = None
     reason: str | None = None

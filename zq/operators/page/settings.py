@@ -11,7 +11,7 @@ PagePlace = Literal["admin", "primary", "off"]
 
 @dataclass(frozen=True, kw_only=True)
 class PageSettings(RoomSettings):
-    """Where the operators' page is, and what it shows."""
+    """The address of the operators' page, and the contents that it shows."""
 
     ui: Annotated[
         PagePlace,

@@ -19,7 +19,7 @@ from zq.spark.source.reading import HISTORY
 STEP = "bronze"
 
 CHUNK = 200_000
-"""One task takes at most so many sequence numbers of a day of a device. A device that sends a whole
+"""The most sequence numbers of a day of a device that one task takes. A device that sends a whole
 year must not become the work of a single task."""
 
 LATEST = 4_102_444_800_000

@@ -28,7 +28,7 @@ SourceState = tuple[int, int]
 
 
 class TableChange(msgspec.Struct, frozen=True):
-    """What a commit does to one table.
+    """The change that a commit makes to one table.
 
     `add` maps the place of a file below the table to its place below the commit's folder. `remove`
     names files below the table. `rows` counts the rows of the added files.

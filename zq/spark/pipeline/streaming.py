@@ -40,7 +40,8 @@ BATCH_SEGMENTS = 200
 """The most segments of a folder in one batch: a backlog comes in several batches."""
 
 OWN_ERROR = re.compile(r"^zq\.spark\.errors\.SourceError: (.*)$", re.M)
-"""Where Spark's message has what zq's source said. It ends the source's traceback."""
+"""The place in Spark's message at which the message of zq's source stands. It ends the source's
+traceback."""
 
 
 class LakeStreams:

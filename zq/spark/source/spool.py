@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from zq.spark.errors import SourceError
 
 AT_ONCE = 10_000
-"""So many rows are Python objects at a time. The others need about 40 bytes of memory each."""
+"""The most rows that are Python objects at a time. The others need about 40 bytes of memory
+each."""
 
 
 class SpooledJob(NamedTuple):

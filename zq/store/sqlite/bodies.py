@@ -63,6 +63,7 @@ def _fitting(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> 
 
 
 def _existing(connection: sqlite3.Connection, keys: Sequence[int]) -> list[int]:
-    """Those of the jobs that are there. What lies beside one that has gone interests nobody."""
+    """The jobs, among some, that still exist. What lies beside one that has gone interests
+    nobody."""
     some = {"keys": as_json(keys)}
     return [key for (key,) in connection.execute(QUERIES["existing"], some)]

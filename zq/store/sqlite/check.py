@@ -41,7 +41,7 @@ def examine(directory: Path) -> Report:
 
 
 def _log_damage(wal: Path) -> list[str]:
-    """What a start would lose of the log."""
+    """The damage of the log, as texts."""
     try:
         found = walk(wal)
     except InvalidHeader:

@@ -21,7 +21,7 @@ class CheckedTable(NamedTuple):
     """A table whose rows have checksums. A room has its one as `CHECKED` of `sqlite_quarantine`."""
 
     source: str
-    """What is set aside, if a row does not fit."""
+    """The name under which a row is set aside that does not fit."""
     sql: str
     """Finds the first columns of each row, then its texts, then its checksum."""
     checksum: Callable[..., int]

@@ -25,7 +25,7 @@ PROGRESS_STEPS = 10_000
 """How many instructions of SQLite's machine run between two looks at the clock: far below 1 ms."""
 
 TRIED_BYTES = 64 * 1024
-"""So much is written to see whether a quota allows it: more than a commit of a few jobs."""
+"""The bytes that are written to see whether a quota allows it: more than a commit of a few jobs."""
 
 # SQLite's primary result codes, the low byte of `sqlite_errorcode`
 # (https://www.sqlite.org/rescode.html).
@@ -203,7 +203,7 @@ def stops_the_server(error: sqlite3.Error) -> bool:
 
 
 def on_bad_page(what: str) -> str:
-    """What is to be said and done about a page that zq cannot do without."""
+    """The message about a page that zq cannot do without, and the remedy."""
     return (
         f"a page of the database is damaged ({what}), and the rest cannot do without it: put back a"
         " copy of the directory, or save what can be read, by `zq salvage OLD NEW` or by a start"

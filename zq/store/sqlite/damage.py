@@ -101,7 +101,7 @@ def refuse_damaged_log(wal: Path) -> None:
 
 
 def damaged_header(wal: Path) -> str:
-    """What is to be said and done about a log with a damaged header."""
+    """The message about a log with a damaged header, and the remedy."""
     return (
         f"the header of its log {wal.name} is damaged: put back a copy of the directory, or"
         " move that file away to start without the changes in it"

@@ -19,7 +19,7 @@ from zq.store.sqlite.queries import load
 QUERIES = load("zq.store.sqlite.log")
 
 PAGE_BYTES = 8 * 1024 * 1024
-"""A page ends before its limit after so many bytes."""
+"""The bytes after which a page ends before its limit."""
 
 _records = msgspec.json.Decoder(list[msgspec.Raw])
 

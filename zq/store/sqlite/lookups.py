@@ -35,7 +35,7 @@ QUERIES = load(__name__)
 
 OLDEST_DEPTH = 20
 OLDEST_PRIORITIES = 2_000
-"""`oldest_ready` visits so many priorities in all, the lowest of each queue first."""
+"""The most priorities that `oldest_ready` visits in all, the lowest of each queue first."""
 
 _jobs = msgspec.json.Decoder(list[JobRecord])
 _counts = msgspec.json.Decoder(list[tuple[str, Status, int]])

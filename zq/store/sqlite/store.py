@@ -60,8 +60,8 @@ SLICE_S = 0.004
 """How long a transaction may hold the event loop before other tasks get a turn."""
 
 CHECKPOINT_PAGES = 1024
-"""A WAL of so many pages (4 MiB) is copied into the database. Measured: this is as fast as larger
-ones, and has the best tail."""
+"""The pages of a WAL (4 MiB) at which it is copied into the database. Measured: this is as fast as
+larger ones, and has the best tail."""
 
 
 SLOT = 0

@@ -48,7 +48,7 @@ class LogWalk(NamedTuple):
         return self.bad is not None and self.sound_behind > 0
 
     def loss(self) -> str:
-        """What a start would not recover. Call it if a frame is bad."""
+        """The text about the pages that a start would lose. Call it if a frame is bad."""
         many = self.frames - self.recovered
         pages = f"{many} of its {self.frames} pages"
         changes = f"{self.commits_behind} {'change' if self.commits_behind == 1 else 'changes'}"
@@ -93,7 +93,7 @@ def _read_header(file: BinaryIO) -> _Header | None:
 
 
 class _Frame(NamedTuple):
-    """What the header of a frame says, and the checksum that its content has."""
+    """The header of a frame, and the checksum that its content has."""
 
     number: int
     ends_commit: bool

@@ -43,7 +43,7 @@ SHORTEST_HEARTBEAT_MS, LONGEST_HEARTBEAT_MS = 1_000, 60_000
 
 
 class _Terms(NamedTuple):
-    """Who has made a session, and what its stream is to be like."""
+    """The owner of a session, and the form of its stream."""
 
     key: Key | None
     heartbeat_ms: int

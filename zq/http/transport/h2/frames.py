@@ -72,7 +72,7 @@ class Splitter:
     def __init__(self) -> None:
         self._data = b""
         self._at = 0
-        """Where in the data the next frame begins."""
+        """The place in the data at which the next frame begins."""
         self._block = 0
 
     @property

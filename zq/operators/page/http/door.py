@@ -86,7 +86,7 @@ class Dashboard(NamedTuple):
         place = f"{(self.settings.public_url or own or '').removesuffix('/')}{PREFIX}/"
 
         async def root(_request: web.BaseRequest) -> Answer:
-            """Where the operators' page is."""
+            """The address of the operators' page."""
             return answer({"ui": place}, JSON)
 
         return [Route("GET", "/", root, None)]

@@ -224,7 +224,7 @@ def _escaped(text: str) -> str:
 
 
 def _end_of_string(text: str, start: int, steps: _Steps) -> Masked[int]:
-    """Where the string that begins at this place ends."""
+    """The end of the string that begins at this place."""
     if steps.make_a_slice():
         yield
     if (short := _SHORT.match(text, start)) is not None:
@@ -238,7 +238,7 @@ def _end_of_string(text: str, start: int, steps: _Steps) -> Masked[int]:
 
 
 def _end_of_value(text: str, at: int, steps: _Steps) -> Masked[int]:
-    """Where the value that begins at this place ends."""
+    """The end of the value that begins at this place."""
     depth = 0
     pattern = _BEGIN
     while (found := pattern.match(text, at)) is not None:

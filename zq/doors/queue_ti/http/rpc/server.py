@@ -21,7 +21,7 @@ IDLE_MS = 5 * 60 * 1000
 
 
 class RpcPlace(NamedTuple):
-    """Where gRPC listens, and its limits."""
+    """The address of gRPC, and its limits."""
 
     host: str
     port: int

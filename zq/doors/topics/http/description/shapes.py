@@ -184,7 +184,7 @@ class DeletedRouterAnswer(TopicAnswer):
 
 
 class WatchedTopicState(msgspec.Struct):
-    """Where the reading of a topic begins, and how it stands."""
+    """The start of the reading of a topic, and its present state."""
 
     from_seq: int
     head_seq: int
