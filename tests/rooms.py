@@ -2,10 +2,11 @@
 
 from importlib import import_module
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from zq.model.job import Extras
 from zq.rooms import ROOMS
 
 T = TypeVar("T")
@@ -19,3 +20,8 @@ def needs(room: str) -> pytest.MarkDecorator:
 def of_room(room: str, name: str) -> list[ModuleType]:
     """The module `name` among the tests of a room, if the room is there."""
     return [import_module(f"{room}.{name}")] if f"zq.{room}" in ROOMS else []
+
+
+def joining(batch: Any) -> Extras:
+    """The extras of a job that comes with nothing but a batch."""
+    return Extras(batch=batch)  # type: ignore[call-arg]

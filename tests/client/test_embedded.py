@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from conformance.streams import PATIENCE_S
+from manual_clock import ManualClock
 from process.server import running
 
 import zq
 from zq.client.backend import run
 from zq.client.connect import connect
 from zq.client.values import Submission, TakeRequest
-from zq.model.clock import ManualClock
 from zq.testing import run_until_idle
 
 JOB = Submission("q", "work", {"n": 1})

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from blank import lay_out
+from manual_clock import ManualClock
 
 from zq.config import Settings
-from zq.model.clock import ManualClock
 from zq.runtime import Server
 
 

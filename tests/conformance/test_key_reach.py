@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-
-from zq.model.clock import ManualClock
+from manual_clock import ManualClock
 
 from .client import Client, Doc, Reply, new_job
 from .keyed import OWNED, keys_in, request_to, walk

@@ -3,8 +3,7 @@
 import asyncio
 
 import pytest
-
-from zq.model.clock import ManualClock
+from manual_clock import ManualClock
 
 from .claims import LEASE_MS, claim, claim_one, set_queue
 from .client import Client, Doc, ids

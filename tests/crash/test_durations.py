@@ -19,9 +19,9 @@ from conformance.site import Site
 from conformance.test_budgets import put as put_budget
 from conformance.test_undo import cancelled as cancel_all
 from conformance.test_undo import undo
+from manual_clock import ManualClock
 from rooms import of_room
 
-from zq.model.clock import ManualClock
 from zq.store.sqlite.migrate import migrate
 
 HOUR_MS = 3_600_000

@@ -69,11 +69,14 @@ objects = st.recursive(
 
 JOB = {"queue": "q", "type": "t", "payload": {"n": [1, 2.5, None, "ä"]}, "unique_key": "k"}
 
+BULK = bulk.bulk_decoder()
 LIMITS = bodies.Limits(body=1_000, payload=100, items=2)
 
 DECODERS: dict[str, Callable[[bytes, BodyCodec], object]] = {
     "job": partial(bodies.decode_job, limits=LIMITS),
-    "jobs": lambda body, codec: list(bulk.decode_jobs(body, codec, LIMITS)),
+    "jobs": lambda body, codec: list(
+        bulk.new_jobs(bulk.decode_bulk(body, codec, BULK, LIMITS), len(body), codec, LIMITS)
+    ),
     "success": bodies.decode_success,
     "successes": partial(bodies.decode_successes, limits=LIMITS),
     "cancellation": bodies.decode_force,

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 from blank import lay_out
+from manual_clock import ManualClock
 
 from zq.config import Settings
 from zq.instance import Instance
-from zq.model.clock import ManualClock
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 from blank import lay_out
+from manual_clock import ManualClock
 from store.rig import new_job
 
 from zq.config import Settings
@@ -19,7 +20,6 @@ from zq.features.crons.service import Crons
 from zq.features.crons.sqlite_reads import SqliteCronReads
 from zq.features.crons.store import EntryPlace
 from zq.instance import Instance
-from zq.model.clock import ManualClock
 from zq.model.filters import Filter
 from zq.model.reach import EVERYWHERE
 from zq.operators.page.service import Overviews

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manual_clock import ManualClock
 from store.rig import new_job
 
 from zq.engine.foreign_lock import PATIENCE_S
 from zq.instance import Instance
-from zq.model.clock import ManualClock
 from zq.model.errors import DatabaseLocked
 from zq.model.filters import EVERYTHING
 from zq.model.leasing import Terms

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
+from manual_clock import ManualClock
 from store.rig import new_job
 
 from zq.engine.after_commit import Committed
@@ -18,7 +19,6 @@ from zq.engine.pace import Pace
 from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.instance import Instance
-from zq.model.clock import ManualClock
 from zq.model.commands import AnyCommand, Clear, Return, Tick, TickResult
 from zq.model.errors import DiskFailed, Internal, OutcomeUnknown
 from zq.model.ids import Mint

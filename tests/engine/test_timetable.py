@@ -1,9 +1,10 @@
 """The times at which the tick loop wakes up by itself, and what is due then."""
 
 import pytest
+from manual_clock import ManualClock
 
 from zq.engine.timetable import Openings, Timetable
-from zq.model.clock import ManualClock, SteadyClock
+from zq.model.clock import SteadyClock
 from zq.model.commands import Due
 
 NOW = 1_750_000_000_000

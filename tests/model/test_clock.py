@@ -4,8 +4,9 @@ import asyncio
 import time
 
 import pytest
+from manual_clock import ManualClock
 
-from zq.model.clock import SLIGHT_MS, ClockStep, ManualClock, SteadyClock, SteadyMark, SystemClock
+from zq.model.clock import SLIGHT_MS, ClockStep, SteadyClock, SteadyMark, SystemClock
 
 
 def test_the_system_clock_tells_the_machines_time() -> None:

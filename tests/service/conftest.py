@@ -5,10 +5,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from manual_clock import ManualClock
 
 from zq.config import Settings
 from zq.instance import Instance
-from zq.model.clock import ManualClock
 from zq.service.services import Services
 
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from manual_clock import ManualClock
 
 from zq.engine.turns import SLICE
 from zq.features.failures.model import FailureRow
 from zq.features.failures.service import LASTS_S, STEPS, Depth, Failures
 from zq.features.failures.sqlite_reads import SqliteFailureReads
-from zq.model.clock import ManualClock
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach

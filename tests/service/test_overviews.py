@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
+from manual_clock import ManualClock
 
 from zq.engine.delivery.takers import Stream, Subscription
 from zq.engine.subscribers.changes import MOST, QueueChanges
@@ -17,7 +18,6 @@ from zq.features.diagnosis.service_noted import Noted
 from zq.features.sweeps.service import Sweeps
 from zq.features.trends.service import Trends
 from zq.instance import Instance
-from zq.model.clock import ManualClock
 from zq.model.filters import Filter
 from zq.model.job import NewJob
 from zq.model.lifecycle import Status

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from random import Random
 from statistics import quantiles as exact
 
+from manual_clock import ManualClock
+
 from zq.features.trends.model import TypeRange, TypeSort, quantiles
 from zq.features.trends.model_types import PARTS, part_of
 from zq.features.trends.service_types import TypeTrends
-from zq.model.clock import ManualClock
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE

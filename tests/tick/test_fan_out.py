@@ -4,10 +4,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from rooms import joining
 from store.rig import NOW, Ticker, new_job
 
 from zq.features.batches.model import BatchRule
-from zq.features.batches.model_jobs import joining
 from zq.features.targets.model import AddTarget, RemoveTarget
 from zq.model.commands import EnqueueResult, Fail, SetQueue, Succeed
 from zq.model.errors import DeadLetterCycle, QueueFull, Unprocessable

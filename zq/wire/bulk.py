@@ -41,14 +41,6 @@ def decode_bulk(body: bytes, codec: BodyCodec, decoder: BulkDecoder, limits: Lim
     return bulk
 
 
-_plain = bulk_decoder()
-
-
-def decode_jobs(body: bytes, codec: BodyCodec, limits: Limits) -> Iterator[list[NewJob]]:
-    """The jobs of a bulk enqueue that brings nothing else, in slices."""
-    return new_jobs(decode_bulk(body, codec, _plain, limits), len(body), codec, limits)
-
-
 def new_jobs(bulk: JobsBody, size: int, codec: BodyCodec, limits: Limits) -> Iterator[list[NewJob]]:
     """The jobs of a bulk of `size` bytes, in slices. The first one of a large body is empty.
 

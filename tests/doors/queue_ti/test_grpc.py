@@ -10,11 +10,11 @@ import pytest
 from conformance.client import JSON, Client
 from conformance.site import Site
 from grpc import aio
+from manual_clock import ManualClock
 
 from zq.config import Settings
 from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
 from zq.doors.queue_ti.http.rpc.messages import MOST_FIELDS
-from zq.model.clock import ManualClock
 from zq.runtime import Server
 from zq.setting import ConfigError
 

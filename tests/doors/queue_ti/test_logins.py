@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from conformance.site import Site
+from manual_clock import ManualClock
 
 from zq.config import Settings
 from zq.doors.queue_ti.errors import TooManyLogins
 from zq.doors.queue_ti.http.auth.limit import LoginLimit
 from zq.doors.queue_ti.opening import QueueTiDoors
-from zq.model.clock import ManualClock
 
 from .users import ADMIN, PASSWORD, Caller, auth_settings
 

@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from rooms import joining
 
 from zq.features.batches.engine_evaluator import Evaluator
 from zq.features.batches.engine_jq import JqFolds
 from zq.features.batches.engine_planner import Order, Planner
 from zq.features.batches.engine_request import FoldRequest, Host
 from zq.features.batches.model import BatchRule
-from zq.features.batches.model_jobs import joining
 from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 
 import pytest
+from manual_clock import ManualClock
 
 from zq.engine.subscribers import events, window
 from zq.engine.subscribers.events import EventHub, Form, Reader
 from zq.engine.subscribers.waking import AT_ONCE
 from zq.engine.subscribers.window import Told, Wanted
-from zq.model.clock import ManualClock
 from zq.model.events import EventRecord, EventType
 
 

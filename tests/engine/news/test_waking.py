@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
+from manual_clock import ManualClock
 
 from zq.engine.subscribers.waking import AT_ONCE, LONGEST_REST_S, SHARE, WakeLine
-from zq.model.clock import ManualClock
 
 
 class Woken:

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from manual_clock import ManualClock
 
 from zq.http.transport.visits import Visits
-from zq.model.clock import ManualClock
 
 STEP_MS = 100
 

@@ -15,8 +15,3 @@ def batch_in(extras: Extras | None) -> BatchRule | None:
         return None
     batch: BatchRule | None = extras.batch  # type: ignore[attr-defined]
     return batch
-
-
-def joining(batch: BatchRule) -> Extras:
-    """The extras of a job that comes with nothing but a batch."""
-    return Extras(batch=batch)  # type: ignore[call-arg]

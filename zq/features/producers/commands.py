@@ -21,6 +21,3 @@ class ForgetProducer(Command[None], frozen=True):
 
     brings_more: ClassVar[bool] = False
     name: str
-
-
-ProducerChange = ForgetProducer

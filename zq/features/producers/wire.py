@@ -53,12 +53,6 @@ def mark_of_header(text: str) -> ProducerMark:
     return check_mark(ProducerMark(name, fields["epoch"], _number(fields["seq"]), after))
 
 
-def header_of(mark: ProducerMark) -> str:
-    """The header that says this."""
-    text = f"{mark.name}; epoch={mark.epoch}; seq={mark.seq}"
-    return text if mark.after is None else f"{text}; after={mark.after.epoch}:{mark.after.last}"
-
-
 def producer_document(producer: Producer) -> ProducerDocument:
     """A producer as clients see it."""
     return ProducerDocument(producer.name, producer.epoch, producer.last, producer.at)

@@ -245,8 +245,6 @@ class ErrorEvent(msgspec.Struct, tag_field="event", tag="error"):
     code: str
 
 
-AnyEvent = SnapshotEvent | ChangeEvent | HeartbeatEvent | FindEvent | ErrorEvent
-
 encode_event = msgspec.json.Encoder().encode
 """An event as the text of a message."""
 
