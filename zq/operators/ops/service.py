@@ -12,15 +12,6 @@ from zq.model.errors import DatabaseLocked, InboxFull, WalFull
 from zq.service.services import Services
 
 
-class ServerLimits(NamedTuple):
-    """The limits in the settings. Sizes are in bytes; an `in_flight` of 0 means no limit."""
-
-    inbox_jobs: int
-    in_flight: int
-    log_bytes: int
-    disk_reserve: int
-
-
 class StatusNow(NamedTuple):
     """The state of a server. Sizes are in bytes, `since` is in milliseconds."""
 
@@ -37,7 +28,8 @@ class StatusNow(NamedTuple):
     free_bytes: int
     set_aside: int
     """Damaged rows and logs that no operator has acknowledged."""
-    limits: ServerLimits
+    settings: Settings
+    """The settings of the server, with its limits."""
     reached: list[str]
     """The codes of the limits that are reached."""
     flags: Mapping[str, str]
@@ -52,23 +44,14 @@ class StatusReader:
     @classmethod
     def of(cls, services: Services) -> Self:
         """The status of a server."""
-        settings, engine = services.settings, services.engine
-        limits = ServerLimits(
-            settings.max_inbox_jobs,
-            settings.global_in_flight_limit,
-            settings.max_wal,
-            settings.disk_reserve,
-        )
-        return cls(engine, services.since, limits, _flags(settings))
+        return cls(services.engine, services.since, services.settings)
 
-    def __init__(
-        self, engine: Engine, since: int, limits: ServerLimits, flags: Mapping[str, str]
-    ) -> None:
+    def __init__(self, engine: Engine, since: int, settings: Settings) -> None:
         """`since` is when the server was started, in milliseconds."""
         self._engine = engine
         self._since = since
-        self._limits = limits
-        self._flags = flags
+        self._settings = settings
+        self._flags = _flags(settings)
 
     def read(self) -> StatusNow:
         """The state of this moment."""
@@ -85,7 +68,7 @@ class StatusReader:
             store.database_bytes(),
             store.free_bytes(),
             store.quarantined.rows,
-            self._limits,
+            self._settings,
             self._reached(),
             self._flags,
             engine[Scheduler].faulty,
@@ -98,7 +81,7 @@ class StatusReader:
             reached.append(WalFull.code)
         if self._engine.lock.is_long:
             reached.append(DatabaseLocked.code)
-        if self._engine.inbox.waiting_jobs >= self._limits.inbox_jobs:
+        if self._engine.inbox.waiting_jobs >= self._settings.max_inbox_jobs:
             reached.append(InboxFull.code)
         if self._engine.streams.free <= 0:
             reached.append("server_limit")

@@ -267,7 +267,7 @@ def _server_facts(status: StatusNow) -> ServerFacts:
         status.reached,
         status.flushes.p99,
         status.free_bytes,
-        status.limits.disk_reserve,
+        status.settings.disk_reserve,
         status.faulty,
         status.set_aside,
     )

@@ -49,7 +49,7 @@ class StatusApi:
 
 def status_document(now: StatusNow, health: ServerHealth) -> StatusDocument:
     """The state of the server as a document."""
-    limits = now.limits
+    settings = now.settings
     document = StatusDocument(
         version=API_VERSION,
         zq=__version__,
@@ -59,16 +59,16 @@ def status_document(now: StatusNow, health: ServerHealth) -> StatusDocument:
         flushed_by=health.flushed_by,
         ticks=_times(now.ticks),
         flushes=_times(now.flushes),
-        inbox=InboxDocument(now.inbox_jobs, limits.inbox_jobs, now.inbox_changes),
+        inbox=InboxDocument(now.inbox_jobs, settings.max_inbox_jobs, now.inbox_changes),
         streams=now.streams,
         claims=now.claims,
-        log=WriteAheadLogDocument(now.log_bytes, limits.log_bytes, now.uncopied_bytes),
-        disk=DiskDocument(now.database_bytes, now.free_bytes, limits.disk_reserve),
+        log=WriteAheadLogDocument(now.log_bytes, settings.max_wal, now.uncopied_bytes),
+        disk=DiskDocument(now.database_bytes, now.free_bytes, settings.disk_reserve),
         limits_reached=now.reached,
         flags=dict(now.flags),
     )
-    if limits.in_flight:
-        document.in_flight_limit = limits.in_flight
+    if settings.global_in_flight_limit:
+        document.in_flight_limit = settings.global_in_flight_limit
     return document
 
 
