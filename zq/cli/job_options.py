@@ -15,7 +15,7 @@ class JobOption(NamedTuple):
     option: Callable[[Any], Any]
     """The decorator that adds it to a command."""
     sent: Callable[[Any], Any]
-    """Makes the field, in the form in which it is sent, from what was given."""
+    """Makes the field, as it is sent, from the option's value."""
 
 
 OF_ROOMS: tuple[JobOption, ...] = tuple(

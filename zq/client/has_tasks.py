@@ -8,7 +8,7 @@ from zq.client.task import Task
 
 
 class HasTasks(Protocol):
-    """Tasks, and what they share."""
+    """An app, or a part of one, as workers see it: its tasks, and what they share."""
 
     core: Core
     tasks: dict[str, Task[Any, Any]]

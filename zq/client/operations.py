@@ -28,7 +28,7 @@ class OpenWorker(msgspec.Struct, frozen=True):
     failed: int
     """How many failures it has reported."""
     seen_at: int
-    """When it has settled or renewed something last, or was opened."""
+    """The time at which it has settled or renewed something last, or was opened."""
     silent: bool
     """True if it has left out to renew the leases of its jobs."""
 

@@ -66,7 +66,7 @@ class Outcome:
 
     @property
     def duration(self) -> float:
-        """Seconds."""
+        """The time that the handler took, in seconds."""
         return self.finished_at - self.started_at
 
     @property

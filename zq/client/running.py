@@ -116,7 +116,7 @@ class Running(Generic[T]):
 
     @property
     def max_attempts(self) -> int | None:
-        """None if the job leaves it to the server."""
+        """The most executions of the job; None if the job leaves that to the server."""
         limit = self.delivery.retry_limit
         return None if limit is None else limit + 1
 

@@ -235,7 +235,8 @@ class _Places(NamedTuple):
 
     @classmethod
     def of(cls, wanted: Mapping[str, Any], converters: Mapping[str, Convert]) -> "_Places | None":
-        """None if nothing is to be done. `wanted` are plain types."""
+        """The converter of a call's arguments; None if nothing has to be converted. `wanted` are
+        plain types."""
         fields: list[Any] = []
         others: list[tuple[int, Convert]] = []
         for place, (name, kind) in enumerate(wanted.items()):
@@ -252,7 +253,7 @@ class _Places(NamedTuple):
         return cls(msgspec.defstruct("Arguments", fields, array_like=True), others, options)
 
     def __call__(self, args: list[Any]) -> list[Any] | None:
-        """None if an argument does not fit."""
+        """The converted arguments of a call; None if one of them does not fit."""
         try:
             read = msgspec.convert(args, self.struct, **self.options)
             found = list(msgspec.structs.astuple(read)[: len(args)])
@@ -281,12 +282,12 @@ def _one(convert: Convert) -> Convert:
 
 
 def _places(convert: Convert) -> Convert:
-    """For the values of `*args`."""
+    """The converter for the values of `*args`."""
     return lambda values: tuple(map(convert, values))
 
 
 def _names(convert: Convert) -> Convert:
-    """For the values of `**kwargs`."""
+    """The converter for the values of `**kwargs`."""
     return lambda values: {name: convert(value) for name, value in values.items()}
 
 

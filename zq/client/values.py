@@ -97,7 +97,7 @@ class TakeRequest(msgspec.Struct, frozen=True):
     """
 
     queues: tuple[str, ...] = ()
-    """Empty means all queues that the caller may use."""
+    """The queues to take from; empty means all that the caller may use."""
     prefetch: int = 1
     worker: str = ""
     lease_ms: int | None = None
@@ -244,7 +244,7 @@ class JobQuery(msgspec.Struct, frozen=True):
     attempts: ValueRange | None = None
     ready_at: ValueRange | None = None
     finished_at: ValueRange | None = None
-    """When jobs were completed, died, were cancelled or expired."""
+    """The times at which jobs were completed, died, were cancelled or expired."""
     search: str | None = None
     """Words that all occur in the type, the message of the latest failure or the payload."""
 

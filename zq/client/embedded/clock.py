@@ -29,7 +29,7 @@ class TravelClock:
 
     @property
     def boot(self) -> None:
-        """Nothing goes on from this clock's time once it is gone."""
+        """The boot under which no steady time goes on: this clock's time is gone with it."""
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         return _Timer(self._timers, self.monotonic() + seconds, seconds, callback)

@@ -26,7 +26,8 @@ AT_ONCE = 16
 
 
 def immediate(app: HasTasks) -> Elsewhere:
-    """See `App.immediate`."""
+    """Run handlers in this process when their jobs are enqueued, inside a block: see
+    `App.immediate`."""
     clock = TravelClock()
     home = Home(None, clock=clock)
     backend = EmbeddedBackend(home)

@@ -43,7 +43,7 @@ class AioTransport:
         return await self._here().open(path, headers)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for a time in seconds."""
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:

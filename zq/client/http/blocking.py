@@ -75,7 +75,7 @@ class BlockingTransport:
         raise NotImplementedError("streams need an event loop")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Block the thread for a time in seconds."""
         time.sleep(seconds)  # noqa: ASYNC251 - there is no event loop that it could hold up
 
     async def close(self) -> None:

@@ -37,7 +37,8 @@ _Waiting = tuple[Encoded, asyncio.Future[Fate]]
 
 
 class Gatherer:
-    """It belongs to one event loop at a time. In another event loop it starts over."""
+    """Gathers the jobs of several callers into one request. In another event loop it starts
+    over."""
 
     def __init__(self, alone: Alone, together: Together) -> None:
         """`together` tries once, and returns the fate of each job. It raises nothing."""

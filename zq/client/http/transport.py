@@ -122,7 +122,7 @@ class Transport(Protocol):
         """Open a stream. Raises `Unreachable`, or the error of the server's refusal."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for a time in seconds."""
 
     async def close(self) -> None:
         """Close the connections. The next request opens others."""

@@ -12,7 +12,7 @@ from zq.client.worker.execution import Execution
 
 
 class Deadlocks:
-    """Looks for them among the executions of one worker. It may be asked in any thread."""
+    """Looks for deadlocks among the executions of one worker. It may be asked in any thread."""
 
     def __init__(
         self, worker_id: str, under_way: Iterable[Execution], is_full: Callable[[], bool]

@@ -55,11 +55,11 @@ class Execution:
         self.after: Execution | None = None
         """An earlier execution of the same job, which must be over before this one begins."""
         self.reason: Reason | None = None
-        """Why it was ended, if it was. The first reason counts."""
+        """The reason why the execution was ended early, if it was. The first reason counts."""
         self.seconds: float | None = None
-        """How long it may take, from the start of its handler."""
+        """The time that the handler may take from its start, in seconds."""
         self.started_at = 0.0
-        """When its handler began, in seconds since the epoch."""
+        """The time at which the handler began, in seconds since the epoch."""
         self.result: Any = MISSING
         self.error: BaseException | None = None
         self.is_over = False

@@ -122,7 +122,7 @@ class Executor:
             execution.end("shutdown", clean_up_s)
 
     def close(self) -> None:
-        """Leave everything behind."""
+        """Close all places; work that still runs there is left behind."""
         for task in self._settling:
             task.cancel()
         self._places.close()

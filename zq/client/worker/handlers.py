@@ -194,7 +194,7 @@ def _fate(
 
 
 def delay_of(backoff: Backoff, attempts: int) -> float:
-    """Seconds, by the formula of `Backoff`."""
+    """The delay of the next attempt in seconds, by the formula of `Backoff`."""
     wire = backoff.wire()
     jitter = random.random() * wire.jitter_ms * attempts
     return min(math.pow(attempts, wire.exponent), 1e9) + (wire.base_ms + jitter) / 1000

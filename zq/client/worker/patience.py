@@ -24,7 +24,7 @@ class Patience:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._since: dict[str, float] = {}
-        """When each job of the last look was first seen."""
+        """The first sighting of each job of the last look."""
         self._given: frozenset[str] = frozenset()
         self._seconds = BEHIND_S
 

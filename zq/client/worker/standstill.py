@@ -41,7 +41,7 @@ def watching_loop() -> Iterator[None]:
 
 
 class _Watch:
-    """One loop, and the thread that looks at it."""
+    """The watch of one event loop, with its thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -50,7 +50,7 @@ class _Watch:
         self._beat()
 
     def run(self) -> None:
-        """Look until `end`."""
+        """Watch the loop until `end` is called."""
         told = 0.0
         while not self._ended.wait(BEAT_S):
             last = self._last
@@ -68,7 +68,7 @@ class _Watch:
                 )
 
     def end(self) -> None:
-        """Look no more."""
+        """End the watch."""
         self._timer.cancel()
         self._ended.set()
 

@@ -38,7 +38,7 @@ class Supply:
         self._stream = await self.reach(self._take)
 
     async def reach(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Do this at the start, and again until the server answers or the patience is over.
+        """Repeat a step until the server answers, or the patience for an absent one is over.
 
         Raises `Unavailable` then, and when the worker is told to stop.
         """

@@ -175,7 +175,8 @@ class Worker:
             return await self._live(run)
 
     async def _live(self, run: WorkerRun) -> DrainReport:
-        """Run. The program around it may not look at its end, so an end of its own is logged."""
+        """Run the worker to its end. The program around it may not look at its end, so an end of
+        its own is logged."""
         ends = self._plan.burst or self._plan.max_jobs is not None
         try:
             report = await run.run()
