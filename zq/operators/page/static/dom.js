@@ -138,6 +138,9 @@ const OWN = ["open", "data-clipped"];
  * @param {Element} each */
 const stays = (each) => each.getAttribute("data-stay");
 
+/** @param {Node} each */
+const isText = (each) => each.firstChild?.nodeType === Node.TEXT_NODE && !each.firstChild.nextSibling;
+
 /** @param {any} own @param {any} next */
 function update(own, next) {
   if (own.nodeType === Node.TEXT_NODE) {
@@ -146,13 +149,18 @@ function update(own, next) {
   }
   for (const name of listeners.get(next) ?? []) own[name] = next[name];
   if (stays(own) || own.hasAttribute("data-own")) return;
-  for (const { name } of [...own.attributes]) {
-    if (!next.hasAttribute(name) && !OWN.includes(name)) own.removeAttribute(name);
-  }
-  for (const { name, value } of [...next.attributes]) {
+  for (const { name, value } of next.attributes) {
     if (own.getAttribute(name) !== value) own.setAttribute(name, value);
   }
-  if (!isSelected(own)) settle(own, next);
+  if (own.attributes.length !== next.attributes.length) {
+    for (const { name } of [...own.attributes]) {
+      if (!next.hasAttribute(name) && !OWN.includes(name)) own.removeAttribute(name);
+    }
+  }
+  if (isSelected(own)) return;
+  // Most elements have one text and no more.
+  if (isText(own) && isText(next)) update(own.firstChild, next.firstChild);
+  else settle(own, next);
 }
 
 /** Where the selected text begins. The browser lays the whole page out to say whether a text is selected, so it is asked only after a change. */
