@@ -31,6 +31,7 @@ from bench.library import library, library_table
 from bench.lines import lines, lines_table
 from bench.lone import lone, lone_table
 from bench.messages import messages, messages_table
+from bench.numbered import numbered, numbered_table
 from bench.options import common
 from bench.outbox import moved, moved_table
 from bench.pages import pages, pages_table
@@ -154,6 +155,11 @@ def run_crowd(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_lines(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = lines(place, args.jobs, args.waiting, args.ticks, progress)
     return lines_table(found), [asdict(each) for each in found]
+
+
+def run_numbered(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = numbered(place, args.rounds, args.seconds, args.queues, progress)
+    return numbered_table(found), [asdict(each) for each in found]
 
 
 def run_entries(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -294,6 +300,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--jobs", type=counts, default=[10, 100], help="settled and claimed a tick [10,100]")
     add("--waiting", type=lambda text: counts(text)[0], default=1_000_000, help="[1M]")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("producer", run_numbered, "bulks of producers with numbers beside plain bulks")
+    add("--rounds", type=int, default=5, help="runs of each row [5]")
+    add("--seconds", type=float, default=5.0, help="seconds of each run [5]")
     add = command("entries", run_entries, "what cron entries cost while none is due")
     add("--entries", type=lambda text: counts(text)[0], default=100_000, help="[100k]")
     add("--rounds", type=int, default=3, help="runs with and without entries [3]")

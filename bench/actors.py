@@ -72,7 +72,10 @@ class Producer:
             self._resting.append(connection)
             return
         self._allowance -= self._jobs_each
-        connection.send(next(self._requests))
+        connection.send(self._next(connection))
+
+    def _next(self, connection: Connection) -> bytes:
+        return next(self._requests)
 
     def on_reply(self, connection: Connection, seconds: float) -> None:
         self.meter.add(self._jobs_each, seconds)
@@ -82,6 +85,23 @@ class Producer:
         self._allowance += jobs
         while self._resting and self._allowance >= self._jobs_each:
             self.use(self._resting.pop(0))  # A server closes a silent connection: use all.
+
+
+class NumberedProducer(Producer):
+    """Each connection is a producer with a memory: its jobs have numbers from 1 on."""
+
+    def __init__(
+        self, meter: Meter, requests: list[bytes], jobs_each: int, allowance: float
+    ) -> None:
+        super().__init__(meter, requests, jobs_each, allowance)
+        self._sent: dict[Connection, int] = {}
+
+    def _next(self, connection: Connection) -> bytes:
+        sent = self._sent.setdefault(connection, 0)
+        self._sent[connection] = sent + self._jobs_each
+        name = list(self._sent).index(connection)
+        header = f"\r\nZq-Producer: bench-{name}; epoch=1; seq={sent + 1}\r\n"
+        return super()._next(connection).replace(b"\r\n", header.encode(), 1)
 
 
 class Worker:

@@ -33,6 +33,7 @@ examples:
   python -m bench crowd --jobs 100               claims from 10,000 queues while one is paused
   python -m bench lines --waiting 1M             claims beside a million jobs that wait for a budget
   python -m bench entries --entries 100k         cron entries of which none is due
+  python -m bench producer                       bulks of producers with numbers beside plain bulks
   python -m bench topics --records 10k,10M       pages of a small topic and a large one
   python -m bench messages                       messages and records consumed beside native claims
   python -m bench outbox                         rows of an outbox on PostgreSQL become jobs

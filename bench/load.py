@@ -12,7 +12,16 @@ from multiprocessing import get_context
 from typing import Any, ParamSpec, TypeVar
 
 from bench import proc
-from bench.actors import BULK, Measure, Meter, Producer, Worker, bulk_requests, single_requests
+from bench.actors import (
+    BULK,
+    Measure,
+    Meter,
+    NumberedProducer,
+    Producer,
+    Worker,
+    bulk_requests,
+    single_requests,
+)
 from bench.http1 import Client, Connection, LoadError, TakeStream
 from bench.http2_wire import Http2Connection, Lane
 from bench.loops import best_loop, loop_factory
@@ -56,7 +65,8 @@ class LoadSpec:
     stored before the clock starts; without one, the server has jobs of its own. With `top_up` the
     bulk connections enqueue as many jobs as were acknowledged, so the backlog keeps its depth. With
     `groups` the jobs in bulk belong to so many FIFO groups, and to a few hot ones. With `folds`
-    single jobs fold into one host at a time, which takes in so many.
+    single jobs fold into one host at a time, which takes in so many. With `numbered` each bulk
+    connection is a producer that numbers its jobs.
     """
 
     queues: int
@@ -69,6 +79,7 @@ class LoadSpec:
     top_up: bool = False
     groups: int = 0
     folds: int = 0
+    numbered: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,7 +168,8 @@ async def fill(session: Session, bulks: list[bytes], jobs: int) -> None:
 async def start(session: Session, spec: LoadSpec, bulks: list[bytes]) -> list[Meter]:
     """Start the load that the spec describes. Return the meters of the jobs that count."""
     counted: list[Meter] = []
-    bulk = Producer(Meter("bulk"), bulks, BULK, allowance=0 if spec.top_up else math.inf)
+    kind = NumberedProducer if spec.numbered else Producer
+    bulk = kind(Meter("bulk"), bulks, BULK, allowance=0 if spec.top_up else math.inf)
     if spec.bulk:
         await produce(session, bulk, spec.bulk)
         counted += [] if spec.top_up else [bulk.meter]

@@ -21,6 +21,7 @@ class Row:
     depth: int = 0
     groups: int = 0
     folds: int = 0
+    numbered: bool = False
 
     def spec(self, queues: int, seconds: float) -> LoadSpec:
         return LoadSpec(
@@ -34,12 +35,16 @@ class Row:
             top_up=self.depth > 0,
             groups=self.groups,
             folds=self.folds,
+            numbered=self.numbered,
         )
 
 
 LARGE = Workers(count=4, prefetch=1000, acks=250, posts=1)
 ROWS = {
     "bulk": Row("bulk enqueue, 1,000 a request, 4 connections", bulk=4),
+    "producer": Row(
+        "bulk as above, each connection a producer with numbers", bulk=4, numbered=True
+    ),
     "single": Row("single enqueue, 64 connections", single=64),
     "single-1": Row("single enqueue, one connection", single=1),
     "single-8": Row("single enqueue, 8 connections", single=8),

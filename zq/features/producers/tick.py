@@ -1,7 +1,7 @@
 """The tick's phases of producers: numbered requests, and names that are forgotten."""
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from zq.features.producers.commands import EnqueueInOrder, ForgetProducer
 from zq.features.producers.errors import ProducerNotFound, TooManyProducers
@@ -25,22 +25,46 @@ def enqueue_in_order(work: UnitOfWork, commands: Sequence[EnqueueInOrder]) -> Sl
     """
     book = _Book(work, commands)
     replies: list[object] = []
+    for part in _parts(commands):
+        replies += yield from _store(work, book, part)
+    book.write()
+    return replies
+
+
+def _parts(commands: Sequence[EnqueueInOrder]) -> Iterator[list[EnqueueInOrder]]:
+    """The commands in their order, cut where a producer comes again: its number must be known."""
+    part: dict[str, EnqueueInOrder] = {}
     for command in commands:
-        try:
-            producer, known = book.judge(command.mark, len(command.jobs))
-        except ZqError as error:
-            replies.append(error)
+        if command.mark.name in part:
+            yield list(part.values())
+            part = {}
+        part[command.mark.name] = command
+    yield list(part.values())
+
+
+def _store(
+    work: UnitOfWork, book: "_Book", commands: Sequence[EnqueueInOrder]
+) -> Sliced[list[object]]:
+    """Store the jobs of different producers together, which costs as much as plain jobs do."""
+    judged = [book.judge(command.mark, len(command.jobs)) for command in commands]
+    new: list[Enqueue] = []
+    for command, verdict in zip(commands, judged, strict=True):
+        if not isinstance(verdict, ZqError) and verdict.known < len(command.jobs):
+            new.append(_without(command, verdict.known))
+    stored = iter((yield from enqueue(work, new)) if new else ())
+    replies: list[object] = []
+    for command, verdict in zip(commands, judged, strict=True):
+        if isinstance(verdict, ZqError):
+            replies.append(verdict)
             continue
-        reply: object = EnqueueResult({})
-        if known < len(command.jobs):
-            (reply,) = yield from enqueue(work, [_without(command, known)])
+        producer, known = verdict
+        reply: object = next(stored) if known < len(command.jobs) else EnqueueResult({})
         if isinstance(reply, EnqueueResult):
             book.learn(producer.after(command.mark, command.keys[known:], work.now))
             if known:
                 work.effects.tally.duplicates += known
                 reply = _with_repeated(reply, command, producer, known)
         replies.append(reply)
-    book.write()
     return replies
 
 
@@ -68,21 +92,25 @@ class _Book:
         self._producers = {row[0]: Producer(*row) for row in rows}
         self._changed: dict[str, Producer] = {}
         self._room: int | None = None
-        """How many names the server may still learn. It is counted for the first new one."""
+        """How many names the server may still learn. It is counted for the first new one.
 
-    def judge(self, mark: ProducerMark, jobs: int) -> tuple[Producer, int]:
+        A name whose request is refused later in the tick has taken its place, until the next tick.
+        """
+
+    def judge(self, mark: ProducerMark, jobs: int) -> "_Verdict | ZqError":
         """The producer of a request, and how many of the request's first jobs it has stored."""
         known = self._producers.get(mark.name)
-        producer = entered(mark, known, self._work.now)
-        stored = repeated(mark, producer, jobs)
-        if known is None:
-            self._require_room()
-        return producer, stored
+        try:
+            producer = entered(mark, known, self._work.now)
+            stored = repeated(mark, producer, jobs)
+            if known is None:
+                self._take_room()
+        except ZqError as error:
+            return error
+        return _Verdict(producer, stored)
 
     def learn(self, producer: Producer) -> None:
         """Note how a request has left its producer."""
-        if self._room is not None and producer.name not in self._producers:
-            self._room -= 1
         self._producers[producer.name] = self._changed[producer.name] = producer
 
     def write(self) -> None:
@@ -90,11 +118,19 @@ class _Book:
         if self._changed:
             self._work.tx.run("write_producers", producers=list(self._changed.values()))
 
-    def _require_room(self) -> None:
+    def _take_room(self) -> None:
         if self._room is None:
             self._room = MAX_PRODUCERS - self._work.tx.value("count_producers")
         if self._room <= 0:
             raise TooManyProducers(MAX_PRODUCERS)
+        self._room -= 1
+
+
+class _Verdict(NamedTuple):
+    """What a request means: its producer before it, and how many of its jobs are stored."""
+
+    producer: Producer
+    known: int
 
 
 def _without(command: EnqueueInOrder, known: int) -> Enqueue:
