@@ -73,7 +73,7 @@ def split(url: str, epoch: str, after: int, until: int, most: int) -> list[Histo
     ]
 
 
-def look(url: str, options: SourceOptions, tries: int) -> HistoryPage:
+def extent_of(url: str, options: SourceOptions, tries: int) -> HistoryPage:
     """The extent of the history on a server.
 
     Raises `Unavailable`, or `SourceError` if the server refuses or has never kept a history.
@@ -178,7 +178,7 @@ class HistoryRead(DataSourceReader):
     def _ranges(self, url: str) -> list[HistoryRange]:
         options = self._options
         try:
-            there = look(url, options, PLAN_TRIES)
+            there = extent_of(url, options, PLAN_TRIES)
         except Unavailable as error:
             if options.skip_unavailable:
                 return []

@@ -16,7 +16,7 @@ from zq.client.errors import Unavailable
 from zq.features.history.client_reader import HistoryPage
 from zq.spark.errors import SourceError
 from zq.spark.source.options import SourceOptions
-from zq.spark.source.reading import HistoryRange, fetch, look, other_database, split
+from zq.spark.source.reading import HistoryRange, extent_of, fetch, other_database, split
 
 Position = dict[str, Any]
 Offset = dict[str, dict[str, Position]]
@@ -35,7 +35,7 @@ class HistoryStream(DataSourceStreamReader):
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """The place before the first record, or after the last one (`startingFrom`)."""
-        return _offset({url: self._begin(page) for url, page in self._look().items()})
+        return _offset({url: self._begin(page) for url, page in self._extents().items()})
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Ranges of about `recordsPerPartition` records."""
@@ -57,14 +57,14 @@ class HistoryStream(DataSourceStreamReader):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Set the end of the stream to the records that there are now."""
-        self._target = _offset({url: _position(p, p.max_seq) for url, p in self._look().items()})
+        self._target = _offset({url: _position(p, p.max_seq) for url, p in self._extents().items()})
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
         """The end of a batch after `start`: at most `limit` records, over all servers."""
         before = start["servers"]
         begins: dict[str, Position] = {}
         ends: dict[str, int] = {}
-        for url, page in self._look().items():
+        for url, page in self._extents().items():
             known = before.get(url)
             begins[url] = self._begin(page) if known is None else self._go_on(url, known, page)
             ends[url] = max(self._end(url, page), begins[url]["seq"])
@@ -82,12 +82,12 @@ class HistoryStream(DataSourceStreamReader):
             after[url] = end
         return _offset(after)
 
-    def _look(self) -> dict[str, HistoryPage]:
+    def _extents(self) -> dict[str, HistoryPage]:
         """The extents of the histories of the servers that answer."""
         found: dict[str, HistoryPage] = {}
         for url in self._options.urls:
             try:
-                found[url] = look(url, self._options, TRIES)
+                found[url] = extent_of(url, self._options, TRIES)
             except Unavailable as error:
                 if not self._options.skip_unavailable:
                     raise SourceError(
@@ -141,7 +141,7 @@ class CappedStream(HistoryStream):
     def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802 - Spark's name
         """The end of the next batch."""
         if self._at is None:
-            there = self._look().items()
+            there = self._extents().items()
             return _offset(
                 {url: {**_position(p, p.max_seq), "from": p.min_seq - 1} for url, p in there}
             )
@@ -186,7 +186,7 @@ else:
             A server that does not answer is none of this status, which stops no query.
             """
             try:
-                return _offset({url: _position(p, p.max_seq) for url, p in self._look().items()})
+                return _offset({url: _position(p, p.max_seq) for url, p in self._extents().items()})
             except SourceError:
                 return None
 

@@ -127,7 +127,7 @@ class _Copying:
             with closing(target):
                 for pragma in PRAGMAS:
                     target.execute(f"PRAGMA {pragma}")
-                source.backup(target, pages=PAGES, progress=self._look, sleep=PAUSE_S)
+                source.backup(target, pages=PAGES, progress=self._after_slice, sleep=PAUSE_S)
             if not self._is_wanted:
                 raise GivenUp
         except BaseException:
@@ -135,7 +135,7 @@ class _Copying:
             raise
         return self._file
 
-    def _look(self, _status: int, remaining: int, total: int) -> None:
+    def _after_slice(self, _status: int, remaining: int, total: int) -> None:
         """SQLite calls this between two slices, while the connection is free."""
         if not self._is_wanted:
             raise GivenUp

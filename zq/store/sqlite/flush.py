@@ -66,7 +66,7 @@ class KernelFlush:
         self._landed: asyncio.Future[None] = self._loop.create_future()
         # Only io_uring holds submissions back until they are flushed.
         self._pass_on = getattr(self._context, "flush", None)
-        self._loop.add_reader(self._context.fileno, self._look)
+        self._loop.add_reader(self._context.fileno, self._poll)
 
     def ask(self) -> asyncio.Future[None]:
         """Ask the kernel. Raises if it takes no more at present, or never does."""
@@ -92,7 +92,7 @@ class KernelFlush:
         if landed.done() and not landed.cancelled() and landed.exception() is None:
             _SPARE[self.name].append(self._context)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         try:
             self._context.poll()
         except BlockingIOError:

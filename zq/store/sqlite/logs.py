@@ -57,7 +57,7 @@ def set_bounds(connection: sqlite3.Connection, log: str, bounds: Bounds) -> None
 
 def last_seq(connection: sqlite3.Connection, log: str) -> int:
     """The last number in use; 0 if there is none."""
-    return _look(connection, log).max_seq
+    return _extent(connection, log).max_seq
 
 
 def read_log(
@@ -69,7 +69,7 @@ def read_log(
     records right after `after` were set aside or removed by retention. Raises `CursorAhead` if
     `after` lies beyond the end of the log.
     """
-    found = _look(connection, log)
+    found = _extent(connection, log)
     start = found.min_seq - 1 if after is None else after
     if start < found.min_seq - 1:
         raise RecordsGone(start + 1, found.min_seq)
@@ -87,7 +87,7 @@ def read_log(
 
 def unreadable_batch(connection: sqlite3.Connection, log: str, seq: int) -> UnreadableRows:
     """The error for the case that the batch with this record has wrong content."""
-    return UnreadableRows("log_batches", [(_look(connection, log).id, seq)])
+    return UnreadableRows("log_batches", [(_extent(connection, log).id, seq)])
 
 
 def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> Iterator[LogBatch]:
@@ -107,6 +107,6 @@ def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> 
                 raise UnreadableRows("log_batches", [(id, first_seq)]) from None
 
 
-def _look(connection: sqlite3.Connection, log: str) -> _Extent:
+def _extent(connection: sqlite3.Connection, log: str) -> _Extent:
     ((id, min_seq, max_seq, *_),) = connection.execute(QUERIES["extent"], {"log": log})
     return _Extent(id, min_seq, max_seq)
