@@ -162,3 +162,23 @@ async def test_calls_that_were_cancelled_in_the_line_leave_their_places(aside: A
         await asyncio.wait(calls)
     await first
     assert await aside.run(halves, b"ab") == [b"a", b"b"]
+
+
+async def test_a_call_that_begins_outside_of_a_task_first_becomes_one(aside: AsideLane) -> None:
+    """The transport runs a handler without a task until it waits: a body may be there as a whole.
+
+    The body has come to a process that is ready, so nothing before the time-out waits.
+    """
+    await pid(aside)
+    call = aside.run(process, b"")
+    begun = asyncio.get_running_loop().create_future()
+
+    def begin() -> None:
+        try:
+            begun.set_result(call.send(None))
+        except BaseException as error:
+            begun.set_exception(error)
+
+    asyncio.get_running_loop().call_soon(begin)
+    assert await begun is None  # a bare yield, after which the transport makes a task
+    assert len(await asyncio.create_task(call)) == 1

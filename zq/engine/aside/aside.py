@@ -96,6 +96,8 @@ class AsideLane(ProcessLane[AsideProcess]):
         can be started.
         """
         call = pickle.dumps((function.__module__, function.__qualname__, arguments))
+        if asyncio.current_task() is None:
+            await asyncio.sleep(0)  # this makes it a task, which time-outs need
         async with self._turn(owner):
             self._rest(None)
             self.calls += 1
