@@ -23,7 +23,7 @@ _FORMATS = get_args(LogFormat)
     short_help="Enqueue what programs wrote into the outbox of a database.",
     epilog="""\b
 Examples:
-  zq relay --database postgresql:///shop --ddl     print what creates the table
+  zq relay --database postgresql:///shop --ddl     print what creates the tables
   zq relay --database postgresql:///shop           move rows as they are committed
   zq relay --database sqlite:///srv/shop.db --burst
 
@@ -38,7 +38,7 @@ While the database or the server is away, the relay waits. Several relays of a d
     show_envvar=True,
     help="The database with the outbox: postgresql://… or sqlite:///FILE.",
 )
-@click.option("--ddl", is_flag=True, help="Print the SQL that creates the table, and end.")
+@click.option("--ddl", is_flag=True, help="Print the SQL that creates the tables, and end.")
 @click.option("--burst", is_flag=True, help="Move the rows that are there, and end.")
 @addressed
 @click.option("--log-level", type=click.Choice(_LEVELS), default="info", help="As for serve.")

@@ -31,7 +31,7 @@ class Adapter:
         return self._run(connection, [(statement, documents)])
 
     def create(self, connection: Any) -> Awaitable[None] | None:
-        """Create the table."""
+        """Create the tables."""
         return self._run(
             connection, [(each, None) for each in statements(self.dialect(connection))]
         )

@@ -68,7 +68,7 @@ def create_table(  # type: ignore[overload-overlap]
 @overload
 def create_table(connection: object, /) -> None: ...
 def create_table(connection: Any, /) -> Awaitable[None] | None:
-    """Create the table `zq_outbox` if it does not exist, in the connection's transaction."""
+    """Create the tables of the outbox if they do not exist, in the connection's transaction."""
     return adapter_of(connection).create(connection)
 
 

@@ -9,7 +9,7 @@ from zq.contrib.django.outbox import VENDORS
 
 
 def create_table(_: Any, schema_editor: Any) -> None:
-    """Create the table `zq_outbox` if it does not exist."""
+    """Create the tables of the outbox if they do not exist."""
     if schema_editor.connection.vendor in VENDORS:
         outbox.create_table(schema_editor.connection)
 
