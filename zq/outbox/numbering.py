@@ -72,7 +72,8 @@ class RowNumbers:
     async def ahead(self, batch: NumberedRows, left: Sequence[OutboxRow]) -> NumberedRows | None:
         """Number the oldest rows but for the last ones of a batch, which are under way."""
         under_way = _ids(left)
-        rows = [row for row in await self._source.oldest() if row.id not in set(under_way)]
+        known = set(under_way)
+        rows = [row for row in await self._source.oldest() if row.id not in known]
         lane = batch.lane
         first = lane.next - len(under_way)
         to = lane._replace(first=first, ids=[*under_way, *_ids(rows)])
