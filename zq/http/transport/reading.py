@@ -14,6 +14,7 @@ from zq.http.transport.turns import (
     LINES_PER_COST,
     PIECE,
     PIECE_COST,
+    PIPELINE,
     REQUEST_COST,
     SMALL,
     LoopTurns,
@@ -133,7 +134,7 @@ class ReadingSide(web.RequestHandler):
 
     def go_on(self, most: int) -> int:
         """Begin requests, and parse what has arrived."""
-        cost = 0
+        cost, most = 0, min(most, PIPELINE)
         while cost < most and self.has_more():
             if self._messages and self._handling is None:
                 self._begin_next()

@@ -19,6 +19,10 @@ AT_ONCE = 16_000
 """How much all connections together may cost in one turn of the loop before some have to wait. It
 is enough for 150 requests over HTTP/2 that arrive together."""
 
+PIPELINE = 2_000
+"""How much of that is for one connection of HTTP/1.1: 40 requests. Clients of this version send one
+request after the other, so more in one piece is no ordinary traffic."""
+
 PER_TURN = 500
 """How much the connections that wait may cost in each turn of the loop, together."""
 
