@@ -181,7 +181,10 @@ class Row:
             payload_size=self.size,
             payload=self.payload if whole or self.size <= LARGE else None,
             checksum=job_checksum(
-                self.type, self.payload if self.size <= LARGE else None, self.extras
+                self.type,
+                self.payload if self.size <= LARGE else None,
+                self.extras,
+                None if options == JobSettings() else options,
             ),
             attempts=self.attempts,
             deliveries=self.deliveries,

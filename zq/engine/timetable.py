@@ -54,7 +54,8 @@ class Timetable:
     @property
     def is_due(self) -> bool:
         """True if anything is due."""
-        return bool(self.due(*self._steady.read()))
+        now, steady = self._steady.read()
+        return bool(self.deadlines) and bool(self.due(now, steady))
 
     def learn(self, committed: Committed) -> None:
         """Adopt the deadlines that a tick has found."""

@@ -8,15 +8,20 @@ version of zq has stored have none (NULL), and are taken as they are.
 from collections.abc import Iterable
 from zlib import crc32
 
+import msgspec
 from msgspec import Raw
 
-from zq.model.job import CarriedFields, ErrorRecord, Extras, JobRecord
+from zq.model.job import BackoffRule, CarriedFields, ErrorRecord, Extras, JobRecord, JobSettings
 
 _LATER = [
     name for name in CarriedFields.__struct_fields__ if name not in ("content_type", "traceparent")
 ]
 """Fields of jobs that are newer than checksums. A job without them keeps its old
 checksum."""
+
+_SETTINGS = sorted(JobSettings.__struct_fields__)
+
+_encode = msgspec.json.Encoder().encode
 
 MOST_TYPES = 1024
 """The most types whose checksums are remembered."""
@@ -53,12 +58,27 @@ def checksum_of_all(*texts: str | None) -> int:
     return crc32("\0".join([text or "" for text in texts]).encode())
 
 
-def job_checksum(type: str, payload: str | None, extras: Extras | None) -> int:
-    """The checksum of what a job's row carries for its worker.
+def job_checksum(
+    type: str, payload: str | None, extras: Extras | None, options: JobSettings | None = None
+) -> int:
+    """The checksum of what a job's row carries for its worker, and of its own settings.
 
     `payload` is None if it is stored apart: then it has a checksum of its own.
     """
     found = crc32(payload.encode(), _types[type]) if payload else _types[type]
+    if options is not None:
+        return _of_carried(found, extras) ^ _of_options(options)
+    return found if extras is None else _of_carried(found, extras)
+
+
+def with_options(job: JobRecord, options: JobSettings | None) -> int | None:
+    """The checksum of a job's row that gets other settings."""
+    if job.checksum is None or options == job.options:
+        return job.checksum
+    return job.checksum ^ _of_options(job.options) ^ _of_options(options)
+
+
+def _of_carried(found: int, extras: Extras | None) -> int:
     if extras is None:
         return found
     if extras.meta or extras.content_type or extras.traceparent:
@@ -67,6 +87,22 @@ def job_checksum(type: str, payload: str | None, extras: Extras | None) -> int:
     for name in _LATER:
         if (value := getattr(extras, name)) is not None:
             found = crc32(f"\0{name}\0{value}".encode(), found)
+    return found
+
+
+def _of_options(options: JobSettings | None) -> int:
+    """The checksum of a job's own settings; 0 if it has none.
+
+    It is joined to that of the rest by XOR, so that a change of settings need not read a payload.
+    """
+    found = 0
+    if options is not None:
+        for name in _SETTINGS:
+            if (value := getattr(options, name)) is not None:
+                if isinstance(value, BackoffRule):
+                    # An exponent that was given as 2 is 2.0 once it is read.
+                    value = (float(value.exponent), value.base_ms, value.jitter_ms)
+                found = crc32(name.encode() + b"\0" + _encode(value), found)
     return found
 
 
@@ -91,10 +127,10 @@ def check_jobs(jobs: Iterable[JobRecord]) -> None:
         stored = job.checksum
         if stored is not None:
             found = crc32((job.payload or "").encode(), _types[job.type])
-            if job.extras is not None:
-                found = job_checksum(job.type, job.payload, job.extras)
+            if job.extras is not None or job.options is not None:
+                found = job_checksum(job.type, job.payload, job.extras, job.options)
             if found != stored:
-                raise ChecksumMismatch("its type, payload or meta")
+                raise ChecksumMismatch("its type, payload, meta or options")
         if job.result is not None:
             check_text("its result", job.result, job.result_checksum)
 

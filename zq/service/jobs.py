@@ -6,6 +6,7 @@ A verb gets the reach of its caller. Jobs beyond it do not exist.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Protocol
 
 import msgspec
@@ -32,6 +33,8 @@ from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.model.unique import KeySpace, lock_of
 from zq.store.api import PAGE_BYTES, Store
+
+_EXTRAS = attrgetter("extras")
 
 FIRST, LAST = 0, 2**63 - 1
 """Places before the first attempt of a job and after its last one."""
@@ -175,9 +178,9 @@ class Jobs:
 
     def _planner_of(self, jobs: Sequence[NewJob]) -> EnqueuePlanner | None:
         """The planner of a request, if it needs a plan. Jobs without extras need none."""
-        with_extras = [job for job in jobs if job.extras is not None]
-        if not with_extras:
+        if not any(map(_EXTRAS, jobs)):
             return None
+        with_extras = [job for job in jobs if job.extras is not None]
         return next((each for each in self.planners if each.concerns(with_extras)), None)
 
     # Looking at one

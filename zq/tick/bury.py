@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from zq.model.checksums import with_options
 from zq.model.commands import Revive, ReviveSlice
 from zq.model.dead_letters import DeadLetter, dead_letter_of, grave_of
 from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach
@@ -165,10 +166,12 @@ def _revive(
         ttl_ms = settings.ttl_ms if own_ttl is None else own_ttl
         if defaults is not None:
             own = msgspec.structs.replace(job.options or NO_OPTIONS, **_NOT_FIXED)
-            job.options = fixed_options(own, settings, defaults)
+            options = fixed_options(own, settings, defaults)
+            job.checksum, job.options = with_options(job, options), options
             ttl_ms = fixed_ttl(settings, defaults)
         expires_at = min(work.steady + ttl_ms, MAX_TIME) if ttl_ms else None
-        rows.append((job.key, job.status, queue, expires_at, job.extras, job.options))
+        said = job.extras, job.options, job.checksum
+        rows.append((job.key, job.status, queue, expires_at, *said))
         job.queue, job.status, job.ready_at = queue, Status.READY, work.now
         job.expires_at, job.forgiven, job.stalls = expires_at, job.attempts, 0
         job.finished_at = job.purge_at = job.holder = job.lease_until = job.claimant = None

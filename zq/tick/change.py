@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from zq.model.checksums import with_options
 from zq.model.commands import (
     AcknowledgeDamage,
     CancelJob,
@@ -196,10 +197,12 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
 def patch_jobs(work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch) -> list[JobRecord]:
     """Patch jobs that can be patched."""
     changed = [patched(job, patch, work.now, work.steady) for job in jobs]
+    for job, new in zip(jobs, changed, strict=True):
+        new.checksum = with_options(job, new.options)
     rows = [
         (
             *(job.key, job.queue, job.priority, job.status, job.ready_at, job.options),
-            *(job.due_at, job.expires_at, job.ttl_ms),
+            *(job.due_at, job.expires_at, job.ttl_ms, job.checksum),
         )
         for job in changed
     ]

@@ -56,6 +56,7 @@ _Head = tuple[int, str, str, int, int, int]
 
 # Plain ints: looking up and converting members of an enum costs more than the rest of a row.
 _READY, _SCHEDULED = int(Status.READY), int(Status.SCHEDULED)
+_STATUSES = {int(status): status for status in (Status.READY, Status.SCHEDULED)}
 
 _OPTIONS = attrgetter("options")
 _NONE: Set[str] = frozenset()
@@ -170,7 +171,8 @@ class Intake:
                     check = job_checksum(job.type, inline, None)
                     plain.append((*head, job.payload_size, inline, check))
                 elif not holding or not _is_held(holding, job.options):
-                    tuned = (*head, *_payload(job, job.type, None), as_json(job.options))
+                    payload = _payload(job, job.type, None, job.options)
+                    tuned = (*head, *payload, as_json(job.options))
                     self._tuned.append(tuned)
                 else:
                     self._full.append(_Full(head, job))
@@ -277,7 +279,7 @@ class Intake:
     def store(self) -> Sliced[None]:
         """Write the decided jobs."""
         work = self._work
-        stored = {(queue, Status(status)): n for (queue, status), n in self._stored.items()}
+        stored = {(queue, _STATUSES[status]): n for (queue, status), n in self._stored.items()}
         if stored:
             work.effects.arrived.append(stored)
         for (queue, status), n in stored.items():
@@ -325,14 +327,14 @@ class Intake:
             self._beside.append((key, latest))
         extras = self._contents.pop(key, new.job.extras)
         rest = _rest(new.job, extras, self._keys.owns(key, new.job), held)
-        payload = _payload(latest, new.job.type, extras)
+        payload = _payload(latest, new.job.type, extras, new.job.options)
         return (*new.head, *payload, *rest, new.expires_at, new.ttl_ms)
 
     def _replace_payloads(self) -> None:
         """Replace the payloads of stored jobs."""
         jobs = self._replaced
         carried = {
-            job.key: (job.type, self._contents.get(job.key, job.extras))
+            job.key: (job.type, self._contents.get(job.key, job.extras), job.options)
             for job in self._work.tx.jobs("read_jobs", keys=list(jobs))
         }
         jobs = {key: job for key, job in jobs.items() if key in carried}
@@ -372,11 +374,11 @@ def _content(extras: Extras | None, latest: Extras | None) -> Extras | None:
 
 
 def _payload(
-    job: NewJob | FoldedPayload, type: str, extras: Extras | None
+    job: NewJob | FoldedPayload, type: str, extras: Extras | None, options: JobSettings | None
 ) -> tuple[int, str | None, int]:
     """The columns of a payload and of the row's checksum. A large payload is stored apart."""
     payload = job.payload if job.payload_size <= INLINE_PAYLOAD else None
-    return job.payload_size, payload, job_checksum(type, payload, extras)
+    return job.payload_size, payload, job_checksum(type, payload, extras, options)
 
 
 def _is_held(holding: Sequence[Hold[UnitOfWork]], options: JobSettings) -> bool:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from zq.model.checksums import checksum
 from zq.model.commands import SetQueue
 from zq.model.errors import Conflict, InvalidRequest
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch, checked, merged
@@ -31,7 +32,8 @@ def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
     if settings == NO_SETTINGS:
         work.tx.run("unset_queue", queue=queue)
     else:
-        work.tx.run("set_queue", queue=queue, settings=as_json(settings))
+        text = as_json(settings)
+        work.tx.run("set_queue", queue=queue, settings=text, checksum=checksum(text))
     # A gate may have opened.
     work.effects.woken.add(queue)
 

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from zq.instance import examine, salvage
-from zq.model.commands import Fail, SetAside, Succeed
+from zq.model.commands import Fail, PatchJob, SetAside, SetQueue, Succeed
 from zq.model.filters import EVERYTHING
-from zq.model.job import Extras, JobSettings, Retention
+from zq.model.job import BackoffRule, Extras, JobSettings, Retention
 from zq.model.outcome import Completion
+from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
+from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 
 from ..rig import NOW, Rig
@@ -113,6 +115,65 @@ async def test_what_a_job_carries_is_what_was_stored(change: str, rig: Rig) -> N
     assert [job.key for job in await rig.take(3)] == [first, last]
     assert misfits(rig) == [("jobs", str(bad))]
     assert "checksum" in rig.store.quarantined.latest[0].reason
+
+
+SET = JobSettings(
+    retry_limit=25, backoff=BackoffRule(2, 100, 0), dead_letter="q-dead", lease_ms=60_000
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "options = replace(options, '25', '24')",
+        "options = replace(options, '100', '101')",
+        "options = replace(options, 'q-dead', 'q-deae')",
+        "options = replace(options, 'lease_ms', 'lease_mr')",
+        "options = NULL",
+    ],
+)
+async def test_a_job_is_treated_by_the_options_that_were_stored(change: str, rig: Rig) -> None:
+    first, bad, last = await rig.keep(3, options=SET)
+    harm(rig, f"UPDATE jobs SET {change} WHERE id = :key", key=bad)
+    assert [job.key for job in await rig.take(3)] == [first, last]
+    assert misfits(rig) == [("jobs", str(bad))]
+
+
+async def test_changed_options_have_a_checksum_and_hide_no_older_damage(rig: Rig) -> None:
+    sound, bare, bad = await rig.keep(3, options=SET)
+    harm(rig, "UPDATE jobs SET payload = '1' WHERE id = :key", key=bad)
+    for key in (sound, bare):
+        await rig.run(PatchJob(key, str(key), Patch(retry_limit=3)))
+    await rig.run(PatchJob(bare, str(bare), Patch(retry_limit=None, backoff=None, lease_ms=None)))
+    rows = await rig.look(
+        lambda connection: connection.execute(
+            "SELECT id, options FROM jobs WHERE checksum IS NOT NULL ORDER BY id"
+        ).fetchall()
+    )
+    assert len(rows) == 3
+    assert [job.key for job in await rig.take(3)] == [sound, bare]
+    harm(rig, "UPDATE jobs SET options = replace(options, ':3', ':2') WHERE id = :key", key=sound)
+    await rig.close()
+    assert "changed on the disk: jobs" in "".join(examine(rig.directory).damage)
+    await rig.open()
+
+
+async def test_flipped_settings_of_a_queue_are_set_aside(rig: Rig) -> None:
+    for queue in ("a", "b"):
+        await rig.run(SetQueue(queue, QueueSettings(concurrency=25)))
+    harm(
+        rig,
+        "UPDATE queue_settings SET settings = replace(settings, '25', '24') WHERE queue = :queue",
+        queue="b",
+    )
+    await rig.close()
+    assert [line.split(" (")[0] for line in examine(rig.directory).damage] == [
+        "changed on the disk: queue_settings b"
+    ]
+    await rig.open()
+    heal(rig)
+    assert [row.source for row in rig.store.quarantined.latest] == ["queue_settings"]
+    assert [*await rig.store.reads.all_settings()] == ["a"]
 
 
 @pytest.mark.parametrize("size", [4, 2000])

@@ -236,7 +236,11 @@ async def test_settings_that_cannot_be_read_are_as_if_there_were_none(
     settings: str, rig: Rig
 ) -> None:
     (key,) = await rig.keep(1)
-    harm(rig, "INSERT INTO queue_settings VALUES ('q', :settings)", settings=settings)
+    harm(
+        rig,
+        "INSERT INTO queue_settings (queue, settings) VALUES ('q', :settings)",
+        settings=settings,
+    )
     await rig.reopen()
     assert [job.key for job in await rig.take(1)] == [key]
     assert await rig.store.reads.settings("q") == NO_SETTINGS
@@ -244,7 +248,7 @@ async def test_settings_that_cannot_be_read_are_as_if_there_were_none(
 
 
 async def test_settings_that_can_be_read_stay(rig: Rig) -> None:
-    harm(rig, """INSERT INTO queue_settings VALUES ('q', '{"rate":2}')""")
+    harm(rig, """INSERT INTO queue_settings (queue, settings) VALUES ('q', '{"rate":2}')""")
     await rig.run(SetAside("queue_settings", ["q"]))
     assert await rig.store.reads.settings("q") == QueueSettings(rate=2)
     assert misfits(rig) == []

@@ -11,7 +11,7 @@ from zq.doors.topics.model import TopicPage, TopicRecord, TopicState, loss_of
 from zq.doors.topics.model_jobs import HeldRecord, JobsWanted, Labels
 from zq.doors.topics.store import MOST_EXAMINED, PageWanted
 from zq.model.checksums import fits, job_checksum
-from zq.model.job import Extras
+from zq.model.job import Extras, JobSettings
 from zq.store.api import as_json
 from zq.store.sqlite.quarantine import UnreadableRows
 from zq.store.sqlite.queries import load
@@ -19,6 +19,7 @@ from zq.store.sqlite.queries import load
 QUERIES = load(__name__)
 
 _extras = msgspec.json.Decoder(Extras)
+_options = msgspec.json.Decoder(JobSettings)
 
 
 def stand(connection: sqlite3.Connection, state: TopicState) -> TopicState:
@@ -72,6 +73,7 @@ def _carried(
     key: int,
     type: str,
     extras_text: str | None,
+    options_text: str | None,
     stored: int | None,
     inline: str | None,
     beside: str | None,
@@ -80,10 +82,11 @@ def _carried(
     """The payload and the meta of a job, as they were stored. Raises `UnreadableRows`."""
     try:
         extras = None if extras_text is None else _extras.decode(extras_text)
+        options = None if options_text is None else _options.decode(options_text)
     except msgspec.MsgspecError:
         raise UnreadableRows("jobs", [key]) from None
     data = inline or beside
-    is_sound = stored in (None, job_checksum(type, inline, extras))
+    is_sound = stored in (None, job_checksum(type, inline, extras, options))
     if data is None or not is_sound or not fits(data, None if inline else stored_beside):
         raise UnreadableRows("jobs", [key])
     return data, None if extras is None else extras.meta

@@ -25,7 +25,8 @@ ORDER BY key LIMIT 1 OFFSET :most - 1
 -- name: jobs_page
 -- The cross join keeps the order of its first part. To sort them would mean to read all of them.
 SELECT t.key & {max_seq}, (jobs.id >> {key_bits}) + {key_epoch}, t.node, t.tag,
-    jobs.id, jobs.type, jobs.extras, jobs.checksum, jobs.payload, payloads.body, payloads.checksum
+    jobs.id, jobs.type, jobs.extras, jobs.options, jobs.checksum, jobs.payload, payloads.body,
+    payloads.checksum
 FROM (
     SELECT * FROM topic_jobs
     WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto

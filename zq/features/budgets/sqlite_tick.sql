@@ -52,10 +52,10 @@ SELECT key, urgency FROM (
     WHERE line = :line ORDER BY priority, job_id LIMIT :most)
 
 -- name: rebind
--- :draws maps a key to its options as an object or null.
-UPDATE jobs SET options = iif(d.type = 'null', NULL, d.value)
+-- :draws lists [key, options as an object or null, checksum].
+UPDATE jobs SET options = d.value ->> 1, checksum = d.value ->> 2
 FROM json_each(:draws) AS d
-WHERE jobs.id = CAST(d.key AS INTEGER) AND status IN ({scheduled}, {ready})
+WHERE jobs.id = d.value ->> 0 AND status IN ({scheduled}, {ready})
 
 -- name: count_lines
 -- Counts the lines again from the rows, after unreadable rows were set aside.

@@ -33,6 +33,7 @@ from zq.features.budgets.model import (
 )
 from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.tick_ledger import TokenLedger, ledger_of
+from zq.model.checksums import with_options
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import NO_OPTIONS, JobRecord, NewJob
 from zq.model.lifecycle import Status
@@ -313,10 +314,11 @@ def _rebind(
     if not jobs:
         return 0
     _create(work, made, reach.maker)
-    rows: dict[int, object] = {}
+    rows: list[tuple[object, ...]] = []
     for job, new in zip(jobs, draws, strict=True):
-        options = replace(job.options or NO_OPTIONS, budgets=new)
-        rows[job.key] = None if options == NO_OPTIONS else options
+        said = replace(job.options or NO_OPTIONS, budgets=new)
+        options = None if said == NO_OPTIONS else said
+        rows.append((job.key, options, with_options(job, options)))
         ledger_of(work).rebind(job, _draws(job), job.status, new, job.status, job.queue)
         work.effects.woken.add(job.queue)
     work.tx.run("rebind", draws=as_json(rows))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from zq.model.checksums import checksum, checksum_of_all, job_checksum
-from zq.model.job import Extras
+from zq.model.job import Extras, JobSettings
 from zq.rooms import parts
 from zq.store.sqlite.queries import load
 
@@ -47,9 +47,10 @@ def _is_sound(checksum_of: Callable[..., int], texts: list[bytes | None], stored
         return False
 
 
-def _of_job(type: str, payload: str | None, extras: str | None) -> int:
+def _of_job(type: str, payload: str | None, extras: str | None, options: str | None) -> int:
     carried = None if extras is None else msgspec.json.decode(extras, type=Extras)
-    return job_checksum(type, payload, carried)
+    own = None if options is None else msgspec.json.decode(options, type=JobSettings)
+    return job_checksum(type, payload, carried, own)
 
 
 _OWN = (
@@ -57,6 +58,7 @@ _OWN = (
     CheckedTable("jobs", QUERIES["ended"], checksum),
     CheckedTable("jobs", QUERIES["payloads"], checksum),
     CheckedTable("jobs", QUERIES["results"], checksum),
+    CheckedTable("queue_settings", QUERIES["settings"], checksum),
     # All errors of a job are looked at together.
     CheckedTable("errors", QUERIES["errors"], checksum_of_all, columns=2),
 )

@@ -1,7 +1,8 @@
 -- Every stored row that has a checksum: its key, its texts as bytes, and the checksum.
 
 -- name: jobs
-SELECT id, CAST(type AS BLOB), CAST(payload AS BLOB), CAST(extras AS BLOB), checksum
+SELECT id, CAST(type AS BLOB), CAST(payload AS BLOB), CAST(extras AS BLOB),
+    CAST(options AS BLOB), checksum
 FROM jobs WHERE checksum IS NOT NULL
 
 -- name: ended
@@ -18,3 +19,6 @@ SELECT job_id, CAST(body AS BLOB), checksum FROM results WHERE checksum IS NOT N
 SELECT job_id, attempt, CAST(message AS BLOB), CAST(error_type AS BLOB), CAST(backtrace AS BLOB),
     checksum
 FROM errors WHERE checksum IS NOT NULL
+
+-- name: settings
+SELECT queue, CAST(settings AS BLOB), checksum FROM queue_settings WHERE checksum IS NOT NULL

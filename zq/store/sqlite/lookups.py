@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.model.checksums import ChecksumMismatch, check_jobs, checksum_of_all, error_checksum
+from zq.model.checksums import (
+    ChecksumMismatch,
+    check_jobs,
+    check_text,
+    checksum_of_all,
+    error_checksum,
+)
 from zq.model.filters import Filter
 from zq.model.job import (
     MAX_TIME,
@@ -136,21 +142,21 @@ def key_range(connection: sqlite3.Connection) -> tuple[int, int]:
 def settings(connection: sqlite3.Connection, queue: str) -> QueueSettings:
     """The settings of a queue."""
     row = connection.execute(QUERIES["settings"], {"queue": queue}).fetchone()
-    try:
-        return _settings.decode(row[0]) if row else NO_SETTINGS
-    except msgspec.MsgspecError as error:
-        raise UnreadableRows("queue_settings", [queue]) from error
+    return _decoded_settings(queue, *row) if row else NO_SETTINGS
 
 
 def all_settings(connection: sqlite3.Connection) -> dict[str, QueueSettings]:
     """All settings of queues, by queue."""
-    found: dict[str, QueueSettings] = {}
-    for queue, text in connection.execute(QUERIES["all_settings"]).fetchall():
-        try:
-            found[queue] = _settings.decode(text)
-        except msgspec.MsgspecError as error:
-            raise UnreadableRows("queue_settings", [queue]) from error
-    return found
+    rows = connection.execute(QUERIES["all_settings"]).fetchall()
+    return {queue: _decoded_settings(queue, text, stored) for queue, text, stored in rows}
+
+
+def _decoded_settings(queue: str, text: str, stored: int | None) -> QueueSettings:
+    try:
+        check_text("the row", text, stored)
+        return _settings.decode(text)
+    except (ChecksumMismatch, msgspec.MsgspecError) as error:
+        raise UnreadableRows("queue_settings", [queue]) from error
 
 
 def last_errors(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, LastError]:

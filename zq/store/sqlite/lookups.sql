@@ -94,10 +94,10 @@ WHERE (job_id, attempt) IN (
 SELECT ifnull((SELECT min(id) FROM jobs), 0), ifnull((SELECT max(id) FROM jobs), 0)
 
 -- name: settings
-SELECT settings FROM queue_settings WHERE queue = :queue
+SELECT settings, checksum FROM queue_settings WHERE queue = :queue
 
 -- name: all_settings
-SELECT queue, settings FROM queue_settings
+SELECT queue, settings, checksum FROM queue_settings
 
 -- name: existing
 SELECT id FROM jobs WHERE id IN {keys}

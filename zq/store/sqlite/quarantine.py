@@ -203,8 +203,9 @@ def _batch(connection: sqlite3.Connection, key: tuple[int, int], now: int) -> It
 def _settings(connection: sqlite3.Connection, queue: str, now: int) -> Iterator[Misfit]:
     place: dict[str, object] = {"queue": queue}
     try:
-        for (text,) in connection.execute(QUERIES["settings"], place):
+        for text, stored, check in connection.execute(QUERIES["settings"], place):
             msgspec.json.decode(text, type=QueueSettings)
+            check_text("the row", stored, check)
     except Exception as error:
         yield move(connection, "queue_settings", place, reason_of("the row", error), now)
 

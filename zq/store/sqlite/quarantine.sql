@@ -51,7 +51,7 @@ WHERE log = :log AND last_seq >= :seq AND last_seq - count < :seq ORDER BY last_
 UPDATE logs SET bytes = max(bytes - :bytes, 0) WHERE id = :log
 
 -- name: settings
-SELECT json(settings) FROM queue_settings WHERE queue = :queue
+SELECT json(settings), settings, checksum FROM queue_settings WHERE queue = :queue
 
 -- name: refused
 SELECT id FROM jobs

@@ -4,8 +4,8 @@
 SELECT json_group_array(json_array(queue, json(settings))) FROM queue_settings
 
 -- name: set_queue
-INSERT INTO queue_settings (queue, settings) VALUES (:queue, :settings)
-ON CONFLICT (queue) DO UPDATE SET settings = excluded.settings
+INSERT INTO queue_settings (queue, settings, checksum) VALUES (:queue, :settings, :checksum)
+ON CONFLICT (queue) DO UPDATE SET settings = excluded.settings, checksum = excluded.checksum
 
 -- name: unset_queue
 DELETE FROM queue_settings WHERE queue = :queue

@@ -94,14 +94,15 @@ FROM json_each(:graves) AS g
 WHERE jobs.id = g.value ->> 0 AND status = {in_flight}
 
 -- name: revive
--- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras, options].
+-- :revivals lists [key, status that it has, queue to be ready in, expires_at or null, extras, options,
+-- checksum].
 -- A key of a queue is given up, since another job may have it in the new queue. A dead letter gives up
 -- any key. A job that waits already still waits for its budgets.
 UPDATE jobs SET status = {ready}, queue = r.value ->> 2, ready_at = :now, held = held & 2, {no_lease},
     finished_at = NULL, purge_at = NULL,
     forgiven = attempts, stalls = 0, expires_at = r.value ->> 3, extras = r.value ->> 4,
     due_at = NULL, ttl_ms = NULL,
-    options = r.value ->> 5, owns_key = owns_key AND (unique_in = {in_all} OR queue = r.value ->> 2)
+    options = r.value ->> 5, checksum = r.value ->> 6, owns_key = owns_key AND (unique_in = {in_all} OR queue = r.value ->> 2)
         AND r.value ->> '$[4].origin' IS NULL
 FROM json_each(:revivals) AS r
 WHERE jobs.id = r.value ->> 0 AND status = r.value ->> 1
@@ -180,10 +181,10 @@ WHERE id IN {keys} AND owns_key = 0 AND unique_while = {while_queued}
 
 -- name: change
 -- :changes lists [key, queue, priority, status, ready_at, options as an object or null, due_at,
--- expires_at, ttl_ms].
+-- expires_at, ttl_ms, checksum].
 UPDATE jobs SET queue = c.value ->> 1, priority = c.value ->> 2, status = c.value ->> 3,
     ready_at = c.value ->> 4, options = c.value ->> 5, due_at = c.value ->> 6,
-    expires_at = c.value ->> 7, ttl_ms = c.value ->> 8,
+    expires_at = c.value ->> 7, ttl_ms = c.value ->> 8, checksum = c.value ->> 9,
     owns_key = owns_key AND (unique_in = {in_all} OR queue = c.value ->> 1)
 FROM json_each(:changes) AS c
 WHERE jobs.id = c.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
