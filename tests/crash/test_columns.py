@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from store.rig import NOW, Rig, Ticker
@@ -27,7 +28,11 @@ from .lives import seed
 from .test_damage import flip
 
 RULES = JobSettings(retry_limit=25, backoff=BackoffRule(2.0, 100, 0), dead_letter="dead-ones")
-BROUGHT = {"meta": '{"tenant":"a"}', "traceparent": "00-0af7", "content_type": "text/csv"}
+BROUGHT: dict[str, Any] = {
+    "meta": '{"tenant":"a"}',
+    "traceparent": "00-0af7",
+    "content_type": "text/csv",
+}
 
 WORK = {"queue", "type", "payload", "options", "extras"}
 """What a worker gets, and how its report is treated. What may go unnoticed is the order, counts and
