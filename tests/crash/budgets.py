@@ -112,11 +112,11 @@ class Look(NamedTuple):
     in_use: Mapping[str, int]
     drawn: Mapping[str, int]
     """By budget, what the jobs in flight cost."""
-    lines: Mapping[tuple[str, str], tuple[int, int]]
-    """By queue and draws: unfinished jobs, and those among them that are ready."""
-    jobs: Mapping[tuple[str, str], tuple[int, int]]
+    kept: Mapping[str, tuple[int, int]]
+    """By budget, how many unfinished jobs draw, and how many of them are ready."""
+    jobs: Mapping[str, tuple[int, int]]
     """The same, counted anew."""
-    parked: frozenset[int]
+    in_line: frozenset[int]
     ready: frozenset[int]
     """Ready jobs that draw, but for those behind the heads of their groups."""
     rated: int
@@ -134,14 +134,18 @@ def look(root: Path) -> Look:
     return found
 
 
+_IN_LINE = (
+    "SELECT jobs.id FROM jobs JOIN lines ON line = lines.id WHERE status = 1 AND held = 2"
+    " AND head <= jobs.id"
+)
+
+
 def _read(file: sqlite3.Connection) -> Look:
     drawn: Counter[str] = Counter()
-    jobs: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    jobs: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     ready, rated = set[int](), 0
-    rows = file.execute(
-        "SELECT id, queue, status, deliveries, held & 1, options ->> 'budgets' FROM jobs"
-    )
-    for id, queue, status, deliveries, is_behind, draws in rows:
+    rows = file.execute("SELECT id, status, deliveries, held & 1, options ->> 'budgets' FROM jobs")
+    for id, status, deliveries, is_behind, draws in rows:
         if draws is None:
             continue
         costs = {draw["key"]: draw["cost"] for draw in map(_draw, json.loads(draws))}
@@ -149,23 +153,25 @@ def _read(file: sqlite3.Connection) -> Look:
         if status == IN_FLIGHT:
             drawn.update({key: cost for key, cost in costs.items() if key in ALLOCATIONS})
         if status in (*WAITING, IN_FLIGHT):
-            jobs[queue, _sorted(costs)][0] += 1
+            for key in costs:
+                jobs[key][0] += 1
         if status == READY:
-            jobs[queue, _sorted(costs)][1] += 1
+            for key in costs:
+                jobs[key][1] += 1
             if not is_behind:
                 ready.add(id)
-    lines = {
-        (queue, _sorted(dict(json.loads(draws)))): (unfinished, waiting)
-        for queue, draws, unfinished, waiting in file.execute(
-            "SELECT queue, draws, unfinished, waiting FROM lines WHERE unfinished > 0"
+    kept = {
+        key: (unfinished, waiting)
+        for key, unfinished, waiting in file.execute(
+            "SELECT key, unfinished, waiting FROM budgets WHERE unfinished > 0"
         )
     }
     return Look(
         dict(file.execute("SELECT key, in_use FROM budgets WHERE duration_ms IS NULL")),
         drawn,
-        lines,
+        kept,
         {name: (unfinished, waiting) for name, (unfinished, waiting) in jobs.items()},
-        frozenset(id for (id,) in file.execute("SELECT job_id FROM parked")),
+        frozenset(id for (id,) in file.execute(_IN_LINE)),
         frozenset(ready),
         rated,
     )
@@ -175,10 +181,6 @@ def _draw(stored: Any) -> dict[str, Any]:
     return stored if isinstance(stored, dict) else dict(zip(("key", "cost"), stored, strict=True))
 
 
-def _sorted(costs: Mapping[str, int]) -> str:
-    return json.dumps(sorted(costs.items()))
-
-
 def breaches(seen: Look, elapsed_s: float) -> Iterator[str]:
     """What the file of a dead server may not say, so long after the budgets were made."""
     for key, allocation in ALLOCATIONS.items():
@@ -186,10 +188,10 @@ def breaches(seen: Look, elapsed_s: float) -> Iterator[str]:
             yield f"{key}: {seen.in_use[key]} in use, but jobs hold {seen.drawn.get(key, 0)}"
         if seen.in_use[key] > allocation:
             yield f"{key}: {seen.in_use[key]} in use of {allocation}"
-    if seen.lines != seen.jobs:
-        yield f"the lines are {seen.lines}, but the jobs are {seen.jobs}"
-    if seen.parked != seen.ready:
-        yield f"{len(seen.parked ^ seen.ready)} jobs wait in no line, or are in one for nothing"
+    if seen.kept != seen.jobs:
+        yield f"the counts are {seen.kept}, but the jobs are {seen.jobs}"
+    if seen.in_line != seen.ready:
+        yield f"{len(seen.in_line ^ seen.ready)} jobs wait in no line, or are in one for nothing"
     most = BURST + elapsed_s * 1000 / EVERY_MS * RATE
     if seen.rated > most:
         yield f"{seen.rated} tokens of rate were drawn, but there were {most:.0f}"

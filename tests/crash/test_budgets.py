@@ -27,14 +27,14 @@ async def test_tokens_are_neither_lost_nor_doubled_whatever_is_killed(
     await work_off(root)
     last = look(root)
     assert [*breaches(last, time.monotonic() - began)] == []
-    assert (set(last.in_use.values()), last.lines, last.parked) == ({0}, {}, frozenset())
+    assert (set(last.in_use.values()), last.kept, last.in_line) == ({0}, {}, frozenset())
 
 
 FINE = Look(
     {"two": 1, "five": 3},
     {"two": 1, "five": 3},
-    {("a", "x"): (3, 1)},
-    {("a", "x"): (3, 1)},
+    {"two": (3, 1)},
+    {"two": (3, 1)},
     frozenset({7}),
     frozenset({7}),
     BURST,
@@ -50,8 +50,8 @@ def test_a_file_as_it_should_be_has_no_breach() -> None:
     [
         (FINE._replace(in_use={"two": 0, "five": 3}), "0 in use, but jobs hold 1"),
         (FINE._replace(in_use={"two": 3, "five": 3}, drawn={"two": 3, "five": 3}), "3 in use of 2"),
-        (FINE._replace(lines={}), "the lines are"),
-        (FINE._replace(parked=frozenset()), "1 jobs wait in no line"),
+        (FINE._replace(kept={}), "the counts are"),
+        (FINE._replace(in_line=frozenset()), "1 jobs wait in no line"),
         (FINE._replace(rated=BURST + 1), "tokens of rate were drawn"),
     ],
 )

@@ -117,17 +117,23 @@ def test_each_claim_takes_the_first_jobs_that_can_be_paid(tmp_path: Path, seed: 
 
 
 def check_lines(ticker: Ticker) -> None:
-    """What the ledger keeps of lines and of tokens in use is what a full count finds."""
-    lines = "SELECT queue, draws, unfinished, waiting FROM lines"
-    full = (
-        "SELECT queue, options -> '$.budgets', count(*), sum(status = 1) FROM jobs"
-        " WHERE status <= 2 AND options -> '$.budgets' IS NOT NULL GROUP BY 1, 2"
-    )
+    """What is kept of lines, of budgets and of tokens in use is what a full count finds."""
     rows = ticker.connection.execute
-    assert set(rows(lines)) == set(rows(full))
-    parked = "SELECT job_id, priority FROM parked"
-    held = "SELECT id, priority FROM jobs WHERE status = 1 AND held = 2"
-    assert set(rows(parked)) == set(rows(held))
+    lines = "SELECT id, queue, draws, priority, head FROM lines"
+    waiting = (
+        "SELECT line, queue, options -> '$.budgets', priority,"
+        " min(iif(status = 1 AND held = 2, id, NULL)) FROM jobs"
+        " WHERE status <= 1 AND options -> '$.budgets' IS NOT NULL GROUP BY 1, 2, 3, 4"
+    )
+    assert set(rows(lines)) == set(rows(waiting))
+    assert not list(rows("SELECT id FROM jobs WHERE (held & 2 = 2) <> (line IS NOT NULL)"))
+    kept = "SELECT key, unfinished, waiting, in_use FROM budgets WHERE unfinished"
+    full = (
+        "SELECT d.value ->> 0, count(*), sum(status = 1),"
+        " sum(iif(status = 2, d.value ->> 1, 0))"
+        " FROM jobs, json_each(options -> '$.budgets') AS d WHERE status <= 2 GROUP BY 1"
+    )
+    assert set(rows(kept)) == set(rows(full))
     assert (
         ticker.value("SELECT count(*) FROM budgets WHERE in_use > allocation AND key <> 'b'") == 0
     )

@@ -147,6 +147,8 @@ class History(RuleBasedStateMachine):
         seen = self.runner.run(self.rig.look(_look_at_everything, self.rig.now))
         rows = self.queue.rows.values()
         counts = self.queue.counts()
+        for job in seen.jobs:
+            job.line = None  # Its draws and its priority say it: see `what_is_in_flight…`.
         assert seen.jobs == self.queue.visible(self.rig.now)
         assert seen.keys == sorted(self.queue.rows)
         assert seen.payloads == {r.key: r.payload for r in rows if r.size > LARGE}
@@ -175,8 +177,8 @@ class History(RuleBasedStateMachine):
         seen = self.runner.run(self.rig.look(_look_at_tokens, self.rig.now))
         assert seen.budgets == self.queue.budgets(self.rig.now)
         assert seen.kept_in_use == {key: seen.drawn[key] for key in self.queue.purses}
-        assert seen.kept_lines == seen.full_lines == self.queue.lines()
-        assert seen.parked == seen.alone_in_line
+        assert seen.lines == self.queue.lines()
+        assert seen.in_line == seen.alone_in_line
         for budget in seen.budgets:
             if budget.policy.duration_ms is None:
                 allowed = max(budget.policy.allocation, self.drawn[budget.key])
@@ -245,9 +247,8 @@ class Tokens(NamedTuple):
     budgets: list[BudgetState]
     kept_in_use: dict[str, int]
     drawn: Counter[str]
-    kept_lines: dict[tuple[str, Draws], tuple[int, int]]
-    full_lines: dict[tuple[str, Draws], tuple[int, int]]
-    parked: set[tuple[int, str, Draws, int]]
+    lines: dict[tuple[str, Draws], tuple[int, int]]
+    in_line: set[tuple[int, str, Draws, int]]
     alone_in_line: set[tuple[int, str, Draws, int]]
     """The jobs that nothing but their budgets holds back."""
 
@@ -271,17 +272,12 @@ def _look_at_tokens(connection: sqlite3.Connection, now: int) -> Tokens:
         budgets=list_budgets(connection, None, now),
         kept_in_use=dict(connection.execute("SELECT key, in_use FROM budgets")),
         drawn=drawn,
-        kept_lines={
-            (queue, msgspec.json.decode(draws, type=Draws)): (unfinished, waiting)
-            for queue, draws, unfinished, waiting in connection.execute(
-                "SELECT queue, draws, unfinished, waiting FROM lines"
-            )
-        },
-        full_lines=full,
-        parked={
+        lines=full,
+        in_line={
             (key, queue, msgspec.json.decode(draws, type=Draws), priority)
             for key, queue, draws, priority in connection.execute(
-                "SELECT job_id, queue, draws, priority FROM parked JOIN lines ON lines.id = line"
+                "SELECT jobs.id, lines.queue, draws, lines.priority FROM lines JOIN jobs"
+                " ON line = lines.id AND status = 1 AND held = 2"
             )
         },
         alone_in_line={

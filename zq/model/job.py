@@ -266,6 +266,8 @@ class JobRecord(msgspec.Struct, array_like=True, gc=False):
     """When it becomes ready, if it is scheduled and waits for a duration, not for a date."""
     ttl_ms: int | None = None
     """How long it may wait for a worker from `ready_at` on, if it waits for that date."""
+    line: int | None = None
+    """The line in which it waits: see `zq.tick.lines`."""
 
     @property
     def lock(self) -> str | None:
@@ -332,6 +334,8 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     unique_key: str | None = None
     batched: int = 0
     """True if the job came with a batch."""
+    line: int | None = None
+    """The line in which it waits."""
 
 
 def show_dates(jobs: Iterable[JobRecord], ahead: int) -> None:

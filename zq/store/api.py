@@ -275,6 +275,24 @@ class Store(Protocol):
         """Close without another write. Nothing else can be done after the disk has failed."""
 
 
+class Line(msgspec.Struct, array_like=True, gc=False):
+    """An open line: the jobs of a queue that wait, and that nothing tells apart but their ids."""
+
+    id: int
+    queue: str
+    fair_key: str
+    """'=' and the key by which its jobs share the queue, or nothing."""
+    draws: str
+    """What one of its jobs draws from budgets (JSON text), or nothing."""
+    priority: int
+    head: int
+    """The key of its first job."""
+    place: float
+    """Its place among the lines of its kind: the head, or the start tag of a share."""
+    second: int | None
+    """The key of its second job."""
+
+
 class SetAsideJob(NamedTuple):
     """The facts about a job that a transaction needs after the job was set aside as unreadable."""
 
@@ -364,11 +382,8 @@ class Transaction(Protocol):
     ) -> list[JobRecord]:
         """The first ready jobs of the `free` queues, and of other queues up to their `bounds`."""
 
-    def first_of_lines(self, name: str, most: Mapping[int, int], limit: int) -> list[JobRecord]:
-        """The first jobs of some lines, at most as many of each line as `most` says.
-
-        The named statement finds the jobs of one `:line`.
-        """
+    def open_lines(self, queues: Sequence[str] | None, limit: int) -> list[Line]:
+        """The first open lines of some queues, or of all, in the order of their heads."""
 
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each."""

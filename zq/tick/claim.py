@@ -1,9 +1,10 @@
 """The tick's last phase: it hands ready jobs to the streams and claimants that wait."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from zq.model.commands import Claim
 from zq.model.job import JobRecord, brief_of
@@ -12,6 +13,7 @@ from zq.model.lifecycle import Move, Status
 from zq.model.reach import EVERYWHERE
 from zq.tick.finish import expire
 from zq.tick.gates import Gates
+from zq.tick.lined import with_lines
 from zq.tick.moves import apply
 from zq.tick.walk import FoundJobs, next_jobs
 from zq.tick.work import UnitOfWork
@@ -27,9 +29,9 @@ Credits = Sequence[tuple[int, int]]
 def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> list[JobRecord]:
     """Take the next jobs in dispatch order and share them out."""
     look = partial(_look, work, wanted, gates, monotonic)
-    is_holding = work.is_holding
-    if is_holding:
-        look = partial(_look_into_holds, work, wanted, gates, monotonic)
+    has_lines = work.lines.is_used
+    if has_lines:
+        look = partial(_look_into_lines, work, wanted, gates, monotonic)
     found = look()
     if work.retimed:
         found = _fresh(work, found, look)
@@ -43,25 +45,26 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
         gates.begin_at(wanted.reach, found.frontier.reopened(left))
     if not jobs:
         return jobs
-    if is_holding:
-        for hold in work.holds:
-            if hold.is_used:
-                hold.let_go(work, jobs)
     book = work.rulebook
+    rows: dict[str, Collection[Any]]
     if (
         wanted.terms is not None
         or any(map(_OPTIONS, jobs))
         or (not book.is_empty and book.has_leases)
     ):
-        apply(work, Move.TAKE, jobs, leases=_leases(work, jobs, wanted))
+        rows = {"leases": _leases(work, jobs, wanted)}
         work.retimed = True
     else:
-        apply(work, Move.TAKE, jobs, holders={job.key: job.holder for job in jobs})
+        rows = {"holders": {job.key: job.holder for job in jobs}}
+    if has_lines:
+        rows = {f"{name}_from_lines": values for name, values in rows.items()}
+    apply(work, Move.TAKE, jobs, to=Status.IN_FLIGHT, after=None, gone=(), **rows)
     for job in jobs:
         job.status = Status.IN_FLIGHT
         job.deliveries += 1
         job.dequeued_at = work.now
-    if is_holding:
+        job.line = None
+    if has_lines:
         # The next claim of this transaction must see what this one has left.
         work.open_heads()
     return jobs
@@ -153,13 +156,10 @@ def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> Fo
     return next_jobs(work, wanted, gates, monotonic)
 
 
-def _look_into_holds(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
-    """The jobs that a claim would get if it may also have jobs that are held."""
+def _look_into_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
+    """The jobs that a claim would get if it may also have jobs that wait in lines."""
     found = _look(work, wanted, gates, monotonic)
-    for hold in work.holds:
-        if hold.is_used:
-            found = hold.add_held(work, wanted, gates, monotonic, found)
-    return found
+    return with_lines(work, wanted, gates, monotonic, found)
 
 
 def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -> FoundJobs:

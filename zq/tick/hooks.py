@@ -11,13 +11,14 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from zq.model.commands import Claim, Due, Enqueue, SliceMark
+from zq.model.commands import Due, Enqueue, SliceMark
 from zq.model.errors import Unprocessable
 from zq.model.job import Brief, JobRecord, JobSettings, NewJob
 from zq.model.lifecycle import Move, Status
 from zq.model.reach import BudgetMaker, Reach
 from zq.model.settling import Failure
-from zq.store.api import Sliced, Transaction
+from zq.store.api import Line, Sliced, Transaction
+from zq.tick.lines import Lines
 
 W = TypeVar("W")
 """The unit of work: `zq.tick.work.UnitOfWork`. It has a table of hooks itself."""
@@ -78,16 +79,27 @@ class FanOut(NamedTuple, Generic[W]):
     """Stores jobs like these stored ones in a further target."""
 
 
+class Till(Protocol):
+    """One calculation of what a claim may take from lines, with what a room has at that time."""
+
+    def refuses(self, line: Line) -> tuple[str, int] | None:
+        """What cannot pay for the next job of a line, and the cost; None if it can be paid.
+
+        A line that is refused is shut, until the room opens what waits for this.
+        """
+
+    def pay(self, line: Line) -> None:
+        """Pay for one job of a line."""
+
+
 class Hold(Protocol[W_contra]):
-    """Keeps waiting jobs from the indexes of claims by a bit of its own, and gives them to claims.
+    """Keeps waiting jobs in lines (`zq.tick.lines`), and says from which of them claims may take.
 
     A hold remembers between transactions what it needs. A transaction begins it, and then commits
     it or rolls it back. Moves of jobs are only noted, and written by `flush` before the claims of
     the transaction. While a hold is not used, moves, groups and claims pass it by.
     """
 
-    bit: int
-    """The bit of the column `held` that is set for its waiting jobs."""
     is_used: bool
     """True if there may be jobs that it holds, or there were some in this transaction."""
     is_retimed: bool
@@ -128,19 +140,14 @@ class Hold(Protocol[W_contra]):
     def refuse_return(self, jobs: Sequence[JobRecord]) -> Unprocessable | None:
         """Why finished jobs cannot come back."""
 
-    def bring(self, key: int, job: NewJob, status: Status) -> None:
-        """Note a new job that is stored with the bit."""
+    def bring(self, job: NewJob, status: Status) -> None:
+        """Note a new job that it holds."""
 
-    def note(
-        self, job: Brief | JobRecord, before: Status | None, after: Status | None, queue: str
-    ) -> None:
-        """Note a move of a job. None means that the job does not exist.
+    def note(self, job: Brief | JobRecord, before: Status | None, after: Status | None) -> None:
+        """Note a move of a job, which is as before except for its status.
 
-        `job` is as before the move, except for its status; `queue` is the queue after the move.
+        None means that the job does not exist.
         """
-
-    def regroup(self, shut: Iterable[int], opened: Sequence[JobRecord]) -> None:
-        """Note that jobs now wait behind the head of their group, or have become the head."""
 
     def mend(self) -> None:
         """Note that jobs were set aside of which nothing is known."""
@@ -148,15 +155,14 @@ class Hold(Protocol[W_contra]):
     def flush(self) -> set[str]:
         """Write what was noted. Return the queues with jobs that claims may have now."""
 
-    def add_held(self, work: W_contra, wanted: Claim, gates: Any, now: float, found: Any) -> Any:
-        """The jobs of a claim, if it may also have jobs that are held.
+    def pass_on(self) -> bool:
+        """Open other lines in the place of those that have just been shut for another reason.
 
-        `gates` are the `Gates` of queues at this monotonic time, `found` and the result are
-        `FoundJobs`: the jobs from the indexes, and all in dispatch order.
+        Return whether there are any.
         """
 
-    def let_go(self, work: W_contra, jobs: Sequence[JobRecord]) -> None:
-        """Clear the bit of jobs that are about to be taken."""
+    def till(self, work: W_contra) -> Till:
+        """Begin to calculate what a claim may take."""
 
 
 class Hooks(msgspec.Struct, Generic[W], frozen=True):
@@ -205,6 +211,7 @@ class HookTable(Generic[W]):
         self.sliced = _present(room.sliced for room in some)
         self.due = {kind: _present(room.due.get(kind) for room in some) for kind in Due}
         self.holds = _present(room.hold for room in some)
+        self.lines = Lines(self.holds)
         self.signature = _only(room.signature for room in some)
         self.fan_out = _only(room.fan_out for room in some)
         self.folds = _only(room.folds for room in some)

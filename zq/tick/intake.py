@@ -32,6 +32,7 @@ from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
 from zq.tick.holds import admit_new, refuse_new
 from zq.tick.hooks import FoldTable, Hold
+from zq.tick.lines import HELD_IN_LINE, NewName
 from zq.tick.moves import GroupChange, note_groups
 from zq.tick.work import UnitOfWork
 
@@ -48,7 +49,7 @@ _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload, ch
 _TUNED = _PLAIN + ", options"
 _FULL = (
     f"{_TUNED}, unique_key, unique_while, owns_key, group_id, held, extras, unique_in, expires_at,"
-    " ttl_ms"
+    " ttl_ms, line"
 )
 
 _Head = tuple[int, str, str, int, int, int]
@@ -299,7 +300,8 @@ class Intake:
         if self._tuned:
             yield from work.tx.insert_by_slices("jobs", _TUNED, self._tuned)
         if self._full:
-            full = [self._full_row(new) for new in self._full]
+            lines = self._lines()
+            full = [self._full_row(new, lines.get(new.head[0])) for new in self._full]
             yield from work.tx.insert_by_slices("jobs", _FULL, full)
         if self._replaced:
             self._replace_payloads()
@@ -313,22 +315,36 @@ class Intake:
         yield from work.tx.insert_large_by_slices("payloads", "job_id, body, checksum", beside)
         work.tx.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
 
-    def _full_row(self, new: _Full) -> tuple[object, ...]:
+    def _lines(self) -> dict[int, int]:
+        """The lines of those jobs that rooms hold, by the keys of the jobs."""
+        work = self._work
+        names: dict[int, NewName] = {}
+        for (key, queue, _, priority, status, _), job, *_ in self._full:
+            if job.options is None:
+                continue
+            holding = [hold for hold in work.holds if hold.holds(job.options)]
+            for hold in holding:
+                hold.bring(job, Status(status))
+            if holding:
+                names[key] = (queue, priority, as_json(job.options))
+        if not names:
+            return {}
+        return dict(zip(names, work.lines.of_new(work.tx, list(names.values())), strict=True))
+
+    def _full_row(self, new: _Full, line: int | None) -> tuple[object, ...]:
         """The row of a job. If another payload has replaced its own, it has that one."""
-        key, status = new.head[0], Status(new.head[4])
+        key = new.head[0]
         # A job of a group waits behind the others, unless it becomes their head.
         held = 0 if new.job.group is None else HELD_BY_GROUP
-        for hold in self._work.holds:
-            if new.job.options is not None and hold.holds(new.job.options):
-                hold.bring(key, new.job, status)
-                held |= hold.bit
+        if line is not None:
+            held |= HELD_IN_LINE
         latest = self._replaced.pop(key, new.job)
         if latest.payload_size > INLINE_PAYLOAD:
             self._beside.append((key, latest))
         extras = self._contents.pop(key, new.job.extras)
         rest = _rest(new.job, extras, self._keys.owns(key, new.job), held)
         payload = _payload(latest, new.job.type, extras, new.job.options)
-        return (*new.head, *payload, *rest, new.expires_at, new.ttl_ms)
+        return (*new.head, *payload, *rest, new.expires_at, new.ttl_ms, line)
 
     def _replace_payloads(self) -> None:
         """Replace the payloads of stored jobs."""

@@ -49,7 +49,8 @@ TABLE: dict[Move, Consequences] = {
     # A time to live may begin and end at once.
     Move.PROMOTE: Consequences({"keys": "promote"}, wakes=True, retimes=True),
     Move.PATCH: Consequences({"changes": "change"}, lock="restore_moved_locks", wakes=True),
-    Move.TAKE: Consequences({"holders": "take", "leases": "take_on_terms"},
+    Move.TAKE: Consequences({"holders": "take", "leases": "take_on_terms",
+        "holders_from_lines": "take_from_lines", "leases_from_lines": "take_on_terms_from_lines"},
         tally=("delivered",), traffic="delivered"),
     Move.RETURN: Consequences({"holders": "give_back"}, ends_lease=True,
         group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
@@ -195,10 +196,9 @@ def remove(work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False) ->
     for (queue, status), n in Counter([(job.queue, job.status) for job in jobs]).items():
         work.counts[queue, status] -= n
     end_leases(work, jobs)
-    for hold in work.holds:
-        if hold.is_used:
-            for job in jobs:
-                hold.note(job, job.status, None, job.queue)
+    if work.lines.is_used:
+        for job in jobs:
+            work.lines.note(job, job.status, None, moves=False)
     if revokes:
         revoke(work, jobs)
 
@@ -232,10 +232,10 @@ def _count_together(
     end: Status,
 ) -> None:
     """Count jobs that move to one state, each in its queue, and report how many of each queue."""
-    for hold in work.holds:
-        if hold.is_used:
-            for job in jobs:
-                hold.note(job, job.status if source is None else source, end, job.queue)
+    if work.lines.is_used:
+        for job in jobs:
+            before = job.status if source is None else source
+            work.lines.note(job, before, end, moves=False)
     counts = work.counts
     moved = Counter([job.queue for job in jobs])
     if source is None:
@@ -262,6 +262,5 @@ def _count_apart(
             work.effects.woken.add(new.queue)
         if old.queue != new.queue:
             note_groups(work, (old, new), GroupChange.MIXED)
-        for hold in work.holds:
-            if hold.is_used:
-                hold.note(old, old.status, new.status, new.queue)
+        if work.lines.is_used:
+            work.lines.note(old, old.status, new.status, moves=True)

@@ -220,6 +220,7 @@ class TickRunner:
             else:
                 yield LongCommit(tx.commit)
         except BaseException:
+            self._hooks.lines.clear()
             for hold in self._holds:
                 hold.roll_back()
             tx.roll_back()

@@ -45,6 +45,7 @@ class UnitOfWork:
         self.random = random
         self.hooks = hooks
         self.holds = hooks.holds
+        self.lines = hooks.lines
         self.workers = workers
         self._mint = mint
         self.effects = TickResult()
@@ -89,6 +90,7 @@ class UnitOfWork:
         """Undo a part that has failed."""
         self.tx.undo()
         self._serve(self.tx)
+        self.lines.clear()
         for hold in self.holds:
             hold.recall()
 
@@ -108,14 +110,6 @@ class UnitOfWork:
         if keys:
             self.highest_key = max(self.highest_key, keys[-1])
         return keys
-
-    @property
-    def is_holding(self) -> bool:
-        """True if a room may hold waiting jobs."""
-        for hold in self.holds:  # noqa: SIM110 - a generator costs more than the rest of a look
-            if hold.is_used:
-                return True
-        return False
 
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
         """Those keys whose jobs match a filter now."""
@@ -143,14 +137,16 @@ class UnitOfWork:
             self._note_removed()
         if self.groups:
             mixed = [group for group, is_mixed in self.groups.items() if is_mixed]
-            if self.is_holding:
-                self._open_held_heads(mixed)
+            if self.lines.is_used:
+                self._open_heads_in_lines(mixed)
             else:
                 if mixed:
                     self.tx.run("shut_groups", groups=mixed)
                 self.tx.run("open_groups", groups=list(self.groups))
             self.effects.woken.update([queue for queue, _ in self.groups])
             self.groups.clear()
+        if self.lines.is_used:
+            self.lines.flush(self.tx)
         for hold in self.holds:
             if hold.is_used:
                 self.effects.woken.update(hold.flush())
@@ -175,16 +171,14 @@ class UnitOfWork:
         for hold in self.holds:
             hold.serve(tx)
 
-    def _open_held_heads(self, mixed: Sequence[tuple[str, str]]) -> None:
-        """Open and shut groups of which a hold may keep the heads from claims."""
+    def _open_heads_in_lines(self, mixed: Sequence[tuple[str, str]]) -> None:
+        """Open and shut groups of which some jobs may wait in lines."""
         shut = [key for (key,) in self.tx.rows_of("shut_groups_telling", groups=mixed)]
         opened = [
             key for (key,) in self.tx.rows_of("open_groups_telling", groups=list(self.groups))
         ]
-        jobs = self.tx.jobs("read_jobs", keys=opened) if opened else []
-        for hold in self.holds:
-            if hold.is_used:
-                hold.regroup(shut, jobs)
+        if shut or opened:
+            self.lines.regroup(self.tx, [*shut, *opened])
 
     def _note_removed(self) -> None:
         """Note the consequences of jobs that were set aside because they cannot be read."""
@@ -192,6 +186,7 @@ class UnitOfWork:
             return
         for lost in self.hooks.lost:
             lost(self, [key for key, _, _ in self.tx.removed])
+        self.lines.mend(self.tx)
         for hold in self.holds:
             hold.mend()
         for key, holder, group in self.tx.removed:

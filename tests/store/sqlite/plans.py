@@ -28,6 +28,11 @@ HOME_OF_CRON = CRON_GROUP.replace("cron_groups", "g")
 
 PRODUCER = "SEARCH producers USING PRIMARY KEY (name=?)"
 
+BY_NAME_OF_LINE = (
+    "SEARCH lines USING COVERING INDEX sqlite_autoindex_lines_1"
+    " (queue=? AND fair_key=? AND priority=? AND draws=?)"
+)
+
 # Query by name → how it finds its rows. A new query needs a line here.
 FINDS: dict[str, set[str]] = {
     "read_held": {BY_ID},
@@ -178,26 +183,94 @@ FINDS: dict[str, set[str]] = {
     "close_batches": {"SEARCH open_batches USING INTEGER PRIMARY KEY (rowid=?)"},
     "next": {BATCHES_BEHIND},
     "read_budgets": {"SCAN budgets"},
-    "read_lines": {"SCAN lines"},
     "count_templates": {"SCAN cron_entries"},
     "write_budgets": set(),
     "delete_budgets": {"SEARCH budgets USING PRIMARY KEY (key=?)"},
-    "write_lines": set(),
-    "delete_lines": {"SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)"},
-    "hold_for_budgets": {BY_ID},
-    "free_of_budgets": {BY_ID},
-    "line_up": {BY_ID},
-    "step_out": {"SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)"},
+    "due_budgets": {
+        "SEARCH budgets USING COVERING INDEX budgets_by_time (pays_at>? AND pays_at<?)"
+    },
+    "next_pay": {"SEARCH budgets USING COVERING INDEX budgets_by_time (pays_at>?)"},
+    "count_draws": {"SCAN jobs", "USE TEMP B-TREE FOR GROUP BY"},
+    "count_costly": {"SCAN jobs"},
+    "forget_in_use": {"SCAN budgets", "SEARCH lines USING COVERING INDEX shut_lines (shut_by=?)"},
+    "count_returned": {
+        "SCAN d",
+        "SEARCH budgets USING PRIMARY KEY (key=?)",
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+        "USE TEMP B-TREE FOR GROUP BY",
+    },
+    "lines_of_queue": {
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)",
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH lines USING INDEX sqlite_autoindex_lines_1 (queue=?)",
+    },
+    "lines_of_all": {
+        "SCAN lines",
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)",
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "first_in_line": {
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id<?)",
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "name_lines": {
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+        "USE TEMP B-TREE FOR DISTINCT",
+    },
+    "enter_lines": {
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+        BY_NAME_OF_LINE,
+    },
+    "leave_lines": {"SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"},
+    "name_new_lines": set(),
+    "lines_of_names": {
+        BY_NAME_OF_LINE,
+        "USE TEMP B-TREE FOR ORDER BY",
+    },
+    "lines_of_jobs": {
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+        "USE TEMP B-TREE FOR json_group_array(DISTINCT)",
+    },
+    "torn_lines": {"SCAN lines", "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"},
+    "refresh_lines": {
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)",
+        "SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "forget_lines": {
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=?)",
+        "SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "open_lines": {
+        "SCAN lines",
+        "SCAN lines USING INDEX open_lines",
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id>?)",
+    },
+    "line_arm": {"SEARCH lines USING INDEX open_lines_of_queue (queue=?)"},
+    "line_queues": {"SCAN found", "SEARCH lines USING INDEX open_lines_of_queue (queue>?)"},
+    "first_line_queues": {
+        "SEARCH first USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH lines USING INDEX open_lines_of_queue (queue=?)",
+        "USE TEMP B-TREE FOR ORDER BY",
+    },
+    "jobs_in_line": {
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id>?)"
+    },
+    "shut_lines": {"SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)"},
+    "first_shut": {
+        "SEARCH lines USING COVERING INDEX shut_lines (shut_by=?)",
+        "SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "next_shut": {
+        "SEARCH lines USING COVERING INDEX shut_lines (shut_by=? AND shut_cost=? AND queue>?)",
+        "SEARCH lines USING COVERING INDEX shut_lines (shut_by=? AND shut_cost>?)",
+    },
+    "open_shut": {
+        "SEARCH lines USING COVERING INDEX shut_lines (shut_by=? AND shut_cost=? AND queue=?)",
+        "SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)",
+    },
     "in_flight_of": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
     "canceller_of": {"SEARCH sweeps USING INTEGER PRIMARY KEY (rowid=?)", BY_ID},
     "head_of_group": {OF_GROUP},
-    "lines_of_queue": {
-        *("SEARCH lines USING INDEX sqlite_autoindex_lines_1 (queue=?)", BY_ID),
-        "SEARCH parked USING COVERING INDEX parked_by_line (line=?)",
-    },
-    "lines_of_all": {
-        *("SCAN lines", BY_ID, "SEARCH parked USING COVERING INDEX parked_by_line (line=?)"),
-    },
     "may_go": {CLAIM_QUEUE},
     "behind": {"SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id>?)"},
     "is_shut": {BY_ID},
@@ -272,33 +345,14 @@ FINDS: dict[str, set[str]] = {
         "SEARCH queue_settings USING INDEX pauses_by_end (paused_until>? AND paused_until<?)",
     },
     "leases": {"SEARCH jobs USING INDEX leases_by_deadline (lease_until>?)"},
-    "first_in_line": {
-        "SEARCH parked USING INTEGER PRIMARY KEY (rowid=?)",
-        "SEARCH parked USING COVERING INDEX parked_by_line (line=? AND priority<?)",
-    },
-    "line_arm": {"SEARCH parked USING COVERING INDEX parked_by_line (line=?)"},
     "rebind": {BY_ID},
     "clear_lines": set(),
-    "clear_parked": set(),
     "clear_budgets": set(),
-    "forget_in_use": {"SCAN budgets"},
-    "read_in_use": {IN_FLIGHT_ROWS, GROUPED},
     "return_in_use": {
         *(IN_FLIGHT_ROWS, GROUPED, "SCAN drawn"),
         "SEARCH budgets USING PRIMARY KEY (key=?)",
     },
-    "hold_returned": {BY_ID},
-    "count_returned": {
-        *(BY_ID, GROUPED, "SCAN d"),
-        "SEARCH lines USING INDEX sqlite_autoindex_lines_1 (queue=? AND draws=?)",
-    },
-    "line_up_returned": {
-        BY_ID,
-        "SEARCH lines USING COVERING INDEX sqlite_autoindex_lines_1 (queue=? AND draws=?)",
-    },
     # These two run where rows were set aside, for they could not be read.
-    "count_lines": {"SCAN jobs", GROUPED},
-    "forget_lost": {"SCAN parked"},
     "next_firing": {FIRST_CRON},
     "write_cron_group": set(),
     "write_crons": set(),

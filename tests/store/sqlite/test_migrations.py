@@ -83,7 +83,6 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "quarantine": 1,
         "budgets": 1,
         "lines": 1,
-        "parked": 1,
         "queue_counts": 1,
         "queue_settings": 1,
         "queue_rates": 1,

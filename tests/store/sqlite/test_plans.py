@@ -42,10 +42,14 @@ for _room in OF_ROOMS:
     FINDS |= _room.FINDS
 
 # Its arms are filled in when it runs; what becomes of it is traced below.
-COMPOSED = {"claim_merged"}
+COMPOSED = {"claim_merged", "lines_merged"}
 
 # Partial index → a query that it is there for.
 SERVES = {
+    "open_lines": "open_lines",
+    "open_lines_of_queue": "line_arm",
+    "shut_lines": "open_shut",
+    "jobs_of_line": "jobs_in_line",
     "ready_by_priority": "claim_any",
     "ready_by_queue": "claim_arm",
     "scheduled_by_date": "read_due",
@@ -85,7 +89,7 @@ def named_queries() -> dict[str, str]:
     found = load_of_rooms() | load("zq.features.waits.sqlite")
     looks = load("zq.store.sqlite.lookups")
     found |= {name: looks[name] for name in ("leases", "due_between")}
-    for file in ("tick", "upkeep", "settings", "log", "claims"):
+    for file in ("tick", "upkeep", "settings", "log", "claims", "lines"):
         found |= load(f"zq.store.sqlite.{file}")
     found = {name: sql for name, sql in found.items() if name not in OF_USERS}
     for room in OF_ROOMS:
@@ -111,9 +115,22 @@ def test_the_plan_of_every_query_is_known() -> None:
 def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     # The heads of queues are sorted: there are as many as queues, however many jobs wait.
     # Of cron, each queue is told of once.
-    heads = {"first_heads", "look for cron queues"}
+    heads = {
+        "first_heads",
+        "first_line_queues",
+        "name_lines",
+        "lines_of_jobs",
+        "look for cron queues",
+    }
     # So are jobs in flight or given back at a start, and what is left after damage.
-    heads |= {"read_in_use", "return_in_use", "count_returned", "count_lines", "read_begun"}
+    heads |= {
+        "return_in_use",
+        "count_costly",
+        "lines_of_names",
+        "count_returned",
+        "count_draws",
+        "read_begun",
+    }
     # A bounded number of jobs in flight is sorted by how long they run.
     heads |= {"running_long"}
     # A bounded number of counts is added up by their groups, or by their types.

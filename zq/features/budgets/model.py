@@ -168,6 +168,14 @@ class Account(msgspec.Struct, gc=False):
     pays_at: int | None = None
     maker: str | None = None
     """The key that has made it, where that counts against the key's quota."""
+    unfinished: int = 0
+    """How many unfinished jobs draw from it."""
+    waiting: int = 0
+    """How many of them are ready."""
+    costliest: int = 0
+    """The most that one of them draws, or one that has ended since there was none."""
+    offered: int = 0
+    """For so many of its tokens lines have been opened: see `zq.features.budgets.tick_ledger`."""
 
     def available(self, now: int) -> int:
         """How many tokens there are. The number is negative if the policy was narrowed."""
@@ -224,27 +232,15 @@ class Account(msgspec.Struct, gc=False):
         else:
             self.carry = self.carry * policy.duration_ms // former
 
+    def state(self, now: int) -> BudgetState:
+        """The budget as it is shown."""
+        return BudgetState(
+            *(self.key, self.policy, self.created_at, self.updated_at),
+            *(max(self.available(now), 0), self.waiting, self.unfinished),
+        )
+
     def _elapsed(self, now: int) -> int:
         return max(now - self.settled_at, 0)
-
-
-class Line(msgspec.Struct, gc=False, eq=False):
-    """The unfinished jobs of a queue with the same draws. `waiting` counts the ready ones."""
-
-    id: int
-    queue: str
-    draws: Draws
-    unfinished: int = 0
-    waiting: int = 0
-
-    @property
-    def costs(self) -> list[tuple[str, int]]:
-        """What one of its jobs draws: budget, tokens."""
-        return [(draw.key, draw.cost) for draw in self.draws]
-
-
-LineName = tuple[str, str]
-"""The queue of a line, and the draws of its jobs (JSON text)."""
 
 
 def opened(

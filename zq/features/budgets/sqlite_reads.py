@@ -22,15 +22,12 @@ class SqliteBudgetReads(BudgetReads):
 
 def list_budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[BudgetState]:
     """All budgets as they stand, or the budget with this key, if it exists."""
-    demand = {name: numbers for name, *numbers in connection.execute(QUERIES["demand"])}
     found = []
     for row in connection.execute(QUERIES["budgets"], {"key": key}):
-        name, allocation, duration_ms, burst, created_at, updated_at, *tokens = row
+        name, allocation, duration_ms, burst, *rest = row
         policy = BudgetPolicy(allocation, duration_ms, burst)
-        account = Account(name, policy, created_at, updated_at, *tokens)
-        waiting, unfinished = demand.get(name, (0, 0))
-        left = max(account.available(now), 0)
-        found.append(BudgetState(name, policy, created_at, updated_at, left, waiting, unfinished))
+        account = Account(name, policy, *rest)
+        found.append(account.state(now))
     return found
 
 

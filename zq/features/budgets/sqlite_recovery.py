@@ -1,4 +1,4 @@
-"""Budgets at a start: what is drawn from them is counted again, and returned jobs wait in lines."""
+"""Budgets at a start: what is drawn from them is counted again, and returned jobs wait for them."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -15,17 +15,8 @@ def _count_again(connection: sqlite3.Connection) -> None:
     connection.execute(QUERIES["return_in_use"])
 
 
-def _line_up(
-    connection: sqlite3.Connection,
-    returned: Sequence[int],
-    shut: Sequence[int],
-    heads: Sequence[int],
-) -> None:
-    keys = {"keys": as_json(returned)}
-    connection.execute(QUERIES["hold_returned"], keys)
-    connection.execute(QUERIES["count_returned"], keys)
-    connection.execute(QUERIES["step_out"], {"keys": as_json(shut)})
-    connection.execute(QUERIES["line_up_returned"], {"keys": as_json([*heads, *returned])})
+def _count_returned(connection: sqlite3.Connection, returned: Sequence[int]) -> None:
+    connection.execute(QUERIES["count_returned"], {"keys": as_json(returned)})
 
 
-RECOVERY = Recovery(begin=_count_again, returned=_line_up)
+RECOVERY = Recovery(begin=_count_again, returned=_count_returned)

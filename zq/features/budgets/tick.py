@@ -6,7 +6,6 @@ from zq.features.budgets.model import MAX_BUDGETS
 from zq.features.budgets.tick_changes import AnyBudgetChange, change_budgets
 from zq.features.budgets.tick_hold import BudgetHold
 from zq.features.budgets.tick_ledger import ledger_of
-from zq.model.commands import Due
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
@@ -16,18 +15,14 @@ from zq.tick.work import UnitOfWork
 def hooks(options: Options) -> Hooks[UnitOfWork]:
     """A ledger of at most `max_budgets` budgets."""
     hold = BudgetHold(options.get("max_budgets", MAX_BUDGETS))
-    return Hooks(hold=hold, cleared=_clear, due={Due.BUDGET: _refill})
+    # What is due in a budget, it finds when a transaction begins.
+    return Hooks(hold=hold, cleared=_clear)
 
 
 def _clear(work: UnitOfWork, settings: bool) -> None:
     ledger = ledger_of(work)
     if ledger.is_used:
         ledger.clear(budgets=settings)
-
-
-def _refill(work: UnitOfWork) -> None:
-    """Let claims look again at jobs for which there are enough tokens now."""
-    ledger_of(work).attend()
 
 
 PHASES = (Phase(Stage.CHANGE, by_slices(change_budgets), get_args(AnyBudgetChange)),)

@@ -117,26 +117,13 @@ def _change(work: UnitOfWork, command: AnyBudgetChange) -> object:
         return refusal
 
 
-def budget_of(ledger: TokenLedger, account: Account) -> BudgetState:
-    """A budget as it is now."""
-    return BudgetState(
-        account.key,
-        account.policy,
-        account.created_at,
-        account.updated_at,
-        max(ledger.available(account.key), 0),
-        ledger.waiting(account.key),
-        ledger.unfinished(account.key),
-    )
-
-
 def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
     ledger = ledger_of(work)
     if ledger.account(key) is not None:
         raise BudgetExists(key)
     if ledger.room <= 0:
         raise _too_many(ledger)
-    return budget_of(ledger, ledger.open(work.tx, work.steady, key, policy, work.now))
+    return ledger.open(work.tx, work.steady, key, policy, work.now).state(work.steady)
 
 
 def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
@@ -145,19 +132,19 @@ def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
     if account is None:
         return _open(work, key, policy)
     if account.policy == policy:
-        return budget_of(ledger, account)
+        return account.state(work.steady)
     jobs, most = ledger.unpayable(key, policy.capacity)
     if jobs:
         raise Unprocessable(
             f"budget '{key}' cannot allocate {policy.capacity}: {_unfinished(jobs)} draw up to"
             f" {most} from it. Raise the allocation, delete them, or wait for them to drain."
         )
-    return budget_of(ledger, ledger.change(key, policy, work.now))
+    return ledger.change(key, policy, work.now).state(work.steady)
 
 
 def _delete(work: UnitOfWork, key: str) -> None:
-    _account(work, key)
-    jobs = ledger_of(work).unfinished(key)
+    account = _account(work, key)
+    jobs = account.unfinished
     if jobs:
         raise BudgetInUse(
             f"budget '{key}' is referenced by {_unfinished(jobs)}. Delete them or wait for them to"
@@ -319,7 +306,8 @@ def _rebind(
         said = replace(job.options or NO_OPTIONS, budgets=new)
         options = None if said == NO_OPTIONS else said
         rows.append((job.key, options, with_options(job, options)))
-        ledger_of(work).rebind(job, _draws(job), job.status, new, job.status, job.queue)
+        ledger_of(work).rebind(_draws(job), job.status, new, job.status)
+        work.lines.rename(job)
         work.effects.woken.add(job.queue)
     work.tx.run("rebind", draws=as_json(rows))
     return len(jobs)

@@ -1,24 +1,25 @@
 """The ledger of budgets as the tick knows it: a hold, by which jobs wait until they are paid."""
 
+from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
+from zq.features.budgets.model import Draws
 from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.tick_changes import create_missing, refuse_gone, refuse_unpayable
-from zq.features.budgets.tick_ledger import HELD_BY_BUDGET, TokenLedger
-from zq.features.budgets.tick_lines import leave_lines, with_lines
-from zq.model.commands import Claim
+from zq.features.budgets.tick_ledger import TokenLedger
 from zq.model.errors import Unprocessable
 from zq.model.job import JobRecord, JobSettings, NewJob
 from zq.model.reach import BudgetMaker
-from zq.tick.gates import Gates
-from zq.tick.walk import FoundJobs
+from zq.store.api import Line
 from zq.tick.work import UnitOfWork
+
+_draws = msgspec.json.Decoder(Draws).decode
 
 
 class BudgetHold(TokenLedger):
     """Holds jobs that draw from budgets. It follows `zq.tick.hooks.Hold`."""
-
-    bit = HELD_BY_BUDGET
 
     def holds(self, options: JobSettings | None) -> bool:
         """True if jobs with these options draw from budgets."""
@@ -40,12 +41,29 @@ class BudgetHold(TokenLedger):
         """Why finished jobs cannot come back: one of their budgets was deleted or narrowed."""
         return refuse_gone(self, jobs)
 
-    def add_held(
-        self, work: UnitOfWork, wanted: Claim, gates: Gates, now: float, found: FoundJobs
-    ) -> FoundJobs:
-        """The jobs for a claim from the indexes and from lines, as far as there are tokens."""
-        return with_lines(work, wanted, gates, now, found)
+    def till(self, work: UnitOfWork) -> "TokenTill":
+        """Begin to calculate what a claim may take."""
+        return TokenTill(self)
 
-    def let_go(self, work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
-        """Remove jobs from their lines, since they are about to be taken."""
-        leave_lines(work, jobs)
+
+class TokenTill:
+    """Pays for jobs with the tokens that there are now. It follows `zq.tick.hooks.Till`."""
+
+    def __init__(self, ledger: TokenLedger) -> None:
+        self._ledger = ledger
+        self._spent: Counter[str] = Counter()
+
+    def refuses(self, line: Line) -> tuple[str, int] | None:
+        """The first budget that cannot pay for a job of a line, and the cost."""
+        draws = _draws(line.draws) if line.draws else ()
+        for draw in draws:
+            left = self._ledger.available(draw.key) - self._spent[draw.key]
+            if left < draw.cost:
+                self._ledger.refuse(draws, draw, left)
+                return draw.key, draw.cost
+        return None
+
+    def pay(self, line: Line) -> None:
+        """Pay for one job of a line."""
+        for draw in _draws(line.draws) if line.draws else ():
+            self._spent[draw.key] += draw.cost

@@ -1,34 +1,40 @@
-"""The ledger of budgets: their tokens, and the lines of the jobs that draw from them.
+"""The ledger of budgets: their tokens, and which lines may have them.
 
-A job that draws from budgets waits in a line with all unfinished jobs of its queue that draw the
-same. Bit 2 of its `held` keeps it out of the indexes of other claims, from the time it is stored
-until it is taken. `zq.features.budgets.tick_lines` takes it from the head of its line once all its
-budgets can pay. So a claim looks at lines, of which there are few, and never at the jobs behind a
-head.
+A job that draws from budgets waits in a line (`zq.tick.lines`). Once a claim finds a line that a
+budget cannot pay, the line is shut by the first such budget: it waits in that budget's own queue,
+with the lines of the same cost and queue, in their order. A budget that gains tokens opens as many
+lines of each such kind as these tokens pay for, and no more. So for each kind as many lines are
+open as there are tokens, or all. A line that another budget shuts, or whose job goes elsewhere,
+gives up what it was opened for. If the budget has forgotten what lines are open, it opens too many,
+which claims then shut again.
 
-Moves only note their effects on tokens and lines. `flush` writes these before the claims of the
-same transaction, so a crash cannot come in between. Every write goes to memory and to the database.
-If a transaction fails, the ledger is read again.
+Moves only note their effects on tokens. `flush` writes these before the claims of the same
+transaction, so a crash cannot come in between. Every write goes to memory and to the database. If a
+transaction fails, the ledger is read again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
-import msgspec
-
-from zq.features.budgets.model import Account, BudgetPolicy, Draws, Line, LineName, opened
+from zq.features.budgets.model import Account, BudgetPolicy, Draw, Draws, opened
 from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.tick_tokens import TokenAccounts
 from zq.model.job import MAX_TIME, Brief, JobRecord, NewJob
 from zq.model.lifecycle import Status
-from zq.store.api import Transaction, as_json
+from zq.store.api import Transaction
 from zq.tick.work import UnitOfWork
 
-HELD_BY_BUDGET = 2
-"""The bit of `held` that is set for waiting jobs that draw from budgets."""
+MOST_DUE = 1_000
+"""So many budgets are looked at in one tick because new tokens have come by now."""
 
-_WAITS = frozenset({Status.SCHEDULED, Status.READY})
-_UNFINISHED = _WAITS | {Status.IN_FLIGHT}
+MOST_KINDS = 64
+"""A budget looks at so many kinds of shut lines, each with a cost and a queue, the lowest costs
+first. Others wait until these have gone."""
+
+MOST_OPENED = 1_000
+"""It opens at most so many lines of a kind in one tick. The next tick goes on."""
+
+_UNFINISHED = frozenset({Status.SCHEDULED, Status.READY, Status.IN_FLIGHT})
 
 
 def ledger_of(work: UnitOfWork) -> "TokenLedger":
@@ -52,10 +58,8 @@ class TokenLedger:
         self._accounts = self._tokens.by_key
         self._made: Counter[str] = Counter()
         """How many of the budgets each key has made."""
-        self._lines: dict[LineName, Line] = {}
-        self._by_queue: dict[str, dict[int, Line]] = {}
-        """The lines with ready jobs."""
-        self._last_id = 0
+        self._next = 0
+        """No budget has tokens for more lines by time alone before this."""
         self._is_known = False
         self._tx: Transaction
         self._has_stepped = False
@@ -80,6 +84,8 @@ class TokenLedger:
         self._has_stepped = self._tokens.pass_to(tx, now)
         if self._has_stepped:
             self._touch_all()
+        if now >= self._next:
+            self._asked.update(tx.names("due_budgets", now=now, limit=MOST_DUE))
 
     def serve(self, tx: Transaction) -> None:
         """Continue in a part of the transaction, or after a part that was kept."""
@@ -160,272 +166,192 @@ class TokenLedger:
         if maker is not None:
             self._made[maker] -= 1
         self._touched.discard(key)
-        self._gained.discard(key)
+        self._asked.discard(key)
         self._tx.run("delete_budgets", budgets=[key])
-
-    def unfinished(self, key: str) -> int:
-        """How many unfinished jobs draw from a budget."""
-        return sum(line.unfinished for line, _ in self._drawing(key))
-
-    def waiting(self, key: str) -> int:
-        """How many ready jobs draw from a budget."""
-        return sum(line.waiting for line, _ in self._drawing(key))
 
     def unpayable(self, key: str, most: int) -> tuple[int, int]:
         """How many unfinished jobs draw more than `most` tokens, and the most that one draws."""
-        drawing = [(line.unfinished, cost) for line, cost in self._drawing(key) if cost > most]
-        over = [(n, cost) for n, cost in drawing if n]
-        return sum(n for n, _ in over), max([cost for _, cost in over], default=0)
+        if self._accounts[key].costliest <= most:
+            return 0, 0
+        (found,) = self._tx.rows_of("count_costly", key=key, most=most)
+        return found
 
     # Moves of jobs
 
-    def note(
-        self, job: Brief | JobRecord, before: Status | None, after: Status | None, queue: str
-    ) -> None:
-        """Note a move of a job. None means that the job does not exist.
-
-        `job` is as before the move, except for its status; `queue` is the queue after the move.
-        """
+    def note(self, job: Brief | JobRecord, before: Status | None, after: Status | None) -> None:
+        """Note a move of a job. None means that the job does not exist."""
         draws = draws_in(job.options)
         if draws:
-            self.rebind(job, draws, before, draws, after, queue)
+            self.rebind(draws, before, draws, after)
 
     def rebind(
-        self,
-        job: Brief | JobRecord,
-        was: Draws | None,
-        before: Status | None,
-        draws: Draws | None,
-        after: Status | None,
-        queue: str,
+        self, was: Draws | None, before: Status | None, draws: Draws | None, after: Status | None
     ) -> None:
         """Note a move by which a job may change its draws."""
+        stays_in_flight = before is after is Status.IN_FLIGHT
         if was and before in _UNFINISHED:
-            self._leave(job, was, before, stays_in_flight=after is Status.IN_FLIGHT)
+            for draw in was:
+                self._leave(draw, before, after, stays_in_flight=stays_in_flight)
         if draws and after in _UNFINISHED:
-            line = self._line(queue, draws)
-            line.unfinished += 1
-            if after is Status.READY:
-                self._wait(line, 1)
-                self._entering[job.key] = line
-            if after in _WAITS and (before not in _WAITS or not was):
-                self._holding.add(job.key)
-                self._freed.discard(job.key)
-            if after is Status.IN_FLIGHT and before is not Status.IN_FLIGHT:
-                for draw in draws:
+            for draw in draws:
+                self._count(draw, after)
+                if after is Status.IN_FLIGHT and not stays_in_flight:
                     self._accounts[draw.key].draw(draw.cost, self._tokens.now)
-                    self._touched.add(draw.key)
-        elif was and after in _WAITS:
-            self._freed.add(job.key)
-            self._holding.discard(job.key)
 
-    def bring(self, key: int, job: NewJob, status: Status) -> None:
-        """Note a new job that draws from budgets and is stored with the bit."""
-        draws = draws_in(job.options)
-        assert draws is not None
-        line = self._line(job.queue, draws)
-        line.unfinished += 1
-        if status is Status.READY:
-            self._wait(line, 1)
-            self._entering[key] = line
-
-    def regroup(self, shut: Iterable[int], opened: Sequence[JobRecord]) -> None:
-        """Note that jobs now wait behind the head of their group, or have become the head."""
-        for key in shut:
-            self._leaving.add(key)
-            self._entering.pop(key, None)
-        for job in opened:
-            draws = draws_in(job.options)
-            if draws and job.status is Status.READY:
-                self._entering[job.key] = self._line(job.queue, draws)
+    def bring(self, job: NewJob, status: Status) -> None:
+        """Note a new job that draws from budgets."""
+        for draw in draws_in(job.options) or ():
+            self._count(draw, status)
 
     def mend(self) -> None:
         """Note that jobs were set aside whose draws are unknown."""
         self._is_torn = True
 
-    # Claims
+    def refuse(self, draws: Draws, refused: Draw, left: int) -> None:
+        """Note that a budget cannot pay for a line, since it has only so many tokens `left`."""
+        for draw in draws:
+            account = self._accounts[draw.key]
+            rest = left if draw is refused else account.offered - draw.cost
+            account.offered = max(min(account.offered, rest), 0)
+            self._asked.add(draw.key)
+            if draw is not refused:
+                self._passed.add(draw.key)
 
-    def waiting_lines(self, queues: Sequence[str] | None) -> list[Line]:
-        """The lines with ready jobs, of some queues or of all."""
-        by_queue = self._by_queue
-        if queues is None:
-            return [line for lines in by_queue.values() for line in lines.values()]
-        return [line for queue in queues if queue in by_queue for line in by_queue[queue].values()]
-
-    def payable(self, line: Line) -> int:
-        """How many jobs of a line could be paid with all present tokens."""
-        return min([self.available(key) // cost for key, cost in line.costs])
+    def pass_on(self) -> bool:
+        """Open other lines for what another budget's refusals have left. Return whether it did."""
+        passed = list(self._passed)
+        self._passed.clear()
+        return bool(passed and self._open_lines(passed))
 
     # The store
 
     def flush(self) -> set[str]:
         """Write what was noted. Return the queues with jobs that can be paid now."""
-        tx = self._tx
         if self._is_torn:
             self._mend()
-        leaving, holding, freed = self._leaving, self._holding, self._freed
-        noted = [("step_out", leaving), ("hold_for_budgets", holding), ("free_of_budgets", freed)]
-        for name, keys in noted:
-            if keys:
-                tx.run(name, keys=list(keys))
-        self._write_lines()
-        if self._entering:
-            tx.run("line_up", places=[(key, line.id) for key, line in self._entering.items()])
-        has_changed = self._gained or self._touched or self._entering
-        woken = self._look_ahead() if has_changed else set()
+        woken = self._open_lines(self._asked) if self._asked else set()
         if self._touched:
-            self._tokens.write(tx, self._touched)
+            self._tokens.write(self._tx, self._touched)
+        if self._tokens.now >= self._next:
+            self._next = self._tx.value("next_pay") or MAX_TIME
         self._clear_notes()
         self.is_used = bool(self._accounts)
         return woken
 
-    def attend(self) -> None:
-        """Look for jobs that can be paid now."""
-        for account in self._accounts.values():
-            if account.pays_at is not None and account.pays_at <= self._tokens.now:
-                self._touch(account.key)
-
     def clear(self, *, budgets: bool) -> None:
         """Forget all jobs and, with `budgets`, the budgets too."""
-        self._tx.run("clear_parked")
-        self._tx.run("clear_lines")
         self._clear_notes()
-        self._lines.clear()
-        self._by_queue.clear()
         if budgets:
             self._accounts.clear()
             self._made.clear()
             self._tx.run("clear_budgets")
         for account in self._accounts.values():
-            account.in_use = 0
+            account.in_use = account.unfinished = account.waiting = account.costliest = 0
             self._touch(account.key)
 
+    def _count(self, draw: Draw, status: Status) -> None:
+        """Count an unfinished job that draws."""
+        account = self._accounts[draw.key]
+        account.unfinished += 1
+        account.waiting += status is Status.READY
+        account.costliest = max(account.costliest, draw.cost)
+        self._touched.add(draw.key)
+
     def _leave(
-        self, job: Brief | JobRecord, draws: Draws, before: Status, *, stays_in_flight: bool
+        self, draw: Draw, before: Status, after: Status | None, *, stays_in_flight: bool
     ) -> None:
-        line = self._line(job.queue, draws)
-        line.unfinished -= 1
+        """Count a job that drew no longer, wherever it goes."""
+        account = self._accounts[draw.key]
+        account.unfinished -= 1
+        if not account.unfinished:
+            account.costliest = 0
         if before is Status.READY:
-            self._wait(line, -1)
-            if self._entering.pop(job.key, None) is None:
-                self._leaving.add(job.key)
-        elif before is Status.IN_FLIGHT and not stays_in_flight:
-            for draw in draws:
-                self._touched.add(draw.key)
-                if self._accounts[draw.key].give_back(draw.cost):
-                    self._gained.add(draw.key)
-
-    def _line(self, queue: str, draws: Draws) -> Line:
-        name = (queue, as_json(draws))
-        line = self._lines.get(name)
-        if line is None:
-            self._last_id += 1
-            line = self._lines[name] = Line(self._last_id, queue, draws)
-        self._changed[name] = line
-        return line
-
-    def _wait(self, line: Line, n: int) -> None:
-        line.waiting += n
-        lines = self._by_queue.setdefault(line.queue, {})
-        if line.waiting:
-            lines[line.id] = line
-        else:
-            lines.pop(line.id, None)
-            if not lines:
-                del self._by_queue[line.queue]
+            account.waiting -= 1
+            # Taken or not, it needs no more what its line was opened for.
+            account.offered = max(account.offered - draw.cost, 0)
+            if after is not Status.IN_FLIGHT:
+                self._asked.add(draw.key)
+        elif before is Status.IN_FLIGHT and not stays_in_flight and account.give_back(draw.cost):
+            self._asked.add(draw.key)
+        self._touched.add(draw.key)
 
     def _touch(self, key: str) -> None:
         self._touched.add(key)
-        self._gained.add(key)
+        self._asked.add(key)
 
     def _touch_all(self) -> None:
         for key in self._accounts:
             self._touch(key)
 
-    def _drawing(self, key: str) -> Iterable[tuple[Line, int]]:
-        for line in self._lines.values():
-            for name, cost in line.costs:
-                if name == key:
-                    yield line, cost
-
-    def _look_ahead(self) -> set[str]:
-        """Learn when lines can be paid next. Return the queues of those that new tokens pay now."""
+    def _open_lines(self, keys: Iterable[str]) -> set[str]:
+        """Open lines for which these budgets have tokens now. Return the queues of the lines."""
         woken: set[str] = set()
-        times: dict[str, int] = {}
-        for lines in self._by_queue.values():
-            for line in lines.values():
-                dues = [
-                    (self._accounts[key].pays(cost, self._tokens.now), key)
-                    for key, cost in line.costs
-                ]
-                known = [(time, key) for time, key in dues if time is not None]
-                if len(known) < len(dues):
-                    continue
-                due, last = max(known)
-                if due > self._tokens.now:
-                    times[last] = min(due, times.get(last, MAX_TIME))
-                elif any(key in self._gained for _, key in known):
-                    woken.add(line.queue)
-        for account in self._accounts.values():
-            time = times.get(account.key)
-            if account.pays_at != time:
-                account.pays_at = time
-                self._touched.add(account.key)
-                self.is_retimed = True
+        asked = [key for key in keys if key in self._accounts]
+        first = {
+            key: (cost, queue) for key, cost, queue in self._tx.table("first_shut", names=asked)
+        }
+        for key in asked:
+            account = self._accounts[key]
+            kinds = list(self._kinds(key, first[key])) if key in first else []
+            left = max(account.available(self._tokens.now), 0)
+            if kinds:
+                # Kinds come in the order of their costs.
+                left = min(left, account.offered + MOST_OPENED * kinds[0][0])
+            for cost, queue in kinds:
+                more = left // cost - account.offered // cost
+                if more > 0:
+                    self._tx.run("open_shut", by=key, cost=cost, queue=queue, most=more)
+                    woken.add(queue)
+            account.offered = left
+            self._learn_time(account, {cost for cost, _ in kinds})
         return woken
 
-    def _write_lines(self) -> None:
-        gone = [name for name, line in self._changed.items() if not line.unfinished]
-        rows = [
-            (line.id, line.queue, name[1], line.unfinished, line.waiting)
-            for name, line in self._changed.items()
-            if line.unfinished
-        ]
-        if rows:
-            self._tx.run("write_lines", lines=rows)
-        if gone:
-            self._tx.run("delete_lines", lines=[self._lines.pop(name).id for name in gone])
+    def _kinds(self, key: str, first: tuple[int, str]) -> Iterator[tuple[int, str]]:
+        """The costs of the lines that a budget has shut, with their queues."""
+        kind = first
+        for _ in range(MOST_KINDS):
+            yield kind
+            cost, queue = kind
+            following = self._tx.table("next_shut", by=key, cost=cost, queue=queue)
+            if not following:
+                return
+            ((cost, queue),) = following
+            kind = (cost, queue)
+
+    def _learn_time(self, account: Account, costs: set[int]) -> None:
+        """Learn when a budget has tokens for one more line of one of these costs."""
+        now = self._tokens.now
+        more = [(account.offered // cost + 1) * cost for cost in costs]
+        times = [time for tokens in more if (time := account.pays(tokens, now)) is not None]
+        pays_at = min(times, default=None)
+        if account.pays_at != pays_at:
+            account.pays_at = pays_at
+            self._next = min(self._next, MAX_TIME if pays_at is None else pays_at)
+            self._touched.add(account.key)
+            self.is_retimed = True
 
     def _read(self) -> None:
         self._tokens.read(self._tx)
         makers = [account.maker for account in self._accounts.values()]
         self._made = Counter([maker for maker in makers if maker is not None])
-        self._lines, self._by_queue, self._last_id = {}, {}, 0
-        if self._accounts:
-            for id, queue, draws, unfinished, waiting in self._tx.table("read_lines"):
-                line = Line(id, queue, msgspec.json.decode(draws, type=Draws), unfinished)
-                self._lines[queue, draws] = line
-                self._last_id = max(self._last_id, id)
-                if waiting:
-                    self._wait(line, waiting)
+        self._next = 0
         self._is_known = True
         self.is_used = bool(self._accounts)
 
     def _mend(self) -> None:
         """Count again from the remaining rows."""
-        self._tx.run("forget_lost")
-        for line in self._lines.values():
-            line.unfinished = line.waiting = 0
-        self._changed.update(self._lines)
-        self._by_queue.clear()
-        for queue, draws, unfinished, waiting in self._tx.table("count_lines"):
-            line = self._line(queue, msgspec.json.decode(draws, type=Draws))
-            line.unfinished = unfinished
-            if waiting:
-                self._wait(line, waiting)
-        drawn = dict(self._tx.table("read_in_use"))
+        found = {key: counts for key, *counts in self._tx.table("count_draws")}
         for account in self._accounts.values():
-            account.in_use = drawn.get(account.key, 0)
+            counts = found.get(account.key, (0, 0, 0))
+            account.unfinished, account.waiting, account.in_use = counts
+            account.offered = 0
             self._touch(account.key)
 
     def _clear_notes(self) -> None:
         self._touched: set[str] = set()
         """Budgets to write."""
-        self._gained: set[str] = set()
-        """Budgets that have more tokens than before."""
-        self._changed: dict[LineName, Line] = {}
-        self._leaving: set[int] = set()
-        self._entering: dict[int, Line] = {}
-        self._holding: set[int] = set()
-        self._freed: set[int] = set()
+        self._asked: set[str] = set()
+        """Budgets that may be able to pay for more lines than are open."""
+        self._passed: set[str] = set()
+        """Those of them whose lines other budgets have shut."""
         self._is_torn = False

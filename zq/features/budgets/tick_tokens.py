@@ -66,4 +66,5 @@ def _row(account: Account) -> tuple[object, ...]:
         *(account.key, policy.allocation, policy.duration_ms, policy.burst),
         *(account.created_at, account.updated_at, account.in_use, account.level),
         *(account.carry, account.settled_at, account.pays_at, account.maker),
+        *(account.unfinished, account.waiting, account.costliest),
     )

@@ -30,6 +30,9 @@ QUERIES = load(__name__)
 MOST_LINES = 1_000
 """The most lines of one queue that are examined for budgets that cannot pay."""
 
+MOST_DEEP = 100_000
+"""So many jobs of each are counted."""
+
 _draws = msgspec.json.Decoder(list[Draw])
 
 MOST_IN_FLIGHT = 10_000
@@ -81,7 +84,9 @@ def unpaid_lines(
     accounts: dict[str, Account | None] = {}
     found = []
     sql = QUERIES["lines_of_all" if queue is None else "lines_of_queue"]
-    for name, draws, waiting, since in connection.execute(sql, {"queue": queue, "most": most}):
+    for name, draws, waiting, since in connection.execute(
+        sql, {"queue": queue, "most": most, "deep": MOST_DEEP}
+    ):
         wanted = _draws.decode(draws)
         for draw in wanted:
             if draw.key not in accounts:

@@ -22,18 +22,21 @@ SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, leve
 FROM budgets WHERE key = :key
 
 -- name: lines_of_queue
--- Lines of a queue with ready jobs, and when the first job of each became ready.
-SELECT queue, draws, waiting, (
-    SELECT ready_at FROM jobs WHERE id = (
-        SELECT job_id FROM parked WHERE line = lines.id ORDER BY priority, job_id LIMIT 1))
-FROM lines WHERE queue = :queue AND waiting > 0 LIMIT :most
+-- Lines of a queue that draw, how many jobs of each may be claimed up to :deep, and when the first became
+-- ready.
+SELECT queue, draws, (
+        SELECT count(*) FROM (SELECT 1 FROM jobs WHERE line = lines.id AND status = {ready} AND held = 2
+            LIMIT :deep)),
+    (SELECT ready_at FROM jobs WHERE id = head)
+FROM lines WHERE queue = :queue AND head IS NOT NULL AND draws <> '' LIMIT :most
 
 -- name: lines_of_all
--- Those of all queues. Lines are few.
-SELECT queue, draws, waiting, (
-    SELECT ready_at FROM jobs WHERE id = (
-        SELECT job_id FROM parked WHERE line = lines.id ORDER BY priority, job_id LIMIT 1))
-FROM lines WHERE waiting > 0 LIMIT :most
+-- Those of all queues.
+SELECT queue, draws, (
+        SELECT count(*) FROM (SELECT 1 FROM jobs WHERE line = lines.id AND status = {ready} AND held = 2
+            LIMIT :deep)),
+    (SELECT ready_at FROM jobs WHERE id = head)
+FROM lines WHERE head IS NOT NULL AND draws <> '' LIMIT :most
 
 -- name: may_go
 SELECT EXISTS (SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue)
@@ -56,8 +59,8 @@ SELECT count(*) FROM (
 
 -- name: first_in_line
 SELECT count(*) FROM (
-    SELECT 1 FROM parked WHERE line = (SELECT line FROM parked WHERE job_id = :key)
-        AND (priority, job_id) < (:priority, :key) LIMIT :most)
+    SELECT 1 FROM jobs WHERE line = (SELECT line FROM jobs WHERE id = :key)
+        AND status = {ready} AND held = 2 AND id < :key LIMIT :most)
 
 -- name: scheduled_beside
 -- The scheduled jobs of the same date behind a job. CONDITIONS stands for the reach of the caller.

@@ -63,6 +63,13 @@ _CONSTANTS = {
     "brief_row": BRIEF_ROW,
     "key_bits": str(LOW_BITS),
     "key_epoch": str(EPOCH_MS),
+    "line_row": (
+        "json_array(id, queue, fair_key, draws, priority, head, place, (SELECT jobs.id FROM jobs"
+        f" WHERE line = lines.id AND status = {Status.READY.value} AND held = 2"
+        " AND jobs.id > lines.head ORDER BY jobs.id LIMIT 1))"
+    ),
+    "line_fair_key": "ifnull('=' || (options ->> '$.fair_key'), '')",
+    "line_draws": "ifnull(options -> '$.budgets', '')",
     "keys": "(SELECT value FROM json_each(:keys))",
     "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }

@@ -13,11 +13,8 @@ class Recovery(NamedTuple):
 
     begin: Callable[[sqlite3.Connection], object] | None = None
     """Called in the transaction of a start, after jobs were given back."""
-    returned: (
-        Callable[[sqlite3.Connection, Sequence[int], Sequence[int], Sequence[int]], object] | None
-    ) = None
-    """Called with the keys of jobs that were given back, of jobs that now wait behind the heads of
-    their groups, and of the new heads."""
+    returned: Callable[[sqlite3.Connection, Sequence[int]], object] | None = None
+    """Called with the keys of jobs that were given back, and wait in their lines again."""
     found: Sequence[str] = ()
     """Statements of the tick. The store tells their first values as what was found."""
 

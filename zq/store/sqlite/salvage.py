@@ -12,8 +12,11 @@ from zq.store.sqlite.files import FILE_NAME, create_private
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import set_aside, set_aside_jobs
+from zq.store.sqlite.queries import load
 from zq.store.sqlite.restore import Progress, preparing
 from zq.store.sqlite.unchanged import opened_unchanged
+
+LINES = load("zq.store.sqlite.lines")
 
 FARTHEST = 1 << 62
 
@@ -100,7 +103,6 @@ class _Salvage:
         for (table,) in tables:
             if table != _DERIVED:
                 self._copy(table)
-        self._target.execute("DELETE FROM parked WHERE job_id NOT IN (SELECT id FROM jobs)")
         self._target.execute(
             "INSERT INTO queue_counts (queue, status, n)"
             " SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"
@@ -108,6 +110,8 @@ class _Salvage:
         self._target.execute("COMMIT")
         migrate(self._target)
         self._target.execute("BEGIN")
+        (torn,) = self._target.execute(LINES["torn_lines"]).fetchone()
+        self._target.execute(LINES["refresh_lines"], {"lines": torn})
         bodiless = [key for (key,) in self._target.execute(_BODILESS)]
         aside = len([*set_aside_jobs(self._target, bodiless, now)])
         for source, key in [*unfit_rows(self._target)]:

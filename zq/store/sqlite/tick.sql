@@ -116,7 +116,7 @@ WHERE id IN {keys} AND owns_key = 0 AND status = {ready} AND unique_key IS NOT N
 
 -- name: expire
 -- :ends lists [key, purge_at]. The key of an expired job is free.
-UPDATE jobs SET status = {expired}, held = 0, finished_at = :now, purge_at = e.value ->> 1,
+UPDATE jobs SET status = {expired}, held = 0, line = NULL, finished_at = :now, purge_at = e.value ->> 1,
     owns_key = 0
 FROM json_each(:ends) AS e
 WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready})
@@ -197,14 +197,14 @@ WHERE id IN {keys} AND owns_key = 0 AND unique_in = {in_queue} AND extras ->> '$
 
 -- name: cancel
 -- :ends lists [key, purge_at, sweep or null]. The key of a cancelled job is free.
-UPDATE jobs SET status = {cancelled}, held = 0, holder = NULL, finished_at = :now,
+UPDATE jobs SET status = {cancelled}, held = 0, line = NULL, holder = NULL, finished_at = :now,
     purge_at = e.value ->> 1, swept = e.value ->> 2, owns_key = 0,
     due_at = iif(status = {ready}, :steady, due_at)
 FROM json_each(:ends) AS e
 WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready})
 
 -- name: cancel_by_force
-UPDATE jobs SET status = {cancelled}, held = 0, {no_lease}, finished_at = :now,
+UPDATE jobs SET status = {cancelled}, held = 0, line = NULL, {no_lease}, finished_at = :now,
     purge_at = e.value ->> 1, swept = e.value ->> 2, owns_key = 0,
     due_at = iif(status = {scheduled}, due_at, :steady)
 FROM json_each(:ends) AS e

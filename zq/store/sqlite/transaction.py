@@ -18,6 +18,7 @@ from zq.model.leasing import Residents
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.store.api import (
+    Line,
     SetAsideJob,
     Sliced,
     Transaction,
@@ -30,9 +31,20 @@ from zq.store.sqlite.queries import load, load_of_rooms
 from zq.store.sqlite.where import where
 
 _TICK = load("zq.store.sqlite.tick")
+_CLAIMS = load("zq.store.sqlite.claims")
+_TAKES = {
+    f"{name}_from_lines": _CLAIMS[name]
+    .replace("SET ", "SET held = 0, line = NULL, ", 1)
+    .replace(f":{rows}", f":{rows}_from_lines")
+    for name, rows in (("take", "holders"), ("take_on_terms", "leases"))
+}
+"""Takes of jobs of which some wait in lines."""
+
 QUERIES = {
     **_TICK,
-    **load("zq.store.sqlite.claims"),
+    **_CLAIMS,
+    **_TAKES,
+    **load("zq.store.sqlite.lines"),
     **load("zq.store.sqlite.settings"),
     **load_of_rooms(),
     **load("zq.store.sqlite.log"),
@@ -68,6 +80,7 @@ _pairs = msgspec.json.Decoder(list[tuple[int, str]]).decode
 _keys = msgspec.json.Decoder(list[int]).decode
 _names = msgspec.json.Decoder(list[str]).decode
 _table = msgspec.json.Decoder(list[list[Any]]).decode
+_lines = msgspec.json.Decoder(list[Line]).decode
 _settings = msgspec.json.Decoder(list[tuple[str, QueueSettings]]).decode
 
 T = TypeVar("T")
@@ -188,19 +201,17 @@ class SqliteTransaction(Transaction):
             heads.sort(key=lambda job: (job.priority, job.key))
         return heads[:limit]
 
-    def first_of_lines(self, name: str, most: Mapping[int, int], limit: int) -> list[JobRecord]:
-        lines = list(most.items())
-        heads: list[JobRecord] = []
-        for start in range(0, len(lines), MOST_ARMS):
-            part = lines[start : start + MOST_ARMS]
-            names: Parameters = {"limit": limit}
-            for index, (line, bound) in enumerate(part):
-                names |= {f"q{index}": line, f"m{index}": bound}
-            found = self._found_jobs(_merged_lines(name, len(part)), names)
-            heads += found
-        if len(lines) > MOST_ARMS:
-            heads.sort(key=lambda job: (job.priority, job.key))
-        return heads[:limit]
+    def open_lines(self, queues: Sequence[str] | None, limit: int) -> list[Line]:
+        if queues is None:
+            return self._found(_lines, QUERIES["open_lines"], {"limit": limit})
+        lines: list[Line] = []
+        for start in range(0, len(queues), MOST_ARMS):
+            part = queues[start : start + MOST_ARMS]
+            names: Parameters = {f"q{index}": queue for index, queue in enumerate(part)}
+            lines += self._found(_lines, _merged_lines(len(part)), {"limit": limit, **names})
+        if len(queues) > MOST_ARMS:
+            lines.sort(key=lambda line: (line.priority, line.head))
+        return lines[:limit]
 
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each.
@@ -366,9 +377,6 @@ def _merged(free: int, bounded: int) -> str:
 
 
 @lru_cache(maxsize=MOST_ARMS)
-def _merged_lines(name: str, count: int) -> str:
-    arms = [
-        QUERIES[name].replace(":line", f":q{index}").replace(":most", f":m{index}")
-        for index in range(count)
-    ]
-    return QUERIES["claim_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
+def _merged_lines(count: int) -> str:
+    arms = [QUERIES["line_arm"].replace(":queue", f":q{index}") for index in range(count)]
+    return QUERIES["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))

@@ -173,15 +173,27 @@ def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -
         [key for (key,) in connection.execute(TICK[name], {"groups": groups})]
         for name in ("shut_groups_telling", "open_groups_telling")
     ]
+    _line_up(connection, [key for key, _ in held], [*shut, *heads])
     for room in recoveries():
         if room.returned is not None:
-            room.returned(connection, [key for key, _ in held], shut, heads)
+            room.returned(connection, [key for key, _ in held])
     deltas = [
         (queue, status, n * sign)
         for queue, n in Counter(queue for _, queue in held).items()
         for status, sign in ((Status.IN_FLIGHT, -1), (Status.READY, 1))
     ]
     connection.execute(TICK["count"], {"deltas": as_json(deltas)})
+
+
+def _line_up(
+    connection: sqlite3.Connection, returned: Sequence[int], regrouped: Sequence[int]
+) -> None:
+    """Put returned jobs back into their lines, and find the heads of lines again."""
+    keys = {"keys": as_json([*returned, *regrouped])}
+    for name in ("name_lines", "enter_lines"):
+        connection.execute(TICK[name], {"keys": as_json(returned)})
+    (lines,) = connection.execute(TICK["lines_of_jobs"], keys).fetchone()
+    connection.execute(TICK["refresh_lines"], {"lines": lines})
 
 
 def checkpoint(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -10,8 +10,8 @@ from zq.store.api import as_json
 _FREE = f"status = {Status.READY.value} AND held = 0"
 _HELD = f"held > 0 AND group_id IS NOT NULL AND status <= {Status.IN_FLIGHT.value}"
 _IN_LINE = (
-    "held = 2 AND group_id IS NULL"
-    " AND id IN (SELECT job_id FROM parked WHERE line IN (SELECT id FROM lines WHERE {}))"
+    f"held = 2 AND group_id IS NULL AND status = {Status.READY.value}"
+    " AND line IN (SELECT id FROM lines WHERE {})"
 )
 """Ready jobs of a queue are in one of three indexes. SQLite recognises these by this condition."""
 

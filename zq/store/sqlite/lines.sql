@@ -1,0 +1,139 @@
+-- The statements of lines. None of them runs while no room holds jobs.
+
+-- name: name_lines
+-- Makes the missing lines of waiting jobs.
+INSERT OR IGNORE INTO lines (queue, fair_key, draws, priority)
+SELECT DISTINCT queue, {line_fair_key}, {line_draws}, priority FROM jobs
+WHERE id IN {keys} AND status <= {ready} AND ({line_fair_key} <> '' OR {line_draws} <> '')
+
+-- name: enter_lines
+-- Puts waiting jobs into the lines that their rows name.
+UPDATE jobs SET held = held | 2, line = (
+    SELECT lines.id FROM lines WHERE lines.queue = jobs.queue AND lines.fair_key = {line_fair_key}
+        AND lines.priority = jobs.priority AND lines.draws = {line_draws})
+WHERE id IN {keys} AND status <= {ready} AND ({line_fair_key} <> '' OR {line_draws} <> '')
+
+-- name: leave_lines
+-- Takes those jobs out of lines whose rows name none any more.
+UPDATE jobs SET held = held & ~2, line = NULL
+WHERE id IN {keys} AND line IS NOT NULL AND {line_fair_key} = '' AND {line_draws} = ''
+
+-- name: name_new_lines
+-- :names lists [queue, priority, options] of jobs that are about to be stored.
+INSERT OR IGNORE INTO lines (queue, fair_key, draws, priority)
+SELECT queue, {line_fair_key}, {line_draws}, priority
+FROM (SELECT value ->> 0 AS queue, value ->> 1 AS priority, value ->> 2 AS options
+    FROM json_each(:names))
+
+-- name: lines_of_names
+-- The lines of the same names, in their order.
+SELECT json_group_array(id) FROM (
+    SELECT lines.id FROM (
+        SELECT key AS nth, value ->> 0 AS queue, value ->> 1 AS priority, value ->> 2 AS options
+        FROM json_each(:names)) AS n
+    CROSS JOIN lines ON lines.queue = n.queue AND lines.fair_key = {line_fair_key}
+        AND lines.priority = n.priority AND lines.draws = {line_draws}
+    ORDER BY nth)
+
+-- name: lines_of_jobs
+SELECT json_group_array(DISTINCT line) FROM jobs WHERE id IN {keys} AND line IS NOT NULL
+
+-- name: torn_lines
+-- Lines whose heads are gone, since these jobs could not be read.
+SELECT json_group_array(id) FROM lines
+WHERE head IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = head AND line = lines.id)
+
+-- name: refresh_lines
+-- Finds the heads again. A line is open again once it has an earlier head than before.
+UPDATE lines SET head = new.head, place = new.head,
+    shut_by = iif(new.head >= lines.head, shut_by, NULL)
+FROM (
+    SELECT value AS id, (
+        SELECT jobs.id FROM jobs WHERE line = value AND status = {ready} AND held = 2
+        ORDER BY jobs.id LIMIT 1) AS head
+    FROM json_each(:lines)) AS new
+WHERE lines.id = new.id AND lines.head IS NOT new.head
+
+-- name: forget_lines
+-- Deletes those of the lines in which no job is left.
+DELETE FROM lines
+WHERE id IN (SELECT value FROM json_each(:lines)) AND head IS NULL
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE line = lines.id)
+
+-- name: open_lines
+SELECT json_group_array({line_row}) FROM (
+    SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL
+    ORDER BY priority, head LIMIT :limit) AS lines
+
+-- name: line_arm
+-- One queue's part of the open lines.
+SELECT * FROM (
+    SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND queue = :queue
+    ORDER BY priority, head LIMIT :limit)
+
+-- name: lines_merged
+-- ARMS stands for the arms.
+SELECT json_group_array({line_row}) FROM (
+    ARMS
+    ORDER BY priority, head LIMIT :limit) AS lines
+
+-- name: line_queues
+-- Queues with open lines whose names begin with :prefix: one seek a queue.
+WITH RECURSIVE found (queue) AS (
+    SELECT (SELECT queue FROM lines
+        WHERE head IS NOT NULL AND shut_by IS NULL AND queue >= :prefix ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT queue FROM lines
+        WHERE head IS NOT NULL AND shut_by IS NULL AND queue > found.queue ORDER BY queue LIMIT 1)
+    FROM found WHERE found.queue GLOB :prefix || '*')
+SELECT json_group_array(queue) FROM found WHERE queue GLOB :prefix || '*'
+
+-- name: first_line_queues
+-- Those of the queues whose first open lines come first: one seek a queue.
+SELECT json_group_array(queue) FROM (
+    SELECT q.value AS queue FROM json_each(:queues) AS q
+    CROSS JOIN lines AS first ON first.id = (
+        SELECT id FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND lines.queue = q.value
+        ORDER BY priority, head LIMIT 1)
+    ORDER BY first.priority, first.head LIMIT :limit)
+
+-- name: jobs_in_line
+-- The next jobs of a line behind one of them.
+SELECT json_group_array(id) FROM (
+    SELECT id FROM jobs WHERE line = :line AND status = {ready} AND held = 2 AND id > :after
+    ORDER BY id LIMIT :limit)
+
+-- name: shut_lines
+-- :lines lists [line, who cannot pay, cost].
+UPDATE lines SET shut_by = s.value ->> 1, shut_cost = s.value ->> 2
+FROM json_each(:lines) AS s
+WHERE lines.id = s.value ->> 0
+
+-- name: first_shut
+-- For each of :names the least cost of lines that it shuts, and the first of their queues.
+SELECT json_group_array(json_array(name, shut_cost, queue)) FROM (
+    SELECT n.value AS name, shut_cost, queue FROM json_each(:names) AS n
+    CROSS JOIN lines ON lines.id = (
+        SELECT id FROM lines WHERE shut_by = n.value ORDER BY shut_cost, queue LIMIT 1))
+
+-- name: next_shut
+-- What comes after a cost and a queue.
+SELECT json_group_array(json_array(shut_cost, queue)) FROM (
+    SELECT * FROM (
+        SELECT shut_cost, queue FROM lines
+        WHERE shut_by = :by AND shut_cost = :cost AND queue > :queue ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT * FROM (
+        SELECT shut_cost, queue FROM lines
+        WHERE shut_by = :by AND shut_cost > :cost ORDER BY shut_cost, queue LIMIT 1)
+    LIMIT 1)
+
+-- name: open_shut
+-- Opens the next lines of a queue that wait for the same cost.
+UPDATE lines SET shut_by = NULL
+WHERE id IN (
+    SELECT id FROM lines WHERE shut_by = :by AND shut_cost = :cost AND queue = :queue
+    ORDER BY priority, place LIMIT :most)
+
+-- name: clear_lines
+DELETE FROM lines

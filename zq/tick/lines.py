@@ -1,0 +1,118 @@
+"""Lines: where jobs wait that a claim may not take by their place alone.
+
+A room may hold jobs: those that draw from budgets, or share a queue by a key. Such a job waits in a
+line with all jobs of its queue that nothing tells apart but their ids: of one priority, one key and
+one set of draws. Bit 2 of its `held` keeps it out of the indexes of other claims, and its row names
+its line, from the time it is stored until it is taken. So it leaves its line by any change of its
+own row, and the index of the jobs of a line has it as long as it may be claimed.
+
+A line is a row. It is in one index: that of the open lines, which claims read in the order of heads
+as far as they need, or that of the lines that wait for the same thing (`zq.tick.lined`). So the
+cost of a claim grows neither with lines that wait for what they lack, nor with those behind.
+
+Moves only note the lines that they touch. `flush` finds the heads of these before the claims of the
+same transaction, so a crash cannot come in between.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from zq.model.job import Brief, JobRecord
+from zq.model.lifecycle import Status
+from zq.store.api import Transaction
+
+HELD_IN_LINE = 2
+"""The bit of `held` that is set for jobs that wait in lines."""
+
+_WAITS = frozenset({Status.SCHEDULED, Status.READY})
+
+NewName = tuple[str, int, str]
+"""A queue, a priority, and the options of a job as JSON text: what names its line."""
+
+
+class LineHold(Protocol):
+    """A room's hold (`zq.tick.hooks.Hold`), as far as lines know it."""
+
+    is_used: bool
+
+    def note(self, job: Brief | JobRecord, before: Status | None, after: Status | None) -> None:
+        """Note a move of a job."""
+
+
+class Lines:
+    """What the current transaction does to lines. The holds of rooms say whose jobs are in them."""
+
+    def __init__(self, holds: Sequence[LineHold]) -> None:
+        self._holds = holds
+        self.clear()
+
+    @property
+    def is_used(self) -> bool:
+        """True if a room may hold waiting jobs."""
+        for hold in self._holds:  # noqa: SIM110 - a generator costs more than the rest of a look
+            if hold.is_used:
+                return True
+        return False
+
+    def clear(self) -> None:
+        """Forget the notes of a transaction, or of a part of it."""
+        self._left: set[int] = set()
+        """Lines that may have lost a job."""
+        self._joined: set[int] = set()
+        """Lines that may have one more."""
+        self._moving: set[int] = set()
+        """Jobs that may wait in another line than before, or wait again."""
+
+    def delete_all(self, tx: Transaction) -> None:
+        """Delete all lines, with all jobs."""
+        tx.run("clear_lines")
+        self.clear()
+
+    def note(
+        self, job: Brief | JobRecord, before: Status | None, after: Status | None, *, moves: bool
+    ) -> None:
+        """Note a move of a job. `moves`: it may be in another queue or of another priority then."""
+        if job.line is not None:
+            self._left.add(job.line)
+        if after in _WAITS and (moves or before not in _WAITS):
+            self._moving.add(job.key)
+        for hold in self._holds:
+            if hold.is_used:
+                hold.note(job, before, after)
+
+    def rename(self, job: JobRecord) -> None:
+        """Note that a waiting job may have other options."""
+        if job.line is not None:
+            self._left.add(job.line)
+        self._moving.add(job.key)
+
+    def of_new(self, tx: Transaction, names: Sequence[NewName]) -> list[int]:
+        """The lines of jobs that are about to be stored, in their order."""
+        once = list(dict.fromkeys(names))
+        tx.run("name_new_lines", names=once)
+        lines = dict(zip(once, tx.keys("lines_of_names", names=once), strict=True))
+        self._joined.update(lines.values())
+        return [lines[name] for name in names]
+
+    def regroup(self, tx: Transaction, keys: Iterable[int]) -> None:
+        """Note jobs that now wait behind the head of their group, or have become the head."""
+        self._left.update(tx.keys("lines_of_jobs", keys=list(keys)))
+
+    def mend(self, tx: Transaction) -> None:
+        """Note that jobs were set aside of which nothing is known."""
+        self._left.update(tx.keys("torn_lines"))
+
+    def flush(self, tx: Transaction) -> None:
+        """Find the lines of jobs, and the heads of lines."""
+        if self._moving:
+            keys = list(self._moving)
+            tx.run("name_lines", keys=keys)
+            tx.run("enter_lines", keys=keys)
+            tx.run("leave_lines", keys=keys)
+            self._joined.update(tx.keys("lines_of_jobs", keys=keys))
+        touched = self._left | self._joined
+        if touched:
+            tx.run("refresh_lines", lines=list(touched))
+        if self._left:
+            tx.run("forget_lines", lines=list(self._left))
+        self.clear()
