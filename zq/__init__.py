@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from zq.client.queue import Queue as Queue
     from zq.client.queue import SyncQueue as SyncQueue
     from zq.client.running import Discard as Discard
+    from zq.client.running import GiveBack as GiveBack
     from zq.client.running import Kill as Kill
     from zq.client.running import Middleware as Middleware
     from zq.client.running import Retry as Retry
@@ -95,7 +96,9 @@ _HOMES = {
     "zq.client.outcome": ("DrainReport", "Outcome"),
     "zq.client.payloads": ("content_key", "new_id"),
     "zq.client.queue": ("Enqueued", "JobStatus", "Queue", "SyncQueue"),
-    "zq.client.running": ("Discard", "Kill", "Middleware", "Retry", "Running", "current_job"),
+    "zq.client.running": (
+        *("Discard", "GiveBack", "Kill", "Middleware", "Retry", "Running", "current_job"),
+    ),
     "zq.client.task": ("Call", "Task"),
     "zq.client.http.address": ("Tls",),
     "zq.client.job_error": ("JobError",),

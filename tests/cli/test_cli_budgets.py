@@ -26,7 +26,7 @@ async def test_what_is_set_is_listed_and_shown(shell: Shell) -> None:
     assert await said(shell, *rate) == "crm-rate allows 1,000 per 90s, burst 10\n"
     await shell.push(1, 2, budgets=CRM)
     assert (await shell.here("budgets", "list")).table == [
-        ["BUDGET", "LIMIT", "AVAILABLE", "WAITING", "UNFINISHED"],
+        ["BUDGET", "LIMIT", "AVAILABLE", "WAITING", "UNFINISHED", "HELD UNTIL"],
         ["crm", "2 at once", "2", "2", "2"],
         ["crm-rate", "1,000 per 90s, burst 10", "10", "0", "0"],
     ]
@@ -178,3 +178,14 @@ async def test_what_is_wrong_is_said_in_one_line(
     ended = await shell.here("budgets", *words.split())
     assert (ended.code, ended.output, ended.errors.count("\n")) == (code, "", 1)
     assert message in ended.errors
+
+
+async def test_a_budget_is_held_and_reopened(shell: Shell) -> None:
+    await said(shell, "set", "crm", "2")
+    assert (await said(shell, "hold", "crm", "20s")).startswith("crm is held until 20")
+    (crm,) = (await shell.here("budgets", "list", "--json")).documents
+    assert crm["available"] == 0 and "held_until" in crm
+    shown = (await shell.here("budgets", "show", "crm")).table
+    assert "held until" in [name for name, *_ in shown]
+    assert await said(shell, "reopen", "crm") == "crm is open\n"
+    assert (await shell.here("budgets", "hold", "none", "1s")).code == 1

@@ -287,3 +287,50 @@ def test_a_value_that_cannot_be_names_its_parameter(
 ) -> None:
     with pytest.raises(InvalidOption, match=message):
         make(**said)
+
+
+async def test_what_a_handler_says_it_used_is_charged(app: App) -> None:
+    tokens = zq.Budget("llm", 10, create_with=zq.Limit(100, per=3600))
+
+    @app.task(budgets=[tokens])
+    async def ask(n: int) -> None:
+        zq.current_job().used("llm", n)
+        with pytest.raises(InvalidOption):
+            zq.current_job().used("llm", -1)
+
+    await ask.enqueue(150)
+    await zq.Worker(app).run_until_idle(PATIENCE_S)
+    assert (await app.backend.budgets.get("llm")).available == -50
+
+
+async def test_a_handler_holds_its_budget_and_gives_its_job_back(app: App) -> None:
+    attempts: list[int] = []
+    returned = asyncio.Event()
+    app.on("requeued")(lambda event: returned.set())
+
+    @app.task(budgets=[zq.Budget("llm", create_with=zq.Limit(1))], max_attempts=1)
+    async def ask() -> None:
+        attempts.append(zq.current_job().attempt)
+        if len(attempts) == 1:
+            await app.backend.budgets.hold("llm", 3600)
+            raise zq.GiveBack
+
+    job = await ask.enqueue()
+    async with working(app):
+        await returned.wait()
+        shown = await app.backend.budgets.get("llm")
+        assert shown.held_until is not None and attempts == [1]
+        assert (await app.backend.get(job.id)).attempts == 0
+        assert (await app.backend.budgets.reopen("llm")).held_until is None
+        await job.result(timeout=PATIENCE_S)
+    assert attempts == [1, 1]
+
+
+async def test_a_hold_takes_the_header_of_the_service_as_it_came(call: Caller) -> None:
+    on_server = call.backend.budgets
+    await call(on_server.create("llm", zq.Limit(1)))
+    assert (await call(on_server.hold("llm", "20"))).held_until is not None
+    with pytest.raises(BackendError):
+        await call(on_server.hold("llm", "soon"))
+    with pytest.raises(InvalidOption):
+        await call(on_server.hold("llm", -1))

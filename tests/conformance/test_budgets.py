@@ -1,5 +1,7 @@
 """Budgets themselves: their routes, their policies, and when one cannot be deleted."""
 
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 
 from .client import Client, Doc
@@ -185,3 +187,117 @@ async def test_jobs_leave_room_for_budgets_that_are_made_alone(client: Client) -
     last = await client.post("/jobs", jobs[7])
     assert last.status == 422 and "PUT /budgets" in last.error
     assert (await client.call("PUT", "/budgets/mine", policy)).status == 200
+
+
+async def test_a_job_that_used_more_than_it_drew_leaves_the_budget_below_zero(
+    client: Client,
+) -> None:
+    await put(client, "llm", 10, a_second())
+    draws = [{"key": "llm", "cost": 4}]
+    first, second, third = [(await client.enqueue(budgets=draws))["id"] for _ in range(3)]
+    stream = await client.take(prefetch=3)
+    assert [(await stream.job())["id"] for _ in range(2)] == [first, second]
+    assert (await budget(client, "llm"))["available"] == 2
+    used = {"llm": 24, "unknown": 7}
+    assert (await client.post(f"/jobs/{first}/success", {"used": used})).status == 204
+    assert (await budget(client, "llm"))["available"] == -18
+    await client.site.restart()
+    assert (await budget(client, "llm"))["available"] == -18
+    stream = await client.take(prefetch=3)
+    assert (await budget(client, "llm"))["available"] == -18
+    client.site.clock.advance(2_199)
+    assert (await budget(client, "llm"))["available"] == 3
+    client.site.clock.advance(1)
+    assert (await stream.job())["id"] == second
+    items = [{"id": second, "used": {"llm": 1}}]
+    assert (await client.post("/jobs/success", {"items": items})).status == 204
+    assert (await budget(client, "llm"))["available"] == 3
+    client.site.clock.advance(100)
+    assert (await stream.job())["id"] == third
+
+
+async def test_what_a_job_used_does_not_change_tokens_that_come_back(client: Client) -> None:
+    await put(client, "b", 2)
+    id = (await client.enqueue(budgets=[{"key": "b"}]))["id"]
+    await (await client.take()).job()
+    assert (await client.post(f"/jobs/{id}/success", {"used": {"b": 90}})).status == 204
+    assert (await budget(client, "b"))["available"] == 2
+
+
+async def test_a_report_of_what_was_used_is_checked(client: Client) -> None:
+    id = (await client.enqueue())["id"]
+    for used in ({"b": -1}, {"b": "1"}, {"b": 2**32}, 5, {f"b{n}": 1 for n in range(65)}):
+        reply = await client.post(f"/jobs/{id}/success", {"used": used})
+        assert (used, reply.status) == (used, 400)
+
+
+async def test_a_held_budget_pays_nothing_until_its_time(client: Client) -> None:
+    await put(client, "llm", 10)
+    job = (await client.enqueue(budgets=[{"key": "llm"}]))["id"]
+    until = client.site.now + 20_000
+    held = await client.post("/budgets/llm/hold", {"retry_after": "20"})
+    assert (held.status, held.doc["held_until"], held.doc["available"]) == (200, until, 0)
+    shorter = await client.post("/budgets/llm/hold", {"for_ms": 5_000})
+    assert shorter.doc["held_until"] == until
+    stream = await client.take()
+    (reason,) = (await client.get(f"/jobs/{job}/why")).doc["reasons"]
+    assert (reason["code"], reason["budget"], reason["until"]) == ("budget", "llm", until)
+    assert 'budget "llm" is held until' in reason["text"]
+    await client.site.restart()
+    assert (await budget(client, "llm"))["held_until"] == until
+    stream = await client.take()
+    client.site.clock.advance(19_999)
+    assert (await client.job(job))["status"] == "ready"
+    client.site.clock.advance(1)
+    assert (await stream.job())["id"] == job
+    assert "held_until" not in await budget(client, "llm")
+
+
+async def test_a_hold_runs_on_elapsed_time(client: Client) -> None:
+    await put(client, "llm", 1)
+    job = (await client.enqueue(budgets=[{"key": "llm"}]))["id"]
+    await client.post("/budgets/llm/hold", {"for_ms": 20_000})
+    stream = await client.take()
+    client.site.clock.step(3_600_000)
+    client.site.clock.advance(10_000)
+    assert (await budget(client, "llm"))["held_until"] == client.site.now + 10_000
+    client.site.clock.step(-7_200_000)
+    client.site.clock.advance(10_000)
+    assert (await stream.job())["id"] == job
+
+
+async def test_the_end_of_a_hold_lets_jobs_go_at_once(client: Client) -> None:
+    await put(client, "llm", 1)
+    job = (await client.enqueue(budgets=[{"key": "llm"}]))["id"]
+    await client.post("/budgets/llm/hold", {"for_ms": 20_000})
+    stream = await client.take()
+    reopened = await client.delete("/budgets/llm/hold")
+    assert (reopened.status, "held_until" in reopened.doc) == (200, False)
+    assert (await stream.job())["id"] == job
+
+
+async def test_a_hold_until_a_date_of_http(client: Client) -> None:
+    await put(client, "llm", 1)
+    now = client.site.now // 1000
+    dated = format_datetime(datetime.fromtimestamp(now + 30, UTC), usegmt=True)
+    held = await client.post("/budgets/llm/hold", {"retry_after": dated})
+    assert held.doc["held_until"] == (now + 30) * 1000
+    past = format_datetime(datetime.fromtimestamp(now - 30, UTC), usegmt=True)
+    await client.delete("/budgets/llm/hold")
+    assert "held_until" not in (await client.post("/budgets/llm/hold", {"retry_after": past})).doc
+
+
+async def test_a_hold_that_cannot_be_meant_is_refused(client: Client) -> None:
+    await put(client, "llm", 1)
+    for body, status in (
+        ({}, 400),
+        ({"for_ms": 1, "retry_after": 1}, 400),
+        ({"retry_after": "soon"}, 400),
+        ({"seconds": 1}, 400),
+        ({"for_ms": -1}, 422),
+        ({"for_ms": 8 * 24 * 3_600_000}, 422),
+    ):
+        reply = await client.post("/budgets/llm/hold", body)
+        assert (body, reply.status) == (body, status)
+    missing = await client.post("/budgets/none/hold", {"for_ms": 1})
+    assert (missing.status, missing.error) == (404, "budget 'none' not found")

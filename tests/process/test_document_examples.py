@@ -1,9 +1,12 @@
 """The examples of single pages: commands of a shell, and a task, run as printed."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from documents import SERVER, code, commands
 
 import zq
@@ -13,6 +16,7 @@ from .test_first_job import Shell
 
 ADD, SHOW = commands("batches")
 (BUDGETS,) = commands("budgets")
+(HOLD,) = commands("llm over HTTP")
 
 
 def names_of(program: str, server: ServerProcess) -> dict[str, Any]:
@@ -62,3 +66,34 @@ async def test_the_budgeted_task_of_the_documents(tmp_path: Path) -> None:
             assert outcome.result == 17
             crm, rate = await app.backend.budgets.all()
             assert (crm.allocation, crm.available, rate.strategy.burst) == (2, 2, 10)
+
+
+async def test_the_llm_recipe_of_the_documents(tmp_path: Path) -> None:
+    """A busy interface has its budget held, and the job comes again with all its attempts."""
+    answers = [
+        web.Response(status=429, headers={"Retry-After": "1"}),
+        web.json_response({"text": "42", "usage": {"total_tokens": 91_000}}),
+    ]
+    asked: list[float] = []
+
+    async def complete(_request: web.Request) -> web.Response:
+        asked.append(time.monotonic())
+        return answers.pop(0)
+
+    llm = web.Application()
+    llm.router.add_post("/v1/complete", complete)
+    async with running(tmp_path) as server, TestServer(llm) as interface:
+        names = names_of("llm", server)
+        names["LLM"] = str(interface.make_url("/v1/complete"))
+        app: zq.App = names["app"]
+        async with app:
+            await names["ask"].enqueue("What is six times seven?")
+            (outcome,) = await zq.Worker(app).run_until_idle(20)
+            assert (outcome.result, outcome.attempts) == ("42", 1)
+            assert asked[1] - asked[0] >= 0.9
+            budget = await app.backend.budgets.get("llm-tokens")
+            assert budget.available is not None and budget.available < 0
+
+            held, reopened = map(json.loads, Shell(server).run(HOLD).splitlines())
+            assert held["held_until"] > held["created_at"]
+            assert "held_until" not in reopened

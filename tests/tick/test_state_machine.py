@@ -271,7 +271,7 @@ def _look_at_tokens(connection: sqlite3.Connection, now: int) -> Tokens:
         unfinished, ready = full.get((queue, draws), (0, 0))
         full[queue, draws] = (unfinished + 1, ready + (status == Status.READY))
     return Tokens(
-        budgets=list_budgets(connection, None, now),
+        budgets=list_budgets(connection, None, now, 0),
         kept_in_use=dict(connection.execute("SELECT key, in_use FROM budgets")),
         drawn=drawn,
         lines=full,

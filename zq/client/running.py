@@ -10,10 +10,12 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
+from zq.client.amounts import milliseconds, whole
 from zq.client.backend import Backend, run
 from zq.client.errors import InvalidOption, StaleLease
 from zq.client.values import Delivery, Held
 from zq.model.ids import rank, timestamp_ms
+from zq.model.job import MAX_UINT32
 
 T = TypeVar("T")
 
@@ -36,6 +38,18 @@ class Retry(Exception):
         if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
             raise InvalidOption(f"delay: {delay!r} is not a time: give seconds or a timedelta")
         self.delay = seconds
+
+
+class GiveBack(Exception):
+    """Raised in a handler: the job goes back to its queue, and no attempt is spent.
+
+    A worker gets it again after `delay` (seconds or a timedelta), and once all its gates are open.
+    Raises `InvalidOption` for a delay that is not a time.
+    """
+
+    def __init__(self, delay: float | timedelta = 0) -> None:
+        super().__init__("the handler gives the job back")
+        self.delay_ms = milliseconds("delay", delay)
 
 
 class Discard(Exception):
@@ -80,6 +94,8 @@ class Running(Generic[T]):
         self.reason: Reason | None = None
         self.on_task: Callable[[asyncio.Future[Any]], None] | None = None
         """Called with each task that the handler starts."""
+        self.spent: dict[str, int] = {}
+        """What `used` has said, by budget."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """The event loop of the worker."""
         self.waits_for: str | None = None
@@ -180,6 +196,14 @@ class Running(Generic[T]):
         held = Held(self.id, self.delivery.lease)
         if await self._backend.extend([held], round(seconds * 1000)):
             raise StaleLease
+
+    def used(self, budget: str, tokens: int) -> None:
+        """Say how many tokens of a budget this job has used, instead of those that it drew.
+
+        It counts if the job succeeds, and draws from a budget whose tokens come with time. The
+        budget may go below zero. Raises `InvalidOption` for what is no number of tokens.
+        """
+        self.spent[budget] = whole("used", tokens, 0, MAX_UINT32)
 
     def retry(self, *, delay: float | timedelta = 0) -> NoReturn:
         """End this attempt, and ask for another after `delay`."""

@@ -132,6 +132,8 @@ class Success(msgspec.Struct, omit_defaults=True, gc=False):
     lease: int | None = None
     result: Any = UNSET
     retention: Retention | None = None
+    used: dict[str, int] | None = None
+    """Tokens of budgets that the job has used, instead of those that it drew."""
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True):

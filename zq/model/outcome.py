@@ -1,5 +1,7 @@
 """The outcome of a job: what its worker reports with a success, and what waiters get."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from zq.model.job import ErrorRecord, Retention
@@ -13,13 +15,15 @@ class Completion(msgspec.Struct, frozen=True):
     """A worker's report of a success. `result` is JSON text of `result_size` bytes.
 
     None means no result; a result that is null is the text ``null``. `lease` names the delivery:
-    the job's `deliveries`. `retention` overrides the job's own.
+    the job's `deliveries`. `retention` overrides the job's own. `used` is what the job has used of
+    what holds gave it, by name, where that differs from what it drew.
     """
 
     result: str | None = None
     result_size: int = 0
     retention: Retention | None = None
     lease: int | None = None
+    used: Mapping[str, int] | None = None
 
 
 class Ending(msgspec.Struct, frozen=True):

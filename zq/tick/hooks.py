@@ -149,6 +149,9 @@ class Hold(Protocol[W_contra]):
         None means that the job does not exist.
         """
 
+    def spend(self, job: Brief, used: Mapping[str, int]) -> None:
+        """Note what a job that has succeeded has used, by name, instead of what it was given."""
+
     def mend(self) -> None:
         """Note that jobs were set aside of which nothing is known."""
 

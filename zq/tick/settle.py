@@ -41,6 +41,8 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     stale = _stale(work, said, commands) if said else _NONE
     if stale:
         held = [job for job in held if job.key not in stale]
+    if said:
+        _spend(work, held, said)
     gone, kept, purges = _ends(work, held, said)
     completions, beside = _results(work, purges, said) if said else ([], [])
     apply(work, Move.SUCCEED, kept, gone=gone, purges=purges, completions=completions)
@@ -56,6 +58,16 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
         Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
         for command in commands
     ]
+
+
+def _spend(work: UnitOfWork, held: Sequence[Brief], said: Mapping[int, Completion]) -> None:
+    """Tell holds what jobs have used of what these gave them."""
+    for job in held:
+        used = said.get(job.key, NOTHING_SAID).used
+        if used:
+            for hold in work.holds:
+                if hold.is_used:
+                    hold.spend(job, used)
 
 
 def _ends(

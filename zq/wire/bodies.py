@@ -86,10 +86,15 @@ _is_bare = is_bare(SentFields, *_OF_ROOMS)
 _tells_no_room = is_bare(*_OF_ROOMS, *parts("job", "BROUGHT", type))
 
 
+MOST_USES = 64
+"""A success tells of so many things that the job has used."""
+
+
 class _Success(msgspec.Struct):
     result: Raw | UnsetType = UNSET
     retention: Retention | None = None
     lease: UInt32 | None = None
+    used: dict[str, UInt32] | None = None
 
 
 class _Item(_Success, kw_only=True, forbid_unknown_fields=True):
@@ -325,10 +330,12 @@ def _meta(raw: Raw, codec: BodyCodec) -> str | None:
 
 
 def _completion(sent: _Success, place: str, codec: BodyCodec) -> Completion:
-    if sent.result is UNSET:
-        return Completion(retention=sent.retention, lease=sent.lease)
-    result, size = _text(sent.result, f"{place}result", codec)
-    return Completion(result, size, sent.retention, sent.lease)
+    if sent.used is not None and len(sent.used) > MOST_USES:
+        raise InvalidRequest(f"{place}used has {len(sent.used)} names, and may have {MOST_USES}")
+    result, size = None, 0
+    if sent.result is not UNSET:
+        result, size = _text(sent.result, f"{place}result", codec)
+    return Completion(result, size, sent.retention, sent.lease, sent.used)
 
 
 def _text(raw: Raw, field: str, codec: BodyCodec) -> tuple[str, int]:

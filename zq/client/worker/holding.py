@@ -68,11 +68,12 @@ async def give_back(
             await backend.release([Held(each.id, each.lease) for each in unfinished])
     except (ZqError, TimeoutError) as error:
         log.debug("jobs could not be given back, and go back with the stream: %s", error)
-    await _tell(events, unfinished)
+    await tell_returned(events, unfinished)
     return [each.id for each in unfinished]
 
 
-async def _tell(events: Listeners, gone: Sequence[Delivery]) -> None:
+async def tell_returned(events: Listeners, gone: Sequence[Delivery]) -> None:
+    """Tell listeners of jobs that went back unfinished."""
     if events.wanted("requeued"):
         for each in gone:
             await events.emit(Event("requeued", each.queue, each.id, each.unique_key))
@@ -124,7 +125,7 @@ class Strangers:
                 del self._waiting[:MOST_IN_A_POST]
                 held = [Held(each.id, each.lease) for each in batch]
                 await persistently(partial(self._backend.release, held, round(PAUSE_S * 1000)))
-                await _tell(self._events, batch)
+                await tell_returned(self._events, batch)
             self.is_idle = True
 
 

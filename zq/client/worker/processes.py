@@ -30,7 +30,7 @@ from zq.client.core import Core
 from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import JSON, said_by
 from zq.client.queue import Queue
-from zq.client.running import Middleware, Running, around_all, call_all, current
+from zq.client.running import GiveBack, Middleware, Running, around_all, call_all, current
 from zq.client.task import Task
 from zq.client.values import Delivery, LeasedFailure
 from zq.client.worker.execution import Execution
@@ -105,10 +105,13 @@ class Process:
         handler = execution.handler
         async with self._giving_up_with():
             count = len(self._core.middleware)
-            failure, result = await self._submit(_run, _name(handler), job, count)
-        if failure is not None:
-            raise Failed(msgspec.json.decode(failure, type=LeasedFailure))
-        return msgspec.json.decode(result)
+            ended = await self._submit(_run, _name(handler), job, count)
+        if ended.released_ms is not None:
+            raise GiveBack(ended.released_ms / 1000)
+        if ended.failure is not None:
+            raise Failed(msgspec.json.decode(ended.failure, type=LeasedFailure))
+        execution.running.spent = ended.spent
+        return msgspec.json.decode(ended.result)
 
     async def shut_down(self) -> None:
         """Let the process call the app's functions for that."""
@@ -228,7 +231,17 @@ def _name(handler: Handler) -> _Name:
     return handler.found_by or (handler.function.__module__, handler.function.__qualname__)
 
 
-def _run(function: _Name, job: bytes, middleware: int) -> tuple[bytes | None, bytes]:
+@dataclass
+class _Ended:
+    """How a call has ended: its result or its failure as JSON, or after how long it comes again."""
+
+    result: bytes = b""
+    spent: dict[str, int] = field(default_factory=dict)
+    failure: bytes | None = None
+    released_ms: int | None = None
+
+
+def _run(function: _Name, job: bytes, middleware: int) -> _Ended:
     """Find the function, call it within its middleware, and encode its outcome as JSON.
 
     The worker's app has so much `middleware`.
@@ -249,11 +262,14 @@ def _run(function: _Name, job: bytes, middleware: int) -> tuple[bytes | None, by
         token = current.set(running)
         try:
             result = _call(handler, core.middleware + handler.middleware, running)
-            return None, _written(result)
+            return _Ended(_written(result), running.spent)
         finally:
             current.reset(token)
+    except GiveBack as release:
+        return _Ended(released_ms=release.delay_ms)
     except BaseException as error:  # SystemExit too: the process must live on for the next job
-        return msgspec.json.encode(failure_of(error, delivery, on_exception)), b""
+        failure = failure_of(error, delivery, on_exception)
+        return _Ended(failure=msgspec.json.encode(failure))
 
 
 def _written(result: Any) -> bytes:

@@ -13,11 +13,12 @@ from zq.client.events import Event
 from zq.client.has_tasks import HasTasks
 from zq.client.job_error import JobError
 from zq.client.outcome import Outcome
-from zq.client.running import EventName, Running, ends_task
-from zq.client.values import MISSING, Delivery, LeasedFailure, Success
-from zq.client.worker.acks import MOST_LATE, Acknowledger, report
+from zq.client.running import EventName, GiveBack, Running, ends_task
+from zq.client.values import MISSING, Delivery, Held, LeasedFailure, Success
+from zq.client.worker.acks import MOST_LATE, Acknowledger, persistently, report
 from zq.client.worker.execution import Execution
 from zq.client.worker.handlers import Timeout, failure_of, is_final
+from zq.client.worker.holding import tell_returned
 from zq.client.worker.journal import Journal
 from zq.client.worker.processes import Failed
 from zq.model.job import Retention
@@ -55,13 +56,16 @@ class Settler:
         if self._error(execution) is not None or self._is_watched(ok=True):
             return False
         self._journal.completed(execution)
-        self._succeed(execution.running.delivery, execution.result, None)
+        self._succeed(execution.running, execution.result, None)
         return True
 
     async def settle(self, execution: Execution) -> None:
         """Report the outcome to the server, the hook and the listeners."""
         running, result = execution.running, execution.result
         error = self._error(execution)
+        if isinstance(error, GiveBack):
+            await self._give_back(running.delivery, error.delay_ms)
+            return
         failure = None
         if error is not None:
             failure = _failure(error, execution)
@@ -76,11 +80,19 @@ class Settler:
                     failure = _with(failure, outcome.error)
         if failure is None:
             self._journal.completed(execution)
-            self._succeed(running.delivery, result, outcome)
+            self._succeed(running, result, outcome)
         elif await report(self._backend, running.id, failure, self.lost):
             await self._keep(running.id, outcome)
             if outcome is not None:
                 await self._tell(outcome)
+
+    async def _give_back(self, delivery: Delivery, delay_ms: int) -> None:
+        held = [Held(delivery.id, delivery.lease)]
+        try:
+            await persistently(lambda: self._backend.release(held, delay_ms))
+        except ZqError as fault:
+            log.error("the job %s could not be given back: %s", delivery.id, fault)
+        await tell_returned(self._events, [delivery])
 
     def stored(self, ids: Iterable[str]) -> None:
         """Tell of successes, now that the server has stored them."""
@@ -165,8 +177,8 @@ class Settler:
             outcome.ttl = None
             await self._events.emit(Event("error", id=outcome.id, exception=error))
 
-    def _succeed(self, delivery: Delivery, result: Any, outcome: Outcome | None) -> None:
-        retention = None
+    def _succeed(self, running: Running[Any], result: Any, outcome: Outcome | None) -> None:
+        delivery, retention = running.delivery, None
         if outcome is not None and outcome.ttl is not None:
             retention = Retention(completed_ms=positive_ms("ttl", outcome.ttl))
         if outcome is not None:
@@ -174,7 +186,9 @@ class Settler:
             self._untold[delivery.id] = outcome
             if len(self._untold) > MOST_LATE:
                 self._untold.popitem(last=False)
-        self._acks.add(delivery, Success(delivery.id, delivery.lease, result, retention))
+        self._acks.add(
+            delivery, Success(delivery.id, delivery.lease, result, retention, running.spent or None)
+        )
 
     async def _keep(self, id: str, outcome: Outcome | None) -> None:
         """Keep the error for as long as the hook says."""

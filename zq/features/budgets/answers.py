@@ -13,6 +13,7 @@ from zq.features.budgets.wire import (
     decode_binding,
     decode_bindings,
     decode_cost,
+    decode_hold,
     decode_policy,
     decode_policy_patch,
 )
@@ -58,6 +59,26 @@ async def change(asked: Asked) -> BudgetDocument:
     """Change the given fields, also single fields of `strategy`. A null `burst` removes it."""
     key, patch = _key(asked), decode_policy_patch(asked.body, asked.codec)
     return budget_document(await _budgets(asked).change(key, patch))
+
+
+@ANSWERS.to(verbs.HOLD)
+async def hold(asked: Asked) -> BudgetDocument:
+    """Have a budget pay nothing for a time, as a `Retry-After` of the service behind it asks.
+
+    The time is `for_ms`, or `retry_after`: the number of seconds or the date of that header. A hold
+    that lasts longer stays. Jobs that run are left alone, and tokens come as usual. A key that
+    takes jobs is enough, if the name of the budget begins with one of its prefixes.
+    """
+    key, now = _key(asked), asked.services.clock.now_ms()
+    asked.reach.require_budgets([key])
+    for_ms = decode_hold(asked.body, asked.codec, now)
+    return budget_document(await _budgets(asked).hold(key, for_ms))
+
+
+@ANSWERS.to(verbs.REOPEN)
+async def reopen(asked: Asked) -> BudgetDocument:
+    """End the hold of a budget at once."""
+    return budget_document(await _budgets(asked).reopen(_key(asked)))
 
 
 @ANSWERS.to(verbs.DELETE)

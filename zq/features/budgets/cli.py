@@ -18,8 +18,8 @@ from zq.setting import DURATION
 if TYPE_CHECKING:
     from zq.features.budgets.client import LimitPatch, ShownBudget
 
-COLUMNS = ("BUDGET", "LIMIT", "AVAILABLE", "WAITING", "UNFINISHED")
-LEAST = ("UNFINISHED", "AVAILABLE")
+COLUMNS = ("BUDGET", "LIMIT", "AVAILABLE", "WAITING", "UNFINISHED", "HELD UNTIL")
+LEAST = ("UNFINISHED", "AVAILABLE", "HELD UNTIL")
 """The columns that narrow terminals do without, the least important one first."""
 
 TOKENS = click.IntRange(1, MOST_TOKENS)
@@ -34,6 +34,8 @@ Examples:
   zq budgets set crm-rate 100 --per 1m --burst 10
   zq budgets bind crm --queue sync
   zq budgets unbind crm --queue sync
+  zq budgets hold crm 20s
+  zq budgets reopen crm
   zq budgets remove crm
 
 Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
@@ -54,7 +56,8 @@ Examples:
   zq budgets list --json
 
 AVAILABLE is how many tokens there are now, WAITING how many ready jobs draw from the budget, and
-UNFINISHED how many jobs in all. With --json, each budget is a line, as GET /budgets has it.
+UNFINISHED how many jobs in all. A budget that is held pays nothing before the time HELD UNTIL. With
+--json, each budget is a line, as GET /budgets has it.
 
 Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
 """
@@ -93,7 +96,8 @@ def show(remote: Remote, key: str) -> None:
     _, *values = _row(budget)
     values += moment(budget.created_at), moment(budget.updated_at)
     for name, value in zip((*COLUMNS[1:], "CREATED", "CHANGED"), values, strict=True):
-        say(f"{name.lower().ljust(10)}  {value}")
+        if value != "":
+            say(f"{name.lower().ljust(10)}  {value}")
 
 
 @budgets.command(
@@ -143,6 +147,48 @@ def set(remote: Remote, key: str, allocation: int | None, **options: Any) -> Non
 @budgets.command(
     epilog="""\b
 Examples:
+  zq budgets hold llm-tokens 20s
+  zq budgets reopen llm-tokens
+
+Jobs that run are left alone. A hold that lasts longer stays: reopen ends it.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
+"""
+)
+@click.argument("key", type=NAME)
+@click.argument("time", type=SECONDS)
+@talks
+def hold(remote: Remote, key: str, time: float) -> None:
+    """Let no job draw from the budget KEY for a TIME, such as 20s."""
+    _tell_hold(remote, remote.run(remote.backend.budgets.hold(key, time)))
+
+
+@budgets.command(
+    epilog="""\b
+Examples:
+  zq budgets reopen llm-tokens
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
+"""
+)
+@click.argument("key", type=NAME)
+@talks
+def reopen(remote: Remote, key: str) -> None:
+    """End the hold of the budget KEY at once."""
+    _tell_hold(remote, remote.run(remote.backend.budgets.reopen(key)))
+
+
+def _tell_hold(remote: Remote, shown: "ShownBudget") -> None:
+    if remote.as_json:
+        print_json(msgspec.to_builtins(shown))
+        return
+    until = "" if shown.held_until is None else f" until {moment(shown.held_until)}"
+    say(f"{one_line(shown.key)} is {'held' if until else 'open'}{until}")
+
+
+@budgets.command(
+    epilog="""\b
+Examples:
   zq budgets remove crm
 
 A budget that unfinished jobs or schedules need stays: see `zq jobs --budget` and `zq cron list`.
@@ -181,7 +227,8 @@ def _patch(allocation: int | None, options: dict[str, Any]) -> "LimitPatch":
 
 def _row(budget: "ShownBudget") -> tuple[object, ...]:
     known = (budget.available, budget.waiting, budget.unfinished)
-    return budget.key, _limit(budget), *("" if each is None else each for each in known)
+    held = "" if budget.held_until is None else moment(budget.held_until)
+    return budget.key, _limit(budget), *("" if each is None else each for each in known), held
 
 
 def _limit(budget: "ShownBudget") -> str:

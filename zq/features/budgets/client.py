@@ -6,14 +6,26 @@ from typing import Literal
 
 import msgspec
 
-from zq.client.amounts import Seconds, positive_ms, whole
+from zq.client.amounts import Seconds, milliseconds, positive_ms, whole
 from zq.client.asking import SWEEP_MS, Ask, filters
 from zq.client.errors import InvalidOption
 from zq.client.values import MISSING, JobQuery, Missing, StoredJob
 from zq.features.budgets import verbs
 from zq.features.budgets.client_limits import Budget, Limit
-from zq.features.budgets.model import MOST_DURATION_MS, MOST_TOKENS, TIME_BASED, WHILE_IN_FLIGHT
-from zq.features.budgets.wire import BindingBody, PolicyPatchBody, Strategy, StrategyPatchBody
+from zq.features.budgets.model import (
+    MOST_DURATION_MS,
+    MOST_HOLD_MS,
+    MOST_TOKENS,
+    TIME_BASED,
+    WHILE_IN_FLIGHT,
+)
+from zq.features.budgets.wire import (
+    BindingBody,
+    HoldBody,
+    PolicyPatchBody,
+    Strategy,
+    StrategyPatchBody,
+)
 
 BindingVerb = Literal["add", "put", "change", "remove", "replace"]
 """`add` is for jobs that do not draw from the budget yet, `change` and `remove` for those that do,
@@ -24,7 +36,8 @@ class ShownBudget(msgspec.Struct, omit_defaults=True):
     """A budget as the server shows it. Times are in milliseconds since the epoch.
 
     `available` is the present number of tokens, `waiting` the number of ready jobs that draw from
-    it, and `unfinished` the number of all unfinished jobs that do. Zizq's server lacks these.
+    it, and `unfinished` the number of all unfinished jobs that do. Zizq's server lacks these. The
+    budget pays nothing before `held_until`, if that is there.
     """
 
     key: str
@@ -35,6 +48,7 @@ class ShownBudget(msgspec.Struct, omit_defaults=True):
     available: int | None = None
     waiting: int | None = None
     unfinished: int | None = None
+    held_until: int | None = None
 
 
 class BindingReport(msgspec.Struct, frozen=True):
@@ -116,6 +130,22 @@ class ServerBudgets:
     async def change(self, key: str, patch: LimitPatch) -> ShownBudget:
         """Change some fields of a budget's limit."""
         return await self._ask(verbs.CHANGE.read_as(ShownBudget), patch.wire(), key=key)
+
+    async def hold(self, key: str, retry_after: Seconds | str) -> ShownBudget:
+        """Have a budget pay nothing for a time: seconds, or the text of a header `Retry-After`.
+
+        A hold that lasts longer stays. Raises a `BackendError` for a text that is neither a number
+        of seconds nor a date of HTTP.
+        """
+        if isinstance(retry_after, str):
+            body = HoldBody(retry_after=retry_after)
+        else:
+            body = HoldBody(milliseconds("hold", retry_after, MOST_HOLD_MS))
+        return await self._ask(verbs.HOLD.read_as(ShownBudget), body, key=key)
+
+    async def reopen(self, key: str) -> ShownBudget:
+        """End the hold of a budget at once."""
+        return await self._ask(verbs.REOPEN.read_as(ShownBudget), key=key)
 
     async def remove(self, key: str) -> None:
         """Delete a budget. Raises a `BackendError` if unfinished jobs or cron entries need it."""

@@ -39,6 +39,22 @@ class DeleteBudget(Command[None], frozen=True):
     key: str
 
 
+class HoldBudget(Command[BudgetState], frozen=True):
+    """Have a budget pay nothing for `for_ms` from now on. Returns it, or `BudgetNotFound`.
+
+    A hold that lasts longer stays.
+    """
+
+    key: str
+    for_ms: int
+
+
+class ReopenBudget(Command[BudgetState], frozen=True):
+    """End the hold of a budget. Returns it, or `BudgetNotFound`."""
+
+    key: str
+
+
 class Binding(msgspec.Struct, frozen=True):
     """A change of the draws of a job.
 

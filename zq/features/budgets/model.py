@@ -17,6 +17,8 @@ MOST_TOKENS = 1_000_000
 MOST_DURATION_MS = 2**53
 """Every client can represent numbers up to this one."""
 MOST_BUDGETS_A_JOB = 64
+MOST_HOLD_MS = 7 * 24 * 3_600_000
+"""A budget may be held for so long at once. Longer waits are likely a mistake of units."""
 MAX_BUDGETS = 8192
 """The default limit on the number of budgets."""
 
@@ -68,8 +70,9 @@ class BudgetPatch(msgspec.Struct, frozen=True):
 class BudgetState(msgspec.Struct, frozen=True):
     """The present state of a budget. Times are in milliseconds.
 
-    `available` is the number of tokens, `waiting` the number of ready jobs that draw from it, and
-    `unfinished` the number of all unfinished jobs that do.
+    `available` is the number of tokens that it can pay now, and negative if jobs have used more
+    than there was. `waiting` is the number of ready jobs that draw from it, and `unfinished` the
+    number of all unfinished jobs that do.
     """
 
     key: str
@@ -79,6 +82,8 @@ class BudgetState(msgspec.Struct, frozen=True):
     available: int
     waiting: int
     unfinished: int
+    held_until: int | None = None
+    """It pays nothing before this date."""
 
 
 def checked_policy(
@@ -174,11 +179,25 @@ class Account(msgspec.Struct, gc=False):
     """How many of them are ready."""
     costliest: int = 0
     """The most that one of them draws, or one that has ended since there was none."""
+    held_until: int | None = None
+    """It pays nothing before this time."""
     offered: int = 0
     """For so many of its tokens lines have been opened: see `zq.features.budgets.tick_ledger`."""
 
     def available(self, now: int) -> int:
-        """How many tokens there are. The number is negative if the policy was narrowed."""
+        """How many tokens it can pay now.
+
+        The number is negative if the policy was narrowed, or jobs have used more than they drew.
+        """
+        there = self._tokens(now)
+        return there if self.held_from(now) is None else min(there, 0)
+
+    def held_from(self, now: int) -> int | None:
+        """Until when it is held; None if it is not."""
+        until = self.held_until
+        return None if until is None or until <= now else until
+
+    def _tokens(self, now: int) -> int:
         policy = self.policy
         if policy.duration_ms is None:
             return policy.allocation - self.in_use
@@ -203,7 +222,22 @@ class Account(msgspec.Struct, gc=False):
         self.in_use += cost
         if self.policy.duration_ms is not None:
             self.settle(now)
-            self.level = max(self.level - cost, 0)
+            self.level -= cost
+
+    def correct(self, drawn: int, used: int, now: int) -> None:
+        """Count what a job has used instead of what it drew, unless its tokens come back anyway."""
+        if self.policy.duration_ms is not None:
+            self.settle(now)
+            self.level += drawn - used
+            self.settle(now)
+
+    def hold(self, until: int) -> None:
+        """Pay nothing before a time. A hold that lasts longer stays. Tokens come as usual."""
+        self.held_until = max(until, self.held_until or 0)
+
+    def reopen(self) -> None:
+        """End a hold."""
+        self.held_until = None
 
     def give_back(self, cost: int) -> bool:
         """Note that a job is no longer in flight. Return whether that gives tokens back."""
@@ -213,16 +247,19 @@ class Account(msgspec.Struct, gc=False):
     def pays(self, cost: int, now: int) -> int | None:
         """When it can pay if nobody else draws; None if that depends on the end of a job."""
         policy = self.policy
-        if self.available(now) >= cost:
-            return now
+        held = self.held_from(now) or now
+        if self._tokens(now) >= cost:
+            return held
         if policy.duration_ms is None or cost > policy.capacity:
             return None
         missing = (cost - self.level) * policy.duration_ms - self.carry
-        return self.settled_at + -(-missing // policy.allocation)
+        return max(self.settled_at + -(-missing // policy.allocation), held)
 
     def change(self, policy: BudgetPolicy, now: int) -> None:
         """Use another policy from now on. Tokens that have come so far stay, as far as they fit."""
-        left = max(self.available(now), 0)
+        left = self._tokens(now)
+        if self.policy.duration_ms is None or policy.duration_ms is None:
+            left = max(left, 0)
         former = self.policy.duration_ms
         self.settle(now)
         self.policy, self.updated_at = policy, now
@@ -232,11 +269,13 @@ class Account(msgspec.Struct, gc=False):
         else:
             self.carry = self.carry * policy.duration_ms // former
 
-    def state(self, now: int) -> BudgetState:
-        """The budget as it is shown."""
+    def state(self, now: int, ahead: int) -> BudgetState:
+        """The budget as it is shown. Steady time is `ahead` of the wall."""
+        held = self.held_from(now)
         return BudgetState(
             *(self.key, self.policy, self.created_at, self.updated_at),
-            *(max(self.available(now), 0), self.waiting, self.unfinished),
+            *(self.available(now), self.waiting, self.unfinished),
+            None if held is None else held - ahead,
         )
 
     def _elapsed(self, now: int) -> int:

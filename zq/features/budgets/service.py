@@ -9,7 +9,9 @@ from zq.features.budgets.commands import (
     ChangeBudget,
     CreateBudget,
     DeleteBudget,
+    HoldBudget,
     PutBudget,
+    ReopenBudget,
 )
 from zq.features.budgets.errors import BudgetNotFound
 from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetState
@@ -73,6 +75,14 @@ class Budgets:
     async def change(self, key: str, patch: BudgetPatch) -> BudgetState:
         """Change a budget field by field. Raises `BudgetNotFound` or `Unprocessable`."""
         return await self._inbox.ask(ChangeBudget(key, patch))
+
+    async def hold(self, key: str, for_ms: int) -> BudgetState:
+        """Have a budget pay nothing for a time. Raises `BudgetNotFound`."""
+        return await self._inbox.ask(HoldBudget(key, for_ms))
+
+    async def reopen(self, key: str) -> BudgetState:
+        """End the hold of a budget. Raises `BudgetNotFound`."""
+        return await self._inbox.ask(ReopenBudget(key))
 
     async def delete(self, key: str) -> None:
         """Delete a budget. Raises `BudgetNotFound` or `BudgetInUse`."""

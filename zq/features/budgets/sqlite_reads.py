@@ -1,6 +1,7 @@
 """The reads of budgets."""
 
 import sqlite3
+from typing import Any
 
 from zq.features.budgets.model import Account, BudgetPolicy, BudgetState
 from zq.features.budgets.store import BudgetReads
@@ -17,18 +18,25 @@ class SqliteBudgetReads(BudgetReads):
         self._lanes = lanes
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
-        return await self._lanes.looks(list_budgets, key, self._lanes.steady_of(now))
+        lanes = self._lanes
+        return await lanes.looks(list_budgets, key, lanes.steady_of(now), lanes.ahead())
 
 
-def list_budgets(connection: sqlite3.Connection, key: str | None, now: int) -> list[BudgetState]:
-    """All budgets as they stand, or the budget with this key, if it exists."""
-    found = []
-    for row in connection.execute(QUERIES["budgets"], {"key": key}):
-        name, allocation, duration_ms, burst, *rest = row
-        policy = BudgetPolicy(allocation, duration_ms, burst)
-        account = Account(name, policy, *rest)
-        found.append(account.state(now))
-    return found
+def list_budgets(
+    connection: sqlite3.Connection, key: str | None, now: int, ahead: int
+) -> list[BudgetState]:
+    """All budgets as they stand, or the budget with this key, if it exists.
+
+    `now` is steady time, which is `ahead` of the wall.
+    """
+    rows = connection.execute(QUERIES["budgets"], {"key": key})
+    return [account_of(row).state(now, ahead) for row in rows]
+
+
+def account_of(row: tuple[Any, ...]) -> Account:
+    """The account of a budget by its row."""
+    key, allocation, duration_ms, burst, *rest = row
+    return Account(key, BudgetPolicy(allocation, duration_ms, burst), *rest)
 
 
 READS = {BudgetReads: SqliteBudgetReads}

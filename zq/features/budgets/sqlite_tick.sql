@@ -3,7 +3,7 @@
 -- name: read_budgets
 SELECT json_group_array(json_array(
     key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at,
-    pays_at, maker, unfinished, waiting, costliest))
+    pays_at, maker, unfinished, waiting, costliest, held_until))
 FROM budgets
 
 -- name: write_budgets
@@ -11,7 +11,7 @@ FROM budgets
 INSERT OR REPLACE INTO budgets
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
     value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13,
-    value ->> 14
+    value ->> 14, value ->> 15
 FROM json_each(:budgets)
 
 -- name: delete_budgets

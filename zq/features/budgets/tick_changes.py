@@ -12,7 +12,9 @@ from zq.features.budgets.commands import (
     ChangeBudget,
     CreateBudget,
     DeleteBudget,
+    HoldBudget,
     PutBudget,
+    ReopenBudget,
 )
 from zq.features.budgets.errors import (
     BudgetBound,
@@ -41,7 +43,16 @@ from zq.model.reach import BudgetMaker, Reach
 from zq.store.api import as_json
 from zq.tick.work import UnitOfWork, note_slice, visible_job
 
-AnyBudgetChange = CreateBudget | PutBudget | ChangeBudget | DeleteBudget | BindJob | BindSlice
+AnyBudgetChange = (
+    CreateBudget
+    | PutBudget
+    | ChangeBudget
+    | HoldBudget
+    | ReopenBudget
+    | DeleteBudget
+    | BindJob
+    | BindSlice
+)
 
 USUAL_SHARE = 8
 """A key may make one part in so many of all budgets, unless its file says otherwise."""
@@ -104,6 +115,11 @@ def _change(work: UnitOfWork, command: AnyBudgetChange) -> object:
             case ChangeBudget():
                 account = _account(work, command.key)
                 return _put(work, command.key, patched_policy(account.policy, command.patch))
+            case HoldBudget():
+                until = work.steady + command.for_ms
+                return _shown(work, ledger_of(work).hold(_account(work, command.key).key, until))
+            case ReopenBudget():
+                return _shown(work, ledger_of(work).reopen(_account(work, command.key).key))
             case DeleteBudget():
                 _delete(work, command.key)
                 return None
@@ -117,13 +133,17 @@ def _change(work: UnitOfWork, command: AnyBudgetChange) -> object:
         return refusal
 
 
+def _shown(work: UnitOfWork, account: Account) -> BudgetState:
+    return account.state(work.steady, work.steady - work.now)
+
+
 def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
     ledger = ledger_of(work)
     if ledger.account(key) is not None:
         raise BudgetExists(key)
     if ledger.room <= 0:
         raise _too_many(ledger)
-    return ledger.open(work.tx, work.steady, key, policy, work.now).state(work.steady)
+    return _shown(work, ledger.open(work.tx, work.steady, key, policy, work.now))
 
 
 def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
@@ -132,14 +152,14 @@ def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
     if account is None:
         return _open(work, key, policy)
     if account.policy == policy:
-        return account.state(work.steady)
+        return _shown(work, account)
     jobs, most = ledger.unpayable(key, policy.capacity)
     if jobs:
         raise Unprocessable(
             f"budget '{key}' cannot allocate {policy.capacity}: {_unfinished(jobs)} draw up to"
             f" {most} from it. Raise the allocation, delete them, or wait for them to drain."
         )
-    return ledger.change(key, policy, work.now).state(work.steady)
+    return _shown(work, ledger.change(key, policy, work.now))
 
 
 def _delete(work: UnitOfWork, key: str) -> None:

@@ -14,7 +14,7 @@ transaction fails, the ledger is read again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from zq.features.budgets.model import Account, BudgetPolicy, Draw, Draws, opened
 from zq.features.budgets.model_jobs import draws_in
@@ -160,6 +160,20 @@ class TokenLedger:
         self._touch(key)
         return account
 
+    def hold(self, key: str, until: int) -> Account:
+        """Have a budget pay nothing before a steady time."""
+        account = self._accounts[key]
+        account.hold(until)
+        self._touch(key)
+        return account
+
+    def reopen(self, key: str) -> Account:
+        """End the hold of a budget."""
+        account = self._accounts[key]
+        account.reopen()
+        self._touch(key)
+        return account
+
     def close(self, key: str) -> None:
         """Delete a budget that no unfinished job draws from."""
         maker = self._accounts.pop(key).maker
@@ -202,6 +216,13 @@ class TokenLedger:
         """Note a new job that draws from budgets."""
         for draw in draws_in(job.options) or ():
             self._count(draw, status)
+
+    def spend(self, job: Brief, used: Mapping[str, int]) -> None:
+        """Note what a job that has succeeded has used, where that differs from what it drew."""
+        for draw in draws_in(job.options) or ():
+            if draw.key in used:
+                self._accounts[draw.key].correct(draw.cost, used[draw.key], self._tokens.now)
+                self._touch(draw.key)
 
     def mend(self) -> None:
         """Note that jobs were set aside whose draws are unknown."""

@@ -39,6 +39,8 @@ class TokenAccounts:
             behind = list(accounts) if now < former else []
             for account in behind:
                 account.settled_at = max(account.settled_at - (former - now), 0)
+                if account.held_until is not None:
+                    account.held_until = max(account.held_until - (former - now), 0)
         else:
             behind = [account for account in accounts if account.settled_at > now]
             for account in behind:
@@ -66,5 +68,5 @@ def _row(account: Account) -> tuple[object, ...]:
         *(account.key, policy.allocation, policy.duration_ms, policy.burst),
         *(account.created_at, account.updated_at, account.in_use, account.level),
         *(account.carry, account.settled_at, account.pays_at, account.maker),
-        *(account.unfinished, account.waiting, account.costliest),
+        *(account.unfinished, account.waiting, account.costliest, account.held_until),
     )

@@ -9,6 +9,7 @@ from zq.features.budgets.wire import (
     BudgetDocument,
     BudgetsDocument,
     CostBody,
+    HoldBody,
     PolicyBody,
     PolicyPatchBody,
     Rebindings,
@@ -57,6 +58,11 @@ CHANGE = Verb(
     refusals=_NO_BUDGET | _FULL,
     whole=True,
 )
+HOLD = Verb(
+    *("POST", _BUDGET + "/hold", KeyScope.TAKE, BudgetDocument, HoldBody),
+    refusals=_NO_BUDGET | {422: "The time is too long."},
+)
+REOPEN = Verb("DELETE", _BUDGET + "/hold", MANAGE, BudgetDocument, refusals=_NO_BUDGET, whole=True)
 DELETE = Verb("DELETE", _BUDGET, MANAGE, NoneType, refusals=_NO_BUDGET | _DRAWN, whole=True)
 
 

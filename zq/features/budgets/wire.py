@@ -1,11 +1,15 @@
 """The bodies of requests about budgets, and budgets as documents for clients."""
 
+import re
 from collections.abc import Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.features.budgets.model import (
+    MOST_HOLD_MS,
     TIME_BASED,
     WHILE_IN_FLIGHT,
     BudgetPatch,
@@ -17,9 +21,12 @@ from zq.features.budgets.model import (
     checked_policy,
     draws_of,
 )
+from zq.model.errors import InvalidRequest, Unprocessable
 from zq.model.job import NO_OPTIONS, JobSettings
 from zq.model.names import check_name
 from zq.wire.codecs import BodyCodec, decode
+
+_SECONDS = re.compile(r"\d{1,9}", re.ASCII)
 
 
 class Strategy(msgspec.Struct, omit_defaults=True):
@@ -59,6 +66,16 @@ class BindingBody(msgspec.Struct, omit_defaults=True):
     create_with: PolicyBody | None = None
 
 
+class HoldBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How long a budget is held: `for_ms`, or what a service has sent as `Retry-After`.
+
+    That is a number of seconds, or a date of HTTP.
+    """
+
+    for_ms: int | None = None
+    retry_after: int | str | None = None
+
+
 class _NewCost(msgspec.Struct):
     cost: int
 
@@ -83,7 +100,10 @@ class DrawDocument(msgspec.Struct):
 
 
 class BudgetDocument(msgspec.Struct):
-    """A budget with its present tokens, its waiting ready jobs and its unfinished jobs."""
+    """A budget with its present tokens, its waiting ready jobs and its unfinished jobs.
+
+    `held_until` is there while it is held, in milliseconds since the epoch.
+    """
 
     key: str
     allocation: int
@@ -93,6 +113,7 @@ class BudgetDocument(msgspec.Struct):
     available: int
     waiting: int
     unfinished: int
+    held_until: int | UnsetType = UNSET
 
 
 class BudgetsDocument(msgspec.Struct):
@@ -113,6 +134,7 @@ _patch = msgspec.json.Decoder(PolicyPatchBody)
 _cost = msgspec.json.Decoder(BindingBody)
 _new_cost = msgspec.json.Decoder(_NewCost)
 _draws = msgspec.json.Decoder(_Draws)
+_hold = msgspec.json.Decoder(HoldBody)
 
 
 def decode_policy(body: bytes, codec: BodyCodec) -> BudgetPolicy:
@@ -125,6 +147,31 @@ def decode_policy_patch(body: bytes, codec: BodyCodec) -> BudgetPatch:
     sent = decode(body, codec, _patch)
     strategy = StrategyPatchBody() if sent.strategy is UNSET else sent.strategy
     return BudgetPatch(sent.allocation, strategy.type, strategy.duration_ms, strategy.burst)
+
+
+def decode_hold(body: bytes, codec: BodyCodec, now: int) -> int:
+    """The body that holds a budget: for how many milliseconds. `now` is the present date."""
+    sent = decode(body, codec, _hold)
+    if (sent.for_ms is None) == (sent.retry_after is None):
+        raise InvalidRequest("a hold takes for_ms or retry_after: send one of them")
+    for_ms = _retry_after(str(sent.retry_after), now) if sent.for_ms is None else sent.for_ms
+    if not 0 <= for_ms <= MOST_HOLD_MS:
+        raise Unprocessable(f"a budget is held for 0 to {MOST_HOLD_MS} ms, not for {for_ms}")
+    return for_ms
+
+
+def _retry_after(text: str, now: int) -> int:
+    """The wait in milliseconds that a header asks for: RFC 9110, section 10.2.3."""
+    if _SECONDS.fullmatch(text):
+        return int(text) * 1000
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        raise InvalidRequest(
+            f"retry_after: {text[:100]!r} is neither a number of seconds nor a date of HTTP"
+        ) from None
+    dated = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(round(dated.timestamp() * 1000) - now, 0)
 
 
 def decode_binding(key: str, body: bytes, codec: BodyCodec) -> BudgetRequest:
@@ -179,6 +226,7 @@ def budget_document(budget: BudgetState) -> BudgetDocument:
         _strategy(budget.policy),
         *(budget.created_at, budget.updated_at),
         *(budget.available, budget.waiting, budget.unfinished),
+        UNSET if budget.held_until is None else budget.held_until,
     )
 
 

@@ -54,9 +54,9 @@ class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BudgetWait(NamedTuple):
-    """A budget that has fewer tokens than a job draws, out of `capacity` at most.
+    """A budget that can pay fewer tokens than a job draws, out of `capacity` at most.
 
-    `pays_at` is None if a job must end first.
+    `pays_at` is None if a job must end first. `held_until` is there while it is held.
     """
 
     key: str
@@ -64,6 +64,7 @@ class BudgetWait(NamedTuple):
     available: int
     capacity: int
     pays_at: int | None = None
+    held_until: int | None = None
 
 
 class Canceller(NamedTuple):
@@ -230,6 +231,8 @@ def _of_takers(facts: WaitFacts) -> Iterator[WaitReason]:
 
 def budget_text(budget: BudgetWait) -> str:
     """The text about a budget without tokens: how many it has, how many a job takes, and when."""
+    if budget.held_until is not None:
+        return f"budget {_quoted(budget.key)} is held until {moment_text(budget.held_until)}"
     tokens = "token" if budget.capacity == 1 else "tokens"
     text = f"budget {_quoted(budget.key)} has {budget.available:,} of {budget.capacity:,} {tokens}"
     text += f" free, and a job takes {budget.cost:,}"

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from zq.features.budgets.model import Account, BudgetPolicy, Draw
+from zq.features.budgets.model import Account, Draw
 from zq.features.budgets.model_jobs import draws_in
+from zq.features.budgets.sqlite_reads import account_of
 from zq.features.waits.model import (
     MOST_AHEAD,
     NOBODY,
@@ -161,19 +162,16 @@ def _unpaid(
         account = accounts[draw.key]
         if account is None:
             continue
-        left = max(account.available(now), 0)
+        left = account.available(now)
         if left < draw.cost:
-            pays_at = account.pays(draw.cost, now)
-            yield BudgetWait(draw.key, draw.cost, left, account.policy.capacity, pays_at)
+            pays_at, held_until = account.pays(draw.cost, now), account.held_from(now)
+            capacity = account.policy.capacity
+            yield BudgetWait(draw.key, draw.cost, left, capacity, pays_at, held_until)
 
 
 def _account(connection: sqlite3.Connection, key: str) -> Account | None:
     row = connection.execute(QUERIES["budget"], {"key": key}).fetchone()
-    if row is None:
-        return None
-    key, allocation, duration_ms, burst, created_at, updated_at, *tokens = row
-    policy = BudgetPolicy(allocation, duration_ms, burst)
-    return Account(key, policy, created_at, updated_at, *tokens)
+    return None if row is None else account_of(row)
 
 
 def _ahead(connection: sqlite3.Connection, job: JobRecord) -> int:

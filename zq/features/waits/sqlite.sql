@@ -18,7 +18,8 @@ FROM sweeps WHERE id = (SELECT swept FROM jobs WHERE id = :key)
 SELECT held & 1 FROM jobs WHERE id = :key
 
 -- name: budget
-SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at
+SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at,
+    pays_at, maker, unfinished, waiting, costliest, held_until
 FROM budgets WHERE key = :key
 
 -- name: lines_of_queue

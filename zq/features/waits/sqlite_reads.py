@@ -50,7 +50,10 @@ class SqliteWaitReads(WaitReads):
     def _dated(self, found: Sequence[BudgetWait]) -> list[BudgetWait]:
         date_of = self._lanes.date_of
         return [
-            wait if wait.pays_at is None else wait._replace(pays_at=date_of(wait.pays_at))
+            wait._replace(
+                pays_at=None if wait.pays_at is None else date_of(wait.pays_at),
+                held_until=None if wait.held_until is None else date_of(wait.held_until),
+            )
             for wait in found
         ]
 

@@ -130,8 +130,8 @@ async function budgetTable() {
     { head: "unfinished", is: "num w6 c3" }, { head: "changed", is: "num w5 c4" }],
   rows: budgets.map((/** @type {any} */ each) => ({ key: each.key, cells: [name(each.key, `jobs${query({ f: lineOf({ "budgets.key": each.key }) })}`),
     [each.available <= 0 && each.waiting ? el("b", { class: "warn" }, number(each.available)) : number(each.available), el("span", { class: "muted" }, ` of ${number(each.allocation)}`)],
-    meter(each.allocation - each.available, each.allocation, `${number(each.allocation - each.available)} of ${number(each.allocation)} drawn`),
-    comesBack(each), number(each.waiting), number(each.unfinished), ago(each.updated_at, now)] })),
+    meter(Math.min(each.allocation - each.available, each.allocation), each.allocation, `${number(each.allocation - each.available)} of ${number(each.allocation)} drawn`),
+    each.held_until > now ? el("b", { class: "warn cut" }, `held for ${spanned(each.held_until - now)}`) : comesBack(each), number(each.waiting), number(each.unfinished), ago(each.updated_at, now)] })),
   nothing: empty("There is no budget", "A job that draws from one waits until it has enough tokens: while other jobs run, or at a rate.") });
 }
 
