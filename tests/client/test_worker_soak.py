@@ -108,17 +108,18 @@ class Runs:
     def of_round(self) -> dict[str, list[Run]]:
         """The executions since the last call, by the ids of their jobs.
 
-        One whose process was killed has no end: it is over when it has begun.
+        One whose process was killed has no end: it is over when it has begun. A thread that could
+        not be ended in time may end in a later round, which does not count.
         """
         with self.path.open() as file:
             file.seek(self._read)
-            lines = [line.split() for line in file]
-            self._read = file.tell() if not lines else self.path.stat().st_size
+            lines = [line.split() for line in file.read().splitlines()]
+            self._read = file.tell()
         found: defaultdict[str, list[Run]] = defaultdict(list)
         for id, _, moment, word in lines:
             if word == "begins":
                 found[id].append((float(moment), float(moment)))
-            else:
+            elif id in found:
                 begin, _ = found[id].pop()
                 found[id].append((begin, float(moment)))
         return found
