@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -84,7 +84,7 @@ async def test_a_job_that_comes_again_while_its_dropped_run_cleans_up_starts_ane
             site.clock.advance(30_001)
             await cleaning.wait()
             while (await app.backend.get(job.id)).status != "in_flight":
-                pass
+                await pause()
             await app.backend.count()
         assert runs == [1]  # not beside the clean-up of the same job
         go_on.set()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -43,7 +43,7 @@ async def test_a_job_may_take_many_times_its_lease(app: App, site: Site) -> None
 async def until_leased(app: App, id: str, until: int) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while (await app.backend.get(id)).lease_until != until:
-            pass
+            await pause()
 
 
 async def test_a_lost_lease_ends_its_execution_and_the_job_comes_again(
@@ -140,7 +140,7 @@ async def test_who_drains_a_worker_from_outside_makes_it_end_in_good_order(app: 
     await app.backend.drain("a b/c")
     async with asyncio.timeout(PATIENCE_S):
         while await app.backend.count(JobQuery(statuses=("ready",))) != 2:
-            pass
+            await pause()
     go_on.set()
     report = await running
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -156,6 +156,6 @@ async def test_two_workers_share_the_jobs_of_a_queue(app: App) -> None:
     async with working(app, prefetch=1), working(app, prefetch=1):
         async with asyncio.timeout(PATIENCE_S):
             while await app.backend.count(JobQuery(statuses=("completed",))) != 20:
-                pass
+                await pause()
 
     assert sorted(done) == list(range(20))

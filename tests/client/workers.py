@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -19,7 +19,7 @@ async def until_ready(app: App, count: int) -> None:
     """The server has to notice that a stream has ended."""
     async with asyncio.timeout(PATIENCE_S):
         while await app.backend.count(JobQuery(statuses=("ready",))) != count:
-            pass
+            await pause()
 
 
 async def pass_time(app: App, site: Site, ms: int) -> None:
@@ -27,4 +27,4 @@ async def pass_time(app: App, site: Site, ms: int) -> None:
     site.clock.advance(ms)
     async with asyncio.timeout(PATIENCE_S):
         while await app.backend.count(JobQuery(statuses=("scheduled",))):
-            pass
+            await pause()

@@ -12,7 +12,7 @@ import msgpack
 
 from .http2 import Http2Transport
 from .site import Site
-from .streams import PATIENCE_S, EventStream, FrameStream, TakeStream
+from .streams import PATIENCE_S, EventStream, FrameStream, TakeStream, pause
 
 Doc = dict[str, Any]
 
@@ -315,16 +315,17 @@ class Client:
                 job = await self.job(job_id)
                 if all(job.get(field) == value for field, value in expected.items()):
                     return job
+                await pause()
 
     async def until_gone(self, job_id: str) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while await self.exists(job_id):
-                pass
+                await pause()
 
     async def until_count(self, expected: int, **params: Any) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while await self.count(**params) != expected:
-                pass
+                await pause()
 
     async def heartbeat(self, stream: FrameStream) -> None:
         """Let time pass until the stream beats. Its next frame must be a heartbeat, no job."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from prometheus_client.parser import text_string_to_metric_families
 
 from .raw import RawConnection
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 
 
 class Metrics:
@@ -44,5 +44,5 @@ class Scraper:
         """Scrape until that is so."""
         async with asyncio.timeout(PATIENCE_S):
             while not told(metrics := await self()):
-                pass
+                await pause()
         return metrics

@@ -12,12 +12,19 @@ import msgpack
 PATIENCE_S = 60.0
 """How long a test waits for something that must happen: a busy disk may pause for many seconds."""
 
+PAUSE_S = 0.002
+
 Job = dict[str, Any]
 Frame = Job | None
 """One frame of a stream; None is a heartbeat."""
 
 Cutter = Callable[[bytearray], tuple[bool, Frame]]
 """Takes one frame off the front of a buffer: (whether there was a whole one, the frame)."""
+
+
+async def pause() -> None:
+    """Leave the processor to whoever is waited for, between two looks at what must happen."""
+    await asyncio.sleep(PAUSE_S)
 
 
 def cut_ndjson(buffer: bytearray) -> tuple[bool, Frame]:

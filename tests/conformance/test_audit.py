@@ -7,7 +7,7 @@ import pytest
 from rooms import needs
 
 from .client import JSON, Client, Doc, new_job
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 from .test_dead_letter import slow_sweep
 from .test_sweeps import leave
 
@@ -90,7 +90,7 @@ async def test_what_was_done_for_a_client_that_has_gone_is_recorded(
     await leave(request)
     async with asyncio.timeout(PATIENCE_S):
         while not (found := await actions(client)):
-            pass
+            await pause()
     (action,) = found
     assert (action["path"], action["status"]) == ("/jobs/cancel", 499)
     assert "answer" not in action
@@ -106,7 +106,7 @@ async def test_a_backup_is_recorded_also_if_it_breaks_off(client: Client) -> Non
         assert broken.status_code == 200
     async with asyncio.timeout(PATIENCE_S):
         while len(found := await actions(client)) < 2:
-            pass
+            await pause()
     assert [(each["method"], each["path"]) for each in found] == [("POST", "/backup")] * 2
     assert found[1]["status"] == 200
 

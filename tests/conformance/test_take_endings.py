@@ -9,7 +9,7 @@ from .client import HEARTBEAT_MS, JSON, Client, ids, new_job
 from .http2 import WINDOW, Exchange, Http2Connection
 from .raw import RawConnection
 from .site import Site
-from .streams import PATIENCE_S, Frame, Job, cut_ndjson
+from .streams import PATIENCE_S, Frame, Job, cut_ndjson, pause
 
 BIG = "x" * (8 * 2**20 - 2)
 """As large as a payload may be: more than the kernel's buffers of both sides hold."""
@@ -101,7 +101,7 @@ async def test_a_stream_that_ends_before_it_read_anything_gives_all_back(client:
     stream = await WorkerStream.open(client, "prefetch=1000", receive_buffer=SMALL_BUFFER)
     async with asyncio.timeout(PATIENCE_S):
         while await client.count(status="in_flight") == 0:
-            pass
+            await pause()
     await stream.end("reset")
     await client.until_count(1_000, status="ready")
 
