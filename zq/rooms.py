@@ -21,6 +21,7 @@ ROOMS = (
     "zq.features.crons",
     "zq.features.diagnosis",
     "zq.features.failures",
+    "zq.features.fair",
     "zq.features.history",
     "zq.features.producers",
     "zq.features.schemas",

@@ -102,6 +102,8 @@ def test_options_never_change_the_task_they_are_made_from() -> None:
 
 
 BAD_OPTIONS: list[dict[str, Any]] = [
+    {"fair_key": 7},
+    {"fair_weight": 0},
     {"dely": 1},
     {"stall_limit": -1},
     {"max_attempts": 0},

@@ -13,6 +13,8 @@ EVERY_FIELD = {
     "dead_letter": "graves",
     "dead_letter_after": 2,
     "stall_limit": 4,
+    "fair_key": "acme",
+    "fair_weight": 2.5,
     "content_type": "text/plain",
     "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 }

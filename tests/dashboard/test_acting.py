@@ -202,6 +202,28 @@ def test_groups_are_listed_with_what_they_wait_for_and_their_jobs(place: Place, 
     expect(rows).to_have_count(50)
 
 
+def test_fair_keys_are_listed_by_turn_wait_and_depth(place: Place, page: Page) -> None:
+    jobs = [
+        {"queue": "render", "type": "page", "payload": n, "fair_key": key}
+        for key, count in (("acme", 3), ("tiny", 1), *((f"k{n:02}", 2) for n in range(50)))
+        for n in range(count)
+    ]
+    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    limit = {"weight": 4, "max_in_flight": 20}
+    httpx.put(f"{place.primary}/queues/render/fair/acme", json=limit, trust_env=False)
+    go(page, place, "queue?name=render&tab=keys")
+    rows = page.get_by_role("table", name="Fair keys of render with unfinished jobs").locator(
+        "tbody tr"
+    )
+    expect(rows).to_have_count(50)
+    page.get_by_role("button", name="By depth").click()
+    expect(rows.first).to_contain_text("acme")
+    expect(rows.first).to_contain_text("weight 4, at most 20 in flight")
+    page.get_by_role("button", name="Next keys").click()
+    expect(rows).to_have_count(2)
+    expect(rows.last).to_contain_text("tiny")
+
+
 def test_pausing_a_queue_shows_at_once_where_it_is_looked_at(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:

@@ -17,6 +17,7 @@ from .test_first_job import Shell
 ADD, SHOW = commands("batches")
 (BUDGETS,) = commands("budgets")
 (HOLD,) = commands("llm over HTTP")
+(FAIR,), (FAIR_SETTING,), (FAIR_KEY,) = map(commands, ("fair", "fair setting", "fair key"))
 
 
 def names_of(program: str, server: ServerProcess) -> dict[str, Any]:
@@ -97,3 +98,30 @@ async def test_the_llm_recipe_of_the_documents(tmp_path: Path) -> None:
             held, reopened = map(json.loads, Shell(server).run(HOLD).splitlines())
             assert held["held_until"] > held["created_at"]
             assert "held_until" not in reopened
+
+
+async def test_the_fair_keys_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+        *_, claimed, listed = shell.run(FAIR).splitlines()
+        keys = sorted(job["fair_key"] for job in json.loads(claimed)["jobs"])
+        assert keys == ["acme", "acme", "tiny"]
+        (acme, tiny) = sorted(json.loads(listed)["keys"], key=lambda each: each["key"])
+        assert (acme["waiting"], acme["in_flight"], tiny["in_flight"]) == (3, 2, 1)
+        assert shell.document(FAIR_SETTING)["fair"]["key"] == "payload.tenant"
+        put, shown = map(json.loads, shell.run(FAIR_KEY).splitlines())
+        assert put == shown["limit"] == {"weight": 4.0, "max_in_flight": 100}
+
+
+async def test_the_fair_tasks_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        names = names_of("fair task", server)
+        app: zq.App = names["app"]
+        async with app:
+            await names["page"].enqueue("acme", 1)
+            await names["invoice"].enqueue({"shop": 7})
+            stored = (await app.backend.jobs()).jobs
+            assert [(job.fair_key, job.fair_weight) for job in stored] == [
+                ("acme", None),
+                ("shop-7", 2.0),
+            ]

@@ -39,6 +39,7 @@ Examples:
   zq push sums '[1, 2]' --wait               print the result
   zq push sync 7 --budget crm --budget net=5
   zq push --file jobs.ndjson                 a job on each line: {"queue": "mail", "payload": 7}
+  zq push mail 7 --fair-key acme             one of the keys between which the queue is shared
   zq push mail --file to.ndjson --payloads   a payload on each line
   zq push --file day.ndjson --producer day-1 the same command again stores what is missing
 
@@ -211,8 +212,7 @@ def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
         ready_at=None if delay is None else time.time_ns() // 1_000_000 + delay,
         dedupe=None if dedupe is None else Dedupe(dedupe),
         retention=StrictRetention(RESULT_KEPT_MS) if options["wait"] else None,
-        **as_sent,
-        **sent_for_rooms(options),
+        **as_sent | sent_for_rooms(options),
     )
 
 

@@ -1,7 +1,7 @@
 """The options of jobs. They are checked where they are written, not where they are sent."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -18,6 +18,9 @@ from zq.features.batches.client import Batch
 from zq.features.batches.model import BatchRule
 from zq.features.budgets.client_limits import Budget
 from zq.features.budgets.model import MOST_BUDGETS_A_JOB
+from zq.features.fair.client_key import FairKey, key_of_calls, key_of_payloads
+from zq.features.fair.model import check_weight
+from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_PRIORITY, MAX_UINT32, Retention
 from zq.model.job import BackoffRule as WireBackoff
 from zq.model.near import meant
@@ -69,6 +72,11 @@ class JobOptions(TypedDict, total=False):
     dedupe: str | None
     budgets: Sequence[Budget]
     """The job runs when it can draw from all of them."""
+    fair_key: FairKey | None
+    """The key by which the job shares its queue. For a task it is the name of an argument, or a
+    function of the arguments; for a queue it is the key, or a function of the payload."""
+    fair_weight: float
+    """From 0.01 to 100. A key of weight 2 gets twice the share of one of weight 1."""
     stall_limit: int
     """How often the job may end its worker and be tried again. By default, its queue or its worker
     says it."""
@@ -151,6 +159,20 @@ def _budgets(name: str, value: object) -> None:
         keys.add(each.key)
 
 
+def _fair_key(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, str) and not callable(value):
+        raise InvalidOption(f"{name}: {value!r} is neither text nor a function")
+
+
+def _fair_weight(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidOption(f"{name}: {value!r} is not a number")
+    try:
+        check_weight(name, value)
+    except InvalidRequest as error:
+        raise InvalidOption(error.message) from None
+
+
 def _by_exception(name: str, value: object) -> None:
     _kind(name, value, Mapping)
     assert isinstance(value, Mapping)
@@ -176,6 +198,8 @@ CHECKS: dict[str, Any] = {
     "group": _text,
     "dedupe": _dedupe,
     "budgets": _budgets,
+    "fair_key": _fair_key,
+    "fair_weight": _fair_weight,
     "stall_limit": partial(whole, low=0, high=MAX_UINT32),
     "user": _text,
     "meta": partial(_kind, kind=Mapping),
@@ -185,7 +209,7 @@ CHECKS: dict[str, Any] = {
 }
 
 
-_CONVERTED = ("unique_while", "backoff", "dedupe", "budgets", "meta", "batch")
+_CONVERTED = ("unique_while", "backoff", "dedupe", "budgets", "meta", "batch", "fair_key")
 _AS_SENT = tuple(
     name for name in CHECKS if name in Submission.__struct_fields__ and name not in _CONVERTED
 )
@@ -232,11 +256,14 @@ class Form:
         *,
         keep_dead: bool = False,
         timeout: Seconds | None = None,
+        function: Callable[..., Any] | None = None,
     ) -> None:
         """With `keep_dead` the last error is kept as long as a result would be.
 
-        Workers know the time-outs of their tasks. `timeout` overrides them.
+        Workers know the time-outs of their tasks. `timeout` overrides them. Payloads are calls of
+        the `function` of a task.
         """
+        self._fair = _fair_reader(options.get("fair_key"), type, function)
         ttl = options.get("result_ttl")
         kept = 0 if ttl is None else positive_ms("result_ttl", ttl)
         backoff = options.get("backoff")
@@ -288,7 +315,19 @@ class Form:
             on_conflict=on_conflict,
             meta=meta,
             traceparent=traceparent,
+            fair_key=None if self._fair is None else self._fair(payload),
         )
+
+
+def _fair_reader(
+    said: FairKey | None, name: str, function: Callable[..., Any] | None
+) -> Callable[[Any], str | None] | None:
+    """What reads the fair key of a payload; None if there is no such option."""
+    if said is None:
+        return None
+    if function is None:
+        return key_of_payloads(said, name)
+    return key_of_calls(said, name, function)
 
 
 def _meta(options: Options, timeout: Seconds | None) -> dict[str, Any]:

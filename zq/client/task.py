@@ -89,7 +89,8 @@ class Task(Generic[P, R]):
         self._own = own
         self._said = said
         self._batched = self.effective.get("batch") is not None
-        self._form = Form(queue, name, self.effective, timeout=said.get("timeout"))
+        timeout = said.get("timeout")
+        self._form = Form(queue, name, self.effective, timeout=timeout, function=function)
 
     def __repr__(self) -> str:
         return f"<Task {self.name} in {self.queue}>"

@@ -44,8 +44,10 @@ class Submission(SentFields, frozen=True, gc=False):
     meta: Mapping[str, Any] | None = None
     budgets: tuple[DrawBody, ...] | None = None
     if TYPE_CHECKING:
-        # At run time it is a field of `SentFields`, by the room of batches.
+        # At run time these are fields of `SentFields`, by rooms.
         batch: BatchRule | None = None
+        fair_key: str | None = None
+        fair_weight: float | None = None
 
 
 class StoredJob(JobFields, frozen=True, gc=False, omit_defaults=False):
@@ -78,6 +80,10 @@ class StoredJob(JobFields, frozen=True, gc=False, omit_defaults=False):
     result: Any = UNSET
     undo: str | None = None
     """The id of the sweep that takes back its cancellation, if that was asked for."""
+    if TYPE_CHECKING:
+        # At run time these are fields of `JobFields`.
+        fair_key: str | None = None
+        fair_weight: float | None = None
     duplicate: bool = False
     folded: bool = False
     replaced: bool = False

@@ -403,6 +403,7 @@ class Due(Enum):
     RECORDS = "records of a topic are past their age, or more than it may hold"
     WRITES = "a write to a topic is no longer recognised"
     PAUSE = "the pause of a queue ends"
+    SHARE = "the rate of a fair key lets a job through again"
 
 
 DATES = frozenset({Due.PROMOTION, Due.PAUSE})

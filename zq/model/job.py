@@ -82,6 +82,10 @@ class CarriedFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     traceparent: str | None = None
 
 
+if not TYPE_CHECKING:
+    # Rooms have such fields, too: `FIELDS` of their `job.py`.
+    SettingFields = with_fields(SettingFields, *parts("job", "FIELDS", type))
+
 if TYPE_CHECKING:
 
     class JobFields(SettingFields, CarriedFields, frozen=True, omit_defaults=True, kw_only=True):
@@ -334,6 +338,7 @@ class Brief(msgspec.Struct, array_like=True, gc=False):
     unique_key: str | None = None
     batched: int = 0
     """True if the job came with a batch."""
+    dequeued_at: int | None = None
     line: int | None = None
     """The line in which it waits."""
 

@@ -13,6 +13,7 @@ from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME, MAX_UINT32, BackoffRule, Retention, UInt32
 from zq.model.names import check_name
 from zq.model.patching import UNSET, RetentionPatch, Unset, merged_retention
+from zq.model.places import check_place
 from zq.model.settling import Policy
 
 MAX_RATE = 1_000_000
@@ -24,6 +25,21 @@ PauseText = Annotated[str, Meta(min_length=1, max_length=200)]
 Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 
 
+class FairRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How a queue is shared between the fair keys of its jobs: see `zq.features.fair.model`.
+
+    `key` is the place of the fair key of jobs that bring none: `payload.tenant`, `meta.user`. Each
+    key has at most `max_in_flight` jobs in flight and `rate` deliveries a second.
+    """
+
+    key: str | None = None
+    max_in_flight: Some | None = None
+    rate: Rate | None = None
+
+
+NO_FAIR_RULE = FairRule()
+
+
 class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The settings of one queue. None leaves a setting open. Durations are in milliseconds.
 
@@ -33,6 +49,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     the number of failures (see `zq.model.dead_letters`). `registered` makes a queue known that has
     no other settings: see `Enqueue`. `fan_out` names the targets (see `zq.features.targets.model`).
     A pause may have a reason, somebody who made it, and an end, in milliseconds since the epoch.
+    `fair` says how its keys share it.
     """
 
     paused: bool | None = None
@@ -53,6 +70,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     pause_reason: PauseText | None = None
     paused_by: PauseText | None = None
     paused_until: TtlMillis | None = None
+    fair: FairRule | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -97,6 +115,7 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pause_reason: PauseText | None | Unset = UNSET
     paused_by: PauseText | None | Unset = UNSET
     paused_until: TtlMillis | None | Unset = UNSET
+    fair: FairRule | None | Unset = UNSET
 
     @property
     def queues_named(self) -> tuple[str, ...]:
@@ -119,6 +138,11 @@ def checked(settings: QueueSettings) -> QueueSettings:
         _check_targets(settings.fan_out)
         if not settings.fan_out:
             settings = msgspec.structs.replace(settings, fan_out=None)
+    if settings.fair is not None:
+        if settings.fair.key is not None:
+            check_place("fair.key", settings.fair.key)
+        if settings.fair == NO_FAIR_RULE:
+            settings = msgspec.structs.replace(settings, fair=None)
     if not settings.paused and settings != msgspec.structs.replace(settings, **_NO_PAUSE):
         settings = msgspec.structs.replace(settings, **_NO_PAUSE)
     if settings.retention == Retention():

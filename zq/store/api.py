@@ -385,6 +385,9 @@ class Transaction(Protocol):
     def open_lines(self, queues: Sequence[str] | None, limit: int) -> list[Line]:
         """The first open lines of some queues, or of all, in the order of their heads."""
 
+    def shared_lines(self, queue: str, priority: int, limit: int) -> list[Line]:
+        """The first open lines of a queue that share it, in the order of their places."""
+
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each."""
 

@@ -91,6 +91,13 @@ class Till(Protocol):
     def pay(self, line: Line) -> None:
         """Pay for one job of a line."""
 
+    def learn(self, lines: Sequence[Line]) -> None:
+        """Look up what is needed to say the places of lines that share a queue."""
+
+    def place_of(self, line: Line) -> float | None:
+        """The place of a line among those that share a queue, after what was paid; None if the
+        room has none for it."""
+
 
 class Hold(Protocol[W_contra]):
     """Keeps waiting jobs in lines (`zq.tick.lines`), and says from which of them claims may take.
@@ -143,10 +150,17 @@ class Hold(Protocol[W_contra]):
     def bring(self, job: NewJob, status: Status) -> None:
         """Note a new job that it holds."""
 
-    def note(self, job: Brief | JobRecord, before: Status | None, after: Status | None) -> None:
-        """Note a move of a job, which is as before except for its status.
+    def note(
+        self,
+        job: Brief | JobRecord,
+        before: Status | None,
+        after: Status | None,
+        queue: str,
+        now: int,
+    ) -> None:
+        """Note a move of a job, which is as before except for its status, at a wall time.
 
-        None means that the job does not exist.
+        None means that the job does not exist. `queue` is the queue after the move.
         """
 
     def spend(self, job: Brief, used: Mapping[str, int]) -> None:
@@ -193,6 +207,8 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     fan_out: FanOut[W] | None = None
     """One room may have it."""
     hold: Hold[W] | None = None
+    keyed: Callable[[W, Enqueue], Sliced[Enqueue]] | None = None
+    """Gives new jobs the fair keys that their queues take from a field. One room may have it."""
     folds: Callable[[W, Sequence[Enqueue]], FoldTable] | None = None
     """Makes the table of folds if some of a tick's commands have plans. One room may have it."""
 
@@ -217,6 +233,7 @@ class HookTable(Generic[W]):
         self.lines = Lines(self.holds)
         self.signature = _only(room.signature for room in some)
         self.fan_out = _only(room.fan_out for room in some)
+        self.keyed = _only(room.keyed for room in some)
         self.folds = _only(room.folds for room in some)
 
 

@@ -101,6 +101,9 @@ class Intake:
         self._commands = commands
         self._depths = None if work.rulebook.is_empty else DepthTable(work, commands)
         self._timed = _NONE if work.rulebook.is_empty else work.rulebook.timed
+        self._keyed = (
+            None if work.rulebook.is_empty or not work.rulebook.keyed else work.hooks.keyed
+        )
         self._plain: list[tuple[object, ...]] = []
         self._tuned: list[tuple[object, ...]] = []
         self._full: list[_Full] = []
@@ -131,6 +134,8 @@ class Intake:
 
     def take(self, command: Enqueue) -> Sliced[object]:
         """Decide a command's jobs: all or none. Return an `EnqueueResult`, or why none."""
+        if self._keyed is not None:
+            command = yield from self._keyed(self._work, command)
         drawing = any(map(_OPTIONS, command.jobs))
         refusal = self._refusal(command, drawing)
         if refusal is not None:

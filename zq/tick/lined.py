@@ -6,7 +6,7 @@ tokens. Such a line is shut, and the claim looks at others in its place. So a jo
 paid blocks none behind it, and each line is looked at in vain once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 
 from zq.model.commands import Claim
@@ -14,6 +14,7 @@ from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE
 from zq.store.api import Line
 from zq.tick.gates import Gates, Place
+from zq.tick.hooks import Till
 from zq.tick.walk import FoundJobs
 from zq.tick.work import UnitOfWork
 
@@ -99,6 +100,8 @@ class _Merge:
         self._shut: list[tuple[int, str, int]] = []
         self._drained: list[tuple[int, str, int]] = []
         """Lines that give some of their jobs, and cannot be paid for more."""
+        self._turns: dict[tuple[str, int], _Turns] = {}
+        """The lines that share a queue and a priority."""
         self._keys: list[int] = []
         self._others: list[JobRecord] = []
         self.is_done = False
@@ -156,10 +159,21 @@ class _Merge:
         return jobs
 
     def _takes(self, source: "_Source") -> bool:
-        """Take the head of a line, if its queue has room and rooms can pay for it."""
+        """Take the head of a line, or of one that shares its queue and is due before it."""
         line = source.line
         if not self._has_room(line.queue):
             return False
+        if not line.fair_key:
+            return self._pays(source)
+        turns = self._turns.get((line.queue, line.priority))
+        if turns is None:
+            turns = _Turns(self._work, line, self._limit, self._tills)
+            self._turns[line.queue, line.priority] = turns
+        return turns.take(self._pays)
+
+    def _pays(self, source: "_Source") -> bool:
+        """Take the head of a line, if rooms can pay for it."""
+        line = source.line
         for till in self._tills:
             refusal = till.refuses(line)
             if refusal is not None:
@@ -178,6 +192,45 @@ class _Merge:
     def _take_room(self, queue: str) -> None:
         if queue in self._left:
             self._left[queue] -= 1
+
+
+class _Turns:
+    """The lines that share a queue and a priority. The one with the least place is next.
+
+    When the turn of the queue comes, by the place of one of these lines in dispatch order, the job
+    is that of the line whose turn it is in the queue.
+    """
+
+    def __init__(self, work: UnitOfWork, line: Line, limit: int, tills: Sequence[Till]) -> None:
+        lines = work.tx.shared_lines(line.queue, line.priority, limit)
+        self._tills = tills
+        for till in tills:
+            till.learn(lines)
+        self._sources = [_Source(work, each, limit) for each in lines]
+        self._heap = [(self._place(each), each.head, nth) for nth, each in enumerate(lines)]
+        heapify(self._heap)
+
+    def take(self, pays: Callable[["_Source"], bool]) -> bool:
+        """Take a job of the next line that rooms can pay for. Return whether there was one."""
+        while self._heap:
+            nth = self._heap[0][2]
+            source = self._sources[nth]
+            if not pays(source):
+                heappop(self._heap)
+                continue
+            if source.advance():
+                heapreplace(self._heap, (self._place(source.line), source.place[1], nth))
+            else:
+                heappop(self._heap)
+            return True
+        return False
+
+    def _place(self, line: Line) -> float:
+        for till in self._tills:
+            place = till.place_of(line)
+            if place is not None:
+                return place
+        return line.place
 
 
 class _Source:

@@ -35,7 +35,14 @@ class LineHold(Protocol):
 
     is_used: bool
 
-    def note(self, job: Brief | JobRecord, before: Status | None, after: Status | None) -> None:
+    def note(
+        self,
+        job: Brief | JobRecord,
+        before: Status | None,
+        after: Status | None,
+        queue: str,
+        now: int,
+    ) -> None:
         """Note a move of a job."""
 
 
@@ -69,16 +76,26 @@ class Lines:
         self.clear()
 
     def note(
-        self, job: Brief | JobRecord, before: Status | None, after: Status | None, *, moves: bool
+        self,
+        job: Brief | JobRecord,
+        before: Status | None,
+        after: Status | None,
+        queue: str,
+        now: int,
+        *,
+        moves: bool = False,
     ) -> None:
-        """Note a move of a job. `moves`: it may be in another queue or of another priority then."""
+        """Note a move of a job at a wall time in milliseconds. `queue` is where it is then.
+
+        `moves`: it may be in another queue or of another priority then.
+        """
         if job.line is not None:
             self._left.add(job.line)
         if after in _WAITS and (moves or before not in _WAITS):
             self._moving.add(job.key)
         for hold in self._holds:
             if hold.is_used:
-                hold.note(job, before, after)
+                hold.note(job, before, after, queue, now)
 
     def rename(self, job: JobRecord) -> None:
         """Note that a waiting job may have other options."""

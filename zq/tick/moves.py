@@ -198,7 +198,7 @@ def remove(work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False) ->
     end_leases(work, jobs)
     if work.lines.is_used:
         for job in jobs:
-            work.lines.note(job, job.status, None, moves=False)
+            work.lines.note(job, job.status, None, job.queue, work.now)
     if revokes:
         revoke(work, jobs)
 
@@ -235,7 +235,7 @@ def _count_together(
     if work.lines.is_used:
         for job in jobs:
             before = job.status if source is None else source
-            work.lines.note(job, before, end, moves=False)
+            work.lines.note(job, before, end, job.queue, work.now)
     counts = work.counts
     moved = Counter([job.queue for job in jobs])
     if source is None:
@@ -263,4 +263,4 @@ def _count_apart(
         if old.queue != new.queue:
             note_groups(work, (old, new), GroupChange.MIXED)
         if work.lines.is_used:
-            work.lines.note(old, old.status, new.status, moves=True)
+            work.lines.note(old, old.status, new.status, new.queue, work.now, moves=True)

@@ -19,6 +19,7 @@ class _Tables:
         self.bounded: set[str] = set()
         self.timed: set[str] = set()
         self.leased: set[str] = set()
+        self.keyed: set[str] = set()
         self.fanning: dict[str, tuple[str, ...]] = {}
         for queue, own in settings.items():
             self.put(queue, own)
@@ -35,6 +36,7 @@ class _Tables:
             (self.bounded, own.max_depth is not None),
             (self.timed, bool(own.ttl_ms)),
             (self.leased, own.lease_ms is not None),
+            (self.keyed, own.fair is not None and own.fair.key is not None),
         ):
             (queues.add if is_one else queues.discard)(queue)
         if own.fan_out:
@@ -90,6 +92,11 @@ class Rulebook:
     def fanning(self) -> Mapping[str, tuple[str, ...]]:
         """The targets of the queues that have some."""
         return self._tables.fanning
+
+    @property
+    def keyed(self) -> Set[str]:
+        """The queues that take the fair keys of new jobs from a field."""
+        return self._tables.keyed
 
     @property
     def has_leases(self) -> bool:

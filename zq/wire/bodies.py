@@ -83,7 +83,7 @@ if not TYPE_CHECKING:
 _settings_of = part_of(SettingFields, JobSettings)
 _brought_by = part_of(BroughtFields, Extras)
 _is_bare = is_bare(SentFields, *_OF_ROOMS)
-_tells_no_room = is_bare(*_OF_ROOMS, *parts("job", "BROUGHT", type))
+_tells_no_room = is_bare(*_OF_ROOMS, *parts("job", "BROUGHT", type), *parts("job", "FIELDS", type))
 
 
 MOST_USES = 64

@@ -26,6 +26,10 @@ ONE_CRON = "SEARCH cron_entries USING PRIMARY KEY (cron=? AND name=?)"
 CRON_GROUP = "SEARCH cron_groups USING PRIMARY KEY (name=?)"
 HOME_OF_CRON = CRON_GROUP.replace("cron_groups", "g")
 
+SHARE = "SEARCH shares USING PRIMARY KEY (queue=? AND fair_key=?)"
+SHARES = "SEARCH shares USING PRIMARY KEY (queue=?)"
+SHARED_QUEUE = "SEARCH shared_queues USING PRIMARY KEY (queue=?)"
+
 PRODUCER = "SEARCH producers USING PRIMARY KEY (name=?)"
 
 BY_NAME_OF_LINE = (
@@ -99,6 +103,7 @@ FINDS: dict[str, set[str]] = {
         "SCAN topic_writes USING COVERING INDEX writes_by_time",
         "SEARCH topics USING COVERING INDEX topics_to_trim (trim_at>?)",
         "SEARCH queue_settings USING INDEX pauses_by_end (paused_until>?)",
+        "SEARCH shares USING COVERING INDEX shares_by_opening (opens_at>?)",
     },
     "read_ended_pauses": {
         "SEARCH queue_settings USING INDEX pauses_by_end (paused_until>? AND paused_until<?)"
@@ -252,6 +257,11 @@ FINDS: dict[str, set[str]] = {
         "SEARCH lines USING INDEX open_lines_of_queue (queue=?)",
         "USE TEMP B-TREE FOR ORDER BY",
     },
+    "shared_lines": {
+        "SEARCH lines USING INDEX shared_lines (queue=? AND priority=?)",
+        "SCAN lines",
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id>?)",
+    },
     "jobs_in_line": {
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id>?)"
     },
@@ -394,4 +404,44 @@ FINDS: dict[str, set[str]] = {
     "delete_producer": {PRODUCER},
     "producer": {PRODUCER},
     "producers": {"SEARCH producers USING PRIMARY KEY (name>?)"},
+    "has_shares": {"SCAN shares"},
+    "read_shares": {
+        f"SEARCH {table} USING PRIMARY KEY (queue=? AND fair_key=?) LEFT-JOIN" for table in "sl"
+    },
+    "read_shared_queues": {SHARED_QUEUE},
+    "write_shares": set(),
+    "write_shared_queues": set(),
+    "place_lines": {
+        "SEARCH lines USING COVERING INDEX sqlite_autoindex_lines_1 (queue=? AND fair_key=?)"
+    },
+    "open_keys": {"SEARCH lines USING INDEX shut_lines (shut_by=?)"},
+    "open_every_key": {"SEARCH lines USING INDEX shut_lines (shut_by>? AND shut_by<?)"},
+    "shut_by_rate": {SHARE},
+    "end_shut_by_rate": {SHARE},
+    "read_opening": {
+        "SEARCH shares USING COVERING INDEX shares_by_opening (opens_at>? AND opens_at<?)"
+    },
+    "pass_shares": {"SEARCH shares USING INDEX idle_shares (queue=? AND finish<?)"},
+    "end_sharing": {SHARES},
+    "end_shared_queues": {SHARED_QUEUE},
+    "put_fair_limit": set(),
+    "drop_fair_limit": {SHARE.replace("shares", "fair_limits")},
+    "clear_shares": set(),
+    "clear_shared_queues": set(),
+    "clear_fair_limits": set(),
+    "count_shares": {
+        "SCAN s",
+        "SEARCH j USING AUTOMATIC PARTIAL COVERING INDEX (queue=?) LEFT-JOIN",
+        "SCAN c",
+        SHARE,
+    },
+    "count_shared_queues": {"SCAN shared_queues", SHARES},
+    "return_shares": {BY_ID, "USE TEMP B-TREE FOR GROUP BY", "SCAN c", SHARE},
+    "place_returned": {BY_ID.replace("jobs", "lines"), BY_ID, SHARES},
+    "turn_of": {
+        SHARE.replace("shares", "s"),
+        SHARE.replace("shares", "l") + " LEFT-JOIN",
+        SHARES.replace("shares", "o"),
+        SHARE.replace("shares", "ol") + " LEFT-JOIN",
+    },
 }

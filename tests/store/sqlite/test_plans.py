@@ -49,9 +49,12 @@ SERVES = {
     "open_lines": "open_lines",
     "open_lines_of_queue": "line_arm",
     "shut_lines": "open_shut",
+    "shared_lines": "shared_lines",
     "jobs_of_line": "jobs_in_line",
     "ready_by_priority": "claim_any",
     "ready_by_queue": "claim_arm",
+    "idle_shares": "pass_shares",
+    "shares_by_opening": "read_opening",
     "scheduled_by_date": "read_due",
     "scheduled_by_wait": "read_waited",
     "purgeable": "read_purgeable",
@@ -130,6 +133,7 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
         "count_returned",
         "count_draws",
         "read_begun",
+        "return_shares",
     }
     # A bounded number of jobs in flight is sorted by how long they run.
     heads |= {"running_long"}

@@ -63,6 +63,13 @@ class TokenTill:
                 return draw.key, draw.cost
         return None
 
+    def learn(self, lines: Sequence[Line]) -> None:
+        """It needs nothing."""
+
+    def place_of(self, line: Line) -> float | None:
+        """Budgets have no places."""
+        return None
+
     def pay(self, line: Line) -> None:
         """Pay for one job of a line."""
         for draw in _draws(line.draws) if line.draws else ():

@@ -192,7 +192,14 @@ class TokenLedger:
 
     # Moves of jobs
 
-    def note(self, job: Brief | JobRecord, before: Status | None, after: Status | None) -> None:
+    def note(
+        self,
+        job: Brief | JobRecord,
+        before: Status | None,
+        after: Status | None,
+        queue: str,
+        now: int,
+    ) -> None:
         """Note a move of a job. None means that the job does not exist."""
         draws = draws_in(job.options)
         if draws:

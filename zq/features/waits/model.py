@@ -25,6 +25,7 @@ class WaitCode(StrEnum):
     EXPIRING = "expiring"
     PAUSED = "paused"
     GROUP = "group"
+    FAIR = "fair"
     BUDGET = "budget"
     CONCURRENCY = "concurrency"
     RATE = "rate"
@@ -38,8 +39,8 @@ class WaitCode(StrEnum):
 class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
     """One reason: its code, a sentence for people, and fields that go with the code.
 
-    `queue`, `job`, `worker` and `budget` are names. `until` is a time in milliseconds. `count` is a
-    number of jobs or workers.
+    `queue`, `job`, `worker`, `budget` and `fair_key` are names. `until` is a time in milliseconds.
+    `count` is a number of jobs, workers or keys. `share` is a part of a queue, up to 1.
     """
 
     code: str
@@ -49,6 +50,8 @@ class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
     job: str | None = None
     worker: str | None = None
     budget: str | None = None
+    fair_key: str | None = None
+    share: float | None = None
     until: int | None = None
     count: int | None = None
 
@@ -65,6 +68,21 @@ class BudgetWait(NamedTuple):
     capacity: int
     pays_at: int | None = None
     held_until: int | None = None
+
+
+class FairWait(NamedTuple):
+    """The turn of a job's fair key. `place` is 1 if it is the next one of `keys` that wait."""
+
+    key: str
+    place: int
+    keys: int
+    share: float
+    """Its part of the queue, up to 1, while all these keys wait."""
+    in_flight: int
+    most: int | None = None
+    """How many jobs it may have in flight, if that is limited."""
+    opens_at: int | None = None
+    """When its rate lets the next job through, if that is what holds it."""
 
 
 class Canceller(NamedTuple):
@@ -87,6 +105,7 @@ class WaitingJob(NamedTuple):
     head: int | None = None
     """The key of the job of its group for which it waits."""
     budgets: Sequence[BudgetWait] = ()
+    fair: FairWait | None = None
     ahead: int = 0
     """How many jobs of its queue come first, up to `MOST_AHEAD`."""
     canceller: Canceller = NOBODY
@@ -194,6 +213,8 @@ def _of_gates(facts: WaitFacts) -> Iterator[WaitReason]:
     if facts.head is not None:
         text = f"job {facts.head} of its group has to end first"
         yield WaitReason(WaitCode.GROUP, text, job=facts.head)
+    if around.fair is not None:
+        yield from _of_key(around.fair, queue)
     for budget in around.budgets:
         yield _of_budget(budget)
     most = settings.concurrency
@@ -206,6 +227,29 @@ def _of_gates(facts: WaitFacts) -> Iterator[WaitReason]:
     if facts.is_full:
         text = "as many jobs are in flight as --global-in-flight-limit allows"
         yield WaitReason(WaitCode.SERVER_LIMIT, text)
+
+
+def _of_key(fair: FairWait, queue: str) -> Iterator[WaitReason]:
+    """What holds a fair key, if it is not its turn."""
+    key, until = _quoted(fair.key), None
+    if fair.most is not None and fair.in_flight >= fair.most:
+        text = f"fair key {key} has {fair.in_flight:,} jobs in flight and may have {fair.most:,}"
+    elif fair.opens_at is not None:
+        text, until = f"fair key {key} is at its rate", fair.opens_at
+    elif fair.place > 1:
+        text = f"fair key {key} is number {fair.place:,} of {fair.keys:,} keys that wait"
+        text += f", with {fair.share:.1%} of the queue"
+    else:
+        return
+    yield WaitReason(
+        WaitCode.FAIR,
+        text,
+        queue,
+        fair_key=fair.key,
+        share=round(fair.share, 6),
+        until=until,
+        count=fair.place,
+    )
 
 
 def _of_budget(budget: BudgetWait) -> WaitReason:

@@ -8,11 +8,13 @@ import msgspec
 from zq.features.budgets.model import Account, Draw
 from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.sqlite_reads import account_of
+from zq.features.fair.model_jobs import fair_key_of
 from zq.features.waits.model import (
     MOST_AHEAD,
     NOBODY,
     BudgetWait,
     Canceller,
+    FairWait,
     OpenGroup,
     WaitingJob,
 )
@@ -22,6 +24,7 @@ from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
+from zq.model.settings import NO_FAIR_RULE
 from zq.store.sqlite.lookups import found_jobs, get_row, settings
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
@@ -61,6 +64,7 @@ def waiting_job(
         _number(connection, "in_flight_of", queue=job.queue),
         _head(connection, job),
         list(_unpaid_of(connection, job, now)),
+        _turn_of(connection, job, now),
         _ahead(connection, job),
     )
 
@@ -146,6 +150,21 @@ def _head(connection: sqlite3.Connection, job: JobRecord) -> int | None:
     if job.group is None or not _number(connection, "is_shut", key=job.key):
         return None
     return _number(connection, "head_of_group", queue=job.queue, group=job.group) or None
+
+
+def _turn_of(connection: sqlite3.Connection, job: JobRecord, now: int) -> FairWait | None:
+    """The turn of a job's fair key, if it has one that waits."""
+    key = fair_key_of(job.options)
+    if key is None:
+        return None
+    row = connection.execute(QUERIES["turn_of"], {"queue": job.queue, "key": key}).fetchone()
+    if row is None:
+        return None
+    in_flight, opens_at, own, weight, place, keys, weights = row
+    rule = settings(connection, job.queue).fair or NO_FAIR_RULE
+    most = rule.max_in_flight if own is None else own
+    opens = None if opens_at is None or opens_at <= now else opens_at
+    return FairWait(key, place + 1, keys, weight / weights, in_flight, most, opens)
 
 
 def _unpaid_of(connection: sqlite3.Connection, job: JobRecord, now: int) -> Iterator[BudgetWait]:

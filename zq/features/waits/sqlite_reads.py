@@ -22,7 +22,10 @@ class SqliteWaitReads(WaitReads):
         if found is None:
             return None
         self._lanes.shown_one(found.job)
-        return found._replace(budgets=self._dated(found.budgets))
+        fair = found.fair
+        if fair is not None and fair.opens_at is not None:
+            fair = fair._replace(opens_at=self._lanes.date_of(fair.opens_at))
+        return found._replace(budgets=self._dated(found.budgets), fair=fair)
 
     async def stored_waits(self, queue: str, now: int) -> StoredWaits:
         found = await self._lanes.looks(waits.stored_waits, queue, self._lanes.steady_of(now))

@@ -45,7 +45,7 @@ WHERE head IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = head AND li
 
 -- name: refresh_lines
 -- Finds the heads again. A line is open again once it has an earlier head than before.
-UPDATE lines SET head = new.head, place = new.head,
+UPDATE lines SET head = new.head, place = iif(lines.fair_key = '', new.head, lines.place),
     shut_by = iif(new.head >= lines.head, shut_by, NULL)
 FROM (
     SELECT value AS id, (
@@ -96,6 +96,13 @@ SELECT json_group_array(queue) FROM (
         SELECT id FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND lines.queue = q.value
         ORDER BY priority, head LIMIT 1)
     ORDER BY first.priority, first.head LIMIT :limit)
+
+-- name: shared_lines
+-- The open lines of a queue and a priority that share it, by their places.
+SELECT json_group_array({line_row}) FROM (
+    SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND fair_key <> ''
+        AND queue = :queue AND priority = :priority
+    ORDER BY place, head LIMIT :limit) AS lines
 
 -- name: jobs_in_line
 -- The next jobs of a line behind one of them.

@@ -324,7 +324,8 @@ SELECT
     (SELECT trim_at FROM topics WHERE trim_at IS NOT NULL ORDER BY trim_at LIMIT 1),
     (SELECT until FROM topic_writes ORDER BY until LIMIT 1),
     (SELECT paused_until FROM queue_settings WHERE paused_until IS NOT NULL
-        ORDER BY paused_until LIMIT 1)
+        ORDER BY paused_until LIMIT 1),
+    (SELECT opens_at FROM shares WHERE opens_at IS NOT NULL ORDER BY opens_at LIMIT 1)
 
 -- name: read_purgeable
 SELECT json_group_array(id) FROM (

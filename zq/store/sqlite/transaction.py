@@ -213,6 +213,10 @@ class SqliteTransaction(Transaction):
             lines.sort(key=lambda line: (line.priority, line.head))
         return lines[:limit]
 
+    def shared_lines(self, queue: str, priority: int, limit: int) -> list[Line]:
+        place = {"queue": queue, "priority": priority, "limit": limit}
+        return self._found(_lines, QUERIES["shared_lines"], place)
+
     def insert(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements of many rows each.
 

@@ -15,6 +15,7 @@ import { MANY_FAIL, TypesTable } from "./types.js";
 import { workerTable } from "./workers.js";
 
 const GROUPS = 50;
+const KEYS = 50;
 /** The server counts no further. */
 const MOST_BEHIND = 1000;
 
@@ -125,6 +126,7 @@ const REMEDIES = {
   rate: (of) => ["Set rate…", `queue${query({ name: of, tab: "settings", field: "rate" })}`],
   concurrency: (of) => ["Set limit…", `queue${query({ name: of, tab: "settings", field: "concurrency" })}`],
   budget: () => ["Budgets", `queues${query({ tab: "budgets" })}`],
+  fair: (of) => ["Keys", `queue${query({ name: of, tab: "keys" })}`],
   group: (of) => ["Groups", `queue${query({ name: of, tab: "groups" })}`],
   no_worker: (of) => ["Workers", `queue${query({ name: of, tab: "workers" })}`],
   workers_busy: (of) => ["Workers", `queue${query({ name: of, tab: "workers" })}`],
@@ -152,10 +154,10 @@ function remedyOf(remedy, of, row) {
 // The parts
 
 const NAMES = /** @type {[string, string][]} */ ([["jobs", "Jobs"], ["types", "Types"], ["workers", "Workers"], ["settings", "Settings"],
-  ["schema", "Schema"], ["groups", "Groups"], ["enqueue", "Enqueue"]]);
+  ["schema", "Schema"], ["groups", "Groups"], ["keys", "Keys"], ["enqueue", "Enqueue"]]);
 
 /** @type {Record<string, (of: Of) => Part>} */
-const PARTS = { jobs: jobsPart, types: typesPart, workers: workersPart, settings: settingsPart, schema: schemaPart, groups: groupsPart, enqueue: enqueuePart };
+const PARTS = { jobs: jobsPart, types: typesPart, workers: workersPart, settings: settingsPart, schema: schemaPart, groups: groupsPart, keys: keysPart, enqueue: enqueuePart };
 
 /** @param {Of} of @returns {Part} */
 function jobsPart({ queue: of }) {
@@ -287,4 +289,33 @@ function groupsPart({ queue: of }) {
     asked.draw();
     grouped?.check(at);
   } };
+}
+
+/** What is set for a key, in words. @param {any} limit */
+const limitText = (limit) => [limit?.weight && `weight ${number(limit.weight)}`, limit?.max_in_flight && `at most ${number(limit.max_in_flight)} in flight`,
+  limit?.rate && `${rate(limit.rate)}/s`].filter(Boolean).join(", ");
+
+/** The keys between which the queue is shared. @param {Of} of @returns {Part} */
+function keysPart({ queue: of }) {
+  let [order, from] = ["share", 0];
+  const turn = (/** @type {string} */ by, /** @type {number} */ to) => {
+    [order, from] = [by, to];
+    asked.again();
+  };
+  const head = (/** @type {string} */ by, /** @type {string} */ word) => button(word, () => turn(by, 0), { class: "small", "aria-pressed": order === by });
+  /** @type {Asked} */
+  const asked = new Asked(async () => {
+    const now = Date.now();
+    const doc = await get(`queues/${encodeURIComponent(of)}/fair${query({ order, from, limit: KEYS })}`);
+    return [table({ caption: `Fair keys of ${of} with unfinished jobs`,
+      columns: [{ head: "key" }, { head: "share", is: "num w5" }, { head: "behind", is: "num w7 c3" }, { head: "waiting", is: "num w7" },
+        { head: "in flight", is: "num w7 c2" }, { head: "takes", is: "num w7 c4" }, { head: "oldest", is: "num w5" }, { head: "set", is: "w12 c4" }],
+      rows: doc.keys.map((/** @type {any} */ each) => ({ key: each.key, cells: [name(each.key || "(no key)"), each.share === undefined ? "" : percent(each.share),
+        long(each.behind_ms), number(each.waiting), number(each.in_flight), long(each.mean_ms), each.oldest_ready ? ago(each.oldest_ready, now) : "", limitText(each.limit)] })),
+      nothing: empty("No fair key has unfinished jobs", "Jobs with a fair_key share the workers of their queue.") }),
+    el("div", { class: "foot" }, asked.age, el("span", {}, `${number(doc.total)} ${doc.total === 1 ? "key" : "keys"}`), el("span", { class: "push acts" },
+      head("share", "By turn"), head("wait", "By wait"), head("depth", "By depth"), from > 0 && button("First keys", () => turn(order, 0)),
+      doc.next && button("Next keys", () => turn(order, doc.next))))];
+  });
+  return { place: asked.place, draw: () => asked.draw() };
 }

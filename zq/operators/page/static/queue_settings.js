@@ -49,6 +49,11 @@ const groups = (now) => [
       ? "every new job becomes one in each of these queues" : null), placeholder: "itself" },
     { name: "registered", label: "Registered", kind: "choice", choices: YES, help: "known to APIs that ask for that" },
   ]],
+  ["Fair keys", [
+    { name: "fair.key", label: "Key", kind: "text", placeholder: "as jobs bring it", help: "a field of new jobs, such as payload.tenant" },
+    { name: "fair.max_in_flight", label: "In flight", kind: "some", unit: "of a key", placeholder: "no limit" },
+    { name: "fair.rate", label: "Rate", kind: "positive", unit: "a second of a key", placeholder: "no limit" },
+  ]],
   ["Failures", [
     { name: "retry_limit", label: "Retries", kind: "whole", unit: "of a job" },
     { name: "stall_limit", label: "Stalls", kind: "whole", unit: "of a job", placeholder: "any number", help: "deliveries that end without a word" },
@@ -76,7 +81,7 @@ const YES = [["", "as the server has it"], ["true", "yes"], ["false", "no"]];
 const part = (of, name) => name.split(".").reduce((value, key) => value?.[key], of);
 
 /** Settings that are one value of several parts. */
-const WHOLE = ["backoff"];
+const WHOLE = ["backoff", "fair"];
 
 /** As the command reads it: JSON, or a text that is none. @param {unknown} value */
 export function written(value) {
@@ -189,7 +194,7 @@ export class SettingsForm {
     const given = parts.map((field) => [field.plan.name.split(".")[1], valueOf(field)]);
     if (given.every(([, value]) => value === null)) return null;
     return Object.fromEntries(given.map(([inner, value]) =>
-      [inner, value ?? part(this.now.inherited, `${name}.${inner}`) ?? 0]));
+      [inner, value ?? part(this.now.inherited, `${name}.${inner}`) ?? (name === "backoff" ? 0 : null)]));
   }
 
   /** Say what will change, and ask. */

@@ -1,0 +1,1 @@
+"""Fair shares: the jobs of a queue by keys, each of which gets its share of the workers."""

@@ -1,0 +1,85 @@
+"""The reads of fair keys."""
+
+import sqlite3
+
+import msgspec
+
+from zq.features.fair.model import FairKeyState, FairLimit, FairOrder
+from zq.features.fair.store import FairReads, FairSums, KeyOfQueue
+from zq.store.api import as_json
+from zq.store.sqlite.lanes import ReadLanes
+from zq.store.sqlite.queries import load
+
+QUERIES = load(__name__)
+
+_ORDERS = {
+    FairOrder.SHARE: "waiting = 0, finish, oldest",
+    FairOrder.WAIT: "oldest IS NULL, oldest",
+    FairOrder.DEPTH: "waiting DESC, s.fair_key",
+}
+
+_states = msgspec.json.Decoder(list[FairKeyState])
+
+
+class SqliteFairReads(FairReads):
+    """The reads of fair keys by the lanes of a pool."""
+
+    def __init__(self, lanes: ReadLanes) -> None:
+        self._lanes = lanes
+
+    async def keys(self, queue: str, order: FairOrder, skip: int, limit: int) -> list[FairKeyState]:
+        return await self._lanes.scans(_keys, queue, None, order, skip, limit)
+
+    async def key(self, queue: str, key: str) -> tuple[FairKeyState | None, FairLimit | None]:
+        return await self._lanes.looks(_key, queue, key)
+
+    async def limits(self, queue: str, keys: list[str]) -> dict[str, FairLimit]:
+        return await self._lanes.looks(_limits, queue, keys)
+
+    async def sums(self, queue: str) -> FairSums:
+        return await self._lanes.scans(_sums, queue)
+
+    async def longest_waiting(self, limit: int) -> list[KeyOfQueue]:
+        return await self._lanes.scans(_longest_waiting, limit)
+
+
+def _keys(
+    connection: sqlite3.Connection,
+    queue: str,
+    key: str | None,
+    order: FairOrder,
+    skip: int,
+    limit: int,
+) -> list[FairKeyState]:
+    sql = QUERIES["keys"].replace("ORDERED", _ORDERS[order])
+    names = {"queue": queue, "key": key, "skip": skip, "limit": limit}
+    (text,) = connection.execute(sql, names).fetchone()
+    return _states.decode(text)
+
+
+def _key(
+    connection: sqlite3.Connection, queue: str, key: str
+) -> tuple[FairKeyState | None, FairLimit | None]:
+    found = _keys(connection, queue, key, FairOrder.SHARE, 0, 1)
+    return found[0] if found else None, _limits(connection, queue, [key]).get(key)
+
+
+def _limits(connection: sqlite3.Connection, queue: str, keys: list[str]) -> dict[str, FairLimit]:
+    names = {"queue": queue, "keys": as_json(keys)}
+    (text,) = connection.execute(QUERIES["limits"], names).fetchone()
+    return {key: FairLimit(*set) for key, *set in msgspec.json.decode(text)}
+
+
+def _sums(connection: sqlite3.Connection, queue: str) -> FairSums:
+    keys, waiting, in_flight, weights = connection.execute(
+        QUERIES["sums"], {"queue": queue}
+    ).fetchone()
+    return FairSums(keys, int(waiting), int(in_flight), weights)
+
+
+def _longest_waiting(connection: sqlite3.Connection, limit: int) -> list[KeyOfQueue]:
+    (text,) = connection.execute(QUERIES["longest_waiting"], {"limit": limit}).fetchone()
+    return [KeyOfQueue(*row) for row in msgspec.json.decode(text)]
+
+
+READS = {FairReads: SqliteFairReads}

@@ -1,0 +1,32 @@
+-- Fair keys as readers see them. WHICH stands for an order.
+
+-- name: keys
+SELECT json_group_array(json_array(fair_key, max(finish - virtual, 0.0), weight, mean, waiting,
+    in_flight, oldest))
+FROM (
+    SELECT s.fair_key, finish, virtual, ifnull(l.weight, s.weight) AS weight,
+        ifnull(s.mean, q.mean) AS mean, waiting, in_flight, (
+            SELECT min(jobs.ready_at) FROM lines CROSS JOIN jobs ON jobs.id = lines.head
+            WHERE lines.queue = s.queue AND lines.fair_key = '=' || s.fair_key) AS oldest
+    FROM shares AS s CROSS JOIN shared_queues AS q ON q.queue = s.queue
+    LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
+    WHERE s.queue = :queue AND s.unfinished > 0 AND (:key IS NULL OR s.fair_key = :key)
+    ORDER BY ORDERED LIMIT :limit OFFSET :skip)
+
+-- name: limits
+SELECT json_group_array(json_array(fair_key, weight, max_in_flight, rate)) FROM fair_limits
+WHERE queue = :queue AND fair_key IN (SELECT value FROM json_each(:keys))
+
+-- name: sums
+SELECT count(*), total(waiting), total(in_flight), total(iif(waiting > 0, ifnull(l.weight, s.weight), 0))
+FROM shares AS s LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
+WHERE s.queue = :queue AND unfinished > 0
+
+-- name: longest_waiting
+-- Keys by the ages of their first lines' heads. A head with a lower id came earlier.
+SELECT json_group_array(json_array(queue, key, waiting, ready_at)) FROM (
+    SELECT s.queue AS queue, s.fair_key AS key, waiting, jobs.ready_at AS ready_at
+    FROM lines CROSS JOIN jobs ON jobs.id = lines.head
+    CROSS JOIN shares AS s ON s.queue = lines.queue AND '=' || s.fair_key = lines.fair_key
+    WHERE lines.fair_key <> '' AND lines.head IS NOT NULL
+    ORDER BY jobs.ready_at LIMIT :limit)

@@ -1,0 +1,101 @@
+"""The shares of keys: what a tick changes of them, by the formula of `zq.features.fair.model`."""
+
+import msgspec
+
+from zq.features.fair.model import (
+    SHORTEST_MS,
+    correction,
+    finish_of,
+    mean_after,
+    start_of,
+)
+
+Name = tuple[str, str]
+"""A queue and one of its keys."""
+
+
+class KeyShare(msgspec.Struct, array_like=True, gc=False):
+    """A key of a queue, in the order of the store's columns, and what is set for it."""
+
+    queue: str
+    key: str
+    weight: float
+    finish: float
+    mean: float | None
+    owed: float
+    unfinished: int
+    waiting: int
+    in_flight: int
+    paid_until: float | None
+    opens_at: int | None
+    set_weight: float | None
+    set_in_flight: int | None
+    set_rate: float | None
+
+    @property
+    def name(self) -> Name:
+        """The queue and the key."""
+        return self.queue, self.key
+
+    @property
+    def pull(self) -> float:
+        """The weight that holds: what is set for the key, or else what its jobs bring."""
+        return self.weight if self.set_weight is None else self.set_weight
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        """The columns that are stored."""
+        return msgspec.structs.astuple(self)[:11]
+
+
+class SharedQueue(msgspec.Struct, array_like=True, gc=False):
+    """A queue with keys: its virtual time, and the mean and the number of its unfinished jobs."""
+
+    queue: str
+    virtual: float = 0.0
+    mean: float = SHORTEST_MS
+    unfinished: int = 0
+
+
+class KeyNotes(msgspec.Struct, gc=False):
+    """What the moves of a transaction have done to the jobs of a key."""
+
+    unfinished: int = 0
+    came: int = 0
+    """Jobs that have become ready."""
+    left: int = 0
+    """Jobs that are not ready any more."""
+    delivered: int = 0
+    ran: list[int] = []
+    """How long those have run that are no longer in flight, in milliseconds."""
+    weight: float | None = None
+    """What the latest new job brings."""
+
+
+def change(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
+    """Change a key and its queue by what has happened to its jobs."""
+    if notes.weight is not None:
+        share.weight = notes.weight
+    for ran in notes.ran:
+        charged = share.owed / share.in_flight if share.in_flight else 0.0
+        share.owed -= charged
+        share.in_flight = max(share.in_flight - 1, 0)
+        share.finish += correction(charged, ran, share.pull)
+        share.mean = mean_after(share.mean, ran)
+        queue.mean = mean_after(queue.mean, ran)
+    if notes.came and not share.waiting:
+        share.finish = start_of(queue.virtual, share.finish)
+    for _ in range(notes.delivered):
+        charged = charged_to(share, queue)
+        queue.virtual = start_of(queue.virtual, share.finish)
+        share.finish = finish_of(share.finish, charged, share.pull)
+        share.owed += charged
+        share.in_flight += 1
+    share.waiting = max(share.waiting + notes.came - notes.left, 0)
+    share.unfinished = max(share.unfinished + notes.unfinished, share.waiting + share.in_flight)
+    queue.unfinished = max(queue.unfinished + notes.unfinished, 0)
+
+
+def charged_to(share: KeyShare, queue: SharedQueue) -> float:
+    """What a delivery is charged with: the mean of the key, or that of its queue."""
+    return max(queue.mean if share.mean is None else share.mean, SHORTEST_MS)
