@@ -10,9 +10,9 @@ import pytest
 from bench.walk import HOUSE, Walk, walk_table, walks
 
 MOST = {
-    "POST /jobs": (35, 84),
-    "GET /jobs/take": (38, 122),
-    "POST /jobs/{id}/success": (41, 126),
+    "POST /jobs": (36, 84),
+    "GET /jobs/take": (39, 124),
+    "POST /jobs/{id}/success": (42, 130),
 }
 """Files that a request may enter, and how often it may change file."""
 

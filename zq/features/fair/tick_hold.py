@@ -6,7 +6,7 @@ transactions, so keys cost nothing but their rows, and a crash loses no share.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -104,6 +104,9 @@ class FairHold:
     def refuse_return(self, jobs: Sequence[JobRecord]) -> Unprocessable | None:
         """Nothing keeps a job with a key from coming back."""
         return None
+
+    def spend(self, job: Brief, used: Mapping[str, int]) -> None:
+        """Keys draw nothing that a worker could count."""
 
     def bring(self, job: NewJob, status: Status) -> None:
         """Note a new job."""
