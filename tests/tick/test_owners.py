@@ -12,13 +12,17 @@ from zq.model.commands import (
     EnqueueResult,
     Fail,
     PatchJob,
+    Release,
     Return,
     Succeed,
 )
 from zq.model.job import JobSettings, Retention
+from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.settling import Failure
 from zq.model.unique import Scope
+from zq.tick import slices
+from zq.tick.slices import SLICE_ROWS
 
 KEPT = JobSettings(retention=Retention(completed_ms=60_000))
 QUEUED, ACTIVE, EXISTS = Scope
@@ -141,6 +145,53 @@ def test_two_former_owners_that_fail_in_one_tick_leave_one_owner(ticker: Ticker)
         keys += ticker.take(1)
     ticker.run(*(Fail(key, Failure("m")) for key in keys))
     assert owner(ticker) in keys
+
+
+Ends = Callable[[list[int]], list[AnyCommand]]
+
+SEVERAL: dict[str, Ends] = {
+    "failures": lambda keys: [Fail(key, Failure("m")) for key in keys],
+    "a stream that ends": lambda keys: [Return(1, keys, frozenset(keys))],
+    "streams that end": lambda keys: [Return(1, [key], frozenset({key})) for key in keys],
+    "leases that are over": lambda keys: [],
+}
+
+
+@pytest.mark.parametrize("ends", SEVERAL.values(), ids=SEVERAL)
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("rows", [1, SLICE_ROWS])
+def test_a_key_that_another_releases_in_the_same_tick_is_free_for_who_waits_again(
+    ticker: Ticker, monkeypatch: pytest.MonkeyPatch, rows: int, order: int, ends: Ends
+) -> None:
+    """However the tick is cut, and in whatever order the reports come."""
+    monkeypatch.setattr(slices, "SLICE_ROWS", rows)
+    keys: list[int] = []
+    for scope, limit in ((QUEUED, 5), (ACTIVE, 0)):
+        options = JobSettings(retry_limit=limit, stall_limit=limit, lease_ms=50)
+        ticker.run(unique(ticker, scope, options=options))
+        keys += ticker.take(1)
+    ticker.now += 51
+    commands = ends(keys[::order])
+    ticker.run(*commands, lapse=not commands)
+    assert [ticker.jobs()[key].status is Status.DEAD for key in keys] == [False, True]
+    assert owner(ticker) == keys[0]
+    (reply,) = ticker.run(unique(ticker, QUEUED)).replies
+    assert isinstance(reply, EnqueueResult)
+    assert [job.key for job in reply.owners.values()] == keys[:1], "it is no second one"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("rows", [1, SLICE_ROWS])
+def test_of_several_that_wait_again_in_one_tick_the_oldest_has_the_key(
+    ticker: Ticker, monkeypatch: pytest.MonkeyPatch, rows: int, order: int
+) -> None:
+    monkeypatch.setattr(slices, "SLICE_ROWS", rows)
+    keys: list[int] = []
+    for _ in range(3):
+        ticker.run(unique(ticker, QUEUED))
+        keys += ticker.take(1)
+    ticker.run(Release(keys[::order], {}))
+    assert owner(ticker) == keys[0]
 
 
 def test_a_purge_leaves_the_key_with_whoever_took_it_over(ticker: Ticker) -> None:

@@ -10,6 +10,7 @@ from zq.model.job import MAX_TIME, Brief, JobRecord, Reason, brief_of
 from zq.model.leasing import WORKER_DIED, stall_words, stalls_too_often
 from zq.model.lifecycle import Move, Status
 from zq.model.settling import Failure
+from zq.store.api import exhaust
 from zq.tick.bury import bury
 from zq.tick.failing import FailedAttempts
 from zq.tick.moves import apply
@@ -75,6 +76,7 @@ def lapse(work: UnitOfWork, most: int) -> None:
     keys = work.tx.keys("read_overdue", now=work.steady, limit=most)
     work.effects.lapsed += keys
     _stall(work, keys)
+    exhaust(work.regain_keys(most))
 
 
 def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:

@@ -34,7 +34,9 @@ class Consequences(NamedTuple):
     """True if the holder of the job must learn that it was taken away."""
     group: GroupChange = GroupChange.SAME
     lock: str | None = None
-    """The statement that takes the job's unique key back, unless another job has it by now."""
+    """The statement that takes the job's unique key back at once, unless another has it by now."""
+    regains: bool = False
+    """True if the job waits again, and takes its unique key back at the end of the phase."""
     wakes: bool = False
     """True if claims of its queue may find more jobs than before."""
     retimes: bool = False
@@ -53,17 +55,17 @@ TABLE: dict[Move, Consequences] = {
         "holders_from_lines": "take_from_lines", "leases_from_lines": "take_on_terms_from_lines"},
         tally=("delivered",), traffic="delivered"),
     Move.RETURN: Consequences({"holders": "give_back"}, ends_lease=True,
-        group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
+        group=GroupChange.MIXED, regains=True, wakes=True, retimes=True,
         tally=("returned",)),
     Move.RELEASE: Consequences({"times": "release"}, ends_lease=True,
-        group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
+        group=GroupChange.MIXED, regains=True, wakes=True, retimes=True,
         tally=("returned",)),
     Move.STALL: Consequences({"keys": "stall"}, ends_lease=True,
-        group=GroupChange.MIXED, lock="restore_locks", wakes=True, retimes=True,
+        group=GroupChange.MIXED, regains=True, wakes=True, retimes=True,
         news=EventType.STALLED, tally=("returned", "stalled")),
     Move.RESUME: Consequences({"claimants": "resume"}),
     Move.FAIL: Consequences({"verdicts": "fail"}, ends_lease=True,
-        group=GroupChange.MIXED, lock="restore_locks", retimes=True,
+        group=GroupChange.MIXED, regains=True, retimes=True,
         news=EventType.RETRYING, tally=("retried",)),
     Move.SUCCEED: Consequences({"purges": "complete", "completions": "complete_with_results"},
         ends_lease=True, group=GroupChange.OPENS,
@@ -151,9 +153,12 @@ def apply(
             note_groups(work, jobs, does.group)
             if after is not None:
                 note_groups(work, after, does.group)
-        locks = [job.key for job in jobs if job.unique_key is not None] if does.lock else ()
-        if does.lock and locks:
-            work.tx.run(does.lock, keys=locks)
+        if does.lock or does.regains:
+            unique = [job.key for job in jobs if job.unique_key is not None]
+            if does.regains:
+                work.regaining += unique
+            elif does.lock and unique:
+                work.tx.run(does.lock, keys=unique)
     if does.revokes:
         revoke(work, everyone)
     if gone:

@@ -135,7 +135,6 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
     if dying:
         bury(work, dying)
     if retried:
-        # This comes last: by now the dying jobs have released their keys.
         _retry(work, retried)
     if resumed:
         settled(work, resumed)

@@ -43,12 +43,15 @@ def by_slices(
     """A phase of the tick that gets its commands a slice at a time.
 
     All commands of a tick waited together, and no two concern the same job. So the phase may get
-    them in groups, and a large command in parts.
+    them in groups, and a large command in parts. Its jobs regain their unique keys when all of it
+    is done.
     """
 
     def sliced(work: Any, commands: Sequence[Any]) -> Sliced[list[object]]:
         if sum(map(_weight, commands)) <= SLICE_ROWS:
-            return phase(work, commands)
+            answers = phase(work, commands)
+            yield from work.regain_keys(SLICE_ROWS)
+            return answers
         parts = [_parts(command) for command in commands]
         replies: list[object] = []
         for group in _groups([part for some in parts for part in some]):
@@ -57,8 +60,9 @@ def by_slices(
             else:
                 replies += phase(work, group)
                 yield None
-        answers = iter(replies)
-        return [_merged([next(answers) for _ in some]) for some in parts]
+        yield from work.regain_keys(SLICE_ROWS)
+        each = iter(replies)
+        return [_merged([next(each) for _ in some]) for some in parts]
 
     return sliced
 

@@ -13,7 +13,7 @@ from zq.model.lifecycle import TERMINAL, Status
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
-from zq.store.api import Transaction
+from zq.store.api import Sliced, Transaction
 from zq.tick.hooks import HookTable
 from zq.tick.rulebook import Rulebook
 
@@ -53,6 +53,8 @@ class UnitOfWork:
         """The changes of the kept counts."""
         self.groups: dict[tuple[str, str], bool] = {}
         """Groups whose heads must be checked, and whether an open one may have to be shut."""
+        self.regaining: list[int] = []
+        """Jobs with a unique key that wait again since the phase began."""
         self.retimed = False
         """True if a deadline may have changed."""
         self.wanted: set[str] = set()
@@ -122,6 +124,17 @@ class UnitOfWork:
     def policy_of(self, queue: str) -> Policy:
         """The rules for jobs of a queue that set nothing themselves."""
         return self.rulebook.policy(queue)
+
+    def regain_keys(self, most: int) -> Sliced[None]:
+        """Give jobs that wait again their unique keys, unless others have them; the oldest first.
+
+        This comes at the end of a phase, so that the order of its jobs, and slices of `most`, make
+        no difference: by then every job that ends in it has released its key.
+        """
+        keys, self.regaining = sorted(self.regaining), []
+        for start in range(0, len(keys), most):
+            self.tx.run("restore_locks", keys=keys[start : start + most])
+            yield None
 
     def open_heads(self) -> None:
         """Open the heads of the groups that this transaction has touched, and shut the others.
