@@ -26,7 +26,7 @@ async def test_what_is_set_is_listed_and_shown(shell: Shell) -> None:
     assert await said(shell, *rate) == "crm-rate allows 1,000 per 90s, burst 10\n"
     await shell.push(1, 2, budgets=CRM)
     assert (await shell.here("budgets", "list")).table == [
-        ["BUDGET", "LIMIT", "AVAILABLE", "WAITING", "UNFINISHED", "HELD UNTIL"],
+        ["BUDGET", "LIMIT", "AVAILABLE", "WAITING", "UNFINISHED"],
         ["crm", "2 at once", "2", "2", "2"],
         ["crm-rate", "1,000 per 90s, burst 10", "10", "0", "0"],
     ]
@@ -187,5 +187,7 @@ async def test_a_budget_is_held_and_reopened(shell: Shell) -> None:
     assert crm["available"] == 0 and "held_until" in crm
     shown = (await shell.here("budgets", "show", "crm")).table
     assert "held until" in [name for name, *_ in shown]
+    (heads, _) = (await shell.here("budgets", "list")).table
+    assert heads[-1] == "HELD UNTIL"
     assert await said(shell, "reopen", "crm") == "crm is open\n"
     assert (await shell.here("budgets", "hold", "none", "1s")).code == 1

@@ -40,6 +40,7 @@ def test_every_route_declares_its_scope() -> None:
             "/status",
             "/budgets",
             "/budgets/{key}",
+            "/budgets/{key}/hold",
             "/producers",
             "/producers/{name}",
         ),

@@ -64,7 +64,7 @@ async def test_a_server_starts_over_what_cannot_be_read(client: Client, site: Si
     ids = await client.enqueue_many(3)
     harm(site, """UPDATE jobs SET options = '{"retry_limit":"x"}' WHERE id = ?""", ids[0])
     harm(site, "UPDATE jobs SET extras = '[' WHERE id = ?", ids[1])
-    harm(site, "INSERT INTO queue_settings VALUES ('default', '{')")
+    harm(site, "INSERT INTO queue_settings VALUES ('default', '{', NULL)")
     await site.restart()
     assert set(await named(client)) == {("jobs", ids[1]), ("queue_settings", "default")}
     stream = await client.take(prefetch=10)

@@ -100,6 +100,8 @@ OURS: dict[Key, list[Doc]] = {
     ("POST", "/jobs/{id}/cancel"): [{"force": True}],
     ("PUT", "/queues/{queue}/schema"): [{"schema": "string"}],
     ("POST", "/queues/{queue}/replay"): [{"since": 1}],
+    ("POST", "/budgets/{key}/hold"): [{"for_ms": 1}],
+    ("PUT", "/queues/{queue}/fair/{key}"): [{"weight": 2}],
     ("PUT", "/cleaning"): [{"schedule": ""}],
     ("POST", "/marks"): [{"text": "release"}],
     ("PATCH", "/jobs/{id}/retention"): [{"dead_ms": 5}],

@@ -71,7 +71,10 @@ def list(remote: Remote) -> None:
         for budget in found:
             print_json(msgspec.to_builtins(budget))
         return
-    print_table(COLUMNS, map(_row, found), least=LEAST)
+    # Budgets are seldom held, and the column is wide.
+    shown = COLUMNS if any(each.held_until is not None for each in found) else COLUMNS[:-1]
+    rows = [_row(each)[: len(shown)] for each in found]
+    print_table(shown, rows, least=[name for name in LEAST if name in shown])
 
 
 @budgets.command(

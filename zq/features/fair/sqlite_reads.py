@@ -40,7 +40,7 @@ class SqliteFairReads(FairReads):
         return await self._lanes.scans(_sums, queue)
 
     async def longest_waiting(self, limit: int) -> list[KeyOfQueue]:
-        return await self._lanes.scans(_longest_waiting, limit)
+        return await self._lanes.views(_longest_waiting, limit)
 
 
 def _keys(

@@ -50,9 +50,9 @@ const groups = (now) => [
     { name: "registered", label: "Registered", kind: "choice", choices: YES, help: "known to APIs that ask for that" },
   ]],
   ["Fair keys", [
-    { name: "fair.key", label: "Key", kind: "text", placeholder: "as jobs bring it", help: "a field of new jobs, such as payload.tenant" },
-    { name: "fair.max_in_flight", label: "In flight", kind: "some", unit: "of a key", placeholder: "no limit" },
-    { name: "fair.rate", label: "Rate", kind: "positive", unit: "a second of a key", placeholder: "no limit" },
+    { name: "fair.key", label: "Key from", kind: "text", placeholder: "as jobs bring it", help: "a field of new jobs, such as payload.tenant" },
+    { name: "fair.max_in_flight", label: "In flight of a key", kind: "some", unit: "jobs", placeholder: "no limit" },
+    { name: "fair.rate", label: "Rate of a key", kind: "positive", unit: "a second", placeholder: "no limit" },
   ]],
   ["Failures", [
     { name: "retry_limit", label: "Retries", kind: "whole", unit: "of a job" },
