@@ -217,10 +217,15 @@ async def test_a_commit_that_waits_for_no_disk_is_no_fsync(client: Client, scrap
 
 async def test_sizes_are_those_of_the_files(client: Client, scrape: Scraper) -> None:
     await client.enqueue_many(100, payload="x" * 1000)
-    metrics = await scrape()
-    root = client.site.root
-    assert metrics["zq_wal_bytes"] == (root / "zq.db-wal").stat().st_size > 100_000
-    assert metrics["zq_database_bytes"] == (root / "zq.db").stat().st_size
+    log, database = (client.site.root / name for name in ("zq.db-wal", "zq.db"))
+    # A checkpoint may change the files after a scrape.
+    metrics = await scrape.until(
+        lambda m: (
+            (m["zq_wal_bytes"], m["zq_database_bytes"])
+            == (log.stat().st_size, database.stat().st_size)
+        )
+    )
+    assert metrics["zq_wal_bytes"] + metrics["zq_database_bytes"] > 100_000
     assert metrics["zq_disk_free_bytes"] > 0
 
 
