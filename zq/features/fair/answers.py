@@ -12,7 +12,7 @@ from zq.features.fair.wire import (
     key_document,
 )
 from zq.model.names import check_name
-from zq.wire.query import choice, whole_number
+from zq.wire.query import choice, limit_in, whole_number
 
 ANSWERS = VerbAnswers()
 
@@ -26,7 +26,7 @@ async def keys(asked: Asked) -> FairKeysDocument:
     given = asked.query
     order = choice(given, "order", FairOrder, FairOrder.SHARE)
     skip = whole_number("from", given.get("from", "0"), verbs.MOST_SKIPPED)
-    limit = whole_number("limit", given.get("limit", str(verbs.USUAL)), verbs.MOST, 1)
+    limit = limit_in(given, verbs.USUAL, verbs.MOST)
     found, sums = await asked.services[FairKeys].page(
         _queue(asked), asked.reach, order, skip, limit + 1
     )

@@ -153,7 +153,7 @@ def _row(key: "FairKeyDocument") -> tuple[object, ...]:
 
 
 def _told(limit: "FairLimit") -> str:
-    """What is set for a key, in words."""
+    """The weight and the limits that are set for a key, in words."""
     said = (
         (limit.weight, "weight {:g}"),
         (limit.max_in_flight, "at most {:,} in flight"),

@@ -45,9 +45,10 @@ SMOOTHING = 8
 
 
 class FairLimit(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is set for one key of a queue. None leaves it to its jobs, and to the queue's setting.
+    """The weight and the limits of one key of a queue.
 
-    A key has at most `max_in_flight` jobs in flight, and `rate` deliveries a second.
+    None leaves the weight to the jobs of the key, and a limit to the setting of its queue. A key
+    has at most `max_in_flight` jobs in flight, and `rate` deliveries a second.
     """
 
     weight: float | None = None

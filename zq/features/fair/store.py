@@ -34,7 +34,7 @@ class FairReads(Protocol):
         """One key, as far as it has unfinished jobs, and what is set for it."""
 
     async def limits(self, queue: str, keys: list[str]) -> dict[str, FairLimit]:
-        """What is set for some keys of a queue."""
+        """The weights and the limits that are set for some keys of a queue."""
 
     async def sums(self, queue: str) -> FairSums:
         """All keys of a queue together."""

@@ -60,4 +60,4 @@ def _hold_of(work: UnitOfWork) -> FairHold:
 
 
 PHASES = (Phase(Stage.CHANGE, by_slices(set_limits), (PutFairLimit, DropFairLimit)),)
-"""What is set for keys changes with other settings."""
+"""The limits of keys change where other settings do."""
