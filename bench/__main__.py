@@ -39,6 +39,7 @@ from bench.publish import publish
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
 from bench.servers import NAMES, Lab, ServerError, lab
+from bench.shares import shares, shares_table
 from bench.singles import singles, singles_table
 from bench.topics import topics, topics_table
 from bench.viewers import viewers, viewers_table
@@ -155,6 +156,11 @@ def run_crowd(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_lines(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = lines(place, args.jobs, args.waiting, args.ticks, progress)
     return lines_table(found), [asdict(each) for each in found]
+
+
+def run_shares(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = shares(place, args.jobs, args.numbers, args.ticks, progress)
+    return shares_table(found), [asdict(each) for each in found]
 
 
 def run_numbered(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -299,6 +305,10 @@ def arguments() -> argparse.ArgumentParser:
     add = command("lines", run_lines, "claims beside jobs that wait for a budget, without a server")
     add("--jobs", type=counts, default=[10, 100], help="settled and claimed a tick [10,100]")
     add("--waiting", type=lambda text: counts(text)[0], default=1_000_000, help="[1M]")
+    add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("shares", run_shares, "jobs with budgets or fair keys, without a server")
+    add("--jobs", type=counts, default=[1, 100, 1000], help="settled and claimed a tick")
+    add("--numbers", type=counts, default=[1, 1000, 100_000], help="budgets, and keys")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
     add = command("producer", run_numbered, "bulks of producers with numbers beside plain bulks")
     add("--rounds", type=int, default=5, help="runs of each row [5]")

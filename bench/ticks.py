@@ -17,7 +17,8 @@ from zq.store.sqlite import upkeep
 from zq.store.sqlite.connection import WRITER_PRAGMAS, WRITER_STATEMENTS
 from zq.store.sqlite.migrate import migrate
 from zq.store.sqlite.transaction import SqliteTransaction
-from zq.tick.runner import TickRunner
+from zq.tick.hooks import Options
+from zq.tick.runner import NO_OPTIONS, TickRunner
 
 NOW = 1_790_000_000_000
 WORKERS = 4
@@ -27,13 +28,14 @@ BULK = 1_000
 class Ticks:
     """Runs ticks with four workers, by default all at the same moment.
 
-    `watched` may replace the connection.
+    `watched` may replace the connection. `options` are what rooms are told.
     """
 
     def __init__(
         self,
         path: Path,
         watched: Callable[[sqlite3.Connection], sqlite3.Connection] = lambda connection: connection,
+        options: Options = NO_OPTIONS,
     ) -> None:
         self.connection = sqlite3.connect(
             path, isolation_level=None, cached_statements=WRITER_STATEMENTS
@@ -43,7 +45,7 @@ class Ticks:
         migrate(self.connection)
         self._mint = Mint(upkeep.recover(self.connection).last_key)
         transactions = partial(SqliteTransaction, watched(self.connection))
-        self._runner = TickRunner(transactions, Policy(), Random(1), self._mint.last)
+        self._runner = TickRunner(transactions, Policy(), Random(1), self._mint.last, options)
 
     def run(
         self,
