@@ -12,6 +12,12 @@ from zq.store.sqlite.queries import load
 
 QUERIES = load(__name__)
 
+MOST_SUMMED = 10_000
+"""The most keys of a queue that are counted. With more, the sums are those of so many."""
+
+MOST_LINES = 5_000
+"""The most lines among which those are found that wait longest, and as many of keys at a limit."""
+
 _ORDERS = {
     FairOrder.SHARE: "waiting = 0, finish, oldest",
     FairOrder.WAIT: "oldest IS NULL, oldest",
@@ -72,13 +78,14 @@ def _limits(connection: sqlite3.Connection, queue: str, keys: list[str]) -> dict
 
 def _sums(connection: sqlite3.Connection, queue: str) -> FairSums:
     keys, waiting, in_flight, weights = connection.execute(
-        QUERIES["sums"], {"queue": queue}
+        QUERIES["sums"], {"queue": queue, "most": MOST_SUMMED}
     ).fetchone()
     return FairSums(keys, int(waiting), int(in_flight), weights)
 
 
 def _longest_waiting(connection: sqlite3.Connection, limit: int) -> list[KeyOfQueue]:
-    (text,) = connection.execute(QUERIES["longest_waiting"], {"limit": limit}).fetchone()
+    names = {"limit": limit, "most": MOST_LINES}
+    (text,) = connection.execute(QUERIES["longest_waiting"], names).fetchone()
     return [KeyOfQueue(*row) for row in msgspec.json.decode(text)]
 
 

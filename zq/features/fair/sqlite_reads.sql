@@ -18,15 +18,23 @@ SELECT json_group_array(json_array(fair_key, weight, max_in_flight, rate)) FROM 
 WHERE queue = :queue AND fair_key IN (SELECT value FROM json_each(:keys))
 
 -- name: sums
+-- Of up to :most keys.
 SELECT count(*), total(waiting), total(in_flight), total(iif(waiting > 0, ifnull(l.weight, s.weight), 0))
-FROM shares AS s LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
-WHERE s.queue = :queue AND unfinished > 0
+FROM (SELECT * FROM shares WHERE queue = :queue LIMIT :most) AS s
+LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
+WHERE unfinished > 0
 
 -- name: longest_waiting
--- Keys by the ages of their first lines' heads. A head with a lower id came earlier.
+-- Keys by the ages of their first lines' heads, among up to :most open lines and as many that are shut.
 SELECT json_group_array(json_array(queue, key, waiting, ready_at)) FROM (
     SELECT s.queue AS queue, s.fair_key AS key, waiting, jobs.ready_at AS ready_at
-    FROM lines CROSS JOIN jobs ON jobs.id = lines.head
-    CROSS JOIN shares AS s ON s.queue = lines.queue AND '=' || s.fair_key = lines.fair_key
-    WHERE lines.fair_key <> '' AND lines.head IS NOT NULL
+    FROM (
+        SELECT * FROM (
+            SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL
+            ORDER BY priority, head LIMIT :most)
+        UNION ALL
+        SELECT * FROM (SELECT * FROM lines WHERE shut_by >= '[' AND shut_by < '\' LIMIT :most)) AS lines
+    CROSS JOIN jobs ON jobs.id = lines.head
+    CROSS JOIN shares AS s ON s.queue = lines.queue AND s.fair_key = substr(lines.fair_key, 2)
+    WHERE lines.fair_key <> ''
     ORDER BY jobs.ready_at LIMIT :limit)

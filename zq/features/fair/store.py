@@ -37,7 +37,7 @@ class FairReads(Protocol):
         """The weights and the limits that are set for some keys of a queue."""
 
     async def sums(self, queue: str) -> FairSums:
-        """All keys of a queue together."""
+        """The keys of a queue together, up to a number of them."""
 
     async def longest_waiting(self, limit: int) -> list[KeyOfQueue]:
         """The keys of all queues whose first job waits for the longest time."""

@@ -39,6 +39,9 @@ MOST_DEEP = 100_000
 
 _draws = msgspec.json.Decoder(list[Draw])
 
+MOST_KEYS = 10_000
+"""The most fair keys of a queue among which the place of one is counted."""
+
 MOST_IN_FLIGHT = 10_000
 """The most jobs in flight that are examined for long runs."""
 
@@ -157,7 +160,8 @@ def _turn_of(connection: sqlite3.Connection, job: JobRecord, now: int) -> FairWa
     key = fair_key_of(job.options)
     if key is None:
         return None
-    row = connection.execute(QUERIES["turn_of"], {"queue": job.queue, "key": key}).fetchone()
+    names = {"queue": job.queue, "key": key, "most": MOST_KEYS}
+    row = connection.execute(QUERIES["turn_of"], names).fetchone()
     if row is None:
         return None
     in_flight, opens_at, own, weight, place, keys, weights = row

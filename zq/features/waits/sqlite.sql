@@ -15,15 +15,21 @@ SELECT outline ->> '$.author.actor', outline ->> '$.author.reason'
 FROM sweeps WHERE id = (SELECT swept FROM jobs WHERE id = :key)
 
 -- name: turn_of
--- The fair key of a job, and its place among the keys of the queue that wait.
-SELECT s.in_flight, s.opens_at, l.max_in_flight, ifnull(l.weight, s.weight), (
-        SELECT count(*) FROM shares AS o
-        WHERE o.queue = :queue AND o.waiting > 0 AND o.finish < s.finish), (
-        SELECT count(*) FROM shares AS o WHERE o.queue = :queue AND o.waiting > 0), (
-        SELECT total(ifnull(ol.weight, o.weight)) FROM shares AS o LEFT JOIN fair_limits AS ol
-            ON ol.queue = o.queue AND ol.fair_key = o.fair_key
-        WHERE o.queue = :queue AND o.waiting > 0)
-FROM shares AS s LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
+-- The fair key of a job, and its place among those that wait of up to :most keys of the queue.
+WITH waiting AS (
+    SELECT o.finish AS finish, ifnull(ol.weight, o.weight) AS weight
+    FROM (SELECT * FROM shares WHERE queue = :queue LIMIT :most) AS o
+    LEFT JOIN fair_limits AS ol ON ol.queue = o.queue AND ol.fair_key = o.fair_key
+    WHERE o.waiting > 0)
+SELECT s.in_flight, s.opens_at, l.max_in_flight, ifnull(l.weight, s.weight),
+    before, keys, max(weights, ifnull(l.weight, s.weight))
+FROM shares AS s
+LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
+CROSS JOIN (
+    SELECT count(*) FILTER (WHERE finish < (
+            SELECT finish FROM shares WHERE queue = :queue AND fair_key = :key)) AS before,
+        count(*) AS keys, total(weight) AS weights
+    FROM waiting)
 WHERE s.queue = :queue AND s.fair_key = :key AND s.waiting > 0
 
 -- name: is_shut
