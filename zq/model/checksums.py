@@ -6,6 +6,7 @@ version of zq has stored have none (NULL), and are taken as they are.
 """
 
 from collections.abc import Iterable
+from operator import attrgetter
 from zlib import crc32
 
 import msgspec
@@ -20,6 +21,7 @@ _LATER = [
 checksum."""
 
 _SETTINGS = sorted(JobSettings.__struct_fields__)
+_values_of = attrgetter(*_SETTINGS)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -97,8 +99,8 @@ def _of_options(options: JobSettings | None) -> int:
     """
     found = 0
     if options is not None:
-        for name in _SETTINGS:
-            if (value := getattr(options, name)) is not None:
+        for name, value in zip(_SETTINGS, _values_of(options), strict=True):
+            if value is not None:
                 if isinstance(value, BackoffRule):
                     # An exponent that was given as 2 is 2.0 once it is read.
                     value = (float(value.exponent), value.base_ms, value.jitter_ms)

@@ -287,10 +287,11 @@ class Line(msgspec.Struct, array_like=True, gc=False):
     priority: int
     head: int
     """The key of its first job."""
-    place: float
+    place: float = 0.0
     """Its place among the lines of its kind: the head, or the start tag of a share."""
-    second: int | None
-    """The key of its second job."""
+    second: int | None = None
+    """The key of its second job. Lines that share a queue have their places and their second jobs
+    only where they are read for that."""
 
 
 class SetAsideJob(NamedTuple):
@@ -384,6 +385,9 @@ class Transaction(Protocol):
 
     def open_lines(self, queues: Sequence[str] | None, limit: int) -> list[Line]:
         """The first open lines of some queues, or of all, in the order of their heads."""
+
+    def replace(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """Insert rows by a few statements, in the place of those that have their keys."""
 
     def shared_lines(self, queue: str, priority: int, limit: int) -> list[Line]:
         """The first open lines of a queue that share it, in the order of their places."""

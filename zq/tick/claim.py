@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 from zq.model.commands import Claim
@@ -49,7 +48,7 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
     rows: dict[str, Collection[Any]]
     if (
         wanted.terms is not None
-        or any(map(_OPTIONS, jobs))
+        or any(map(_has_lease, jobs))
         or (not book.is_empty and book.has_leases)
     ):
         rows = {"leases": _leases(work, jobs, wanted)}
@@ -181,4 +180,5 @@ def _has_lapsed(job: JobRecord, now: int) -> bool:
     return job.expires_at is not None and job.expires_at <= now
 
 
-_OPTIONS = attrgetter("options")
+def _has_lease(job: JobRecord) -> bool:
+    return job.options is not None and job.options.lease_ms is not None

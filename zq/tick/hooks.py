@@ -18,7 +18,7 @@ from zq.model.lifecycle import Move, Status
 from zq.model.reach import BudgetMaker, Reach
 from zq.model.settling import Failure
 from zq.store.api import Line, Sliced, Transaction
-from zq.tick.lines import Lines
+from zq.tick.lines import Lines, Places
 
 W = TypeVar("W")
 """The unit of work: `zq.tick.work.UnitOfWork`. It has a table of hooks itself."""
@@ -163,14 +163,31 @@ class Hold(Protocol[W_contra]):
         None means that the job does not exist. `queue` is the queue after the move.
         """
 
+    def note_together(
+        self, jobs: Jobs, before: Status | None, after: Status | None, now: int
+    ) -> None:
+        """Note the move of jobs that all come to one state, each in its queue.
+
+        If `before` is None, it is the state that each job has.
+        """
+
     def spend(self, job: Brief, used: Mapping[str, int]) -> None:
         """Note what a job that has succeeded has used, by name, instead of what it was given."""
+
+    def review(self, queue: str) -> None:
+        """Note that a queue has other settings, so that lines may open that it has shut."""
 
     def mend(self) -> None:
         """Note that jobs were set aside of which nothing is known."""
 
+    def places(self) -> Places:
+        """Where lines stand now whose jobs have moved, as far as they share their queues."""
+
     def flush(self) -> set[str]:
-        """Write what was noted. Return the queues with jobs that claims may have now."""
+        """Open lines for what was noted. Return the queues with jobs that claims may have now."""
+
+    def store(self) -> None:
+        """Write what has changed, once for all claims of the transaction."""
 
     def pass_on(self) -> bool:
         """Open other lines in the place of those that have just been shut for another reason.

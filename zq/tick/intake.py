@@ -47,6 +47,7 @@ HELD_BY_GROUP = 1
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload, checksum"
 _TUNED = _PLAIN + ", options"
+_LINED = f"{_TUNED}, held, line"
 _FULL = (
     f"{_TUNED}, unique_key, unique_while, owns_key, group_id, held, extras, unique_in, expires_at,"
     " ttl_ms, line"
@@ -106,6 +107,8 @@ class Intake:
         )
         self._plain: list[tuple[object, ...]] = []
         self._tuned: list[tuple[object, ...]] = []
+        self._lined: list[tuple[_Head, NewJob]] = []
+        """Jobs with plain settings that wait in lines."""
         self._full: list[_Full] = []
         self._replaced: dict[int, NewJob | FoldedPayload] = {}
         self._contents: dict[int, Extras | None] = {}
@@ -176,14 +179,11 @@ class Intake:
                     inline = job.payload if job.payload_size <= INLINE_PAYLOAD else None
                     check = job_checksum(job.type, inline, None)
                     plain.append((*head, job.payload_size, inline, check))
-                elif not holding or not _is_held(holding, job.options):
-                    payload = _payload(job, job.type, None, job.options)
-                    tuned = (*head, *payload, as_json(job.options))
-                    self._tuned.append(tuned)
+                elif holding and _is_held(holding, job.options):
+                    self._lined.append((head, job))
                 else:
-                    self._full.append(_Full(head, job))
-                    stored[job.queue, status] += 1
-                    continue
+                    payload = _payload(job, job.type, None, job.options)
+                    self._tuned.append((*head, *payload, as_json(job.options)))
                 if job.payload_size > INLINE_PAYLOAD:
                     self._beside.append((key, job))
             stored[job.queue, status] += 1
@@ -304,8 +304,10 @@ class Intake:
             yield from work.tx.insert_by_slices("jobs", _PLAIN, self._plain)
         if self._tuned:
             yield from work.tx.insert_by_slices("jobs", _TUNED, self._tuned)
+        if self._lined:
+            yield from work.tx.insert_by_slices("jobs", _LINED, self._lined_rows())
         if self._full:
-            lines = self._lines()
+            lines = self._lines([(new.head, new.job) for new in self._full])
             full = [self._full_row(new, lines.get(new.head[0])) for new in self._full]
             yield from work.tx.insert_by_slices("jobs", _FULL, full)
         if self._replaced:
@@ -320,11 +322,22 @@ class Intake:
         yield from work.tx.insert_large_by_slices("payloads", "job_id, body, checksum", beside)
         work.tx.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
 
-    def _lines(self) -> dict[int, int]:
+    def _lined_rows(self) -> list[tuple[object, ...]]:
+        """The rows of jobs with plain settings that wait in lines."""
+        lines = self._lines(self._lined)
+        return [
+            (
+                *(*head, *_payload(job, job.type, None, job.options)),
+                *(as_json(job.options), HELD_IN_LINE, lines[head[0]]),
+            )
+            for head, job in self._lined
+        ]
+
+    def _lines(self, jobs: Sequence[tuple[_Head, NewJob]]) -> dict[int, int]:
         """The lines of those jobs that rooms hold, by the keys of the jobs."""
         work = self._work
         names: dict[int, NewName] = {}
-        for (key, queue, _, priority, status, _), job, *_ in self._full:
+        for (key, queue, _, priority, status, _), job in jobs:
             if job.options is None:
                 continue
             holding = [hold for hold in work.holds if hold.holds(job.options)]

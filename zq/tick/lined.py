@@ -6,8 +6,10 @@ tokens. Such a line is shut, and the claim looks at others in its place. So a jo
 paid blocks none behind it, and each line is looked at in vain once.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Protocol
 
 from zq.model.commands import Claim
 from zq.model.job import JobRecord
@@ -95,25 +97,24 @@ class _Merge:
         self._limit = limit
         self._left = dict(bounds)
         self._tills = [hold.till(work) for hold in work.holds if hold.is_used]
-        self._sources = [_Source(work, line, limit) for line in lines]
+        self._sources = self._sources_of(lines)
         self._end: Place | None = None if is_all else (lines[-1].priority, lines[-1].head)
         self._shut: list[tuple[int, str, int]] = []
         self._drained: list[tuple[int, str, int]] = []
         """Lines that give some of their jobs, and cannot be paid for more."""
-        self._turns: dict[tuple[str, int], _Turns] = {}
-        """The lines that share a queue and a priority."""
-        self._keys: list[int] = []
+        self._lines: dict[int, int] = {}
+        """The lines of the chosen jobs, by the keys of these."""
         self._others: list[JobRecord] = []
         self.is_done = False
         """True if no job behind those that were read can come before one that is left out."""
 
     def choose(self, others: Sequence[JobRecord]) -> None:
         """Choose from lines, and among jobs in no line, which are in dispatch order."""
-        heap = [(source.place, nth) for nth, source in enumerate(self._sources)]
+        heap = [(source.place, nth) for nth, source in enumerate(self._sources) if source.place]
         heapify(heap)
         waiting = iter(others)
         other = next(waiting, None)
-        while len(self._keys) + len(self._others) < self._limit:
+        while len(self._lines) + len(self._others) < self._limit:
             if other is not None and (not heap or (other.priority, other.key) < heap[0][0]):
                 if self._end is not None and (other.priority, other.key) > self._end:
                     return
@@ -126,12 +127,10 @@ class _Merge:
                 if self._end is not None and place > self._end:
                     return
                 source = self._sources[nth]
-                if self._takes(source):
-                    following = source.advance()
-                    if following:
-                        heapreplace(heap, (source.place, nth))
-                        continue
-                heappop(heap)
+                if self._has_room(source.queue) and source.take(self._pays) and source.place:
+                    heapreplace(heap, (source.place, nth))
+                else:
+                    heappop(heap)
             elif self._end is None:
                 break
             else:
@@ -152,38 +151,42 @@ class _Merge:
 
     def jobs(self) -> list[JobRecord]:
         """The chosen jobs in dispatch order."""
-        if not self._keys:
+        if not self._lines:
             return self._others
-        jobs = [*self._others, *self._work.tx.jobs("read_jobs", keys=self._keys)]
+        jobs = self._work.tx.jobs("read_lined", keys=list(self._lines))
+        for job in jobs:
+            job.line = self._lines[job.key]
+        jobs += self._others
         jobs.sort(key=lambda job: (job.priority, job.key))
         return jobs
 
-    def _takes(self, source: "_Source") -> bool:
-        """Take the head of a line, or of one that shares its queue and is due before it."""
-        line = source.line
-        if not self._has_room(line.queue):
-            return False
-        if not line.fair_key:
-            return self._pays(source)
-        turns = self._turns.get((line.queue, line.priority))
-        if turns is None:
-            turns = _Turns(self._work, line, self._limit, self._tills)
-            self._turns[line.queue, line.priority] = turns
-        return turns.take(self._pays)
+    def _sources_of(self, lines: Sequence[Line]) -> list["_Source"]:
+        """The lines from which jobs are taken. Those that share a queue and a priority are one."""
+        lone = [line for line in lines if not line.fair_key]
+        behind = _Behind(self._work, lone, self._limit)
+        sources: list[_Source] = [_LineSource(line, behind) for line in lone]
+        heads: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for line in lines:
+            if line.fair_key:
+                heads[line.queue, line.priority].append(line.head)
+        for (queue, priority), some in heads.items():
+            sources.append(_Turns(self._work, queue, priority, some, self._limit, self._tills))
+        return sources
 
-    def _pays(self, source: "_Source") -> bool:
-        """Take the head of a line, if rooms can pay for it."""
+    def _pays(self, source: "_LineSource") -> bool:
+        """Take the next job of a line, if rooms can pay for it."""
         line = source.line
         for till in self._tills:
             refusal = till.refuses(line)
             if refusal is not None:
-                gives_none = source.place[1] == line.head
+                gives_none = source.key == line.head
                 (self._shut if gives_none else self._drained).append((line.id, *refusal))
                 return False
         for till in self._tills:
             till.pay(line)
         self._take_room(line.queue)
-        self._keys.append(source.place[1])
+        assert source.key is not None
+        self._lines[source.key] = line.id
         return True
 
     def _has_room(self, queue: str) -> bool:
@@ -194,36 +197,104 @@ class _Merge:
             self._left[queue] -= 1
 
 
+class _Source(Protocol):
+    """Jobs of one queue and one priority."""
+
+    queue: str
+
+    @property
+    def place(self) -> Place | None:
+        """The place of its next job in dispatch order; None if it has no more."""
+
+    def take(self, pays: "Pays") -> bool:
+        """Take its next job. Return False if rooms cannot pay for any."""
+
+
+class _LineSource:
+    """A line from which jobs are taken, beginning with the first. `key` is that of the next."""
+
+    def __init__(self, line: Line, behind: "_Behind") -> None:
+        self.line = line
+        self.queue = line.queue
+        self.key: int | None = line.head
+        self._keys = behind.keys(line)
+
+    @property
+    def place(self) -> Place | None:
+        return None if self.key is None else (self.line.priority, self.key)
+
+    def take(self, pays: "Pays") -> bool:
+        if not pays(self):
+            return False
+        self.key = next(self._keys, None)
+        return True
+
+
+Pays = Callable[[_LineSource], bool]
+
+
 class _Turns:
     """The lines that share a queue and a priority. The one with the least place is next.
 
-    When the turn of the queue comes, by the place of one of these lines in dispatch order, the job
-    is that of the line whose turn it is in the queue.
+    The turn of the queue comes by the place of its oldest job among the jobs of other queues. The
+    job that is taken then is that of the line whose turn it is in the queue.
     """
 
-    def __init__(self, work: UnitOfWork, line: Line, limit: int, tills: Sequence[Till]) -> None:
-        lines = work.tx.shared_lines(line.queue, line.priority, limit)
+    def __init__(
+        self,
+        work: UnitOfWork,
+        queue: str,
+        priority: int,
+        heads: list[int],
+        limit: int,
+        tills: Sequence[Till],
+    ) -> None:
+        """`heads` has the lowest heads of these lines, in rising order."""
+        self.queue = queue
+        self._work = work
+        self._priority = priority
+        self._heads = heads
+        self._gone: set[int] = set()
+        self._limit = limit
         self._tills = tills
-        for till in tills:
-            till.learn(lines)
-        self._sources = [_Source(work, each, limit) for each in lines]
-        self._heap = [(self._place(each), each.head, nth) for nth, each in enumerate(lines)]
-        heapify(self._heap)
+        self._heap: list[tuple[float, int, _LineSource]] | None = None
 
-    def take(self, pays: Callable[["_Source"], bool]) -> bool:
-        """Take a job of the next line that rooms can pay for. Return whether there was one."""
+    @property
+    def place(self) -> Place | None:
+        return (self._priority, self._heads[0]) if self._heads else None
+
+    def take(self, pays: Pays) -> bool:
+        if self._heap is None:
+            self._heap = self._read()
         while self._heap:
-            nth = self._heap[0][2]
-            source = self._sources[nth]
-            if not pays(source):
+            place, key, source = self._heap[0]
+            if (current := self._place(source.line)) > place:
+                # Another line of this key has had a turn.
+                heapreplace(self._heap, (current, key, source))
+                continue
+            if not source.take(pays):
                 heappop(self._heap)
                 continue
-            if source.advance():
-                heapreplace(self._heap, (self._place(source.line), source.place[1], nth))
-            else:
+            self._gone.add(key)
+            if source.key is None:
                 heappop(self._heap)
+            else:
+                heappush(self._heads, source.key)
+                heapreplace(self._heap, (self._place(source.line), source.key, source))
+            while self._heads and self._heads[0] in self._gone:
+                heappop(self._heads)
             return True
         return False
+
+    def _read(self) -> list[tuple[float, int, _LineSource]]:
+        """Read the lines whose turns come first."""
+        lines = self._work.tx.shared_lines(self.queue, self._priority, self._limit)
+        for till in self._tills:
+            till.learn(lines)
+        behind = _Behind(self._work, lines, self._limit)
+        heap = [(self._place(line), line.head, _LineSource(line, behind)) for line in lines]
+        heapify(heap)
+        return heap
 
     def _place(self, line: Line) -> float:
         for till in self._tills:
@@ -233,27 +304,26 @@ class _Turns:
         return line.place
 
 
-class _Source:
-    """A line from which jobs are taken, beginning with the first. `place` is that of the next."""
+class _Behind:
+    """The jobs behind the heads of some lines. The first of all these lines are read together."""
 
-    def __init__(self, work: UnitOfWork, line: Line, limit: int) -> None:
-        self.line = line
-        self.place: Place = (line.priority, line.head)
-        self._work = work
+    def __init__(self, work: UnitOfWork, lines: Sequence[Line], limit: int) -> None:
+        self._tx = work.tx
+        self._lines = [(line.id, line.second) for line in lines if line.second is not None]
         self._limit = limit
-        self._behind = self._keys()
+        self._most = 2 * limit // len(self._lines) + 1 if self._lines else 0
+        self._found: dict[int, list[int]] | None = None
 
-    def advance(self) -> bool:
-        """Go on to the next job. Return whether there is one."""
-        key = next(self._behind, None)
-        if key is None:
-            return False
-        self.place = (self.line.priority, key)
-        return True
-
-    def _keys(self) -> Iterator[int]:
-        if self.line.second is None:
+    def keys(self, line: Line) -> Iterator[int]:
+        """The keys of the jobs of a line behind its head."""
+        if line.second is None:
             return
-        yield self.line.second
-        after, line, limit = self.line.second, self.line.id, self._limit
-        yield from self._work.tx.keys("jobs_in_line", line=line, after=after, limit=limit)
+        yield line.second
+        if self._found is None:
+            self._found = dict(self._tx.table("jobs_in_lines", lines=self._lines, most=self._most))
+        keys = self._found[line.id]
+        yield from keys
+        if len(keys) == self._most:
+            yield from self._tx.keys(
+                "jobs_in_line", line=line.id, after=keys[-1], limit=self._limit
+            )

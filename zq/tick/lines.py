@@ -26,6 +26,9 @@ HELD_IN_LINE = 2
 
 _WAITS = frozenset({Status.SCHEDULED, Status.READY})
 
+Places = dict[str, dict[str, float]]
+"""The places of lines, by their queues and the keys by which they share these."""
+
 NewName = tuple[str, int, str]
 """A queue, a priority, and the options of a job as JSON text: what names its line."""
 
@@ -34,6 +37,9 @@ class LineHold(Protocol):
     """A room's hold (`zq.tick.hooks.Hold`), as far as lines know it."""
 
     is_used: bool
+
+    def places(self) -> Places:
+        """Where lines stand now whose jobs have moved, as far as they share their queues."""
 
     def note(
         self,
@@ -44,6 +50,15 @@ class LineHold(Protocol):
         now: int,
     ) -> None:
         """Note a move of a job."""
+
+    def note_together(
+        self,
+        jobs: Sequence[Brief | JobRecord],
+        before: Status | None,
+        after: Status | None,
+        now: int,
+    ) -> None:
+        """Note the move of jobs that all come to one state, each in its queue."""
 
 
 class Lines:
@@ -97,6 +112,22 @@ class Lines:
             if hold.is_used:
                 hold.note(job, before, after, queue, now)
 
+    def note_together(
+        self,
+        jobs: Sequence[Brief | JobRecord],
+        before: Status | None,
+        after: Status | None,
+        now: int,
+    ) -> None:
+        """Note the move of jobs that all come to one state, each in its queue. None as a state
+        stands for those that jobs have, or for none."""
+        self._left.update([job.line for job in jobs if job.line is not None])
+        if after in _WAITS:
+            self._moving.update([j.key for j in jobs if (before or j.status) not in _WAITS])
+        for hold in self._holds:
+            if hold.is_used:
+                hold.note_together(jobs, before, after, now)
+
     def rename(self, job: JobRecord) -> None:
         """Note that a waiting job may have other options."""
         if job.line is not None:
@@ -127,9 +158,20 @@ class Lines:
             tx.run("enter_lines", keys=keys)
             tx.run("leave_lines", keys=keys)
             self._joined.update(tx.keys("lines_of_jobs", keys=keys))
-        touched = self._left | self._joined
+        heads = self._place(tx)
+        touched = (self._left | self._joined) - heads.keys()
         if touched:
             tx.run("refresh_lines", lines=list(touched))
-        if self._left:
-            tx.run("forget_lines", lines=list(self._left))
+        left = [line for line in self._left if heads.get(line) is None]
+        if left:
+            tx.run("forget_lines", lines=left)
         self.clear()
+
+    def _place(self, tx: Transaction) -> dict[int, int | None]:
+        """Place the lines that share their queues. Return the heads that were found on the way."""
+        heads: dict[int, int | None] = {}
+        for hold in self._holds:
+            if hold.is_used and (places := hold.places()):
+                heads.update(tx.rows_of("place_lines", places=places))
+        tx.rows += len(heads)
+        return heads

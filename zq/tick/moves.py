@@ -202,8 +202,7 @@ def remove(work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False) ->
         work.counts[queue, status] -= n
     end_leases(work, jobs)
     if work.lines.is_used:
-        for job in jobs:
-            work.lines.note(job, job.status, None, job.queue, work.now)
+        work.lines.note_together(jobs, None, None, work.now)
     if revokes:
         revoke(work, jobs)
 
@@ -238,9 +237,7 @@ def _count_together(
 ) -> None:
     """Count jobs that move to one state, each in its queue, and report how many of each queue."""
     if work.lines.is_used:
-        for job in jobs:
-            before = job.status if source is None else source
-            work.lines.note(job, before, end, job.queue, work.now)
+        work.lines.note_together(jobs, source, end, work.now)
     counts = work.counts
     moved = Counter([job.queue for job in jobs])
     if source is None:

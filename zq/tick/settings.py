@@ -34,6 +34,8 @@ def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
     else:
         text = as_json(settings)
         work.tx.run("set_queue", queue=queue, settings=text, checksum=checksum(text))
+    for hold in work.holds:
+        hold.review(queue)
     # A gate may have opened.
     work.effects.woken.add(queue)
 

@@ -99,6 +99,10 @@ class UnitOfWork:
     def finish(self) -> TickResult:
         """Write everything that follows from the moves of jobs. Return the result for memory."""
         self.open_heads()
+        for hold in self.holds:
+            if hold.is_used:
+                hold.store()
+                self.retimed |= hold.is_retimed
         if self.counts:
             self.write_counts()
         self.effects.rows = self.tx.rows

@@ -189,7 +189,6 @@ FINDS: dict[str, set[str]] = {
     "next": {BATCHES_BEHIND},
     "read_budgets": {"SCAN budgets"},
     "count_templates": {"SCAN cron_entries"},
-    "write_budgets": set(),
     "delete_budgets": {"SEARCH budgets USING PRIMARY KEY (key=?)"},
     "due_budgets": {
         "SEARCH budgets USING COVERING INDEX budgets_by_time (pays_at>? AND pays_at<?)"
@@ -237,6 +236,15 @@ FINDS: dict[str, set[str]] = {
         "USE TEMP B-TREE FOR json_group_array(DISTINCT)",
     },
     "torn_lines": {"SCAN lines", "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"},
+    "place_lines": {
+        "SCAN p",
+        "SEARCH lines USING INDEX sqlite_autoindex_lines_1 (queue=? AND fair_key=?)",
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)",
+    },
+    "jobs_in_lines": {
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id>?)",
+    },
+    "read_lined": {BY_ID},
     "refresh_lines": {
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)",
         "SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)",
@@ -409,21 +417,21 @@ FINDS: dict[str, set[str]] = {
         f"SEARCH {table} USING PRIMARY KEY (queue=? AND fair_key=?) LEFT-JOIN" for table in "sl"
     },
     "read_shared_queues": {SHARED_QUEUE},
-    "write_shares": set(),
     "write_shared_queues": set(),
-    "place_lines": {
-        "SEARCH lines USING COVERING INDEX sqlite_autoindex_lines_1 (queue=? AND fair_key=?)"
-    },
     "open_keys": {"SEARCH lines USING INDEX shut_lines (shut_by=?)"},
     "open_every_key": {"SEARCH lines USING INDEX shut_lines (shut_by>? AND shut_by<?)"},
-    "shut_by_rate": {SHARE},
-    "end_shut_by_rate": {SHARE},
     "read_opening": {
         "SEARCH shares USING COVERING INDEX shares_by_opening (opens_at>? AND opens_at<?)"
     },
-    "pass_shares": {"SEARCH shares USING INDEX idle_shares (queue=? AND finish<?)"},
-    "end_sharing": {SHARES},
-    "end_shared_queues": {SHARED_QUEUE},
+    "pass_shares": {SHARE, "SEARCH s USING INDEX idle_shares (queue=? AND finish<?)"},
+    "has_shut_keys": {"SEARCH lines USING COVERING INDEX shut_lines (shut_by>? AND shut_by<?)"},
+    "open_keys_of_queue": {
+        "SEARCH lines USING COVERING INDEX shut_lines (shut_by>? AND shut_by<?)",
+        "SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)",
+    },
+    "last_finish": {"SEARCH shares USING INDEX idle_shares (queue=?)"},
+    "ended_queues": {"SCAN shared_queues"},
+    "end_shared_queues": {SHARED_QUEUE, SHARES},
     "put_fair_limit": set(),
     "drop_fair_limit": {SHARE.replace("shares", "fair_limits")},
     "clear_shares": set(),
@@ -441,7 +449,9 @@ FINDS: dict[str, set[str]] = {
     "turn_of": {
         SHARE.replace("shares", "s"),
         SHARE.replace("shares", "l") + " LEFT-JOIN",
-        SHARES.replace("shares", "o"),
+        SHARE,
+        SHARES,
+        "SCAN o",
         SHARE.replace("shares", "ol") + " LEFT-JOIN",
     },
 }

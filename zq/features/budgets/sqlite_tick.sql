@@ -6,14 +6,6 @@ SELECT json_group_array(json_array(
     pays_at, maker, unfinished, waiting, costliest, held_until))
 FROM budgets
 
--- name: write_budgets
--- :budgets lists the columns of each in the order of the table.
-INSERT OR REPLACE INTO budgets
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-    value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13,
-    value ->> 14, value ->> 15
-FROM json_each(:budgets)
-
 -- name: delete_budgets
 DELETE FROM budgets WHERE key IN (SELECT value FROM json_each(:budgets))
 

@@ -41,6 +41,9 @@ class BudgetHold(TokenLedger):
         """Why finished jobs cannot come back: one of their budgets was deleted or narrowed."""
         return refuse_gone(self, jobs)
 
+    def review(self, queue: str) -> None:
+        """No budget depends on the settings of a queue."""
+
     def till(self, work: UnitOfWork) -> "TokenTill":
         """Begin to calculate what a claim may take."""
         return TokenTill(self)
@@ -52,10 +55,13 @@ class TokenTill:
     def __init__(self, ledger: TokenLedger) -> None:
         self._ledger = ledger
         self._spent: Counter[str] = Counter()
+        self._draws: dict[str, Draws] = {}
 
     def refuses(self, line: Line) -> tuple[str, int] | None:
         """The first budget that cannot pay for a job of a line, and the cost."""
-        draws = _draws(line.draws) if line.draws else ()
+        if not line.draws:
+            return None
+        draws = self._draws_of(line)
         for draw in draws:
             left = self._ledger.available(draw.key) - self._spent[draw.key]
             if left < draw.cost:
@@ -72,5 +78,11 @@ class TokenTill:
 
     def pay(self, line: Line) -> None:
         """Pay for one job of a line."""
-        for draw in _draws(line.draws) if line.draws else ():
+        for draw in self._draws_of(line) if line.draws else ():
             self._spent[draw.key] += draw.cost
+
+    def _draws_of(self, line: Line) -> Draws:
+        draws = self._draws.get(line.draws)
+        if draws is None:
+            draws = self._draws[line.draws] = _draws(line.draws)
+        return draws

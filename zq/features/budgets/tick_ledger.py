@@ -14,7 +14,7 @@ transaction fails, the ledger is read again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from zq.features.budgets.model import Account, BudgetPolicy, Draw, Draws, opened
 from zq.features.budgets.model_jobs import draws_in
@@ -22,6 +22,7 @@ from zq.features.budgets.tick_tokens import TokenAccounts
 from zq.model.job import MAX_TIME, Brief, JobRecord, NewJob
 from zq.model.lifecycle import Status
 from zq.store.api import Transaction
+from zq.tick.lines import Places
 from zq.tick.work import UnitOfWork
 
 MOST_DUE = 1_000
@@ -205,6 +206,19 @@ class TokenLedger:
         if draws:
             self.rebind(draws, before, draws, after)
 
+    def note_together(
+        self,
+        jobs: Sequence[Brief | JobRecord],
+        before: Status | None,
+        after: Status | None,
+        now: int,
+    ) -> None:
+        """Note the move of jobs that all come to one state."""
+        for job in jobs:
+            draws = draws_in(job.options)
+            if draws:
+                self.rebind(draws, job.status if before is None else before, draws, after)
+
     def rebind(
         self, was: Draws | None, before: Status | None, draws: Draws | None, after: Status | None
     ) -> None:
@@ -253,18 +267,27 @@ class TokenLedger:
 
     # The store
 
+    def places(self) -> Places:
+        """Budgets have no places."""
+        return {}
+
     def flush(self) -> set[str]:
-        """Write what was noted. Return the queues with jobs that can be paid now."""
+        """Open lines that can be paid now. Return their queues."""
         if self._is_torn:
             self._mend()
         woken = self._open_lines(self._asked) if self._asked else set()
+        self._asked.clear()
+        self._passed.clear()
+        return woken
+
+    def store(self) -> None:
+        """Write the budgets that have changed."""
         if self._touched:
             self._tokens.write(self._tx, self._touched)
         if self._tokens.now >= self._next:
             self._next = self._tx.value("next_pay") or MAX_TIME
         self._clear_notes()
         self.is_used = bool(self._accounts)
-        return woken
 
     def clear(self, *, budgets: bool) -> None:
         """Forget all jobs and, with `budgets`, the budgets too."""
@@ -320,11 +343,15 @@ class TokenLedger:
         }
         for key in asked:
             account = self._accounts[key]
-            kinds = list(self._kinds(key, first[key])) if key in first else []
             left = max(account.available(self._tokens.now), 0)
-            if kinds:
-                # Kinds come in the order of their costs.
-                left = min(left, account.offered + MOST_OPENED * kinds[0][0])
+            if key not in first:
+                account.offered = left
+                if account.pays_at is not None:
+                    self._learn_time(account, set())
+                continue
+            kinds = list(self._kinds(key, first[key]))
+            # Kinds come in the order of their costs.
+            left = min(left, account.offered + MOST_OPENED * kinds[0][0])
             for cost, queue in kinds:
                 more = left // cost - account.offered // cost
                 if more > 0:
@@ -374,6 +401,7 @@ class TokenLedger:
             account.unfinished, account.waiting, account.in_use = counts
             account.offered = 0
             self._touch(account.key)
+        self._is_torn = False
 
     def _clear_notes(self) -> None:
         self._touched: set[str] = set()

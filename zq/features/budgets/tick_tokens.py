@@ -59,7 +59,13 @@ class TokenAccounts:
 
     def write(self, tx: Transaction, keys: Iterable[str]) -> None:
         """Write accounts to the database."""
-        tx.run("write_budgets", budgets=[_row(self.by_key[key]) for key in keys])
+        tx.replace("budgets", COLUMNS, [_row(self.by_key[key]) for key in keys])
+
+
+COLUMNS = (
+    "key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at,"
+    " pays_at, maker, unfinished, waiting, costliest, held_until"
+)
 
 
 def _row(account: Account) -> tuple[object, ...]:

@@ -4,71 +4,71 @@
 SELECT EXISTS (SELECT 1 FROM shares)
 
 -- name: read_shares
--- :names lists [queue, key]. Each has its row, and what is set for it.
-SELECT json_group_array(json_array(n.queue, n.key, ifnull(s.weight, 1.0), ifnull(finish, 0.0), s.mean,
+-- :names maps queues to lists of keys. Each has its row, and what is set for it.
+SELECT json_group_array(json_array(q.key, k.value, ifnull(s.weight, 1.0), ifnull(finish, 0.0), s.mean,
     ifnull(owed, 0.0), ifnull(unfinished, 0), ifnull(waiting, 0), ifnull(in_flight, 0),
     paid_until, opens_at, l.weight, l.max_in_flight, l.rate))
-FROM (SELECT value ->> 0 AS queue, value ->> 1 AS key FROM json_each(:names)) AS n
-LEFT JOIN shares AS s ON s.queue = n.queue AND s.fair_key = n.key
-LEFT JOIN fair_limits AS l ON l.queue = n.queue AND l.fair_key = n.key
+FROM json_each(:names) AS q CROSS JOIN json_each(q.value) AS k
+LEFT JOIN shares AS s ON s.queue = q.key AND s.fair_key = k.value
+LEFT JOIN fair_limits AS l ON l.queue = q.key AND l.fair_key = k.value
 
 -- name: read_shared_queues
 SELECT json_group_array(json_array(queue, virtual, mean, unfinished)) FROM shared_queues
 WHERE queue IN (SELECT value FROM json_each(:queues))
 
--- name: write_shares
-INSERT OR REPLACE INTO shares
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-    value ->> 7, value ->> 8, value ->> 9, value ->> 10
-FROM json_each(:shares)
-
 -- name: write_shared_queues
 INSERT OR REPLACE INTO shared_queues
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:queues)
 
--- name: place_lines
--- :places lists [queue, fair_key of the line, place].
-UPDATE lines SET place = p.value ->> 2
-FROM json_each(:places) AS p
-WHERE lines.queue = p.value ->> 0 AND lines.fair_key = p.value ->> 1
+-- name: has_shut_keys
+-- The names of keys are lists, in JSON.
+SELECT EXISTS (SELECT 1 FROM lines WHERE shut_by >= '[' AND shut_by < '\')
 
 -- name: open_keys
 -- :names lists who has shut lines.
 UPDATE lines SET shut_by = NULL, shut_cost = NULL
 WHERE shut_by IN (SELECT value FROM json_each(:names))
 
--- name: shut_by_rate
--- :openings lists [queue, key, when].
-UPDATE shares SET opens_at = o.value ->> 2
-FROM json_each(:openings) AS o
-WHERE shares.queue = o.value ->> 0 AND fair_key = o.value ->> 1
+-- name: open_keys_of_queue
+-- The names of a queue's keys begin alike.
+UPDATE lines SET shut_by = NULL, shut_cost = NULL
+WHERE id IN (SELECT id FROM lines WHERE shut_by >= :first AND shut_by < :behind LIMIT :limit)
 
 -- name: read_opening
 SELECT json_group_array(json_array(queue, fair_key)) FROM (
     SELECT queue, fair_key FROM shares WHERE opens_at IS NOT NULL AND opens_at <= :now
     ORDER BY opens_at LIMIT :limit)
 
--- name: end_shut_by_rate
-UPDATE shares SET opens_at = NULL
-FROM json_each(:names) AS n
-WHERE shares.queue = n.value ->> 0 AND fair_key = n.value ->> 1
-
 -- name: open_every_key
 -- At a start: jobs in flight were given back. The names of keys are lists, in JSON.
 UPDATE lines SET shut_by = NULL, shut_cost = NULL WHERE shut_by >= '[' AND shut_by < '\'
 
 -- name: pass_shares
--- Forgets keys without jobs that the virtual time of their queue has passed.
-DELETE FROM shares WHERE queue = :queue AND unfinished = 0 AND finish <= :virtual
-    AND ifnull(paid_until, 0) <= :now
-
--- name: end_sharing
--- Forgets the keys of queues in which nothing is unfinished.
+-- :queues lists [queue, virtual time]. Forgets keys without jobs that the time of their queue has
+-- passed, among the first of these.
 DELETE FROM shares
-WHERE queue IN (SELECT value FROM json_each(:queues)) AND ifnull(paid_until, 0) <= :now
+WHERE (queue, fair_key) IN (
+    SELECT queue, fair_key FROM (
+        SELECT s.queue AS queue, s.fair_key AS fair_key, s.paid_until AS paid_until
+        FROM json_each(:queues) AS q
+        CROSS JOIN shares AS s ON s.queue = q.value ->> 0 AND s.finish <= q.value ->> 1
+        WHERE s.unfinished = 0
+        LIMIT :limit)
+    WHERE ifnull(paid_until, 0) <= :now)
+
+-- name: last_finish
+-- The last tag of the keys without jobs.
+SELECT finish FROM shares WHERE queue = :queue AND unfinished = 0 ORDER BY finish DESC LIMIT 1
+
+-- name: ended_queues
+-- Queues in which nothing is unfinished, and of which some keys are still known.
+SELECT json_group_array(queue) FROM shared_queues WHERE unfinished = 0
 
 -- name: end_shared_queues
-DELETE FROM shared_queues WHERE queue IN (SELECT value FROM json_each(:queues))
+-- Forgets queues without keys.
+DELETE FROM shared_queues
+WHERE queue IN (SELECT value FROM json_each(:queues))
+    AND NOT EXISTS (SELECT 1 FROM shares WHERE shares.queue = shared_queues.queue)
 
 -- name: put_fair_limit
 INSERT OR REPLACE INTO fair_limits (queue, fair_key, weight, max_in_flight, rate)

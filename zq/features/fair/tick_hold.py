@@ -1,18 +1,21 @@
 """The hold on jobs with a fair key: they wait in lines, which share their queue by their places.
 
-Moves only note what they do to a key. `flush` changes the rows of these keys, and the places of
-their lines, before the claims of the same transaction. Nothing is kept in memory between two
-transactions, so keys cost nothing but their rows, and a crash loses no share.
+Moves only note what they do to a key. `places` changes these keys, and says where their lines
+stand, before the claims of the same transaction. A transaction reads a key once, and `store` writes
+it once. Nothing is kept in memory between two transactions, so keys cost nothing but their rows,
+and a crash loses no share.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 import msgspec
 
-from zq.features.fair.model import finish_of, opens_at, paid_after
+from zq.features.fair.model import SHORTEST_MS, opens_at, paid_after
 from zq.features.fair.model_jobs import fair_key_of, fair_weight_of
 from zq.features.fair.tick_shares import (
+    COLUMNS,
     KeyNotes,
     KeyShare,
     Name,
@@ -26,11 +29,15 @@ from zq.model.lifecycle import Status
 from zq.model.reach import BudgetMaker
 from zq.model.settings import NO_FAIR_RULE
 from zq.store.api import Line, Transaction
+from zq.tick.lines import Places
 from zq.tick.rulebook import Rulebook
 from zq.tick.work import UnitOfWork
 
 MOST_OPENED = 1_000
 """One tick opens at most so many keys because of their rates. The next one goes on."""
+
+MOST_FORGOTTEN = 1_000
+"""One tick forgets at most so many keys, and two for each that it has changed."""
 
 _UNFINISHED = frozenset({Status.SCHEDULED, Status.READY, Status.IN_FLIGHT})
 
@@ -41,11 +48,19 @@ class FairHold:
     def __init__(self) -> None:
         self._tx: Transaction
         self._notes: defaultdict[Name, KeyNotes] = defaultdict(lambda: KeyNotes(ran=[]))
+        self._shares: dict[Name, KeyShare] = {}
+        """The keys that this transaction has read, as they are by now."""
+        self._queues: dict[str, SharedQueue] = {}
+        self._changed: set[Name] = set()
+        """Those of the keys that are to be written."""
+        self._ended: set[str] = set()
+        """Queues in which nothing is unfinished, and whose keys are still to be forgotten."""
         self._opened: set[Name] = set()
         """Keys that may have got room for more jobs."""
+        self._reviewed: dict[str, bool] = {}
+        """Queues with other limits than before, and whether all of their keys are open again."""
+        self._is_known = False
         self._has_refused = False
-        self._openings: dict[Name, int] = {}
-        """When keys are open again that have reached their rates."""
         self._paid: dict[Name, float] = {}
         """Up to when keys have used up their rates, if a claim takes what it has chosen."""
         self._is_torn = False
@@ -55,9 +70,13 @@ class FairHold:
     def learn(self, tx: Transaction) -> None:
         """Read the store, before the first transaction."""
         self.is_used = bool(tx.value("has_shares"))
+        self._ended = set(tx.names("ended_queues"))
+        self._is_known = True
 
     def begin(self, tx: Transaction, now: int) -> None:
         """Serve a transaction at a steady time in milliseconds."""
+        if not self._is_known:
+            self.learn(tx)
         self._tx, self._now = tx, now
         self.is_retimed = False
 
@@ -66,7 +85,8 @@ class FairHold:
         self._tx = tx
 
     def commit(self) -> None:
-        """Nothing is kept in memory."""
+        """Note what is done. Nothing else is kept in memory."""
+        self._reviewed = {queue: False for queue, is_done in self._reviewed.items() if not is_done}
 
     def roll_back(self) -> None:
         """Forget the notes of a transaction that has failed."""
@@ -75,7 +95,8 @@ class FairHold:
     def forget(self) -> None:
         """Forget everything. There may be keys."""
         self._clear_notes()
-        self.is_used = True
+        self._reviewed = dict.fromkeys(self._reviewed, False)
+        self.is_used, self._is_known = True, False
 
     def recall(self) -> None:
         """Forget the notes of a part that was undone."""
@@ -129,7 +150,8 @@ class FairHold:
         key = fair_key_of(job.options)
         if key is None:
             return
-        was, then = self._notes[job.queue, key], self._notes[queue, key]
+        was = self._notes[job.queue, key]
+        then = was if queue == job.queue else self._notes[queue, key]
         was.unfinished -= before in _UNFINISHED
         then.unfinished += after in _UNFINISHED
         was.left += before is Status.READY
@@ -140,26 +162,98 @@ class FairHold:
         elif after is Status.IN_FLIGHT and before is not Status.IN_FLIGHT:
             then.delivered += 1
 
+    def note_together(
+        self,
+        jobs: Sequence[Brief | JobRecord],
+        before: Status | None,
+        after: Status | None,
+        now: int,
+    ) -> None:
+        """Note the move of jobs that all come to one state, each in its queue."""
+        if before is not Status.READY or after is not Status.IN_FLIGHT:
+            for job in jobs:
+                self.note(job, job.status if before is None else before, after, job.queue, now)
+            return
+        # Every claim comes here.
+        keys = [(job.queue, fair_key_of(job.options)) for job in jobs]
+        for (queue, key), count in Counter(keys).items():
+            if key is not None:
+                notes = self._notes[queue, key]
+                notes.left += count
+                notes.delivered += count
+
+    def review(self, queue: str) -> None:
+        """Note that the limits of a queue's keys may be others than before."""
+        if self.is_used:
+            self._reviewed[queue] = False
+
     def mend(self) -> None:
         """Note that jobs were set aside whose keys are unknown."""
         self._is_torn = True
 
     # The store
 
+    def places(self) -> Places:
+        """Change the keys whose jobs have moved. Return where their lines stand now."""
+        notes = self._notes
+        self.know(notes)
+        shares = {name: self._shares[name] for name in notes}
+        for name in sorted(notes, key=lambda name: shares[name].finish):
+            share = shares[name]
+            change(share, self._queues[share.queue], notes[name])
+            if notes[name].delivered:
+                share.paid_until = self._paid.get(name, share.paid_until)
+        self._changed.update(notes)
+        notes.clear()
+        self._paid.clear()
+        places: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        for share in shares.values():
+            places[share.queue][f"={share.key}"] = share.finish
+        return dict(places)
+
     def flush(self) -> set[str]:
-        """Write what was noted. Return the queues with jobs that claims may have now."""
-        tx = self._tx
+        """Open the lines of keys that have room again. Return their queues."""
         if self._is_torn:
-            tx.run("count_shares")
-            tx.run("count_shared_queues")
-        if self._notes:
-            self._change_shares()
-        self._write_openings()
-        woken = self.open_keys(self._opened) if self._opened else set()
-        if self._notes or self._is_torn:
-            self.is_used = bool(tx.value("has_shares"))
-        self._clear_notes()
-        return woken
+            self._is_torn = False
+            self.store()
+            self._tx.run("count_shares")
+            self._tx.run("count_shared_queues")
+        opened = list(self._opened)
+        self._opened.clear()
+        woken: set[str] = set()
+        if opened and self._tx.value("has_shut_keys"):
+            woken = self.open_keys(opened)
+        return woken | {queue for queue in self._reviewed if self._open_queue(queue)}
+
+    def store(self) -> None:
+        """Write the keys that have changed, and forget those that nothing is known of any more."""
+        if self._changed:
+            rows = [self._shares[name].row for name in self._changed]
+            self._tx.replace("shares", COLUMNS, rows)
+        if self._changed or self._ended:
+            self._store_queues({queue for queue, _ in self._changed} | self._ended)
+            self.is_used = bool(self._tx.value("has_shares"))
+        self._forget_keys()
+
+    def know(self, names: Iterable[Name]) -> None:
+        """Read those of some keys and their queues that this transaction has not read yet."""
+        missing = [name for name in names if name not in self._shares]
+        if not missing:
+            return
+        keys: defaultdict[str, list[str]] = defaultdict(list)
+        for queue, key in missing:
+            keys[queue].append(key)
+        rows = self._tx.table("read_shares", names=dict(keys))
+        self._shares |= {share.name: share for share in msgspec.convert(rows, list[KeyShare])}
+        self._know_queues({queue for queue, _ in missing})
+
+    def share(self, name: Name) -> KeyShare:
+        """A key that is known, as it is by now."""
+        return self._shares[name]
+
+    def queue(self, name: str) -> SharedQueue:
+        """A queue whose keys are known."""
+        return self._queues[name]
 
     def open_keys(self, names: Iterable[Name]) -> set[str]:
         """Open the lines that the limits of some keys have shut. Return the queues of the keys."""
@@ -167,51 +261,56 @@ class FairHold:
         opened = self._tx.run("open_keys", names=[marker_of(*name) for name in some])
         return {queue for queue, _ in some} if opened else set()
 
+    def _open_queue(self, queue: str) -> bool:
+        """Open the lines that the limits of a queue have shut, up to a number."""
+        first = msgspec.json.encode([queue]).decode()[:-1] + ","
+        # A minus comes behind a comma.
+        names = {"first": first, "behind": first[:-1] + "-"}
+        opened = self._tx.run("open_keys_of_queue", **names, limit=MOST_OPENED)
+        self._reviewed[queue] = opened < MOST_OPENED
+        return opened > 0
+
     def clear(self) -> None:
         """Forget all keys, since all jobs are deleted."""
         self._clear_notes()
+        self._ended.clear()
         self._tx.run("clear_shares")
         self._tx.run("clear_shared_queues")
 
-    def shares_of(self, names: Iterable[Name]) -> dict[Name, KeyShare]:
-        """Keys as they are stored, or as they begin."""
-        rows = self._tx.table("read_shares", names=list(names))
-        return {share.name: share for share in msgspec.convert(rows, list[KeyShare])}
+    def _know_queues(self, names: Iterable[str]) -> None:
+        missing = [name for name in names if name not in self._queues]
+        if missing:
+            rows = self._tx.table("read_shared_queues", queues=missing)
+            known = {queue.queue: queue for queue in msgspec.convert(rows, list[SharedQueue])}
+            self._queues |= {name: known.get(name) or SharedQueue(name) for name in missing}
 
-    def queues_of(self, names: Iterable[str]) -> dict[str, SharedQueue]:
-        """Queues as they are stored, or as they begin."""
-        wanted = set(names)
-        rows = self._tx.table("read_shared_queues", queues=list(wanted))
-        known = {row[0]: msgspec.convert(row, SharedQueue) for row in rows}
-        return {name: known.get(name) or SharedQueue(name) for name in wanted}
-
-    def _change_shares(self) -> None:
-        tx, notes = self._tx, self._notes
-        shares = self.shares_of(notes)
-        queues = self.queues_of(queue for queue, _ in notes)
-        for name in sorted(notes, key=lambda name: shares[name].finish):
-            share = shares[name]
-            change(share, queues[name[0]], notes[name])
-            if notes[name].delivered:
-                share.paid_until = self._paid.get(name, share.paid_until)
-        tx.run("write_shares", shares=[share.row for share in shares.values()])
-        places = [(s.queue, f"={s.key}", s.finish) for s in shares.values() if s.waiting]
-        if places:
-            tx.run("place_lines", places=places)
-        ended = [queue.queue for queue in queues.values() if not queue.unfinished]
+    def _store_queues(self, names: set[str]) -> None:
+        """Write queues, and forget keys without jobs that the times of these have passed."""
+        tx = self._tx
+        self._know_queues(names)
+        queues = [self._queues[name] for name in names]
+        ended = [queue for queue in queues if not queue.unfinished]
+        for queue in ended:
+            # Nobody is ahead any more. A queue that is used again begins anew.
+            queue.virtual = max(queue.virtual, tx.value("last_finish", queue=queue.queue) or 0.0)
+            queue.mean = SHORTEST_MS
+        tx.run("write_shared_queues", queues=queues)
+        passed = [(queue.queue, queue.virtual) for queue in queues]
+        most = MOST_FORGOTTEN + 2 * len(self._changed)
+        tx.run("pass_shares", queues=passed, now=self._now, limit=most)
         if ended:
-            tx.run("end_sharing", queues=ended, now=self._now)
-            tx.run("end_shared_queues", queues=ended)
-        going = [queue for queue in queues.values() if queue.unfinished]
-        if going:
-            tx.run("write_shared_queues", queues=going)
-            for queue in going:
-                tx.run("pass_shares", queue=queue.queue, virtual=queue.virtual, now=self._now)
+            tx.run("end_shared_queues", queues=[queue.queue for queue in ended])
+            self._ended = set(tx.names("ended_queues"))
+
+    def _forget_keys(self) -> None:
+        self._shares.clear()
+        self._queues.clear()
+        self._changed.clear()
 
     def _clear_notes(self) -> None:
+        self._forget_keys()
         self._notes.clear()
         self._opened.clear()
-        self._openings.clear()
         self._paid.clear()
         self._is_torn = False
 
@@ -226,20 +325,12 @@ class FairHold:
         """Note that a key has reached a limit, and when it is open again if that is its rate."""
         self._has_refused = True
         if opens is not None:
-            self._openings[name] = opens
+            self._open_at(name, opens)
 
     def pass_on(self) -> bool:
         """True if keys have reached their limits, so that others may come instead."""
-        self._write_openings()
         refused, self._has_refused = self._has_refused, False
         return refused
-
-    def _write_openings(self) -> None:
-        if self._openings:
-            openings = [(*name, at) for name, at in self._openings.items()]
-            self._tx.run("shut_by_rate", openings=openings)
-            self._openings.clear()
-            self.is_retimed = True
 
     def open_due(self) -> set[str]:
         """Open keys whose rates let jobs through again. Return their queues."""
@@ -249,9 +340,16 @@ class FairHold:
             (queue, key)
             for queue, key in self._tx.table("read_opening", now=self._now, limit=MOST_OPENED)
         ]
-        self._tx.run("end_shut_by_rate", names=names)
+        self.know(names)
+        for name in names:
+            self._open_at(name, None)
         self.is_retimed = True
         return self.open_keys(names)
+
+    def _open_at(self, name: Name, opens: int | None) -> None:
+        self._shares[name].opens_at = opens
+        self._changed.add(name)
+        self.is_retimed = True
 
 
 class FairTill:
@@ -265,31 +363,36 @@ class FairTill:
         self._rulebook = rulebook
         self._now = now
         self._paid = paid
-        self._shares: dict[Name, KeyShare] = {}
-        self._queues: dict[str, SharedQueue] = {}
+        self._turns: dict[Name, _Turn] = {}
+        self._of_line: dict[int, _Turn] = {}
 
     def learn(self, lines: Sequence[Line]) -> None:
         """Read the shares of these lines."""
-        names = {_name(line) for line in lines} - self._shares.keys()
-        if names:
-            self._shares |= self._hold.shares_of(names)
-            self._queues |= self._hold.queues_of({queue for queue, _ in names})
+        names = {line.id: _name(line) for line in lines if line.id not in self._of_line}
+        self._hold.know(names.values())
+        for id, name in names.items():
+            turn = self._turns.get(name)
+            if turn is None:
+                share = copy(self._hold.share(name))
+                charged = charged_to(share, self._hold.queue(share.queue)) / share.pull
+                turn = self._turns[name] = _Turn(share, charged, *self._limits(share))
+            self._of_line[id] = turn
 
     def place_of(self, line: Line) -> float | None:
         """The tag at which the next job of the line's key begins."""
-        share = self._shares.get(_name(line))
-        return None if share is None else share.finish
+        turn = self._of_line.get(line.id)
+        return None if turn is None else turn.share.finish
 
     def refuses(self, line: Line) -> tuple[str, int] | None:
         """The key of a line, if it has reached a limit."""
-        if not line.fair_key:
+        turn = self._of_line.get(line.id)
+        if turn is None or not turn.is_limited:
             return None
-        share = self._shares[_name(line)]
-        most, rate = self._limits(share)
-        opens = None if rate is None else opens_at(share.paid_until, rate)
+        share = turn.share
+        opens = None if turn.rate is None else opens_at(share.paid_until, turn.rate)
         if opens is not None and opens > self._now:
             self._hold.refuse(share.name, opens)
-        elif most is not None and share.in_flight >= most:
+        elif turn.most is not None and share.in_flight >= turn.most:
             self._hold.refuse(share.name, None)
         else:
             return None
@@ -297,14 +400,15 @@ class FairTill:
 
     def pay(self, line: Line) -> None:
         """Charge the key of a line with one job."""
-        if line.fair_key:
-            share = self._shares[_name(line)]
-            charged = charged_to(share, self._queues[line.queue])
-            share.finish = finish_of(share.finish, charged, share.pull)
+        turn = self._of_line.get(line.id)
+        if turn is None:
+            return
+        share = turn.share
+        share.finish += turn.charged
+        if turn.is_limited:
             share.in_flight += 1
-            rate = self._limits(share)[1]
-            if rate is not None:
-                share.paid_until = paid_after(share.paid_until, self._now, rate)
+            if turn.rate is not None:
+                share.paid_until = paid_after(share.paid_until, self._now, turn.rate)
                 self._paid[share.name] = share.paid_until
 
     def _limits(self, share: KeyShare) -> tuple[int | None, float | None]:
@@ -312,6 +416,20 @@ class FairTill:
         rule = self._rulebook.of(share.queue).fair or NO_FAIR_RULE
         most = rule.max_in_flight if share.set_in_flight is None else share.set_in_flight
         return most, rule.rate if share.set_rate is None else share.set_rate
+
+
+class _Turn(msgspec.Struct, gc=False):
+    """A key during one claim, after what this has paid for, and its limits."""
+
+    share: KeyShare
+    charged: float
+    """What a delivery adds to its tag."""
+    most: int | None
+    rate: float | None
+
+    @property
+    def is_limited(self) -> bool:
+        return self.most is not None or self.rate is not None
 
 
 def marker_of(queue: str, key: str) -> str:

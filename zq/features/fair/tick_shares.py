@@ -10,6 +10,12 @@ from zq.features.fair.model import (
     start_of,
 )
 
+COLUMNS = (
+    "queue, fair_key, weight, finish, mean, owed, unfinished, waiting, in_flight, paid_until,"
+    " opens_at"
+)
+"""What is stored of a key."""
+
 Name = tuple[str, str]
 """A queue and one of its keys."""
 

@@ -43,6 +43,21 @@ SELECT json_group_array(DISTINCT line) FROM jobs WHERE id IN {keys} AND line IS 
 SELECT json_group_array(id) FROM lines
 WHERE head IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = head AND line = lines.id)
 
+-- name: place_lines
+-- :places maps queues to the keys of their lines, and these to places. Finds the heads of these lines in
+-- the same step.
+UPDATE lines SET place = p.place, head = (
+        SELECT jobs.id FROM jobs WHERE line = lines.id AND status = {ready} AND held = 2
+        ORDER BY jobs.id LIMIT 1),
+    shut_by = CASE WHEN shut_by IS NOT NULL THEN iif(head <= (
+        SELECT jobs.id FROM jobs WHERE line = lines.id AND status = {ready} AND held = 2
+        ORDER BY jobs.id LIMIT 1), shut_by, NULL) END
+FROM (
+    SELECT q.key AS queue, p.key AS fair_key, p.value AS place
+    FROM json_each(:places) AS q CROSS JOIN json_each(q.value) AS p LIMIT -1) AS p
+WHERE lines.queue = p.queue AND lines.fair_key = p.fair_key
+RETURNING id, head
+
 -- name: refresh_lines
 -- Finds the heads again. A line is open again once it has an earlier head than before.
 UPDATE lines SET head = new.head, place = iif(lines.fair_key = '', new.head, lines.place),
@@ -61,7 +76,7 @@ WHERE id IN (SELECT value FROM json_each(:lines)) AND head IS NULL
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE line = lines.id)
 
 -- name: open_lines
-SELECT json_group_array({line_row}) FROM (
+SELECT json_group_array({open_line_row}) FROM (
     SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL
     ORDER BY priority, head LIMIT :limit) AS lines
 
@@ -73,7 +88,7 @@ SELECT * FROM (
 
 -- name: lines_merged
 -- ARMS stands for the arms.
-SELECT json_group_array({line_row}) FROM (
+SELECT json_group_array({open_line_row}) FROM (
     ARMS
     ORDER BY priority, head LIMIT :limit) AS lines
 
@@ -109,6 +124,19 @@ SELECT json_group_array({line_row}) FROM (
 SELECT json_group_array(id) FROM (
     SELECT id FROM jobs WHERE line = :line AND status = {ready} AND held = 2 AND id > :after
     ORDER BY id LIMIT :limit)
+
+-- name: jobs_in_lines
+-- :lines lists [line, job]: the next jobs of each line behind that job.
+SELECT json_group_array(json_array(l.value ->> 0, json((
+    SELECT json_group_array(id) FROM (
+        SELECT id FROM jobs
+        WHERE line = l.value ->> 0 AND status = {ready} AND held = 2 AND id > l.value ->> 1
+        ORDER BY id LIMIT :most)))))
+FROM json_each(:lines) AS l
+
+-- name: read_lined
+-- Jobs that were found in lines. The claim knows in which.
+SELECT json_group_array({lined_row}) FROM jobs WHERE id IN {keys}
 
 -- name: shut_lines
 -- :lines lists [line, who cannot pay, cost].

@@ -25,7 +25,7 @@ from zq.model.job import INLINE_PAYLOAD, ErrorRecord, JobRecord
 from zq.model.settings import QueueSettings
 from zq.rooms import parts
 from zq.store.sqlite.connection import is_corrupt
-from zq.store.sqlite.queries import BRIEF_ROW, JOB_ROW, load
+from zq.store.sqlite.queries import BRIEF_ROW, JOB_ROW, LINED_ROW, load
 
 QUERIES = load(__name__)
 
@@ -79,7 +79,7 @@ def is_unreadable(error: Exception) -> bool:
 
 def keys_query(sql: str) -> str:
     """The query for the keys of the jobs that another query finds."""
-    for row in (JOB_ROW, BRIEF_ROW, "json_array(id, queue, NULL, status)"):
+    for row in (JOB_ROW, LINED_ROW, BRIEF_ROW, "json_array(id, queue, NULL, status)"):
         sql = sql.replace(f"json_group_array({row})", "json_group_array(id)", 1)
     return sql.replace("json_group_array(json_array(jobs.id, queue))", "json_group_array(jobs.id)")
 

@@ -44,14 +44,27 @@ JOB_COLUMNS = columns(JobRecord)
 
 _USUAL = "coalesce(options, unique_key, group_id, expires_at, extras, finished_at, ttl_ms) IS NULL"
 
+LINED_COLUMNS = JOB_COLUMNS[: JOB_COLUMNS.index(", unique_key")]
+"""The columns up to the settings of a job: all that differ among new jobs in lines."""
+
 JOB_ROW = (
     f"CASE WHEN deliveries = 0 AND {_USUAL}"
     f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
+)
+LINED_ROW = (
+    f"CASE WHEN deliveries = 0 AND {_USUAL.replace('options, ', '')}"
+    f" THEN json_array({LINED_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
 )
 BRIEF_ROW = (
     f"CASE WHEN status = {Status.IN_FLIGHT.value} AND attempts = 0 AND options IS NULL"
     f" AND unique_while IS NULL AND group_id IS NULL AND payload_size <= {INLINE_PAYLOAD}"
     f" THEN json_array({columns(Brief, required=True)}) ELSE json_array({columns(Brief)}) END"
+)
+
+_LINE_ROW = (
+    "json_array(id, queue, fair_key, draws, priority, head, place, (SELECT jobs.id FROM jobs"
+    f" WHERE line = lines.id AND status = {Status.READY.value} AND held = 2"
+    " AND jobs.id > lines.head ORDER BY jobs.id LIMIT 1))"
 )
 
 _CONSTANTS = {
@@ -60,13 +73,14 @@ _CONSTANTS = {
     **{f"in_{space.name.lower()}": str(space.value) for space in KeySpace},
     "job_columns": JOB_COLUMNS,
     "job_row": JOB_ROW,
+    "lined_row": LINED_ROW,
     "brief_row": BRIEF_ROW,
     "key_bits": str(LOW_BITS),
     "key_epoch": str(EPOCH_MS),
-    "line_row": (
-        "json_array(id, queue, fair_key, draws, priority, head, place, (SELECT jobs.id FROM jobs"
-        f" WHERE line = lines.id AND status = {Status.READY.value} AND held = 2"
-        " AND jobs.id > lines.head ORDER BY jobs.id LIMIT 1))"
+    "line_row": _LINE_ROW,
+    "open_line_row": (
+        "CASE WHEN fair_key = '' THEN"
+        f" {_LINE_ROW} ELSE json_array(id, queue, fair_key, draws, priority, head) END"
     ),
     "line_fair_key": "ifnull('=' || (options ->> '$.fair_key'), '')",
     "line_draws": "ifnull(options -> '$.budgets', '')",

@@ -226,16 +226,24 @@ class SqliteTransaction(Transaction):
         exhaust(self.insert_by_slices(table, columns, rows))
 
     def insert_by_slices(
-        self, table: str, columns: str, rows: Sequence[tuple[object, ...]]
+        self,
+        table: str,
+        columns: str,
+        rows: Sequence[tuple[object, ...]],
+        *,
+        verb: str = "INSERT",
     ) -> Sliced[None]:
         start = 0
         while start < len(rows):
             size = batch_size(len(rows) - start)
             values = list(chain.from_iterable(rows[start : start + size]))
-            self.rows += self._do(_insert_sql(table, columns, size), values).rowcount
+            self.rows += self._do(_insert_sql(verb, table, columns, size), values).rowcount
             start += size
             if size == LARGEST_INSERT:
                 yield None
+
+    def replace(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
+        exhaust(self.insert_by_slices(table, columns, rows, verb="INSERT OR REPLACE"))
 
     def insert_large(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         exhaust(self.insert_large_by_slices(table, columns, rows))
@@ -365,9 +373,9 @@ def _large_size(rows: Sequence[tuple[object, ...]], start: int) -> int:
 
 
 @lru_cache(maxsize=512)
-def _insert_sql(table: str, columns: str, size: int) -> str:
+def _insert_sql(verb: str, table: str, columns: str, size: int) -> str:
     row = "(" + ",".join("?" * (columns.count(",") + 1)) + ")"
-    return f"INSERT INTO {table} ({columns}) VALUES " + ",".join([row] * size)
+    return f"{verb} INTO {table} ({columns}) VALUES " + ",".join([row] * size)
 
 
 @lru_cache(maxsize=MOST_ARMS)

@@ -1,0 +1,122 @@
+"""The work of ticks with fair keys and budgets, counted: statements, and rows that are written."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from store.rig import Ticker, new_job
+
+from zq.features.budgets.commands import CreateBudget
+from zq.features.budgets.model import BudgetPolicy, Draw
+from zq.features.budgets.model_jobs import drawing
+from zq.features.fair.tick_hold import MOST_FORGOTTEN, MOST_OPENED
+from zq.model.commands import Claim, Clear, SetQueue, Succeed
+from zq.model.job import JobSettings, NewJob
+from zq.model.settings import FairRule, QueueSettings
+
+from .test_tick import statements
+
+FEW, MANY = 10, 400
+
+
+def keyed(number: int, keys: int) -> NewJob:
+    options = JobSettings(fair_key=f"key-{number % keys}")  # type: ignore[call-arg]
+    return new_job(options=options)
+
+
+def budgeted(number: int, budgets: int) -> NewJob:
+    return new_job(options=drawing((Draw(f"budget-{number % budgets}"),)))
+
+
+def with_keys(ticker: Ticker, jobs: int, keys: int) -> None:
+    ticker.run(ticker.enqueue([keyed(n, keys) for n in range(jobs)]))
+
+
+def with_budgets(ticker: Ticker, jobs: int, budgets: int) -> None:
+    ticker.run(*[CreateBudget(f"budget-{n}", BudgetPolicy(1_000)) for n in range(budgets)])
+    ticker.run(ticker.enqueue([budgeted(n, budgets) for n in range(jobs)]))
+
+
+@pytest.mark.parametrize(("prepare", "most"), [(with_keys, 26), (with_budgets, 22)])
+@pytest.mark.parametrize("lines_in_ten_jobs", [1, 3, 10])
+def test_the_statements_of_a_tick_grow_with_neither_jobs_nor_lines(
+    ticker: Ticker,
+    prepare: Callable[[Ticker, int, int], None],
+    lines_in_ten_jobs: int,
+    most: int,
+) -> None:
+    for jobs in (FEW, MANY):
+        prepare(ticker, 3 * jobs, lines_in_ten_jobs * jobs // 10)
+        held = ticker.take(jobs)
+        tick = ticker.tick([Succeed(held)], [Claim(None, [(1, jobs)])])
+        ran = statements(ticker, partial(ticker.runner.run, tick))
+        assert len(ran) <= most, ran
+        ticker.run(Clear())
+
+
+def test_a_tick_writes_a_key_and_a_line_once_for_all_of_their_jobs(ticker: Ticker) -> None:
+    with_keys(ticker, 300, 1)
+    held = ticker.take(100)
+
+    result = ticker.run(Succeed(held), claims=[Claim(None, [(1, 100)])])
+
+    assert len(result.claimed[0]) == 100
+    # Jobs are deleted and taken; the rest are two places of the line, a key, a queue, and counts.
+    assert result.rows <= 200 + 2 + 1 + 1 + 2
+
+
+def test_a_tick_forgets_a_number_of_keys_and_the_next_ones_go_on(ticker: Ticker) -> None:
+    keys = 2 * MOST_FORGOTTEN + 100
+    with_keys(ticker, keys, keys)
+    *others, last = ticker.take(keys)
+    ticker.run(Succeed(others))
+    assert ticker.value("SELECT count(*) FROM shares") == keys
+
+    left = []
+    ticker.run(Succeed([last]))
+    while count := ticker.value("SELECT count(*) FROM shares"):
+        left.append(keys - count)
+        ticker.run()
+
+    assert left == [MOST_FORGOTTEN + 2, 2 * MOST_FORGOTTEN + 2]
+    assert ticker.value("SELECT count(*) FROM shared_queues") == 0
+
+
+def test_keys_that_are_to_be_forgotten_are_known_after_a_restart(ticker: Ticker) -> None:
+    keys = MOST_FORGOTTEN + 100
+    with_keys(ticker, keys, keys)
+    *others, last = ticker.take(keys)
+    ticker.run(Succeed(others))
+    ticker.run(Succeed([last]))
+
+    ticker.restart()
+    ticker.run()
+
+    assert ticker.value("SELECT count(*) FROM shares") == 0
+
+
+def test_another_limit_of_a_queue_opens_its_full_keys_at_once(ticker: Ticker) -> None:
+    ticker.run(SetQueue("q", QueueSettings(fair=FairRule(max_in_flight=1))))
+    with_keys(ticker, 30, 10)
+    assert len(ticker.take(30)) == 10
+    assert ticker.take(30) == []
+
+    wider = SetQueue("q", QueueSettings(fair=FairRule(max_in_flight=2)))
+    result = ticker.run(wider, claims=[Claim(None, [(1, 30)])])
+
+    assert len(result.claimed[0]) == 10
+
+
+def test_full_keys_open_a_number_at_a_time_when_the_limit_of_their_queue_goes(
+    ticker: Ticker,
+) -> None:
+    keys = MOST_OPENED + 500
+    ticker.run(SetQueue("q", QueueSettings(fair=FairRule(max_in_flight=1))))
+    with_keys(ticker, 2 * keys, keys)
+    while ticker.take(keys):
+        pass
+
+    ticker.run(SetQueue("q", QueueSettings()))
+    assert ticker.value("SELECT count(*) FROM lines WHERE shut_by IS NOT NULL") == 500
+    ticker.run()
+    assert ticker.value("SELECT count(*) FROM lines WHERE shut_by IS NOT NULL") == 0
