@@ -1,7 +1,6 @@
 """The tick's first phases: acknowledgements and failures."""
 
 from collections.abc import Mapping, Sequence, Set
-from operator import attrgetter
 
 from zq.model.checksums import checksum
 from zq.model.commands import Fail, Settled, Succeed
@@ -24,7 +23,6 @@ ALL_SETTLED = Settled(frozenset())
 NOTHING_SAID = Completion()
 NOTHING_SET: Mapping[str, QueueSettings] = {}
 _NONE = frozenset[int]()
-_OPTIONS = attrgetter("options")
 
 
 def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
@@ -76,14 +74,14 @@ def _ends(
     """The completed jobs that are deleted, those that are kept, and until when, by key."""
     usual = kept_until(Status.COMPLETED, None, work.steady, work.rulebook.server)
     special = NOTHING_SET if work.rulebook.is_empty else work.rulebook.settings
-    if usual is None and not (said or special or any(map(_OPTIONS, held))):
+    if usual is None and not (said or special or any(map(_has_retention, held))):
         return held, [], {}
     gone: list[Brief] = []
     kept: list[Brief] = []
     purges: dict[int, int] = {}
     for job in held:
         purge_at = usual
-        if job.options is not None or job.key in said or job.queue in special:
+        if job.key in said or job.queue in special or _has_retention(job):
             retention, policy = said.get(job.key, NOTHING_SAID).retention, work.policy_of(job.queue)
             purge_at = kept_until(Status.COMPLETED, job.options, work.steady, policy, retention)
         if purge_at is None:
@@ -92,6 +90,10 @@ def _ends(
             kept.append(job)
             purges[job.key] = purge_at
     return gone, kept, purges
+
+
+def _has_retention(job: Brief) -> bool:
+    return job.options is not None and job.options.retention is not None
 
 
 def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:

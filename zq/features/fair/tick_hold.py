@@ -8,7 +8,6 @@ and a crash loses no share.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 
 import msgspec
 
@@ -170,17 +169,27 @@ class FairHold:
         now: int,
     ) -> None:
         """Note the move of jobs that all come to one state, each in its queue."""
-        if before is not Status.READY or after is not Status.IN_FLIGHT:
-            for job in jobs:
-                self.note(job, job.status if before is None else before, after, job.queue, now)
-            return
-        # Every claim comes here.
-        keys = [(job.queue, fair_key_of(job.options)) for job in jobs]
-        for (queue, key), count in Counter(keys).items():
+        if before is None:
+            statuses = {job.status for job in jobs}
+            if len(statuses) > 1:
+                for job in jobs:
+                    self.note(job, job.status, after, job.queue, now)
+                return
+            (before,) = statuses
+        names = [(job.queue, fair_key_of(job.options)) for job in jobs]
+        begins = after is Status.IN_FLIGHT is not before
+        for (queue, key), count in Counter(names).items():
             if key is not None:
                 notes = self._notes[queue, key]
-                notes.left += count
-                notes.delivered += count
+                notes.unfinished += count * ((after in _UNFINISHED) - (before in _UNFINISHED))
+                notes.left += count * (before is Status.READY)
+                notes.came += count * (after is Status.READY)
+                notes.delivered += count * begins
+        if before is Status.IN_FLIGHT is not after:
+            for job, (queue, key) in zip(jobs, names, strict=True):
+                if key is not None:
+                    self._notes[queue, key].ran.append(max(now - (job.dequeued_at or now), 0))
+                    self._opened.add((queue, key))
 
     def review(self, queue: str) -> None:
         """Note that the limits of a queue's keys may be others than before."""
@@ -373,43 +382,44 @@ class FairTill:
         for id, name in names.items():
             turn = self._turns.get(name)
             if turn is None:
-                share = copy(self._hold.share(name))
+                share = self._hold.share(name)
                 charged = charged_to(share, self._hold.queue(share.queue)) / share.pull
-                turn = self._turns[name] = _Turn(share, charged, *self._limits(share))
+                turn = _Turn(share, charged, share.finish, share.in_flight, share.paid_until)
+                turn.most, turn.rate = self._limits(share)
+                self._turns[name] = turn
             self._of_line[id] = turn
 
     def place_of(self, line: Line) -> float | None:
         """The tag at which the next job of the line's key begins."""
         turn = self._of_line.get(line.id)
-        return None if turn is None else turn.share.finish
+        return None if turn is None else turn.finish
 
     def refuses(self, line: Line) -> tuple[str, int] | None:
         """The key of a line, if it has reached a limit."""
         turn = self._of_line.get(line.id)
         if turn is None or not turn.is_limited:
             return None
-        share = turn.share
-        opens = None if turn.rate is None else opens_at(share.paid_until, turn.rate)
+        name = turn.share.name
+        opens = None if turn.rate is None else opens_at(turn.paid_until, turn.rate)
         if opens is not None and opens > self._now:
-            self._hold.refuse(share.name, opens)
-        elif turn.most is not None and share.in_flight >= turn.most:
-            self._hold.refuse(share.name, None)
+            self._hold.refuse(name, opens)
+        elif turn.most is not None and turn.in_flight >= turn.most:
+            self._hold.refuse(name, None)
         else:
             return None
-        return marker_of(*share.name), 1
+        return marker_of(*name), 1
 
     def pay(self, line: Line) -> None:
         """Charge the key of a line with one job."""
         turn = self._of_line.get(line.id)
         if turn is None:
             return
-        share = turn.share
-        share.finish += turn.charged
+        turn.finish += turn.charged
         if turn.is_limited:
-            share.in_flight += 1
+            turn.in_flight += 1
             if turn.rate is not None:
-                share.paid_until = paid_after(share.paid_until, self._now, turn.rate)
-                self._paid[share.name] = share.paid_until
+                turn.paid_until = paid_after(turn.paid_until, self._now, turn.rate)
+                self._paid[turn.share.name] = turn.paid_until
 
     def _limits(self, share: KeyShare) -> tuple[int | None, float | None]:
         """The most jobs in flight and the rate of a key: its own, or else those of its queue."""
@@ -424,8 +434,11 @@ class _Turn(msgspec.Struct, gc=False):
     share: KeyShare
     charged: float
     """What a delivery adds to its tag."""
-    most: int | None
-    rate: float | None
+    finish: float
+    in_flight: int
+    paid_until: float | None
+    most: int | None = None
+    rate: float | None = None
 
     @property
     def is_limited(self) -> bool:

@@ -82,21 +82,24 @@ def change(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
     """Change a key and its queue by what has happened to its jobs."""
     if notes.weight is not None:
         share.weight = notes.weight
+    pull = share.pull
     for ran in notes.ran:
         charged = share.owed / share.in_flight if share.in_flight else 0.0
         share.owed -= charged
         share.in_flight = max(share.in_flight - 1, 0)
-        share.finish += correction(charged, ran, share.pull)
+        share.finish += correction(charged, ran, pull)
         share.mean = mean_after(share.mean, ran)
         queue.mean = mean_after(queue.mean, ran)
     if notes.came and not share.waiting:
         share.finish = start_of(queue.virtual, share.finish)
-    for _ in range(notes.delivered):
+    if notes.delivered:
         charged = charged_to(share, queue)
-        queue.virtual = start_of(queue.virtual, share.finish)
-        share.finish = finish_of(share.finish, charged, share.pull)
-        share.owed += charged
-        share.in_flight += 1
+        last = share.finish
+        for _ in range(notes.delivered):
+            last, share.finish = share.finish, finish_of(share.finish, charged, pull)
+        queue.virtual = start_of(queue.virtual, last)
+        share.owed += charged * notes.delivered
+        share.in_flight += notes.delivered
     share.waiting = max(share.waiting + notes.came - notes.left, 0)
     share.unfinished = max(share.unfinished + notes.unfinished, share.waiting + share.in_flight)
     queue.unfinished = max(queue.unfinished + notes.unfinished, 0)
