@@ -19,9 +19,9 @@ ANSWERS = VerbAnswers()
 
 @ANSWERS.to(verbs.LIST)
 async def keys(asked: Asked) -> FairKeysDocument:
-    """The fair keys of a queue that have unfinished jobs: up to `limit` (50), and sums of all.
+    """The fair keys of a queue that have unfinished jobs: up to `limit` (50), and sums.
 
-    `behind_ms` tells the order in which they get their turns, `share` their part of the queue.
+    The sums, and so each `share`, are of at most 10,000 keys of the queue. `behind_ms` tells the order in which they get their turns, `share` their part of the queue.
     """
     given = asked.query
     order = choice(given, "order", FairOrder, FairOrder.SHARE)
