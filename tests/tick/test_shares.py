@@ -37,7 +37,7 @@ def with_budgets(ticker: Ticker, jobs: int, budgets: int) -> None:
     ticker.run(ticker.enqueue([budgeted(n, budgets) for n in range(jobs)]))
 
 
-@pytest.mark.parametrize(("prepare", "most"), [(with_keys, 26), (with_budgets, 22)])
+@pytest.mark.parametrize(("prepare", "most"), [(with_keys, 22), (with_budgets, 16)])
 @pytest.mark.parametrize("lines_in_ten_jobs", [1, 3, 10])
 def test_the_statements_of_a_tick_grow_with_neither_jobs_nor_lines(
     ticker: Ticker,

@@ -21,7 +21,8 @@ ANSWERS = VerbAnswers()
 async def keys(asked: Asked) -> FairKeysDocument:
     """The fair keys of a queue that have unfinished jobs: up to `limit` (50), and sums.
 
-    The sums, and so each `share`, are of at most 10,000 keys of the queue. `behind_ms` tells the order in which they get their turns, `share` their part of the queue.
+    The sums, and so each `share`, are of at most 10,000 keys of the queue. `behind_ms` tells the
+    order in which they get their turns, `share` their part of the queue.
     """
     given = asked.query
     order = choice(given, "order", FairOrder, FairOrder.SHARE)
