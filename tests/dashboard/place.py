@@ -110,6 +110,8 @@ def seed(url: str, headers: dict[str, str] | None = None) -> dict[str, str]:
                 ]
             },
         )
+        producer = {"name": "device-17", "epoch": "7f3a", "seq": 1}
+        call("POST", "/jobs/bulk", {"producer": producer, "jobs": []})
         text = '{"queue": "mail", "type": "odd", "payload": ' + HOSTILE + "}"
         reply = http.post("/jobs", content=text, headers={"Content-Type": "application/json"})
         ids["hostile"] = reply.json()["id"]

@@ -24,6 +24,7 @@ PAGES = {
     "workers": "workers",
     "types": "queues?tab=types",
     "budgets": "queues?tab=budgets",
+    "producers": "queues?tab=producers",
     "health": "health",
     "activity": "activity",
 }

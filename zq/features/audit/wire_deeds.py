@@ -56,6 +56,7 @@ _RULES = (
     ("PUT", _BUDGET, "budget", "set the budget {key}"),
     ("PATCH", _BUDGET, "budget", "changed the budget {key}"),
     ("DELETE", _BUDGET, "budget", "deleted the budget {key}"),
+    ("DELETE", "/producers/{name}", "producer", "deleted the producer {name}"),
     ("DELETE", "/workers/{id}", "drop", "ended the streams of the worker {id}"),
     ("POST", "/marks", "mark", "marked the charts"),
     ("POST", "/backup", "backup", "took a backup"),

@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 
 /** What may be asked for: the words of the list, and what they mean to the server. */
 const VERBS = { "": "anything", settings: "set queues", pause: "pause", resume: "resume", cancel: "cancel", requeue: "requeue", delete: "delete", change: "move or change", undo: "undo", stop: "stop sweeps",
-  budget: "budgets", schema: "schemas", drop: "drop workers", reveal: "reveal", mark: "mark", backup: "back up" };
+  budget: "budgets", producer: "producers", schema: "schemas", drop: "drop workers", reveal: "reveal", mark: "mark", backup: "back up" };
 const SINCE = { "": "ever", "1h": "the last hour", "24h": "the last day", "7d": "the last week" };
 const SPANS = /** @type {Record<string, number>} */ ({ "1h": HOUR_MS, "24h": 24 * HOUR_MS, "7d": 168 * HOUR_MS });
 

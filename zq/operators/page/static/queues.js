@@ -1,6 +1,6 @@
-// Queues: all of them in an order or as a tree, the types of all jobs, and the budgets.
+// Queues: all of them in an order or as a tree, the types of all jobs, the budgets, and the producers.
 
-import { may } from "./actions.js";
+import { may, rights } from "./actions.js";
 import { Asked } from "./asked.js";
 import { ago, el, number, plain, show } from "./dom.js";
 import { spanned } from "./fields.js";
@@ -9,17 +9,18 @@ import { get, query } from "./net.js";
 import { empty, meter, name, pill, queueName, segment, selection, table, tabs } from "./parts.js";
 import { pauseMany } from "./pausing.js";
 import { COLUMNS, queueActs, queueCells } from "./overview.js";
+import { producers } from "./producers.js";
 import { TypesTable } from "./types.js";
 
 const PAGE = 50;
-const NAMES = /** @type {[string, string][]} */ ([["queues", "Queues"], ["types", "By type"], ["budgets", "Budgets"]]);
+const NAMES = /** @type {[string, string][]} */ ([["queues", "Queues"], ["types", "By type"], ["budgets", "Budgets"], ["producers", "Producers"]]);
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
 export function queues(main, values, go) {
   const tab = values.get("tab") ?? "queues";
   const bar = el("div", { class: "bar" }, el("h1", {}, "Queues"));
   const body = el("section", { class: "card", "aria-label": "Queues" },
-    tabs("Parts of the queues", NAMES, tab, (to) => `queues${query({ tab: to === "queues" ? "" : to })}`));
+    tabs("Parts of the queues", NAMES.filter(([each]) => each !== "producers" || !rights.queues.length), tab, (to) => `queues${query({ tab: to === "queues" ? "" : to })}`));
   main.append(bar, body);
   if (tab === "types") {
     const types = new TypesTable();
@@ -31,6 +32,7 @@ export function queues(main, values, go) {
     body.append(asked.place, el("div", { class: "foot" }, asked.age));
     return { view: { topic: "pulse" }, draw: () => asked.draw() };
   }
+  if (tab === "producers") return producers(body);
   return allQueues(body, bar, values, go);
 }
 
