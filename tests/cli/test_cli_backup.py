@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -19,6 +20,9 @@ from process.server import WITH_ADMIN, ServerProcess
 import zq
 from zq.cli import new_file
 from zq.client.backend import Backend
+from zq.client.errors import BackendError
+from zq.client.values import StoredJob, Submission
+from zq.features.producers.wire import ProducerBody
 
 from .shell import Shell
 
@@ -117,6 +121,64 @@ async def in_sh(shell: Served, command: str) -> None:
     )
     _, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()
+
+
+async def send(backend: Backend, mark: dict[str, Any], *payloads: int) -> list[StoredJob]:
+    """Store jobs with the numbers that a mark begins."""
+    jobs = [Submission(queue="q", type="t", payload=each) for each in payloads]
+    return await backend.enqueue_on({"producer": ProducerBody(**mark)}, jobs)
+
+
+async def stored(backend: Backend) -> list[int]:
+    """The payloads of all jobs, in their order."""
+    return [job.payload for job in (await backend.jobs()).jobs]
+
+
+async def test_a_restored_server_says_from_which_number_a_producer_must_send_again(
+    shell: Served,
+) -> None:
+    device = {"name": "device-17", "epoch": "7f3a"}
+    await send(shell.backend, {**device, "seq": 1}, 1, 2)
+    assert (await shell.zq("backup", "zq.tar.gz")).code == 0
+    await send(shell.backend, {**device, "seq": 3}, 3, 4)
+    await shell.server.kill()
+    for name in ("kept", "lost"):
+        assert (await shell.zq("restore", "zq.tar.gz", "--root-dir", name)).code == 0
+
+    async with restored(shell.directory / "kept") as backend:
+        with pytest.raises(BackendError) as gap:
+            await send(backend, {**device, "seq": 5}, 5)
+        assert (gap.value.code, gap.value.details) == ("sequence_gap", {"expected": 3})
+        # The producer still has these jobs. It may repeat what it sends, as ever.
+        for _ in range(2):
+            again = await send(backend, {**device, "seq": 3}, 3, 4, 5)
+        assert all(job.duplicate for job in again)
+        assert await stored(backend) == [1, 2, 3, 4, 5]
+
+    async with restored(shell.directory / "lost") as backend:
+        with pytest.raises(BackendError) as gap:
+            await send(backend, {**device, "seq": 5}, 5)
+        # It has dropped those that were answered, and begins an epoch behind what is here.
+        assert gap.value.details == {"expected": 3}
+        new = {"name": "device-17", "epoch": "8b01", "seq": 1, "after": "7f3a:2"}
+        for _ in range(2):
+            await send(backend, new, 5)
+        assert await stored(backend) == [1, 2, 5]
+        with pytest.raises(BackendError) as fenced:
+            await send(backend, {**device, "seq": 3}, 3)
+        assert fenced.value.details == {"epoch": "8b01", "last": 1}
+
+
+@asynccontextmanager
+async def restored(directory: Path) -> AsyncIterator[Backend]:
+    """A server of its own over what was restored."""
+    server = await ServerProcess.spawn(None, "--root-dir", str(directory))
+    try:
+        await server.listening()
+        async with zq.App(f"http://127.0.0.1:{server.port}") as app:
+            yield app.backend
+    finally:
+        await server.kill()
 
 
 async def test_cron_and_systemd_make_one_backup_a_weekday(shell: Served) -> None:
