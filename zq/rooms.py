@@ -16,6 +16,7 @@ T = TypeVar("T")
 ROOMS = (
     "zq.features.archive",
     "zq.features.audit",
+    "zq.features.backlog",
     "zq.features.batches",
     "zq.features.budgets",
     "zq.features.crons",

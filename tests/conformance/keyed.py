@@ -74,6 +74,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/stuck"): None,
     ("GET", "/queues/{queue}/stats"): None,
     ("GET", "/queues/{queue}/why"): None,
+    ("GET", "/queues/{queue}/backlog"): None,
+    ("GET", "/backlog"): None,
     ("GET", "/queues"): None,
     ("PUT", "/queues/{queue}/targets/{target}"): None,
     ("DELETE", "/queues/{queue}/targets/{target}"): None,

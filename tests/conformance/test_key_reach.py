@@ -56,6 +56,7 @@ async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
             assert reply.body.replace(job["id"].encode(), b"") == expected
 
 
+NO_BACKLOG = {"ready": 0, "running": 0, "jobs": 0, "workers": 0, "held": {}}
 NO_FAILURES = {
     "rule": 1,
     "range": "1h",
@@ -78,6 +79,8 @@ OUTSIDE: dict[tuple[str, str], tuple[int, Any]] = {
     ("GET", "/stats/types"): (200, {"range": "1h", "known": 0, "types": []}),
     ("GET", "/queues/{queue}/stats"): (403, "queue_out_of_reach"),
     ("GET", "/queues/{queue}/why"): (403, "queue_out_of_reach"),
+    ("GET", "/queues/{queue}/backlog"): (403, "queue_out_of_reach"),
+    ("GET", "/backlog"): (200, NO_BACKLOG),
     ("GET", "/jobs/{id}"): (404, "job_not_found"),
     ("GET", "/jobs/{id}/why"): (404, "job_not_found"),
     ("PATCH", "/jobs"): (200, {"patched": 0}),

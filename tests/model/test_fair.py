@@ -14,7 +14,10 @@ from zq.features.fair.model import (
     correction,
     finish_of,
     key_from,
+    let_through,
     mean_after,
+    opens_at,
+    paid_after,
     start_of,
 )
 from zq.model.errors import InvalidRequest
@@ -199,3 +202,13 @@ def test_a_place_is_read(place: str, payload: str, meta: str | None, value: obje
 def test_a_place_that_is_none_is_refused(place: str) -> None:
     with pytest.raises(InvalidRequest, match=r"fair\.key"):
         check_place("fair.key", place)
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0, 1.5, 3.0, 7.7, 50.0])
+@pytest.mark.parametrize("paid_until", [None, 500.0, 999_900.0, 1_000_000.0, 1_000_400.3, 1_003e3])
+def test_a_rate_lets_through_as_many_as_it_opens_for(rate: float, paid_until: float | None) -> None:
+    now, passed, paid = 1_000_000, 0, paid_until
+    while opens_at(paid, rate) <= now:
+        paid = paid_after(paid, now, rate)
+        passed += 1
+    assert let_through(paid_until, now, rate) == passed

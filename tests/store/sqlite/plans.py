@@ -454,4 +454,21 @@ FINDS: dict[str, set[str]] = {
         "SCAN o",
         SHARE.replace("shares", "ol") + " LEFT-JOIN",
     },
+    "backlog: counts": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
+    "backlog: kinds": {
+        "SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id>?)",
+        "SEARCH lines USING COVERING INDEX sqlite_autoindex_lines_1 (queue=?)",
+    },
+    "backlog: free": {CLAIM_QUEUE},
+    "backlog: lines": {
+        "SEARCH lines USING INDEX sqlite_autoindex_lines_1 (queue=?)",
+        "SCAN lines",
+        SORTED,
+        SHARE.replace("shares", "s") + " LEFT-JOIN",
+        SHARE.replace("shares", "l") + " LEFT-JOIN",
+    },
+    "backlog: in_line": {
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)"
+    },
+    "backlog: budgets": {"SEARCH budgets USING PRIMARY KEY (key=?)"},
 }

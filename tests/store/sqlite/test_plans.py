@@ -100,6 +100,8 @@ def named_queries() -> dict[str, str]:
     scheduled = ("scheduled_beside", "scheduled_beyond", "waiting_beside", "waiting_beyond")
     for name in ("leases", "running_long", *scheduled):
         found[name] = found[name].replace("CONDITIONS", "true")
+    of_backlog = load("zq.features.backlog.sqlite_reads")
+    found |= {f"backlog: {name}": sql for name, sql in of_backlog.items()}
     of_crons = load("zq.features.crons.sqlite_lookups")
     found |= {f"look for cron {name}": sql for name, sql in of_crons.items()}
     found["append"] = found["append"].replace("SOURCE", "SELECT 1 AS n, '[]' AS records")
@@ -139,6 +141,8 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     heads |= {"running_long"}
     # A bounded number of counts is added up by their groups, or by their types.
     heads |= {"failures_since", "type_trends"}
+    # A bounded number of lines is sorted as claims have them.
+    heads |= {"backlog: lines"}
     heads = heads.union(*(room.SORTS for room in OF_ROOMS))
     # A bounded number of jobs that are due is sorted by how urgent they are.
     heads |= {"read_due", "read_due_briefs", "read_waited", "read_waited_briefs"}

@@ -24,7 +24,7 @@ delivery at the latest.
 """
 
 from enum import StrEnum
-from math import ceil
+from math import ceil, floor
 
 import msgspec
 
@@ -42,6 +42,9 @@ SHORTEST_MS = 1.0
 
 SMOOTHING = 8
 """A run changes the mean of its key by one part in so many."""
+
+_ROUNDING_MS = 0.01
+"""Sums of times such as 1,000 / 3 ms are off by less."""
 
 
 class FairLimit(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -116,7 +119,15 @@ def paid_after(paid_until: float | None, now: int, rate: float) -> float:
 def opens_at(paid_until: float | None, rate: float) -> int:
     """When the rate of a key lets a delivery through: those of one second may come at once."""
     ahead = max(1000 - 1000 / rate, 0.0)
-    return ceil((paid_until or 0.0) - ahead)
+    return ceil((paid_until or 0.0) - ahead - _ROUNDING_MS)
+
+
+def let_through(paid_until: float | None, now: int, rate: float) -> int:
+    """How many deliveries the rate of a key lets through now, at a time in milliseconds."""
+    if opens_at(paid_until, rate) > now:
+        return 0
+    ahead = now + max(1000 - 1000 / rate, 0.0) - max(paid_until or 0.0, now)
+    return max(floor((ahead + _ROUNDING_MS) * rate / 1000), 0) + 1
 
 
 def check_key(field: str, key: str) -> str:

@@ -1,0 +1,93 @@
+"""The reads of the backlog: kept counts, and a bounded number of steps in indexes."""
+
+import sqlite3
+from collections.abc import Iterator
+
+import msgspec
+
+from zq.features.backlog.model import KeyRoom, LineFacts, StoredBacklog
+from zq.features.backlog.store import BacklogReads
+from zq.features.budgets.model import Draw
+from zq.features.budgets.sqlite_reads import account_of
+from zq.features.fair.model import let_through
+from zq.model.settings import NO_FAIR_RULE, FairRule
+from zq.store.api import as_json
+from zq.store.sqlite.lanes import ReadLanes
+from zq.store.sqlite.lookups import settings
+from zq.store.sqlite.queries import load
+
+QUERIES = load(__name__)
+
+MOST_COUNTED = 100_000
+"""So many jobs of a queue are counted one by one: 100,000 steps in an index take some 10 ms."""
+
+MOST_LINES = 1_000
+"""So many lines of a queue are looked at."""
+
+_draws = msgspec.json.Decoder(list[Draw])
+
+
+class SqliteBacklogReads(BacklogReads):
+    """The reads of the backlog by the lanes of a pool."""
+
+    def __init__(self, lanes: ReadLanes) -> None:
+        self._lanes = lanes
+
+    async def backlog(self, queue: str, now: int) -> StoredBacklog:
+        return await self._lanes.looks(_backlog, queue, self._lanes.steady_of(now))
+
+
+def _backlog(connection: sqlite3.Connection, queue: str, now: int) -> StoredBacklog:
+    """The facts about a queue at a steady time."""
+    place = {"queue": queue}
+    ready, running = connection.execute(QUERIES["counts"], place).fetchone()
+    rules = settings(connection, queue)
+    if rules.paused or not ready:
+        return StoredBacklog(rules, ready, running)
+    has_groups, has_lines = connection.execute(QUERIES["kinds"], place).fetchone()
+    if not has_groups and not has_lines:
+        return StoredBacklog(rules, ready, running, free=ready)
+    free = _count(connection, "free", MOST_COUNTED, queue=queue)
+    lines = list(_lines(connection, queue, MOST_COUNTED - free, rules.fair, now))
+    counted = free + sum(line.waiting for line in lines)
+    is_all = len(lines) < MOST_LINES and counted < MOST_COUNTED
+    keys = {draw.key for line in lines for draw in line.draws}
+    tokens = _tokens(connection, keys, now)
+    return StoredBacklog(rules, ready, running, free, bool(has_groups), lines, tokens, is_all)
+
+
+def _lines(
+    connection: sqlite3.Connection, queue: str, most: int, rule: FairRule | None, now: int
+) -> Iterator[LineFacts]:
+    """The first lines of a queue, with up to `most` jobs in all."""
+    rule = rule or NO_FAIR_RULE
+    rows = connection.execute(QUERIES["lines"], {"queue": queue, "most": MOST_LINES}).fetchall()
+    for line, draws, key, in_flight, paid_until, own_most, own_rate in rows:
+        waiting = _count(connection, "in_line", most, line=line)
+        most -= waiting
+        wanted = _draws.decode(draws) if draws else ()
+        room = None
+        if key:
+            at_once = rule.max_in_flight if own_most is None else own_most
+            rate = rule.rate if own_rate is None else own_rate
+            bounds = [] if at_once is None else [max(at_once - in_flight, 0)]
+            bounds += [] if rate is None else [let_through(paid_until, now, rate)]
+            room = KeyRoom(key, min(bounds, default=None))
+        yield LineFacts(waiting, wanted, room)
+
+
+def _tokens(connection: sqlite3.Connection, keys: set[str], now: int) -> dict[str, int]:
+    """What these budgets can pay now, as far as they are there."""
+    if not keys:
+        return {}
+    rows = connection.execute(QUERIES["budgets"], {"keys": as_json(sorted(keys))})
+    accounts = map(account_of, rows)
+    return {account.key: account.available(now) for account in accounts}
+
+
+def _count(connection: sqlite3.Connection, name: str, most: int, **place: object) -> int:
+    found: int = connection.execute(QUERIES[name], place | {"most": most}).fetchone()[0]
+    return found
+
+
+READS = {BacklogReads: SqliteBacklogReads}
