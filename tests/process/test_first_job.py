@@ -30,6 +30,7 @@ PUT_TOPIC, APPEND, DIFF, DELETE_TAGGED, TOPICS, ROUTE, WATCH, FOLLOW = commands(
 PUT_QUEUE, FILL, CLAIM_RECORDS, ACK_RECORD, NACK_RECORD = commands("queue-topics")
 SEND, RECEIVE, NACK, OVERRIDE, LIST, REAP = commands("queue-ti")
 (MOVE,) = commands("queue-ti-moving")
+(NUMBERED_RECORDS,) = commands("topics-numbered")
 (MOVE_TOPICS,) = commands("topics-moving")
 PUT_SCHEMA, MISMATCH = commands("queue-ti-schemas")
 ARCHIVE, ARCHIVED, REPLAY = commands("queue-ti-replay")
@@ -262,6 +263,17 @@ async def test_the_numbered_jobs_of_the_documents(tmp_path: Path) -> None:
         ]
         (next_one,) = shell.document(IN_BODY)["jobs"]
         assert next_one["duplicate"] is False
+
+
+@needs("doors.topics")
+async def test_the_numbered_records_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+
+        first = shell.document(NUMBERED_RECORDS)
+        again = shell.document(NUMBERED_RECORDS)
+        assert (first["duplicates"], first["seqs"]) == (0, [1, 2])
+        assert (again["duplicates"], again["seqs"], again["deduped"]) == (2, [1, 2], True)
 
 
 async def test_the_messages_of_the_documents(tmp_path: Path) -> None:

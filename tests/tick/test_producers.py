@@ -147,7 +147,7 @@ def test_a_deleted_producer_begins_anew(ticker: Ticker) -> None:
 def test_the_number_of_producers_has_a_limit(
     ticker: Ticker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zq.features.producers.tick.MAX_PRODUCERS", 2)
+    monkeypatch.setattr("zq.features.producers.tick_book.MAX_PRODUCERS", 2)
     names = ["a", "b", "c"]
 
     replies = ticker.run(*(numbered(ticker, 1, new_job(), name=name) for name in names)).replies

@@ -6,6 +6,7 @@ from typing import ClassVar
 import msgspec
 
 from zq.doors.topics.model import NewRecord, TagMatch, TopicConfig, TopicPatch, TopicState
+from zq.features.producers.model import ProducerMark
 from zq.model.commands import Command, SyncRule
 
 
@@ -49,6 +50,11 @@ class Appended(msgspec.Struct):
     created: bool = False
     deduped: bool = False
     """True if it was recognised as a write of before, and has written nothing."""
+    duplicates: int = 0
+    """How many of its first records the producer had sent before. The numbers are of the others.
+
+    Where all are duplicates, the numbers are those of before, if they are known: otherwise none.
+    """
     flush_s: float = 0.0
     """How long it has waited for the disk, where its topic asks for that."""
 
@@ -58,6 +64,8 @@ class Append(Command[Appended], frozen=True):
 
     A topic that is not there is created with `create`, or, where that is None: `TopicNotFound`. It
     also answers `TopicFull` or `TooManyTopics`. A write with the `key` of one before is that one.
+    With a `mark`, those records are new that the producer has not sent yet: it also answers
+    `SequenceGap`, `ProducerFenced` or `TooManyProducers`.
     The records of a queue become jobs with the `keys`; without these it answers `TopicIsQueue`.
     """
 
@@ -74,6 +82,7 @@ class Append(Command[Appended], frozen=True):
     create: TopicConfig | None
     key: str | None = None
     keys: Sequence[int] = ()
+    mark: ProducerMark | None = None
 
 
 class NumberJobs(Command[dict[int, int]], frozen=True):

@@ -35,8 +35,10 @@ from zq.doors.topics.model import (
 from zq.doors.topics.store import PageWanted, TopicReads
 from zq.engine.admission import Admission
 from zq.engine.inbox import Inbox
+from zq.features.producers.model import ProducerMark
 from zq.features.schemas.service import PayloadChecks
 from zq.model.clock import Clock
+from zq.model.errors import InvalidRequest
 from zq.model.ids import Mint
 from zq.model.reach import Reach
 from zq.service.services import Services
@@ -135,19 +137,26 @@ class Topics:
         *,
         key: str | None = None,
         create: TopicPatch | None = NO_PATCH,
+        mark: ProducerMark | None = None,
     ) -> Appended:
         """Append records. A topic that is not there is created with `create`, unless that is None.
 
-        Raises `TopicNotFound`, `TopicFull`, `TooManyTopics`, `SchemaMismatch` or
-        `TooManyCompared`, or that there is no room on the disk.
+        A write is recognised by its `key` for a time, or by its producer's `mark` for ever. Raises
+        `InvalidRequest` for both, `TopicNotFound`, `TopicFull`, `TooManyTopics`, `SchemaMismatch`
+        or `TooManyCompared`, the errors of producers, or that there is no room on the disk.
         """
+        if key is not None and mark is not None:
+            raise InvalidRequest(
+                "a write is recognised by an idempotency key or by its producer's numbers: send"
+                " one of the two"
+            )
         reach.require([check_topic(name), create or NO_PATCH])
         check_batch_size(len(records))
         size = sum([record.size for record in records])
         config = None if create is None else configured(name, DEFAULT_CONFIG, create)
         self._admission.admit(len(records), size)
         self._readers.listens = True
-        new = Append(name, records, size, config, key)
+        new = Append(name, records, size, config, key, mark=mark)
         if name in self._queues or (config is not None and config.type == "queue"):
             return await self._append_jobs(new)
         try:

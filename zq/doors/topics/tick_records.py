@@ -5,6 +5,8 @@ A record of a log is a row of its own. A record of a queue is a job.
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from zq.doors.topics.commands import Append, Appended, LayAside
 from zq.doors.topics.errors import TopicFull, TopicIsQueue, TopicNotFound
 from zq.doors.topics.model import MAX_SEQ, SEQ_BITS, NewRecord, TopicState, refuse_overflow
@@ -18,6 +20,8 @@ from zq.doors.topics.tick_numbers import (
 from zq.doors.topics.tick_routers import Forwarding
 from zq.doors.topics.tick_topics import create_topic
 from zq.doors.topics.tick_trimming import MOST_TRIMMED, find_topics, trim, write_topics
+from zq.features.producers.model import ProducerMark
+from zq.features.producers.tick_book import ProducerBook, SeqVerdict
 from zq.model.checksums import record_checksum
 from zq.model.errors import ZqError
 from zq.store.api import Sliced
@@ -56,6 +60,7 @@ class _Writing:
         self._states = find_topics(work, [*named, *self._forwarding.dests])
         self._changed: dict[int, TopicState] = {}
         self._known = self._read_known(commands)
+        self._book = ProducerBook(work, [mark for each in commands if (mark := _mark_of(each))])
         self._new: list[tuple[int, str, int, int, int]] = []
 
     def append(self, command: Append) -> Sliced[Appended | ZqError]:
@@ -63,12 +68,16 @@ class _Writing:
         state = self._states.get(command.topic)
         created = None
         try:
+            if state is not None and command.key is not None:
+                known = self._known.get((state.id, command.key))
+                if known is not None:
+                    return Appended(*known, state.head_seq, deduped=True)
+            verdict = self._judge(command)
+            if verdict is not None and verdict.known == len(command.records):
+                return _repeated(state, command, verdict)
             if state is None:
                 state = created = self._create(command)
-            elif command.key is not None and (state.id, command.key) in self._known:
-                first, last = self._known[state.id, command.key]
-                return Appended(first, last, state.head_seq, deduped=True)
-            done = yield from self._add(state, command)
+            done = yield from self._add_new(state, command, verdict)
         except ZqError as refusal:
             if created is not None:
                 # A refused write leaves nothing behind.
@@ -99,6 +108,7 @@ class _Writing:
             if state.is_over:
                 trim(self._work, state, MOST_TRIMMED)
         write_topics(self._work, list(self._changed.values()))
+        self._book.write()
         self._forwarding.finish()
         if self._new:
             self._work.tx.run("note_writes", writes=self._new)
@@ -112,6 +122,30 @@ class _Writing:
             raise created
         self._states[command.topic] = created
         return created
+
+    def _judge(self, command: Append) -> SeqVerdict | None:
+        """What the producer of a command has sent before, if it has one. Raises its errors."""
+        if command.mark is None:
+            return None
+        verdict = self._book.judge(command.mark, len(command.records))
+        if isinstance(verdict, ZqError):
+            raise verdict
+        return verdict
+
+    def _add_new(
+        self, state: TopicState, command: Append, verdict: SeqVerdict | None
+    ) -> Sliced[Appended]:
+        """Add those records that the producer has not sent before, and note its number."""
+        if command.mark is None or verdict is None:
+            return (yield from self._add(state, command))
+        known = verdict.known
+        new = replace(command, records=command.records[known:], keys=command.keys[known:])
+        done = yield from self._add(state, new)
+        base = (state.id << SEQ_BITS) + done.first_seq
+        keys = range(-base, -base - len(new.records), -1)
+        self._book.learn(verdict.producer.after(command.mark, keys, self._work.now))
+        done.duplicates = known
+        return done
 
     def _add(self, state: TopicState, command: Append) -> Sliced[Appended]:
         if state.config.type == "queue" and not command.keys:
@@ -212,6 +246,24 @@ class _Writing:
             return {}
         rows = self._work.tx.table("read_writes", writes=asked, now=self._work.steady)
         return {(topic, key): (first, last) for topic, key, first, last in rows}
+
+
+def _mark_of(command: Append | LayAside) -> ProducerMark | None:
+    return command.mark if isinstance(command, Append) else None
+
+
+def _repeated(state: TopicState | None, command: Append, verdict: SeqVerdict) -> Appended:
+    """The answer to a write of which its producer has sent every record before.
+
+    It has the numbers of these if the write was the producer's latest, and to this topic.
+    """
+    assert command.mark is not None
+    seq, count, head = command.mark.seq, len(command.records), state.head_seq if state else 0
+    first, last = head + 1, head
+    keys = list(verdict.producer.records_of(range(seq, seq + count)).values())
+    if state is not None and len(keys) == count and keys[0] >> SEQ_BITS == state.id:
+        first, last = keys[0] & MAX_SEQ, keys[-1] & MAX_SEQ
+    return Appended(first, last, head, deduped=True, duplicates=count)
 
 
 def _by_topic(batches: Sequence[RecordBatch]) -> Iterator[tuple[TopicState, list[NewRecord]]]:

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.producers.errors import ProducerFenced, SequenceGap
+from zq.features.producers.errors import ProducerFenced, ProducerOutOfReach, SequenceGap
 from zq.model.errors import InvalidRequest
+from zq.model.keys import Key
 
 MAX_PRODUCERS = 100_000
 """The most names that are remembered. Each is one row of about 100 bytes."""
@@ -54,13 +55,20 @@ class Producer(msgspec.Struct, frozen=True, array_like=True):
     first: int = 1
     """The number of the first job of the latest request. The keys of this request are known."""
     key: int = 0
-    """The key of that job. The keys of the following ones are `step` apart."""
+    """The key of that job. The keys of the following ones are `step` apart.
+
+    A record of a topic has its own key with a minus, so that nobody takes it for that of a job.
+    """
     step: int = 0
 
-    def keys_of(self, seqs: range) -> dict[int, int]:
+    def jobs_of(self, seqs: range) -> dict[int, int]:
         """The keys of those of these numbers that the latest request has stored, by number."""
-        known = range(max(seqs.start, self.first), min(seqs.stop, self.last + 1))
-        return {seq: self.key + (seq - self.first) * self.step for seq in known}
+        return self._latest(seqs) if self.key > 0 else {}
+
+    def records_of(self, seqs: range) -> dict[int, int]:
+        """Like `jobs_of`, for a latest request that has appended records to a topic."""
+        latest = self._latest(seqs) if self.key < 0 else {}
+        return {seq: -key for seq, key in latest.items()}
 
     def after(self, mark: ProducerMark, keys: Sequence[int], now: int) -> "Producer":
         """The producer once the jobs of a request that are new have been stored with these keys."""
@@ -69,6 +77,10 @@ class Producer(msgspec.Struct, frozen=True, array_like=True):
         first = self.last + 1
         step = keys[1] - keys[0] if len(keys) > 1 else 0
         return Producer(self.name, mark.epoch, self.last + len(keys), now, first, keys[0], step)
+
+    def _latest(self, seqs: range) -> dict[int, int]:
+        known = range(max(seqs.start, self.first), min(seqs.stop, self.last + 1))
+        return {seq: self.key + (seq - self.first) * self.step for seq in known}
 
 
 def entered(mark: ProducerMark, known: Producer | None, now: int) -> Producer:
@@ -103,6 +115,16 @@ def check_mark(mark: ProducerMark) -> ProducerMark:
         raise InvalidRequest(f"seq must be a whole number from 1 to {MAX_SEQ}, not {mark.seq}")
     if mark.after is not None and not 0 <= mark.after.last <= MAX_SEQ:
         raise InvalidRequest(f"the number in after must be from 0 to {MAX_SEQ}")
+    return mark
+
+
+def check_writer(mark: ProducerMark, key: Key | None) -> ProducerMark:
+    """The mark, if its sender may write as the producer. Raises `ProducerOutOfReach`.
+
+    A server without keys has None for the key.
+    """
+    if key is not None and not key.produces(mark.name):
+        raise ProducerOutOfReach(mark.name, key.producer_patterns)
     return mark
 
 

@@ -3,9 +3,14 @@
 from functools import partial
 
 from zq.features.producers.commands import EnqueueInOrder
-from zq.features.producers.errors import ProducerOutOfReach
-from zq.features.producers.model import ProducerMark
-from zq.features.producers.wire import HEADER, ProducerBody, mark_of_body, mark_of_header
+from zq.features.producers.model import ProducerMark, check_writer
+from zq.features.producers.wire import (
+    HEADER,
+    HEADER_TEXT,
+    ProducerBody,
+    mark_of_body,
+    mark_of_header,
+)
 from zq.model.keys import Key
 from zq.service.jobs import EnqueueMaker
 from zq.terms import EnqueueTerm
@@ -21,11 +26,7 @@ def _by_field(body: ProducerBody, key: Key | None) -> EnqueueMaker:
 
 def _numbered(mark: ProducerMark, key: Key | None) -> EnqueueMaker:
     """Has jobs stored by their numbers, if the sender's key may write as the producer."""
-    if key is not None and not key.produces(mark.name):
-        raise ProducerOutOfReach(mark.name, key.producer_patterns)
-    return partial(EnqueueInOrder, mark=mark)
+    return partial(EnqueueInOrder, mark=check_writer(mark, key))
 
 
-_TEXT = "The producer, and the number of the first job: `NAME; epoch=EPOCH; seq=NUMBER`."
-
-TERMS = (EnqueueTerm(HEADER, "producer", _TEXT, ProducerBody, _by_header, _by_field),)
+TERMS = (EnqueueTerm(HEADER, "producer", HEADER_TEXT, ProducerBody, _by_header, _by_field),)

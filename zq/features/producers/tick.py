@@ -1,11 +1,12 @@
 """The tick's phases of producers: numbered requests, and names that are forgotten."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from zq.features.producers.commands import EnqueueInOrder, ForgetProducer
-from zq.features.producers.errors import ProducerNotFound, TooManyProducers
-from zq.features.producers.model import MAX_PRODUCERS, Producer, ProducerMark, entered, repeated
+from zq.features.producers.errors import ProducerNotFound
+from zq.features.producers.model import Producer
+from zq.features.producers.tick_book import ProducerBook
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import ZqError
 from zq.store.api import Sliced
@@ -23,7 +24,7 @@ def enqueue_in_order(work: UnitOfWork, commands: Sequence[EnqueueInOrder]) -> Sl
     The jobs of a request that is refused do not move the number: a later request of the same
     producer in this tick is then refused for the gap.
     """
-    book = _Book(work, commands)
+    book = ProducerBook(work, [command.mark for command in commands])
     replies: list[object] = []
     for part in _parts(commands):
         replies += yield from _store(work, book, part)
@@ -43,7 +44,7 @@ def _parts(commands: Sequence[EnqueueInOrder]) -> Iterator[list[EnqueueInOrder]]
 
 
 def _store(
-    work: UnitOfWork, book: "_Book", commands: Sequence[EnqueueInOrder]
+    work: UnitOfWork, book: ProducerBook, commands: Sequence[EnqueueInOrder]
 ) -> Sliced[list[object]]:
     """Store the jobs of different producers together, which costs as much as plain jobs do."""
     judged = [book.judge(command.mark, len(command.jobs)) for command in commands]
@@ -82,57 +83,6 @@ PHASES = (
 )
 
 
-class _Book:
-    """The producers of one tick: as they are stored, and as its requests leave them."""
-
-    def __init__(self, work: UnitOfWork, commands: Sequence[EnqueueInOrder]) -> None:
-        self._work = work
-        names = {command.mark.name for command in commands}
-        rows = work.tx.table("read_producers", names=list(names))
-        self._producers = {row[0]: Producer(*row) for row in rows}
-        self._changed: dict[str, Producer] = {}
-        self._room: int | None = None
-        """How many names the server may still learn. It is counted for the first new one.
-
-        A name whose request is refused later in the tick has taken its place, until the next tick.
-        """
-
-    def judge(self, mark: ProducerMark, jobs: int) -> "_Verdict | ZqError":
-        """The producer of a request, and how many of the request's first jobs it has stored."""
-        known = self._producers.get(mark.name)
-        try:
-            producer = entered(mark, known, self._work.now)
-            stored = repeated(mark, producer, jobs)
-            if known is None:
-                self._take_room()
-        except ZqError as error:
-            return error
-        return _Verdict(producer, stored)
-
-    def learn(self, producer: Producer) -> None:
-        """Note how a request has left its producer."""
-        self._producers[producer.name] = self._changed[producer.name] = producer
-
-    def write(self) -> None:
-        """Store the numbers."""
-        if self._changed:
-            self._work.tx.run("write_producers", producers=list(self._changed.values()))
-
-    def _take_room(self) -> None:
-        if self._room is None:
-            self._room = MAX_PRODUCERS - self._work.tx.value("count_producers")
-        if self._room <= 0:
-            raise TooManyProducers(MAX_PRODUCERS)
-        self._room -= 1
-
-
-class _Verdict(NamedTuple):
-    """What a request means: its producer before it, and how many of its jobs are stored."""
-
-    producer: Producer
-    known: int
-
-
 def _without(command: EnqueueInOrder, known: int) -> Enqueue:
     """The command for those jobs that are not stored yet."""
     return Enqueue(
@@ -152,7 +102,7 @@ def _with_repeated(
 ) -> EnqueueResult:
     """The reply about all jobs of a request, of which the first `known` were stored earlier."""
     seq = command.mark.seq
-    keys = producer.keys_of(range(seq, seq + known))
+    keys = producer.jobs_of(range(seq, seq + known))
     return EnqueueResult(
         owners=_shifted(reply.owners, known),
         replaced={index + known for index in reply.replaced},

@@ -6,6 +6,7 @@ from zq.features.producers.model import EpochEnd, Producer, ProducerMark, check_
 from zq.model.errors import InvalidRequest
 
 HEADER = "Zq-Producer"
+HEADER_TEXT = "The producer, and the number of the first job: `NAME; epoch=EPOCH; seq=NUMBER`."
 
 _FORM = "NAME; epoch=EPOCH; seq=NUMBER, and after=EPOCH:NUMBER where an epoch takes over"
 

@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from zq.doors.topics import errors as topic_errors
+from zq.features.producers.errors import ProducerFenced, SequenceGap
 from zq.http.api.endpoints import NotAcceptable, UnsupportedMediaType
 from zq.http.door import Statuses, status_in
 from zq.http.guard import CHALLENGE
@@ -153,6 +154,8 @@ def _detail(error: ZqError) -> dict[str, object]:
             return {"cycle": error.cycle}
         case topic_errors.RouterFanIn():
             return {"reason": "router_dest_fan_in"}
+        case SequenceGap() | ProducerFenced():
+            return dict(error.details)
         case topic_errors.BatchTooLarge():
             return {error.field: error.count, "max": error.most}
         case errors.LimitReached() | errors.ServiceUnavailable():

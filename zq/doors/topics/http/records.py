@@ -22,8 +22,10 @@ from zq.doors.topics.model import MOST_WAIT_MS, MOST_WRITE_KEY, NO_PATCH, TopicP
 from zq.doors.topics.service import RecordsWanted, Topics
 from zq.doors.topics.service_queues import QueueTopics
 from zq.doors.topics.wire import new_records
+from zq.features.producers.model import ProducerMark, check_writer
+from zq.features.producers.wire import HEADER, mark_of_header
 from zq.http.door import Route
-from zq.http.guard import Guard, reach_of
+from zq.http.guard import KEY, Guard, reach_of
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.model.errors import InvalidRequest
@@ -107,7 +109,10 @@ class TopicRecordsApi:
         records = new_records(sent.records, sent.node)
         name = topic_of(request)
         done = await self._topics.append(
-            name, records, reach_of(request), key=_key(request, sent), create=_create(sent)
+            *(name, records, reach_of(request)),
+            key=_key(request, sent),
+            create=_create(sent),
+            mark=(mark := _mark(request)),
         )
         document: dict[str, object] = {
             "topic": name,
@@ -118,10 +123,18 @@ class TopicRecordsApi:
             "created": done.created,
             "deduped": done.deduped,
         }
+        if mark is not None:
+            document["duplicates"] = done.duplicates
         if with_seqs:
             document["seqs"] = list(range(done.first_seq, done.last_seq + 1))
         flushed = done.flush_s * 1000
         return watch.answer(document, 201 if done.created else 200, fsync_ms=flushed)
+
+
+def _mark(request: web.BaseRequest) -> ProducerMark | None:
+    """The producer of a write, if the key of the request may write as it."""
+    text = request.headers.get(HEADER)
+    return None if text is None else check_writer(mark_of_header(text), request.get(KEY))
 
 
 def _key(request: web.BaseRequest, sent: AppendBody) -> str | None:

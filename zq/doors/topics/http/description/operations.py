@@ -34,6 +34,7 @@ from zq.doors.topics.http.description.shapes import (
 from zq.doors.topics.http.paging import LARGEST_PAGE, USUAL_PAGE
 from zq.doors.topics.http.streams import MEDIA_TYPE
 from zq.doors.topics.model import MOST_WRITE_KEY, TopicPatch
+from zq.features.producers.wire import HEADER, HEADER_TEXT
 from zq.http.api.description.operation import Operation
 from zq.verbs.parameters import TEXT
 from zq.verbs.verb import Parameter
@@ -81,8 +82,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
                 "As `idempotency_key`, which comes first.",
                 place="header",
             ),
+            Parameter(HEADER, TEXT, HEADER_TEXT, place="header"),
         ),
-        refusals={**_NO_TOPIC, 422: "The topic, or one that gets copies, is full.", **_NO_ROOM},
+        refusals={
+            **_NO_TOPIC,
+            409: "The producer's numbers have a gap, or it is fenced off.",
+            422: "The topic, or one that gets copies, is full.",
+            **_NO_ROOM,
+        },
     ),
     ("POST", "/topics/{topic}/diff"): Operation({200: DiffAnswer}, DiffBody, refusals=_NO_TOPIC),
     ("POST", "/topics/{topic}/delete"): Operation(

@@ -107,6 +107,7 @@ class AppendAnswer(TopicAnswer):
     count: int
     created: bool
     deduped: bool
+    duplicates: int | UnsetType = UNSET
     seqs: list[int] | UnsetType = UNSET
 
 
