@@ -18,7 +18,7 @@ from zq.model.lifecycle import Status
 from zq.model.log import HistoryOptions
 from zq.model.settling import Policy
 from zq.store.sqlite import lookups, upkeep
-from zq.store.sqlite.connection import WRITER_PRAGMAS
+from zq.store.sqlite.connection import WRITER_PRAGMAS, add_functions
 from zq.store.sqlite.migrate import migrate
 from zq.store.sqlite.store import SqliteStore, open_store
 from zq.store.sqlite.transaction import SqliteTransaction
@@ -107,6 +107,7 @@ class Ticker(Orders):
         self.connection = sqlite3.connect(path, isolation_level=None, cached_statements=512)
         for name, value in WRITER_PRAGMAS.items():
             self.connection.execute(f"PRAGMA {name} = {value}")
+        add_functions(self.connection)
         migrate(self.connection)
         last_key = upkeep.recover(self.connection, history and history.bounds).last_key
         device = history and history.device

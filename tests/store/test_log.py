@@ -288,7 +288,7 @@ def test_a_page_ends_early_where_records_are_large(
 )
 def test_a_batch_has_records(ticker: Ticker, values: str) -> None:
     with pytest.raises(sqlite3.IntegrityError, match="count > 0"):
-        ticker.connection.execute(f"INSERT INTO log_batches VALUES ({values}, NULL)")
+        ticker.connection.execute(f"INSERT INTO log_batches VALUES ({values}, NULL, NULL)")
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def error_checksum(record: ErrorRecord) -> int:
 
 
 def record_checksum(data: str | bytes | Raw, meta: str | bytes | Raw | None) -> int:
-    """The checksum of the texts of a topic's record."""
+    """The checksum of a topic's record, or of a batch of a log and what its records share."""
     texts = [text.encode() if isinstance(text, str) else text for text in (meta or "", data)]
     return crc32(texts[1], crc32(texts[0]))
 

@@ -13,11 +13,13 @@ from zq.instance import examine, salvage
 from zq.model.commands import Fail, PatchJob, SetAside, SetQueue, Succeed
 from zq.model.filters import EVERYTHING
 from zq.model.job import BackoffRule, Extras, JobSettings, Retention
+from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
 from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
+from zq.store.sqlite.logs import read_log
 
 from ..rig import NOW, Rig
 
@@ -29,6 +31,16 @@ KEPT = JobSettings(retention=Retention(completed_ms=10**6))
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     rig = Rig(tmp_path / "data")
+    await rig.open()
+    heal(rig)
+    yield rig
+    await rig.store.abandon()
+
+
+@pytest.fixture
+async def recording(tmp_path: Path) -> AsyncIterator[Rig]:
+    """A store that records its history."""
+    rig = Rig(tmp_path / "recorded", history=HistoryOptions("device", Bounds()))
     await rig.open()
     heal(rig)
     yield rig
@@ -197,6 +209,31 @@ async def test_a_record_of_an_error_is_what_was_stored(rig: Rig) -> None:
     harm(rig, "UPDATE errors SET message = 'last' WHERE job_id = :key", key=key)
     assert await rig.errors(key) == []
     assert misfits(rig) == [("errors", f"{key}/1")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "body = CAST(replace(CAST(body AS TEXT), '\"t\"', '\"s\"') AS BLOB)",
+        "shared = replace(shared, 'device', 'devicf')",
+        "shared = replace(shared, 'device\"', 'device\" ')",
+    ],
+)
+async def test_the_history_tells_of_what_was_stored(change: str, recording: Rig) -> None:
+    rig = recording
+    for key in await rig.keep(3):
+        await rig.take(1)
+        await rig.run(Succeed([key]))
+    harm(rig, f"UPDATE log_batches SET {change} WHERE last_seq = 2")
+    await rig.close()
+    assert [line.split(" (")[0] for line in examine(rig.directory).damage] == [
+        "changed on the disk: log_batches 1/2"
+    ]
+    await rig.open()
+    heal(rig)
+    page = await rig.look(read_log, HISTORY_LOG, None, 3, 10)
+    assert [batch.first_seq for batch in page.batches] == [1]
+    assert misfits(rig) == [("log_batches", "1/2")]
 
 
 async def test_rows_from_before_the_checksums_are_taken_as_they_are(rig: Rig) -> None:

@@ -11,7 +11,7 @@ from zq.store.sqlite.files import WAL_NAME
 from zq.store.sqlite.identity import codec_in
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
-from zq.store.sqlite.quarantine import MOST_NAMED, read_quarantine
+from zq.store.sqlite.quarantine import MOST_NAMED, name_of, read_quarantine
 from zq.store.sqlite.unchanged import opened_unchanged
 from zq.store.sqlite.wal import InvalidHeader, walk
 
@@ -88,7 +88,7 @@ def _unfit(connection: sqlite3.Connection) -> list[str]:
     """The rows whose texts are not the ones that were stored; a server sets them aside."""
     ids = codec_in(connection)
     lines = [
-        f"changed on the disk: {source} {ids.text(key) if source == 'jobs' else key}"
+        f"changed on the disk: {source} {ids.text(key) if source == 'jobs' else name_of(key)}"
         " (it does not have the checksum that was stored with it)"
         for source, key in dict.fromkeys(unfit_rows(connection))
     ]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from zq.model.checksums import checksum, checksum_of_all, job_checksum
+from zq.model.checksums import checksum, checksum_of_all, job_checksum, record_checksum
 from zq.model.job import Extras, JobSettings
 from zq.rooms import parts
 from zq.store.sqlite.queries import load
@@ -59,6 +59,7 @@ _OWN = (
     CheckedTable("jobs", QUERIES["payloads"], checksum),
     CheckedTable("jobs", QUERIES["results"], checksum),
     CheckedTable("queue_settings", QUERIES["settings"], checksum),
+    CheckedTable("log_batches", QUERIES["log_batches"], record_checksum, columns=2, key=2),
     # All errors of a job are looked at together.
     CheckedTable("errors", QUERIES["errors"], checksum_of_all, columns=2),
 )

@@ -20,5 +20,10 @@ SELECT job_id, attempt, CAST(message AS BLOB), CAST(error_type AS BLOB), CAST(ba
     checksum
 FROM errors WHERE checksum IS NOT NULL
 
+-- name: log_batches
+-- A batch is named by its first record.
+SELECT log, last_seq - count + 1, body, CAST(shared AS BLOB), checksum
+FROM log_batches WHERE checksum IS NOT NULL
+
 -- name: settings
 SELECT queue, CAST(settings AS BLOB), checksum FROM queue_settings WHERE checksum IS NOT NULL

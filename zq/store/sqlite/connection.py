@@ -13,6 +13,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 import aiosqlite
 
+from zq.model.checksums import record_checksum
 from zq.store.errors import StoreBusy, StoreDamaged, StoreError, StoreFailed, StoreFull
 
 # Its debug lines would contain whole ticks, payloads included.
@@ -148,7 +149,14 @@ async def open_writer(path: Path, cache_bytes: int) -> HopConnection:
     resets while another commits.
     """
     pragmas = {**WRITER_PRAGMAS, "cache_size": str(-(cache_bytes // 1024))}
-    return await _open(path, pragmas, WRITER_STATEMENTS)
+    connection = await _open(path, pragmas, WRITER_STATEMENTS)
+    await connection.hop(add_functions, connection.raw)
+    return connection
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Let statements that make their own texts store the checksums of these."""
+    connection.create_function("record_checksum", 2, record_checksum, deterministic=True)
 
 
 async def open_reader(path: Path) -> HopConnection:

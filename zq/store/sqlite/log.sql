@@ -3,8 +3,9 @@
 -- name: append
 -- SOURCE yields one row: how many records there are (n), and a JSON array of them (records). A room has a
 -- source of its own: a statement that begins with APPEND.
-INSERT INTO log_batches (log, last_seq, count, at, shared, body, steady_at)
-SELECT logs.id, logs.max_seq + n, n, :now, :shared, CAST(records AS BLOB), nullif(:steady, :now)
+INSERT INTO log_batches (log, last_seq, count, at, shared, body, steady_at, checksum)
+SELECT logs.id, logs.max_seq + n, n, :now, :shared, CAST(records AS BLOB), nullif(:steady, :now),
+    record_checksum(CAST(records AS BLOB), :shared)
 FROM logs CROSS JOIN (SOURCE)
 WHERE logs.name = :log AND n > 0
 RETURNING count, length(body) + length(shared)
@@ -45,5 +46,5 @@ SELECT max(last_seq - count, :after) + 1 FROM log_batches
 WHERE log = :id AND last_seq > :after ORDER BY last_seq LIMIT 1
 
 -- name: batches
-SELECT last_seq - count + 1, CAST(shared AS BLOB), body FROM log_batches
+SELECT last_seq - count + 1, CAST(shared AS BLOB), body, checksum FROM log_batches
 WHERE log = :id AND last_seq > :after ORDER BY last_seq

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from zq.model.checksums import record_checksum
 from zq.model.errors import CursorAhead, RecordsGone
 from zq.model.log import Bounds
 from zq.store.sqlite.quarantine import UnreadableRows
@@ -94,11 +95,13 @@ def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> 
     size, due = 0, after + 1
     values = {"id": id, "after": after}
     with closing(connection.execute(QUERIES["batches"], values)) as rows:
-        for first_seq, shared, body in rows:
+        for first_seq, shared, body, stored in rows:
             start = max(after + 1 - first_seq, 0)
             if first_seq + start != due or first_seq > upto or size > PAGE_BYTES:
                 return
             size += len(body)
+            if stored not in (None, record_checksum(body, shared)):
+                raise UnreadableRows("log_batches", [(id, first_seq)])
             try:
                 records = _records.decode(body)[start : upto + 1 - first_seq]
                 due += len(records)

@@ -197,7 +197,9 @@ def _batch(connection: sqlite3.Connection, key: tuple[int, int], now: int) -> It
         last_seq, size = found
         place = {"log": log, "last_seq": last_seq}
         connection.execute(QUERIES["shorten_log"], {"log": log, "bytes": size})
-        yield move(connection, "log_batches", place, "its records cannot be read", now)
+        yield move(
+            connection, "log_batches", place, "its records are not those that were stored", now
+        )
 
 
 def _settings(connection: sqlite3.Connection, queue: str, now: int) -> Iterator[Misfit]:
@@ -228,10 +230,14 @@ def _asides() -> Mapping[str, Aside]:
 
 def _name(connection: sqlite3.Connection, source: str, key: object, now: int) -> Iterator[Misfit]:
     """Note a row that cannot be moved, unless it is noted already."""
-    parts = key if isinstance(key, tuple | list) else (key,)
-    misfit = Misfit(source, "/".join(map(str, parts)), f"the row {_ON_BAD_PAGE}", now)
+    misfit = Misfit(source, name_of(key), f"the row {_ON_BAD_PAGE}", now)
     if connection.execute(QUERIES["note"], misfit._asdict()).rowcount > 0:
         yield misfit
+
+
+def name_of(key: object) -> str:
+    """The key of a row as it is named: its columns with slashes in between."""
+    return "/".join(map(str, key if isinstance(key, tuple | list) else (key,)))
 
 
 def _group(connection: sqlite3.Connection, key: int) -> tuple[str, str] | None:
