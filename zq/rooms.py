@@ -23,6 +23,7 @@ ROOMS = (
     "zq.features.diagnosis",
     "zq.features.failures",
     "zq.features.fair",
+    "zq.features.forward",
     "zq.features.history",
     "zq.features.producers",
     "zq.features.schemas",

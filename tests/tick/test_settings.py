@@ -91,7 +91,7 @@ def test_a_rulebook_stays_as_it_was_whatever_is_made_from_it() -> None:
     none = second.without_settings()
 
     def seen(book: Rulebook) -> tuple[Any, ...]:
-        names = (book.paused, book.limited, book.bounded, book.timed)
+        names = (book.shut("abcd"), book.limited, book.bounded, book.timed)
         return (dict(book.settings), *map(sorted, names), book.has_gates, book.has_leases)
 
     b = QueueSettings(lease_ms=5, ttl_ms=6)

@@ -381,6 +381,8 @@ class Claim(msgspec.Struct, frozen=True):
     reach: Reach = EVERYWHERE
     terms: Mapping[int, Terms] | None = None
     idle: int = 0
+    leaves: bool = False
+    """True if the jobs go to another server, so that it may take from queues that leave."""
     limit: int = 0
     """The sum of the credits. The constructor computes it."""
 

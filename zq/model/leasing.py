@@ -29,6 +29,8 @@ class Terms(msgspec.Struct, frozen=True):
 
     lease_ms: int | None = None
     claimant: str | None = None
+    endless: bool = False
+    """True if it lasts until its holder lets go, over restarts of the server as well."""
 
     @property
     def most_bytes(self) -> int | None:
@@ -40,12 +42,14 @@ NO_TERMS = Terms()
 
 
 def lease_time(terms: Terms, job_ms: int | None, queue_ms: int | None) -> int | None:
-    """How long a lease lasts, in milliseconds; None means as long as its stream.
+    """How long a lease lasts, in milliseconds; None means as long as its stream, or without end.
 
     The taker's own time comes first, since it knows best how often it reports. Then comes the time
     of the job, then that of its queue. A claimed job always has a deadline, since no connection
     shows that its worker is gone.
     """
+    if terms.endless:
+        return None
     for said in (terms.lease_ms, job_ms, queue_ms):
         if said is not None:
             return said

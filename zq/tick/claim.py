@@ -147,7 +147,7 @@ def _leases(work: UnitOfWork, jobs: Sequence[JobRecord], wanted: Claim) -> list[
 def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
     """The jobs that a claim would get if none has expired."""
     if wanted.queues is not None:
-        open_queues = gates.sort(work, wanted.queues, monotonic)
+        open_queues = gates.sort(work, wanted.queues, monotonic, leaves=wanted.leaves)
         return FoundJobs(work.tx.first_of(*open_queues, wanted.limit))
     is_open = work.rulebook.is_empty or not work.rulebook.has_gates
     if wanted.reach is EVERYWHERE and is_open:

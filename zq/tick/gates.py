@@ -85,15 +85,16 @@ class Gates:
         self.in_use = True
 
     def sort(
-        self, work: UnitOfWork, queues: Collection[str], now: float
+        self, work: UnitOfWork, queues: Collection[str], now: float, *, leaves: bool = False
     ) -> tuple[list[str], dict[str, int]]:
         """The queues, among some, that are open to claims, and those that are open for a number of
-        jobs."""
+        jobs. `leaves` is as for `Rulebook.shut`."""
         book = work.rulebook
         if not book.has_gates:
             return list(queues), {}
-        free = [q for q in queues if q not in book.paused and q not in book.limited]
-        bounds = self.allowances(work, [q for q in queues if q not in book.paused], now)
+        shut = book.shut(queues, leaves=leaves)
+        free = [q for q in queues if q not in shut and q not in book.limited]
+        bounds = self.allowances(work, [q for q in queues if q not in shut], now)
         return free, {queue: most for queue, most in bounds.items() if most > 0}
 
     def allowances(self, work: UnitOfWork, queues: Iterable[str], now: float) -> dict[str, int]:

@@ -15,6 +15,7 @@ from zq.model.commands import Due, Enqueue, SliceMark
 from zq.model.errors import Unprocessable
 from zq.model.job import Brief, JobRecord, JobSettings, NewJob
 from zq.model.lifecycle import Move, Status
+from zq.model.queue_patterns import NO_QUEUES, QueuePatterns
 from zq.model.reach import BudgetMaker, Reach
 from zq.model.settling import Failure
 from zq.store.api import Line, Sliced, Transaction
@@ -226,6 +227,8 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     hold: Hold[W] | None = None
     keyed: Callable[[W, Enqueue], Sliced[Enqueue]] | None = None
     """Gives new jobs the fair keys that their queues take from a field. One room may have it."""
+    leaving: Callable[[Transaction], QueuePatterns] | None = None
+    """Reads which queues leave for other servers. One room may have it."""
     folds: Callable[[W, Sequence[Enqueue]], FoldTable] | None = None
     """Makes the table of folds if some of a tick's commands have plans. One room may have it."""
 
@@ -252,6 +255,11 @@ class HookTable(Generic[W]):
         self.fan_out = _only(room.fan_out for room in some)
         self.keyed = _only(room.keyed for room in some)
         self.folds = _only(room.folds for room in some)
+        self._leaving = _only(room.leaving for room in some)
+
+    def leaving(self, tx: Transaction) -> QueuePatterns:
+        """The queues that leave for other servers, as the store has them."""
+        return NO_QUEUES if self._leaving is None else self._leaving(tx)
 
 
 def _present(hooks: Iterable[H | None]) -> tuple[H, ...]:

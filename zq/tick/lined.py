@@ -73,7 +73,7 @@ def _open_queues(
             for prefix in wanted.reach.prefixes
             for queue in work.tx.names("line_queues", prefix=prefix)
         ]
-    free, bounds = gates.sort(work, queues, monotonic)
+    free, bounds = gates.sort(work, queues, monotonic, leaves=wanted.leaves)
     names = [*free, *bounds]
     if len(names) > max(MOST_QUEUES, wanted.limit):
         names = work.tx.names("first_line_queues", queues=names, limit=wanted.limit)

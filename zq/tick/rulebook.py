@@ -1,10 +1,11 @@
 """The settings of all queues, in the writer's memory."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from copy import copy
 
 from zq.model.errors import DeadLetterCycle
 from zq.model.queue_errors import FanOutChain
+from zq.model.queue_patterns import NO_QUEUES, QueuePatterns
 from zq.model.settings import NO_SETTINGS, QueueSettings, policy_for
 from zq.model.settling import Policy
 
@@ -53,11 +54,18 @@ class Rulebook:
     use an answer before you ask another rulebook.
     """
 
-    def __init__(self, policy: Policy, settings: Mapping[str, QueueSettings]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        settings: Mapping[str, QueueSettings],
+        leaving: QueuePatterns = NO_QUEUES,
+    ) -> None:
         self.server = policy
         """The server's own policy."""
-        self.is_empty = not settings
-        """True if no queue has settings, so that nobody needs to ask for them."""
+        self.leaving = leaving
+        """The queues whose jobs go to another server: no worker takes from them here."""
+        self.is_empty = not (settings or leaving)
+        """True if no queue has settings or leaves, so that nobody needs to ask for them."""
         self._shared = _Tables(settings)
         self._made: tuple[Rulebook, str, QueueSettings] | None = None
         """The rulebook that the tables match now, the queue in which it differs, and this one's
@@ -68,10 +76,15 @@ class Rulebook:
         """The settings of the queues that have any."""
         return self._tables.settings
 
-    @property
-    def paused(self) -> Set[str]:
-        """The queues from which nothing is taken."""
-        return self._tables.paused
+    def shut(self, queues: Iterable[str], *, leaves: bool = False) -> Set[str]:
+        """The queues, among some, from which nothing is taken: they are paused, or they leave.
+
+        `leaves`: the taker is who carries the jobs of queues that leave.
+        """
+        paused, leaving = self._tables.paused, self.leaving
+        if leaves or not leaving:
+            return paused.intersection(queues)
+        return {queue for queue in queues if queue in paused or leaving.covers(queue)}
 
     @property
     def limited(self) -> Set[str]:
@@ -107,7 +120,7 @@ class Rulebook:
     def has_gates(self) -> bool:
         """True if a claim has to look at queues one by one."""
         tables = self._tables
-        return bool(tables.paused or tables.limited)
+        return bool(tables.paused or tables.limited or self.leaving)
 
     def knows(self, queue: str) -> bool:
         """True if a queue has settings, or is a target of one that has."""
@@ -135,12 +148,16 @@ class Rulebook:
             self._take_back()
         book = copy(self)
         self._hand_over(book, queue, settings)
-        book.is_empty = not book.settings
+        book.is_empty = not (book.settings or book.leaving)
         return book
 
+    def with_leaving(self, leaving: QueuePatterns) -> "Rulebook":
+        """The rulebook with other queues that leave."""
+        return Rulebook(self.server, dict(self.settings), leaving)
+
     def without_settings(self) -> "Rulebook":
-        """The server's policy alone."""
-        return Rulebook(self.server, {})
+        """The server's policy, and the queues that leave."""
+        return Rulebook(self.server, {}, self.leaving)
 
     @property
     def _tables(self) -> _Tables:

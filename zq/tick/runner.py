@@ -6,7 +6,7 @@ COMMIT. Claims come last, so that one commit can store a job and hand it to a wa
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from random import Random
 from types import FunctionType
 from typing import get_args
@@ -108,11 +108,11 @@ class TickRunner:
     ) -> None:
         """`high_water` is the highest key so far. `options` are what rooms are told."""
         self._transactions = transactions
-        self._rulebook = Rulebook(policy, transactions(0).settings())
+        self._hooks = all_hooks(options)
+        self._rulebook = self._read_rules(transactions(0), policy)
         self._version = transactions(0).version()
         self._phases = all_phases()
         self._gates = Gates()
-        self._hooks = all_hooks(options)
         self._holds = self._hooks.holds
         for hold in self._holds:
             hold.learn(transactions(0))
@@ -185,6 +185,7 @@ class TickRunner:
             work = UnitOfWork(
                 *(tx, tick.now, tick.steady, self._rulebook),
                 *(self._random, self._hooks, tick.workers, tick.mint),
+                partial(claim, gates=self._gates, monotonic=tick.monotonic),
             )
             replies = (yield from apply(work, tick.commands)) if tick.commands else []
             if tick.due:
@@ -235,10 +236,13 @@ class TickRunner:
             result.openings = self._gates.learn(work, tick.monotonic)
         return result
 
+    def _read_rules(self, tx: Transaction, server: Policy) -> Rulebook:
+        return Rulebook(server, tx.settings(), self._hooks.leaving(tx))
+
     def _reread_settings(self, tx: Transaction) -> None:
         """Adopt the stored settings, whoever has set them. Unreadable settings change nothing."""
         try:
-            self._rulebook = Rulebook(self._rulebook.server, tx.settings())
+            self._rulebook = self._read_rules(tx, self._rulebook.server)
         except msgspec.MsgspecError as error:
             log.error("settings of queues cannot be read: those from before hold", exc_info=error)
         for hold in self._holds:

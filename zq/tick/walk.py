@@ -189,9 +189,9 @@ class _Walk:
         return queues.isdisjoint(self._work.rulebook.limited) and not self._refused(queues)
 
     def _refused(self, queues: Set[str]) -> Set[str]:
-        """The queues, among some, that are paused or out of reach."""
+        """The queues, among some, that are shut or out of reach."""
         reach = self._wanted.reach
-        refused = queues & self._work.rulebook.paused
+        refused = self._work.rulebook.shut(queues)
         if reach is not EVERYWHERE:
             refused |= {queue for queue in queues if not reach.covers(queue)}
         return refused

@@ -1,10 +1,10 @@
 """One transaction under way: its rules, its effects, and the jobs that commands may see."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from zq.model.commands import SliceMark, TickResult
+from zq.model.commands import Claim, SliceMark, TickResult
 from zq.model.filters import Filter
 from zq.model.ids import Mint
 from zq.model.job import Brief, JobRecord
@@ -36,8 +36,12 @@ class UnitOfWork:
         hooks: "HookTable[UnitOfWork]",
         workers: Mapping[int, Holder] = NOBODY,
         mint: Mint | None = None,
+        claim: Callable[["UnitOfWork", Claim], list[JobRecord]] | None = None,
     ) -> None:
-        """`workers` are by their holders. `mint` makes the keys of jobs that the tick brings."""
+        """`workers` are by their holders. `mint` makes the keys of jobs that the tick brings.
+
+        `claim` takes jobs for a phase.
+        """
         self.tx = tx
         self.now = now
         self.steady = steady
@@ -48,6 +52,7 @@ class UnitOfWork:
         self.lines = hooks.lines
         self.workers = workers
         self._mint = mint
+        self._claim = claim
         self.effects = TickResult()
         self.counts: defaultdict[tuple[str, Status], int] = defaultdict(int)
         """The changes of the kept counts."""
@@ -74,6 +79,7 @@ class UnitOfWork:
             self.hooks,
             self.workers,
             self._mint,
+            self._claim,
         )
 
     def keep(self, part: "UnitOfWork") -> None:
@@ -108,6 +114,12 @@ class UnitOfWork:
         self.effects.rows = self.tx.rows
         self.effects.misfits = self.tx.misfits
         return self.effects
+
+    def claim(self, wanted: Claim) -> list[JobRecord]:
+        """Take jobs for a phase of a late stage, as claims do at the end of the tick."""
+        assert self._claim is not None, "the tick came without claims"
+        self.open_heads()
+        return self._claim(self, wanted)
 
     def new_keys(self, count: int) -> Sequence[int]:
         """Keys for jobs that the tick itself brings, in rising order."""

@@ -30,6 +30,10 @@ SHARE = "SEARCH shares USING PRIMARY KEY (queue=? AND fair_key=?)"
 SHARES = "SEARCH shares USING PRIMARY KEY (queue=?)"
 SHARED_QUEUE = "SEARCH shared_queues USING PRIMARY KEY (queue=?)"
 
+LANE_BY_NAME = "SEARCH lanes USING INDEX sqlite_autoindex_lanes_1 (name=?)"
+LANE_BY_ID = "SEARCH lanes USING INTEGER PRIMARY KEY (rowid=?)"
+LANE_BATCHES = "SEARCH lane_batches USING PRIMARY KEY (lane=? AND first<?)"
+
 PRODUCER = "SEARCH producers USING PRIMARY KEY (name=?)"
 
 BY_NAME_OF_LINE = (
@@ -153,7 +157,7 @@ FINDS: dict[str, set[str]] = {
     "read_begun": {IN_FLIGHT_ROWS, SORTED},
     "give_back_all": {BY_ID},
     "groups_of": {BY_ID},
-    "count_claimed": {"SCAN queue_counts"},
+    "count_claimed": {"SCAN queue_counts", IN_FLIGHT_ROWS},
     "forget_empty_queues": {"SCAN queue_counts"},
     "read_settings": {"SCAN queue_settings"},
     "set_queue": set(),
@@ -433,6 +437,18 @@ FINDS: dict[str, set[str]] = {
     "ended_queues": {"SCAN shared_queues"},
     "end_shared_queues": {SHARED_QUEUE, SHARES},
     "put_fair_limit": set(),
+    "lanes": {"SCAN lanes USING INDEX sqlite_autoindex_lanes_1"},
+    "lane": {LANE_BY_NAME},
+    "put_lane": set(),
+    "pause_lane": {LANE_BY_NAME},
+    "drop_lane": {LANE_BY_ID},
+    "note_next": {LANE_BY_ID},
+    "name_heir": {LANE_BY_ID},
+    "begin_epoch": {LANE_BY_ID},
+    "batches_of_lane": {LANE_BATCHES},
+    "put_batch": set(),
+    "drop_batches": {LANE_BATCHES},
+    "read_followers": {BY_ID, BY_ID.replace("jobs", "follower"), OF_GROUP},
     "drop_fair_limit": {SHARE.replace("shares", "fair_limits")},
     "clear_shares": set(),
     "clear_shared_queues": set(),

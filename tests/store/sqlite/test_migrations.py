@@ -96,6 +96,8 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "log_batches": 1,
         "open_batches": 1,
         "topics": 1,
+        "lane_batches": 1,
+        "lanes": 1,
         "schemas": 1,
         "topic_records": 1,
         "topic_jobs": 1,

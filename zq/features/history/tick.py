@@ -42,7 +42,13 @@ class _History:
         self._device = device
 
     def record(self, outcome: AttemptOutcome, work: UnitOfWork, jobs: Jobs, after: object) -> None:
-        """Record this outcome for an attempt of each of these jobs, as read from their rows."""
+        """Record this outcome for an attempt of each of these jobs, as read from their rows.
+
+        A job that has left for another server, held by a negative number, is attempted there.
+        """
+        jobs = [job for job in jobs if job.holder is None or job.holder >= 0]
+        if not jobs:
+            return
         shared = self._shared(work, [job.holder for job in jobs]) | {"outcome": outcome}
         _append(work, "append_attempts", shared, keys=[job.key for job in jobs])
 

@@ -22,7 +22,10 @@ SELECT json_group_array(id) FROM (
 UPDATE jobs SET status = {ready}, {no_lease} WHERE id IN {keys} AND status = {in_flight}
 
 -- name: count_claimed
-SELECT cast(total(n) AS INTEGER) FROM queue_counts WHERE status = {in_flight}
+-- Jobs in flight, without those that leave for another server: no claimant has them.
+SELECT cast(total(n) AS INTEGER) - (
+    SELECT count(*) FROM jobs WHERE status = {in_flight} AND status <> {ready} AND holder < 0)
+FROM queue_counts WHERE status = {in_flight}
 
 -- name: groups_of
 SELECT json_group_array(json_array(queue, group_id))

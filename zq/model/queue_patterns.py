@@ -1,0 +1,46 @@
+"""Sets of queues: names, and beginnings of names with a star at the end."""
+
+from collections.abc import Iterable
+from typing import NamedTuple, Self
+
+
+class QueuePatterns(NamedTuple):
+    """The queues that some patterns name. It is false if there are none."""
+
+    names: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, patterns: Iterable[str]) -> Self:
+        """The queues of patterns, which have been checked."""
+        names, prefixes = set[str](), set[str]()
+        for pattern in patterns:
+            if pattern.endswith("*"):
+                prefixes.add(pattern[:-1])
+            else:
+                names.add(pattern)
+        return cls(frozenset(names), tuple(sorted(prefixes)))
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.prefixes)
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """What the names of these queues begin with, one of it. Other names may as well."""
+        return (*self.names, *self.prefixes)
+
+    def covers(self, queue: str) -> bool:
+        """True if a queue is one of them."""
+        return queue in self.names or queue.startswith(self.prefixes)
+
+    def meets(self, other: "QueuePatterns") -> bool:
+        """True if a queue can be in both sets."""
+        pairs = [(a, b) for a in self.prefixes for b in other.prefixes]
+        return (
+            any(map(other.covers, self.names))
+            or any(map(self.covers, other.names))
+            or any(a.startswith(b) or b.startswith(a) for a, b in pairs)
+        )
+
+
+NO_QUEUES = QueuePatterns()
