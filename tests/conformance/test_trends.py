@@ -289,3 +289,34 @@ async def test_the_times_since_the_start_are_histograms_that_never_become_less(
         assert counted(metrics, "zq_run_seconds", "q") == ran
         await pass_minutes(client)
         await run(client, 100, 1000)
+
+
+@pytest.mark.parametrize("by", [-HOUR_MS, HOUR_MS], ids=["back", "ahead"])
+async def test_a_clock_that_is_set_moves_the_points_and_counts_each_job_once(
+    client: Client, by: int
+) -> None:
+    clock = client.site.clock
+    clock.advance(4 * HOUR_MS - client.site.now % HOUR_MS + 10_000)
+    # It is set before a job comes, where one runs, and where all is done.
+    clock.step(by)
+    job = await client.enqueue(queue="q")
+    clock.advance(100)
+    stream = await client.take(queue="q")
+    assert (await stream.job())["id"] == job["id"]
+    clock.advance(500)
+    clock.step(by)
+    clock.advance(500)
+    await client.succeed(job["id"])
+    await stream.close()
+    clock.step(by)
+    await run(client, 100, 1000)
+    await pass_minutes(client)
+    # What lies ahead of the clock is shown once its time has come.
+    clock.step(max(-3 * by, 0))
+    found = await history(client, "24h", queue="q")
+    assert totals(found) == {"enqueued": 2, "delivered": 2, "completed": 2}
+    assert found["wait"]["p99_ms"] <= 128
+    assert 512 <= found["run"]["p50_ms"] <= found["run"]["p99_ms"] <= 1024
+    await pass_minutes(client)
+    await client.site.restart()
+    assert totals(await history(client, "24h", queue="q")) == totals(found)

@@ -13,7 +13,7 @@ from zq.engine.after_commit import Committed
 from zq.engine.engine import Engine
 from zq.features.trends.model import STEP_MS, Trend, room_for
 from zq.features.trends.model_types import PARTS, TypeName, TypeTrend, part_of, room_for_type
-from zq.model.commands import Fail, Succeed, TickResult
+from zq.model.commands import Fail, Succeed
 from zq.model.events import EventType
 from zq.model.job import JobRecord
 
@@ -44,7 +44,7 @@ class OpenTrends:
         self.when_over: Callable[[int], object] = lambda _: None
         """Called with the time of the tick that does not belong to this step."""
         self._delivered: dict[int, tuple[str, str, int]] = {}
-        """Queue, type and time of the deliveries that have not ended, by the keys of their jobs."""
+        """Queue, type and steady time of the deliveries that have not ended, by job."""
         self._runs: dict[tuple[str, str, int], int] = {}
         """Runs by queue, type and milliseconds, until they are added up."""
         self._failed: Counter[TypeName] = Counter()
@@ -65,9 +65,9 @@ class OpenTrends:
             if type in _ENDS:
                 self._add(_ENDS[type], Counter([job.queue for job in jobs]))
         if result.claimed:
-            self._begin(result, now)
+            self._begin(committed)
         if result.ended and self._delivered:
-            self._end(committed, now)
+            self._end(committed)
 
     def add_up(self) -> None:
         """Add the runs to the trends of their queues and types.
@@ -100,9 +100,14 @@ class OpenTrends:
             trend = self._of(queue)
             setattr(trend, kind, getattr(trend, kind) + n)
 
-    def _begin(self, result: TickResult, now: int) -> None:
-        """Count how long jobs have waited, and note when they were delivered."""
-        for jobs in result.claimed:
+    def _begin(self, committed: Committed) -> None:
+        """Count how long jobs have waited, and note when they were delivered.
+
+        Runs are measured in steady time. A wait begins at a date, so a clock that is set meanwhile
+        makes it longer or shorter.
+        """
+        now, steady = committed.tick.now, committed.tick.steady
+        for jobs in committed.result.claimed:
             waited = Counter([(job.queue, job.ready_at) for job in jobs])
             for (queue, ready_at), n in waited.items():
                 times, power = self._of(queue).wait, max(now - ready_at, 0).bit_length()
@@ -110,10 +115,10 @@ class OpenTrends:
             if len(self._delivered) < MOST_TIMED:
                 # All jobs of a type share its name: they are compared quickly, and take less room.
                 self._delivered.update(
-                    [(job.key, (intern(job.queue), intern(job.type), now)) for job in jobs]
+                    [(job.key, (intern(job.queue), intern(job.type), steady)) for job in jobs]
                 )
 
-    def _end(self, committed: Committed, now: int) -> None:
+    def _end(self, committed: Committed) -> None:
         """Count how long jobs ran. One that was given back did not run to its end."""
         result = committed.result
         ended = [key for _, key in result.ended]
@@ -132,7 +137,7 @@ class OpenTrends:
         for mark, n in Counter(map(self._delivered.pop, ended, repeat(None))).items():
             if mark is not None:
                 queue, type, since = mark
-                place = queue, type, now - since
+                place = queue, type, committed.tick.steady - since
                 runs[place] = runs.get(place, 0) + n
         if len(runs) > MOST_RUNS:
             self.add_up()
