@@ -1,6 +1,7 @@
 """Statistics of queues: jobs, ages, and traffic."""
 
 from .client import Client, Doc, new_job
+from .test_budgets import put as put_budget
 from .test_settings import put
 
 NONE = {
@@ -95,6 +96,25 @@ async def test_a_head_that_was_retried_does_not_hide_an_older_one(client: Client
     client.site.clock.advance(4_000)
     await client.until(first["id"], status="ready")
     assert (await stats(client, "q"))["oldest_ready_age_ms"] == 4_000
+
+
+async def test_jobs_that_wait_for_their_key_or_a_budget_are_as_old_as_others(
+    client: Client,
+) -> None:
+    await put_budget(client, "b", 1)
+    for queue, fields in (("fair", {"fair_key": "a"}), ("paid", {"budgets": [{"key": "b"}]})):
+        await client.enqueue(queue=queue, priority=9, **fields)
+        client.site.clock.advance(1_000)
+        await client.enqueue(queue=queue, priority=1, **fields)
+        client.site.clock.advance(2_000)
+        assert (await stats(client, queue))["oldest_ready_age_ms"] == 3_000
+    # An older one that waits for nothing counts, too, and so does a line that nobody can pay for.
+    await client.enqueue(queue="paid", priority=7)
+    client.site.clock.advance(1_000)
+    assert (await stats(client, "paid"))["oldest_ready_age_ms"] == 4_000
+    stream = await client.take(queue="paid", prefetch=9)
+    await stream.jobs(2)
+    assert (await stats(client, "paid"))["oldest_ready_age_ms"] == 4_000
 
 
 async def test_deliveries_completions_and_failures_are_counted_with_their_rates(

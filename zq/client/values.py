@@ -271,8 +271,9 @@ class Flow(msgspec.Struct, frozen=True):
 class QueueStats(msgspec.Struct, frozen=True):
     """The jobs of a queue by status, the longest wait of a ready one, and the queue's traffic.
 
-    `oldest_ready_age_ms` is None if no job is ready. `state` is empty, or says what is wrong:
-    `no_worker`, `failing`, `growing`, `stuck`, `budget`, `old` or `paused`; `state_text` says more.
+    `oldest_ready_age_ms` is None if no job is ready but those behind others of their groups.
+    `state` is empty, or says what is wrong: `no_worker`, `failing`, `growing`, `stuck`, `budget`,
+    `old` or `paused`; `state_text` says more.
     """
 
     queue: str

@@ -76,7 +76,7 @@ SERVES = {
 OF_USERS = frozenset(load("zq.doors.queue_ti.sqlite_tick"))
 """There are few users: their statements may go through all of them."""
 
-OF_READERS = {"scheduled_by_time"}
+OF_READERS = {"scheduled_by_time", "heads_of_lines"}
 """Indexes for windows and counts of readers: `test_windows` and tests below know their plans."""
 
 
@@ -316,3 +316,7 @@ def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
         "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority>?)",
         "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority=?)",
     }
+    assert {
+        "SEARCH lines USING COVERING INDEX heads_of_lines (queue=? AND head>?)",
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+    } <= set(plan(ticker.connection, lookups.QUERIES["oldest_in_lines"]))

@@ -206,6 +206,19 @@ def _group(those: Sequence[Finding]) -> FindingGroup:
     )
 
 
+def explains(cause: Finding, effect: Finding) -> bool:
+    """True if one finding of a queue is why the other one is there, so that it alone is told.
+
+    Where most jobs that wait are short of tokens, they become more and wait long because of that.
+    """
+    return (
+        cause.code is FindingCode.BUDGET
+        and effect.code in (FindingCode.GROWING, FindingCode.OLD)
+        and cause.queue == effect.queue
+        and 2 * (cause.jobs or 0) >= (effect.jobs or 0)
+    )
+
+
 def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
     """The findings about the server itself."""
     if server.set_aside:

@@ -77,7 +77,8 @@ QUIET = FlowDocument(0, 0.0, 0.0)
 
 
 class QueueStatsDocument(msgspec.Struct, gc=False):
-    """One queue. `oldest_ready_age_ms` is missing if no job is ready.
+    """One queue. `oldest_ready_age_ms` is missing if no job is ready but those that wait behind
+    others of their groups.
 
     `workers` counts the open streams that take from it. `state` and `state_text` say what is wrong
     with it, as the operators' page does. They are missing if nothing is.

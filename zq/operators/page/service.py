@@ -10,8 +10,10 @@ from typing import NamedTuple, Self
 from zq.engine.subscribers.changes import QueueChanges
 from zq.features.diagnosis.model_findings import (
     Finding,
+    FindingCode,
     FindingGroup,
     ServerFacts,
+    explains,
     findings_of_server,
     grouped,
     place_of,
@@ -82,9 +84,15 @@ class _Remembered:
         self._wrong = None
 
     def wrong(self, noted: Sequence[Finding]) -> _Wrong:
-        """All findings, with those that were noted elsewhere."""
+        """All findings, with those that were noted elsewhere, and without those that these
+        explain."""
         if self._wrong is None or noted != self._noted:
-            every = list(self._sorted)
+            causes = {each.queue: each for each in noted if each.code is FindingCode.BUDGET}
+            every = [
+                placed
+                for placed in self._sorted
+                if not ((cause := causes.get(placed[1])) and explains(cause, placed[2]))
+            ]
             for each in noted:
                 insort(every, (place_of(each), each.queue or "", each))
             found = [each for _, _, each in every]

@@ -10,6 +10,7 @@ from zq.features.diagnosis.model_findings import (
     FindingCode,
     FindingGroup,
     QueueFacts,
+    explains,
     grouped,
     place_of,
 )
@@ -84,9 +85,12 @@ class WatchedQueue(NamedTuple):
         )
 
     def with_findings(self, findings: Iterable[Finding]) -> "WatchedQueue":
-        """The queue with more that is wrong, as far as that is worse than what is known."""
+        """The queue with more that is wrong, as far as that is worse than what is known, or
+        explains it."""
         worst = min(findings, key=place_of, default=None)
-        if worst is None or place_of(worst) >= self.place:
+        if worst is None:
+            return self
+        if place_of(worst) >= self.place and not (self.worst and explains(worst, self.worst)):
             return self
         return self._replace(worst=worst, place=place_of(worst))
 

@@ -203,7 +203,8 @@ def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[
 
     As a rule that is a queue's first job. If it may be another, this looks at the first
     `OLDEST_DEPTH` jobs of each priority. That is exact unless so many of them were retried or
-    promoted after a job behind them became ready.
+    promoted after a job behind them became ready. Of jobs that wait in lines, it looks at the
+    first ones of the lines. Jobs that wait behind others of their groups are left out.
     """
     parameters: dict[str, object] = {"queues": as_json(list(queues))}
     heads = _heads.decode(text_of(connection, QUERIES["ready_heads"], parameters))
@@ -216,6 +217,9 @@ def oldest_ready(connection: sqlite3.Connection, queues: Sequence[str]) -> dict[
             "most": OLDEST_PRIORITIES,
         }
         found |= _oldest.decode(text_of(connection, QUERIES["oldest_ready"], parameters))
+    parameters = {"queues": as_json(list(queues)), "depth": OLDEST_DEPTH}
+    for queue, at in _oldest.decode(text_of(connection, QUERIES["oldest_in_lines"], parameters)):
+        found[queue] = min(found.get(queue, at), at)
     return found
 
 

@@ -68,6 +68,17 @@ SELECT json_group_array(json_array(queue, ready_at)) FROM (
             ORDER BY id LIMIT :depth))) AS ready_at
     FROM heads WHERE priority IS NOT NULL GROUP BY queue)
 
+-- name: oldest_in_lines
+-- Of each queue's lines, the :depth ones whose first jobs were stored first.
+SELECT json_group_array(json_array(queue, ready_at)) FROM (
+    SELECT q.value AS queue, (
+        SELECT min(ready_at) FROM (
+            SELECT head FROM lines WHERE lines.queue = q.value AND head > 0
+            ORDER BY head LIMIT :depth) AS l
+        CROSS JOIN jobs ON jobs.id = l.head) AS ready_at
+    FROM json_each(:queues) AS q WHERE EXISTS (SELECT 1 FROM lines))
+WHERE ready_at IS NOT NULL
+
 -- name: payloads
 SELECT job_id, body, checksum FROM payloads WHERE job_id IN {keys}
 

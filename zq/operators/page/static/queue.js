@@ -109,7 +109,7 @@ function tiles(of, row, doc, at) {
       note: grows ? `+${rate(row.growth)}/s` : counts.scheduled ? `${number(counts.scheduled)} scheduled` : "" }),
     tile({ label: "Drained", ...drained(row, waiting) }),
     tile({ label: "Oldest", value: row.since ? long(at - row.since) : undefined, place: row.since ? jobs("ready") : undefined,
-      note: row.since ? time(row.since) : "no job waits" }),
+      note: row.since ? time(row.since) : waiting ? "all wait behind others of their groups" : "no job waits" }),
     limit ? tile({ label: "Rate", value: rate(done), unit: `of ${rate(limit)} /s`, warn: done >= limit * 0.95, picture: meter(done ?? 0, limit, `${rate(done)} of ${rate(limit)} a second`),
       note: done >= limit * 0.95 ? "the limit holds it" : row.arrived === undefined ? "" : `${rate(row.arrived)}/s come` })
       : tile({ label: "Done", value: rate(done), unit: "/s", note: row.arrived === undefined ? "" : `${rate(row.arrived)}/s come` }),
