@@ -24,7 +24,6 @@ LONG_NAME = (
 )
 
 WAITING = {
-    "exports": 434,
     "orders@billing": 60,
     "sms": 41,
     "search.index": 2_401,
@@ -38,7 +37,7 @@ WAITING = {
     LONG_NAME: 2,
     "webhooks": 1,
 }
-"""How many jobs wait in each queue at the end."""
+"""How many jobs wait in each queue at the end, beside those of the tenants."""
 
 FAILED = {
     "sms": (60, "CarrierError", "SMTP 421 carrier rejected +49151{n}: queue {n} full"),
@@ -49,6 +48,12 @@ FAILED = {
     "mail": (5, "TimeoutError", "no answer within 30 s from /send/{n}"),
 }
 """How many jobs of a queue died, by which error."""
+
+TENANTS = {"acme": (320, 1), "globex": (90, 2), "initech": (24, 1)}
+"""How many jobs of `exports` each tenant has, and the weight of its share."""
+
+PRODUCERS = {"device-17": ("7f3a", 40), "shop-outbox": ("01KX4Q7M0G", 12)}
+"""The epoch of each producer, and how many jobs of `mail` it has stored."""
 
 DONE = {"mail": 90, "webhooks": 60, "thumbs": 40, "sms": 30, "billing.invoices": 20, LONG_NAME: 9}
 
@@ -78,6 +83,13 @@ class _Teller:
         job = {"queue": queue, "type": _type_of(queue)} | fields
         jobs = [job | {"payload": {"to": f"+49151{n}", "user": n}} for n in range(count)]
         self.call("POST", "/jobs/bulk", {"jobs": jobs})
+
+    def produce(self, queue: str, name: str, epoch: str, count: int) -> None:
+        job = {"queue": queue, "type": _type_of(queue), "payload": {"to": "ann"}}
+        producer = {"name": name, "epoch": epoch, "seq": 1}
+        made = self.call("POST", "/jobs/bulk", {"producer": producer, "jobs": [job] * count})
+        for stored in made["jobs"]:
+            self.call("DELETE", f"/jobs/{stored['id']}")
 
     def claim(self, queue: str, count: int) -> list[Any]:
         body = {"max": count, "lease_ms": 3_600_000, "holder": "w-1"}
@@ -113,6 +125,11 @@ def tell(place: Place) -> None:
         teller.call("PUT", "/queues/accounts/settings", {"concurrency": 2})
         for queue, count in WAITING.items():
             teller.store(queue, count)
+        for tenant, (count, weight) in TENANTS.items():
+            teller.store("exports", count, fair_key=tenant, fair_weight=weight)
+        teller.call("PUT", "/queues/exports/fair/acme", {"max_in_flight": 4, "rate": 5})
+        for name, (epoch, count) in PRODUCERS.items():
+            teller.produce("mail", name, epoch, count)
         teller.call("POST", "/marks", {"text": "1.8.2"})
     with httpx.Client(base_url=f"{place.ui}api/", trust_env=False) as http:
         reason = "wrong list; ask Mia before resuming"
