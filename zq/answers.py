@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
+from zq.model.keys import Key
 from zq.model.reach import Reach
 from zq.rooms import parts
 from zq.service.services import Services
@@ -20,8 +21,8 @@ class Asked:
     """One request to a verb.
 
     `path` has the names in its path, `query` the parameters that the verb knows, as text. `actor`
-    is the name of the sender's key or user. A `careful` one is of the operators' page: a change by
-    filter is bound to a preview.
+    is the name of the sender's key or user, and `key` that key, where keys are needed. A `careful`
+    one is of the operators' page: a change by filter is bound to a preview.
     """
 
     services: Services
@@ -32,6 +33,7 @@ class Asked:
     limits: Limits
     reach: Reach
     actor: str | None = None
+    key: Key | None = None
     careful: bool = False
 
 

@@ -20,6 +20,7 @@ ROOMS = (
     "zq.features.batches",
     "zq.features.budgets",
     "zq.features.crons",
+    "zq.features.devices",
     "zq.features.diagnosis",
     "zq.features.failures",
     "zq.features.fair",

@@ -32,6 +32,7 @@ WORDS = {
     "cron resume": ("billing",),
     "cron remove": ("billing", "nightly"),
     "producers forget": ("device-17",),
+    "devices forget": ("device-17",),
     "budgets show": ("crm",),
     "budgets set": ("crm", "2"),
     "budgets remove": ("crm",),

@@ -43,6 +43,8 @@ def test_every_route_declares_its_scope() -> None:
             "/budgets/{key}/hold",
             "/producers",
             "/producers/{name}",
+            "/devices",
+            "/devices/{name}",
         ),
     }
 

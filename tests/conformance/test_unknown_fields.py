@@ -102,6 +102,9 @@ OURS: dict[Key, list[Doc]] = {
     ("POST", "/queues/{queue}/replay"): [{"since": 1}],
     ("POST", "/budgets/{key}/hold"): [{"for_ms": 1}],
     ("PUT", "/queues/{queue}/fair/{key}"): [{"weight": 2}],
+    ("PUT", "/devices/{name}"): [
+        {"instance": "i", "version": "1", "now": 0, "lanes": [{"name": "main"}]}
+    ],
     ("PUT", "/cleaning"): [{"schedule": ""}],
     ("POST", "/marks"): [{"text": "release"}],
     ("PATCH", "/jobs/{id}/retention"): [{"dead_ms": 5}],

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,6 +113,10 @@ def seed(url: str, headers: dict[str, str] | None = None) -> dict[str, str]:
         )
         producer = {"name": "device-17", "epoch": "7f3a", "seq": 1}
         call("POST", "/jobs/bulk", {"producer": producer, "jobs": []})
+        lane = {"name": "main", "jobs": 3, "bytes": 300, "oldest_ms": 9_000, "queues": {"mail": 3}}
+        lanes = [lane, {"name": "old", "paused": True}, {"name": "far", "error": "no route"}]
+        clock = {"version": "0.1.0", "now": round(time.time() * 1000), "lanes": lanes}
+        call("PUT", "/devices/edge-1", {"instance": "i1", **clock})
         text = '{"queue": "mail", "type": "odd", "payload": ' + HOSTILE + "}"
         reply = http.post("/jobs", content=text, headers={"Content-Type": "application/json"})
         ids["hostile"] = reply.json()["id"]

@@ -42,6 +42,7 @@ SHOTS = {
     "failures": "failures",
     "schedules": "schedules",
     "workers": "workers",
+    "devices": "devices",
     "activity": "activity",
     "health": "health",
     "nowhere": "queue",

@@ -27,6 +27,8 @@ PAGES = {
     "producers": "queues?tab=producers",
     "health": "health",
     "activity": "activity",
+    "devices": "devices",
+    "device": "devices?name=edge-1",
 }
 
 

@@ -18,6 +18,7 @@ ADD, SHOW = commands("batches")
 (BUDGETS,) = commands("budgets")
 (HOLD,) = commands("llm over HTTP")
 (FAIR,), (FAIR_SETTING,), (FAIR_KEY,) = map(commands, ("fair", "fair setting", "fair key"))
+(REPORT,), (DEVICES, DEVICE) = map(commands, ("fleet: report", "fleet: devices"))
 
 
 def names_of(program: str, server: ServerProcess) -> dict[str, Any]:
@@ -111,6 +112,14 @@ async def test_the_fair_keys_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(FAIR_SETTING)["fair"]["key"] == "payload.tenant"
         put, shown = map(json.loads, shell.run(FAIR_KEY).splitlines())
         assert put == shown["limit"] == {"weight": 4.0, "max_in_flight": 100}
+
+
+async def test_the_devices_of_the_documents(tmp_path: Path) -> None:
+    async with running(tmp_path) as server:
+        shell = Shell(server)
+        assert shell.document(REPORT)["durability"] == "fsync"
+        assert shell.document(DEVICE)["queues"] == {"readings": 3}
+        assert shell.document(DEVICES)["jobs"] == 3
 
 
 async def test_the_fair_tasks_of_the_documents(tmp_path: Path) -> None:

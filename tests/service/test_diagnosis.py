@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from zq.features.devices.model import DeviceSums
 from zq.features.diagnosis.model_findings import (
     ALONE_MS,
     GROWING_MS,
@@ -12,7 +13,9 @@ from zq.features.diagnosis.model_findings import (
     Finding,
     QueueFacts,
     ServerFacts,
+    Severity,
     due_at,
+    findings_of_devices,
     findings_of_queue,
     findings_of_server,
     grouped,
@@ -179,3 +182,12 @@ def test_findings_of_one_kind_are_one_line_with_the_first_of_them() -> None:
     assert (alone.number, alone.jobs, alone.since) == (5, 15, 1)
     assert [each.queue for each in alone.first] == ["q5", "q4", "q3"][:MOST_NAMED]
     assert alone.text == "no worker: q5 5 waiting · q4 4 waiting · q3 3 waiting · 2 more"
+
+
+def test_devices_are_a_line_a_fault() -> None:
+    devices = DeviceSums(total=200, silent=3, behind=0, clock=1, jobs=9, bytes=90)
+    silent, clock = findings_of_devices(devices)
+    assert (silent.code, silent.severity) == ("device_silent", Severity.WARNING)
+    assert silent.text.startswith("3 of 200 devices: silent")
+    assert (clock.code, clock.severity) == ("device_clock", Severity.NOTE)
+    assert list(findings_of_devices(DeviceSums(200, 0, 0, 0, 0, 0))) == []

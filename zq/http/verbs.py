@@ -13,7 +13,7 @@ from zq.http.api.endpoints import answer, endpoint, lines_or_codec
 from zq.http.api.parts import ApiParts
 from zq.http.api.query import is_careful, parameters
 from zq.http.door import PATH, Handler, Route
-from zq.http.guard import actor_of, reach_of
+from zq.http.guard import KEY, actor_of, reach_of
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.verbs.verb import Verb
@@ -93,6 +93,7 @@ class VerbsApi:
             limits=self._limits,
             reach=reach_of(request),
             actor=actor_of(request),
+            key=request.get(KEY),
             careful=is_careful(request),
         )
 

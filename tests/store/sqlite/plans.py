@@ -34,6 +34,7 @@ LANE_BY_NAME = "SEARCH lanes USING INDEX sqlite_autoindex_lanes_1 (name=?)"
 LANE_BY_ID = "SEARCH lanes USING INTEGER PRIMARY KEY (rowid=?)"
 LANE_BATCHES = "SEARCH lane_batches USING PRIMARY KEY (lane=? AND first<?)"
 
+DEVICE = "SEARCH devices USING PRIMARY KEY (name=?)"
 PRODUCER = "SEARCH producers USING PRIMARY KEY (name=?)"
 
 BY_NAME_OF_LINE = (
@@ -416,6 +417,10 @@ FINDS: dict[str, set[str]] = {
     "delete_producer": {PRODUCER},
     "producer": {PRODUCER},
     "producers": {"SEARCH producers USING PRIMARY KEY (name>?)"},
+    "read_devices": {DEVICE},
+    "count_devices": {"SCAN devices"},
+    "write_devices": set(),
+    "delete_device": {DEVICE},
     "has_shares": {"SCAN shares"},
     "read_shares": {
         f"SEARCH {table} USING PRIMARY KEY (queue=? AND fair_key=?) LEFT-JOIN" for table in "sl"

@@ -5,6 +5,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from zq.features.crons.model_faults import NONE_FAULTY, FaultyEntries
+from zq.features.devices.model import DeviceSums
 from zq.features.trends.model import MINUTE_MS, TrendFlow
 from zq.features.waits.model_queue import NEAR
 from zq.model.pauses import pause_text
@@ -30,6 +31,9 @@ class FindingCode(StrEnum):
     NO_WORKER = "no_worker"
     FAILING = "failing"
     CRON_FAULTY = "cron_faulty"
+    DEVICE_SILENT = "device_silent"
+    DEVICE_BEHIND = "device_behind"
+    DEVICE_CLOCK = "device_clock"
     SERVER_LIMIT = "server_limit"
     SLOW_DISK = "slow_disk"
     LITTLE_DISK = "little_disk"
@@ -245,6 +249,22 @@ def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
         mib = server.free_bytes // 2**20
         text = f"the disk has {mib} MiB left: below --disk-reserve new jobs are refused"
         yield Finding(Severity.WARNING, FindingCode.LITTLE_DISK, text)
+
+
+def findings_of_devices(devices: DeviceSums) -> Iterator[Finding]:
+    """The findings about the devices that forward to this server."""
+    for code, number, what, order in (
+        (FindingCode.DEVICE_SILENT, devices.silent, "silent", "silence"),
+        (FindingCode.DEVICE_BEHIND, devices.behind, "behind by an hour or more", "lag"),
+        (FindingCode.DEVICE_CLOCK, devices.clock, "off the time by a minute or more", "name"),
+    ):
+        if number:
+            text = (
+                f"{number:,} of {devices.total:,} devices: {what}."
+                f" `zq devices list --order {order}` names them"
+            )
+            severity = Severity.WARNING if code is FindingCode.DEVICE_SILENT else Severity.NOTE
+            yield Finding(severity, code, text)
 
 
 def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:

@@ -1,9 +1,15 @@
-"""What is wrong and takes reads to find: stuck work, and jobs that their budgets cannot pay."""
+"""What is wrong and takes reads to find: stuck work, jobs that budgets cannot pay, and devices."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
-from zq.features.diagnosis.model_findings import Finding, FindingCode, Severity
+from zq.features.devices.store import DeviceReads
+from zq.features.diagnosis.model_findings import (
+    Finding,
+    FindingCode,
+    Severity,
+    findings_of_devices,
+)
 from zq.features.diagnosis.service_stuck import StuckWork
 from zq.features.trends.model import MINUTE_MS
 from zq.features.waits.model import budget_text
@@ -38,10 +44,12 @@ class Noted:
 
     def __init__(self, store: Store, clock: Clock, stuck: StuckWork) -> None:
         self._reads = store.reads.of(WaitReads)
+        self._devices = store.reads.of(DeviceReads)
         self._clock = clock
         self._stuck = stuck
         self._looked = float("-inf")
         self._unpaid: Sequence[Finding] = ()
+        self._of_devices: Sequence[Finding] = ()
 
     async def read(self, settings: Mapping[str, QueueSettings]) -> NotedFindings:
         """The findings of this kind about all queues with these settings. Those that are paused
@@ -51,12 +59,13 @@ class Noted:
         if now - self._looked >= EVERY_MS:
             self._looked = now
             self._unpaid = list(_findings(await self._reads.unpaid_lines(MOST_LINES, now), now))
+            self._of_devices = list(findings_of_devices(await self._devices.device_sums(now)))
         unpaid = [
             finding
             for finding in self._unpaid
             if not settings.get(finding.queue or "", NO_SETTINGS).paused
         ]
-        return NotedFindings(stuck.keys, [*stuck.findings, *unpaid])
+        return NotedFindings(stuck.keys, [*stuck.findings, *unpaid, *self._of_devices])
 
 
 def _findings(lines: Sequence[BudgetLine], now: int) -> Iterator[Finding]:

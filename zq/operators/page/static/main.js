@@ -16,7 +16,7 @@ import { banner, button, empty, queuePlace } from "./parts.js";
 const PAGES = {
   overview: ["Overview", "o", "overview"], queues: ["Queues", "q", "queues"], queue: [null, "", "queue", "name"],
   jobs: ["Jobs", "j", "jobs"], job: [null, "", "job"], failures: ["Failures", "f", "failures"],
-  schedules: ["Schedules", "s", "schedules"], workers: ["Workers", "w", "workers"], activity: ["Activity", "a", "activity"],
+  schedules: ["Schedules", "s", "schedules"], workers: ["Workers", "w", "workers"], devices: ["Devices", "d", "devices"], activity: ["Activity", "a", "activity"],
   health: [null, "h", "server"],
 };
 const byId = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));

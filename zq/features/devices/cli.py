@@ -1,0 +1,116 @@
+"""`zq devices`: shows the devices that forward to a server, and forgets them."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from zq.cli.drawing import tabled
+from zq.cli.output import ago, print_json, print_table, span
+from zq.cli.remote import Remote, talks
+from zq.cli.sections import Section
+from zq.cli.terminal import one_line, say
+from zq.features.devices.model import DeviceOrder
+
+if TYPE_CHECKING:
+    from zq.features.devices.client import DeviceDocument, ServerDevices
+
+COLUMNS = ("DEVICE", "SEEN", "UNSENT", "OLDEST", "CLOCK", "VERSION", "WRONG")
+LEAST = ("VERSION", "CLOCK", "OLDEST")
+"""The columns that narrow terminals do without, the least important one first."""
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  zq devices list
+  zq devices list --order lag
+  zq devices forget device-17
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
+""",
+)
+def devices() -> None:
+    """Show and forget the devices that forward their jobs to a server."""
+
+
+@devices.command(
+    epilog="""\b
+Examples:
+  zq devices list
+  zq devices list --order silence --limit 20
+  zq devices list --json
+
+UNSENT counts the jobs that a device had not sent when it reported, and OLDEST is the age that the
+oldest of them had. CLOCK is how far its clock is ahead. WRONG may be silent, behind and clock. With
+--json, each device is a line, as GET /devices has it.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
+"""
+)
+@click.option(
+    "--order",
+    type=click.Choice([order.value for order in DeviceOrder]),
+    default=DeviceOrder.NAME.value,
+    show_default=True,
+    help="By name, those heard of longest ago first, or those furthest behind.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="Devices."
+)
+@tabled
+@talks
+def list(remote: Remote, order: Any, limit: int) -> None:
+    """List the devices, with what they have not sent yet."""
+    found = remote.run(_devices(remote).page(order, 0, limit))
+    if remote.as_json:
+        for each in found.devices:
+            print_json(msgspec.to_builtins(each))
+        return
+    print_table(COLUMNS, map(_row, found.devices), least=LEAST)
+    if found.next is not None:
+        say(f"{len(found.devices):,} of {found.total:,} devices: --limit shows more", err=True)
+
+
+@devices.command(
+    epilog="""\b
+Examples:
+  zq devices forget device-17
+
+Another device may have this name then. The numbers of its lanes are kept: see zq producers.
+
+Exit codes: 0, 1 if the server refuses, 2 for wrong usage, 3 if no server answers.
+"""
+)
+@click.argument("name")
+@talks
+def forget(remote: Remote, name: str) -> None:
+    """Forget the device NAME."""
+    remote.run(_devices(remote).forget(name))
+    remote.tell()
+    if remote.as_json:
+        print_json({"forgotten": name})
+    else:
+        say(f"the device {one_line(name)} is forgotten")
+
+
+def _devices(remote: Remote) -> "ServerDevices":
+    from zq.features.devices.client import ServerDevices
+
+    return ServerDevices(remote.backend.ask)
+
+
+def _row(device: "DeviceDocument") -> tuple[object, ...]:
+    sign = "-" if device.clock_ms < 0 else "+"
+    return (
+        device.name,
+        ago(device.seen_at),
+        device.jobs,
+        "" if device.oldest_ms is None else span(device.oldest_ms),
+        f"{sign}{span(abs(device.clock_ms))}",
+        device.version,
+        ", ".join(device.faults),
+    )
+
+
+COMMANDS = {Section.QUEUES: (devices,)}

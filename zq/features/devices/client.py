@@ -1,0 +1,41 @@
+"""Devices for programs: the verbs of a server about them."""
+
+from typing import Literal
+
+from zq.client.asking import Ask
+from zq.features.devices import verbs
+from zq.features.devices.model import DeviceReport as DeviceReport
+from zq.features.devices.model import LaneReport as LaneReport
+from zq.features.devices.wire import DeviceDocument as DeviceDocument
+from zq.features.devices.wire import DevicesDocument as DevicesDocument
+from zq.features.devices.wire import ReportedDocument as ReportedDocument
+
+
+class ServerDevices:
+    """The devices of one server. A missing one raises a `BackendError`."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def page(
+        self,
+        order: Literal["name", "silence", "lag"] = "name",
+        skip: int = 0,
+        limit: int = 50,
+    ) -> DevicesDocument:
+        """Up to `limit` devices in this order, without the first `skip`."""
+        query = {"order": order, "from": str(skip), "limit": str(limit)}
+        return await self._ask(verbs.LIST, query=query)
+
+    async def get(self, name: str) -> DeviceDocument:
+        """One device."""
+        return await self._ask(verbs.GET, name=name)
+
+    async def report(self, name: str, report: DeviceReport) -> ReportedDocument:
+        """Tell the server of this device. Raises a `BackendError` with the code `device_taken`
+        if another device has its name."""
+        return await self._ask(verbs.PUT, report, name=name)
+
+    async def forget(self, name: str) -> None:
+        """Forget a device: another one may have its name."""
+        await self._ask(verbs.DELETE, name=name)

@@ -1,0 +1,44 @@
+"""The errors of the error tree about devices."""
+
+from zq.model.errors import Conflict, Forbidden, NotFound, Unprocessable
+
+
+class DeviceNotFound(NotFound):
+    code = "device_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"device {name!r} is not known: it has not reported, or was deleted")
+
+
+class DeviceTaken(Conflict):
+    """Another device of this name is alive. `since` and `seen_at` are those of that one."""
+
+    code = "device_taken"
+
+    def __init__(self, name: str, since: int, seen_at: int) -> None:
+        super().__init__(
+            f"another device called {name!r} is alive, or has taken over its name: give one of them"
+            f" another --device-name, or, if the other one is gone, DELETE /devices/{name}"
+        )
+        self.details = {"since": since, "seen_at": seen_at}
+
+
+class DeviceOutOfReach(Forbidden):
+    """The key is not one of this device."""
+
+    code = "device_out_of_reach"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"this key does not speak for device {name!r}: give it producers={name}/*")
+
+
+class TooManyDevices(Unprocessable):
+    """There are as many devices as the server remembers. Waiting does not help."""
+
+    code = "too_many_devices"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"the server remembers {most} devices already: delete those that are gone with"
+            " DELETE /devices/{name}"
+        )

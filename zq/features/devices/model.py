@@ -1,0 +1,207 @@
+"""Devices: what a server that forwards its jobs says of itself, and what is wrong with it.
+
+A device reports when it connects, when something changes, and every `every_ms`. Its jobs come by
+lanes: each lane is a producer named `DEVICE/LANE` (`zq.features.producers`), so a key that is bound
+to `producers=DEVICE/*` reports for this device and no other.
+
+Two devices must not have one name: their numbers would collide. Each start of a device has an
+`instance`, a text that it makes up and stores, and it tells that of the start `before`. So a start
+is known to follow the one before it, and whoever follows nobody is another device. A copied disk
+looks like a start. It is refused while the original waits here for its jobs. Otherwise the original
+is refused at its next report, so one of the two always learns of it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from zq.features.devices.errors import DeviceTaken
+from zq.model.errors import InvalidRequest
+from zq.model.job import MAX_TIME
+from zq.model.keys import Key
+
+MAX_DEVICES = 10_000
+"""The most devices that are remembered. Each is a row of up to a few KB."""
+
+MAX_LANES = 32
+MAX_QUEUES = 100
+"""The most lanes of a report, and the most queues of a lane."""
+
+USUAL_EVERY_MS = 15 * 60_000
+"""How often a device reports if nothing changes."""
+
+SILENT_AFTER = 3
+"""A device is silent after so many of its reports are missing."""
+
+GONE_AFTER = 2
+"""After so many missing reports, another device may have its name."""
+
+BEHIND_MS = 60 * 60_000
+"""A device is behind if its oldest unsent job is this old, in milliseconds."""
+
+CLOCK_MS = 60_000
+"""A clock is off if it differs by so much, in milliseconds."""
+
+_NAME = re.compile(r"[A-Za-z0-9._:@-]{1,63}")
+
+Count = Annotated[int, Meta(ge=0, le=MAX_TIME)]
+Moment = Annotated[int, Meta(ge=-MAX_TIME, le=MAX_TIME)]
+Label = Annotated[str, Meta(min_length=1, max_length=64)]
+QueueName = Annotated[str, Meta(min_length=1, max_length=512)]
+
+
+class LaneReport(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One lane of a device: its unsent jobs and their bytes, and those jobs by queue.
+
+    `oldest_ms` is the age of the oldest one by the device's own clock, `error` the reason of the
+    last failure to send.
+    """
+
+    name: Label
+    jobs: Count = 0
+    bytes: Count = 0
+    oldest_ms: Count | None = None
+    paused: bool = False
+    error: Annotated[str, Meta(max_length=500)] | None = None
+    queues: Annotated[dict[QueueName, Count], Meta(max_length=MAX_QUEUES)] = {}
+
+
+class DeviceReport(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a device says of itself. `now` is its clock, in milliseconds since the epoch."""
+
+    instance: Label
+    version: Label
+    now: Moment
+    before: Label | None = None
+    every_ms: Annotated[int, Meta(ge=1_000, le=7 * 86_400_000)] = USUAL_EVERY_MS
+    lanes: Annotated[list[LaneReport], Meta(max_length=MAX_LANES)] = []
+
+
+class Device(msgspec.Struct, frozen=True, array_like=True):
+    """A device, in the order of the store's columns. `clock_ms` is how far its clock is ahead.
+
+    The sums of its lanes have columns of their own, for lists in their order.
+    """
+
+    name: str
+    instance: str
+    version: str
+    every_ms: int
+    clock_ms: int
+    reported_at: int
+    since: int
+    """When this start of the device was first heard of."""
+    jobs: int
+    bytes: int
+    oldest_ms: int | None
+    lanes: list[LaneReport]
+
+
+class SeenDevice(NamedTuple):
+    """A device, and when it was last heard of: by a report, or by jobs."""
+
+    device: Device
+    seen_at: int
+
+
+class DeviceFault(StrEnum):
+    """What can be wrong with a device."""
+
+    SILENT = "silent"
+    BEHIND = "behind"
+    CLOCK = "clock"
+
+
+class DeviceOrder(StrEnum):
+    """The orders in which devices are listed."""
+
+    NAME = "name"
+    SILENCE = "silence"
+    """Those that were heard of longest ago come first."""
+    LAG = "lag"
+    """Those whose oldest unsent job is the oldest come first."""
+
+
+class DeviceSums(NamedTuple):
+    """All devices: how many there are, how many have each fault, and what they have not sent."""
+
+    total: int
+    silent: int
+    behind: int
+    clock: int
+    jobs: int
+    bytes: int
+
+
+def faults_of(seen: SeenDevice, now: int) -> Iterator[DeviceFault]:
+    """What is wrong with a device at a time in milliseconds."""
+    device, seen_at = seen
+    if now - seen_at > SILENT_AFTER * device.every_ms:
+        yield DeviceFault.SILENT
+    if device.oldest_ms is not None and device.oldest_ms >= BEHIND_MS:
+        yield DeviceFault.BEHIND
+    if abs(device.clock_ms) >= CLOCK_MS:
+        yield DeviceFault.CLOCK
+
+
+def reported(
+    name: str, report: DeviceReport, known: Device | None, waits: str | None, now: int
+) -> Device:
+    """A device after its report. Raises `DeviceTaken` if another device has its name.
+
+    `waits` is the instance of this name that waits for its jobs now, if one does.
+    """
+    since = now
+    if known is not None:
+        if report.instance == known.instance:
+            since = known.since
+        elif waits == known.instance or (
+            report.before != known.instance
+            and now - known.reported_at <= GONE_AFTER * known.every_ms
+        ):
+            raise DeviceTaken(name, known.since, known.reported_at)
+    return Device(
+        name,
+        report.instance,
+        report.version,
+        report.every_ms,
+        report.now - now,
+        now,
+        since,
+        sum(lane.jobs for lane in report.lanes),
+        sum(lane.bytes for lane in report.lanes),
+        max((lane.oldest_ms for lane in report.lanes if lane.oldest_ms is not None), default=None),
+        report.lanes,
+    )
+
+
+def check_device(name: str) -> str:
+    """Return the name of a device, or raise `InvalidRequest`. With its lane it names a producer."""
+    if not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"{name[:80]!r} cannot name a device: use up to 63 letters, digits and . _ : @ -"
+        )
+    return name
+
+
+def speaks_for(key: Key | None, name: str) -> bool:
+    """True if a key may write as the producers of a device, and so report for it."""
+    return key is None or key.produces(f"{name}/")
+
+
+def is_of(key: Key | None, name: str) -> bool:
+    """True if a key is bound to a device by its `producers=`, and so may have what is for it."""
+    return key is None or (key.producers is not None and key.produces(f"{name}/"))
+
+
+def queues_of(lanes: Sequence[LaneReport]) -> dict[str, int]:
+    """The unsent jobs of all lanes by queue."""
+    found: dict[str, int] = {}
+    for lane in lanes:
+        for queue, jobs in lane.queues.items():
+            found[queue] = found.get(queue, 0) + jobs
+    return found

@@ -1,0 +1,18 @@
+"""What may be read of devices, whichever the store is."""
+
+from typing import Protocol
+
+from zq.features.devices.model import DeviceOrder, DeviceSums, SeenDevice
+
+
+class DeviceReads(Protocol):
+    """The reads of devices."""
+
+    async def devices(self, order: DeviceOrder, skip: int, limit: int) -> list[SeenDevice]:
+        """Up to `limit` devices in this order, without the first `skip`."""
+
+    async def device(self, name: str) -> SeenDevice | None:
+        """The device of this name, if it has reported."""
+
+    async def device_sums(self, now: int) -> DeviceSums:
+        """All devices together, at a time in milliseconds."""

@@ -1,0 +1,101 @@
+"""Devices in requests and answers."""
+
+import msgspec
+
+from zq.features.devices.model import (
+    DeviceReport,
+    DeviceSums,
+    LaneReport,
+    SeenDevice,
+    faults_of,
+    queues_of,
+)
+from zq.wire.codecs import BodyCodec, decode
+
+
+class ReportedDocument(msgspec.Struct):
+    """What a device has to know of the server.
+
+    `durability` is `fsync` if the answer to an enqueue means that its jobs are on the disk, else
+    `buffered`. `now` is the server's clock in milliseconds. `hub` names the server's database.
+    """
+
+    name: str
+    durability: str
+    now: int
+    hub: str
+
+
+class DeviceDocument(msgspec.Struct, omit_defaults=True):
+    """A device. Times are in milliseconds since the epoch.
+
+    `seen_at` is when it was last heard of, by a report or by jobs, and `since` when its present
+    start was. `clock_ms` is how far its clock is ahead of the server's. `jobs` and `bytes` are what
+    it had not sent when it reported, and `oldest_ms` was the age of the oldest of these jobs.
+    `faults` may have `silent`, `behind` and `clock`. `queues` has the unsent jobs by queue.
+    """
+
+    name: str
+    version: str
+    seen_at: int
+    reported_at: int
+    since: int
+    every_ms: int
+    clock_ms: int
+    jobs: int
+    bytes: int
+    oldest_ms: int | None = None
+    faults: list[str] = []
+    queues: dict[str, int] = {}
+    lanes: list[LaneReport] = []
+
+
+class DevicesDocument(msgspec.Struct, omit_defaults=True):
+    """A page of devices, how many there are, and how many have each fault.
+
+    `jobs` and `bytes` are what all of them had not sent. `next` is the `from` of the next page.
+    """
+
+    devices: list[DeviceDocument]
+    total: int
+    silent: int
+    behind: int
+    clock: int
+    jobs: int
+    bytes: int
+    next: int | None = None
+
+
+_report = msgspec.json.Decoder(DeviceReport)
+
+
+def decode_report(body: bytes, codec: BodyCodec) -> DeviceReport:
+    """The body in which a device reports. Raises `InvalidRequest`."""
+    return decode(body, codec, _report)
+
+
+def device_document(seen: SeenDevice, now: int) -> DeviceDocument:
+    """A device as clients see it, at a time in milliseconds."""
+    device = seen.device
+    return DeviceDocument(
+        device.name,
+        device.version,
+        seen.seen_at,
+        device.reported_at,
+        device.since,
+        device.every_ms,
+        device.clock_ms,
+        device.jobs,
+        device.bytes,
+        device.oldest_ms,
+        [fault.value for fault in faults_of(seen, now)],
+        queues_of(device.lanes),
+        device.lanes,
+    )
+
+
+def devices_document(
+    found: list[SeenDevice], sums: DeviceSums, now: int, next: int | None
+) -> DevicesDocument:
+    """A page of devices."""
+    return DevicesDocument([device_document(each, now) for each in found], *sums, next=next)
