@@ -19,6 +19,7 @@ EVERYTHING: Doc = {
     "dead_letter": "q-dead",
     "lease_ms": 30_000,
     "leases_survive": False,
+    "priority_aging_ms": 30_000,
     "registered": True,
 }
 
@@ -117,6 +118,7 @@ async def test_a_queue_of_any_name_has_settings(client: Client, name: str) -> No
         {"dead_letter": 5},
         {"lease_ms": 0},
         {"leases_survive": 0},
+        {"priority_aging_ms": 0},
         {"color": "red"},
         {"Paused": True},
     ],

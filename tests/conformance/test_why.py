@@ -176,3 +176,21 @@ def test_the_one_who_has_cancelled_a_job_is_named() -> None:
         waiting = WaitingJob(job, canceller=canceller)
         facts = WaitFacts(0, waiting)
         assert [each.text for each in wait_reasons(facts)] == [text]
+
+
+async def test_a_job_of_a_queue_that_ages_says_what_comes_first_and_how_far_it_has_come(
+    client: Client,
+) -> None:
+    settings = {"priority_aging_ms": 1_000}
+    assert (await client.call("PUT", "/queues/q/settings", settings)).status == 200
+    old = (await client.enqueue(queue="q", priority=100))["id"]
+    await client.enqueue(queue="q", priority=90)
+    client.site.clock.advance(30_000)
+    new = (await client.enqueue(queue="q", priority=80))["id"]
+
+    (*_, ahead) = await why(client, new)
+    assert (ahead["code"], ahead["count"]) == ("ahead", 2)
+    assert ahead["text"].endswith(": by waiting it has come from priority 80 to 80")
+    (*_, ahead) = await why(client, old)
+    assert ahead["count"] == 1
+    assert ahead["text"].endswith(": by waiting it has come from priority 100 to 70")

@@ -116,6 +116,7 @@ gates = {
     "ttl_ms": st.none() | st.sampled_from([1, 50, 4_100]),
     "stall_limit": st.none() | st.integers(0, 2),
     "lease_ms": st.none() | lease_times,
+    "priority_aging_ms": st.sampled_from([None, None, 1, 50, 100_000]),
     "leases_survive": st.none() | st.booleans(),
     "dead_letter": st.none() | st.sampled_from([*QUEUES, "dlq"]),
 }

@@ -74,12 +74,15 @@ class BudgetingQueue(LeasingQueue):
         return {line: (n, ready[line]) for line, n in unfinished.items()}
 
     def bits(self) -> dict[int, int]:
-        """What keeps each job from the indexes of claims: 1 its group, 2 its budgets."""
-        waiting = {
-            row.key: row.held + 2 * (bool(row.draws) and row.status in (SCHEDULED, READY))
-            for row in self.rows.values()
-        }
+        """What keeps each job from the indexes of claims: 1 its group, 2 its line."""
+        waiting = {row.key: row.held + 2 * self._has_line(row) for row in self.rows.values()}
         return {key: bits for key, bits in waiting.items() if bits}
+
+    def _has_line(self, row: Row) -> bool:
+        if row.draws:
+            return row.status in (SCHEDULED, READY)
+        ages = self._set_for(row.queue).priority_aging_ms is not None
+        return ages and row.status is READY and not row.held
 
     def deadlines(self) -> Deadlines:
         drawn = self.in_use()

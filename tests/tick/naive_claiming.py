@@ -56,7 +56,7 @@ class Claiming(NaiveJobs):
         )
         spent: Counter[str] = Counter()
         heads: list[Row] = []
-        for row in sorted(ready, key=lambda row: (row.priority, row.key)):
+        for row in sorted(ready, key=self._place):
             settings = self._set_for(row.queue)
             most = settings.concurrency
             if settings.paused or (most is not None and through[row.queue] >= most):
@@ -66,6 +66,12 @@ class Claiming(NaiveJobs):
             through[row.queue] += 1
             heads.append(row)
         return heads
+
+    def _place(self, row: Row) -> tuple[int, int]:
+        """The place of a job in dispatch order, which may change while it waits."""
+        aging_ms = self._set_for(row.queue).priority_aging_ms
+        gained = 0 if aging_ms is None else self.now // aging_ms - row.ready_at // aging_ms
+        return row.priority - gained, row.key
 
     def _open_heads(self) -> None:
         """Hold back every job of a group but the one in flight, or else the oldest unfinished."""

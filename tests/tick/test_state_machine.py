@@ -47,6 +47,9 @@ from .naive_row import LARGE, Ended
 HISTORY = HistoryOptions('dev"ice', Bounds())
 """Nothing of it is ever removed here."""
 
+HELD = "iif(options -> '$.budgets' IS NULL AND (status = 0 OR held & 1), held & 1, held)"
+"""What holds jobs. A job that only ages may come to its line as late as it may be claimed."""
+
 steps_ms = st.sampled_from([0, 0, 0, 1, 50, 1_000, 4_100, 60_000, -1, -1_000, -3_600_000])
 
 
@@ -278,8 +281,8 @@ def _look_at_tokens(connection: sqlite3.Connection, now: int) -> Tokens:
         in_line={
             (key, queue, msgspec.json.decode(draws, type=Draws), priority)
             for key, queue, draws, priority in connection.execute(
-                "SELECT jobs.id, lines.queue, draws, lines.priority FROM lines JOIN jobs"
-                " ON line = lines.id AND status = 1 AND held = 2"
+                "SELECT jobs.id, lines.queue, draws, jobs.priority FROM lines JOIN jobs"
+                " ON line = lines.id AND status = 1 AND held = 2 WHERE draws <> ''"
             )
         },
         alone_in_line={
@@ -333,7 +336,7 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
             job: (key, revision)
             for job, key, revision in connection.execute("SELECT * FROM open_batches")
         },
-        held=dict(connection.execute("SELECT id, held FROM jobs WHERE held")),
+        held=dict(connection.execute(f"SELECT id, {HELD} FROM jobs WHERE {HELD}")),
         names={
             (q, g, n): (k, until)
             for q, g, n, k, until in connection.execute("SELECT * FROM dedupe")

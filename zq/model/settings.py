@@ -48,8 +48,9 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     worker (0: forever). `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
     the number of failures (see `zq.model.dead_letters`). `registered` makes a queue known that has
     no other settings: see `Enqueue`. `fan_out` names the targets (see `zq.features.targets.model`).
-    A pause may have a reason, somebody who made it, and an end, in milliseconds since the epoch.
-    `fair` says how its keys share it.
+    `priority_aging_ms` is the time in which a waiting job gains a step of priority (see
+    `zq.model.aging`). A pause may have a reason, somebody who made it, and an end, in milliseconds
+    since the epoch. `fair` says how its keys share it.
     """
 
     paused: bool | None = None
@@ -65,6 +66,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     dead_letter_after: UInt32 | None = None
     lease_ms: Some | None = None
     leases_survive: bool | None = None
+    priority_aging_ms: Some | None = None
     registered: bool | None = None
     fan_out: tuple[str, ...] | None = None
     pause_reason: PauseText | None = None
@@ -110,6 +112,7 @@ class SettingsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dead_letter_after: UInt32 | None | Unset = UNSET
     lease_ms: Some | None | Unset = UNSET
     leases_survive: bool | None | Unset = UNSET
+    priority_aging_ms: Some | None | Unset = UNSET
     registered: bool | None | Unset = UNSET
     fan_out: tuple[str, ...] | None | Unset = UNSET
     pause_reason: PauseText | None | Unset = UNSET

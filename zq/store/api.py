@@ -285,6 +285,9 @@ class Line(msgspec.Struct, array_like=True, gc=False):
     draws: str
     """What one of its jobs draws from budgets (JSON text), or nothing."""
     priority: int
+    """That of its jobs, or what takes its place if they age: see `zq.model.aging`."""
+    urgency: int
+    """The priority by which it is compared now with jobs of all queues."""
     head: int
     """The key of its first job."""
     place: float = 0.0
@@ -383,8 +386,13 @@ class Transaction(Protocol):
     ) -> list[JobRecord]:
         """The first ready jobs of the `free` queues, and of other queues up to their `bounds`."""
 
-    def open_lines(self, queues: Sequence[str] | None, limit: int) -> list[Line]:
-        """The first open lines of some queues, or of all, in the order of their heads."""
+    def open_lines(
+        self, queues: Sequence[str] | None, agings: Sequence[int], limit: int
+    ) -> list[Line]:
+        """The first open lines of some queues, or of all, in the order of their heads.
+
+        `agings` has all times, in milliseconds, by which lines age.
+        """
 
     def replace(self, table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert rows by a few statements, in the place of those that have their keys."""

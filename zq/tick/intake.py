@@ -1,13 +1,14 @@
 """The tick's phase of new jobs."""
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
+from zq.model.aging import line_priority
 from zq.model.checksums import checksum, job_checksum
 from zq.model.commands import Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict
@@ -62,6 +63,7 @@ _STATUSES = {int(status): status for status in (Status.READY, Status.SCHEDULED)}
 
 _OPTIONS = attrgetter("options")
 _NONE: Set[str] = frozenset()
+_NOT_AGING: Mapping[str, int] = {}
 
 ALL_STORED = EnqueueResult({})
 """The reply to most commands: they bring only new jobs."""
@@ -102,6 +104,7 @@ class Intake:
         self._commands = commands
         self._depths = None if work.rulebook.is_empty else DepthTable(work, commands)
         self._timed = _NONE if work.rulebook.is_empty else work.rulebook.timed
+        self._aging = _NOT_AGING if work.rulebook.is_empty else work.rulebook.aging
         self._keyed = (
             None if work.rulebook.is_empty or not work.rulebook.keyed else work.hooks.keyed
         )
@@ -150,6 +153,7 @@ class Intake:
         if command.keys:
             self._work.highest_key = max(self._work.highest_key, command.keys[-1])
         now, timed, plain, stored = command.now, self._timed, self._plain, self._stored
+        aging = self._aging
         reply, jobs = ALL_STORED, command.jobs
         if command.defaults is not None:
             work = self._work
@@ -175,7 +179,9 @@ class Intake:
             else:
                 # Client libraries send such jobs: rows with few columns are half the work of full
                 # rows.
-                if job.options is None:
+                if aging and job.queue in aging:
+                    self._lined.append((head, job))
+                elif job.options is None:
                     inline = job.payload if job.payload_size <= INLINE_PAYLOAD else None
                     check = job_checksum(job.type, inline, None)
                     plain.append((*head, job.payload_size, inline, check))
@@ -328,23 +334,25 @@ class Intake:
         return [
             (
                 *(*head, *_payload(job, job.type, None, job.options)),
-                *(as_json(job.options), HELD_IN_LINE, lines[head[0]]),
+                *(_options(job), HELD_IN_LINE, lines[head[0]]),
             )
             for head, job in self._lined
         ]
 
     def _lines(self, jobs: Sequence[tuple[_Head, NewJob]]) -> dict[int, int]:
-        """The lines of those jobs that rooms hold, by the keys of the jobs."""
+        """The lines of those jobs that wait in one, by the keys of the jobs."""
         work = self._work
         names: dict[int, NewName] = {}
-        for (key, queue, _, priority, status, _), job in jobs:
-            if job.options is None:
+        for (key, queue, _, priority, status, ready_at), job in jobs:
+            aging_ms = self._aging.get(queue, 0)
+            if job.options is None and not aging_ms:
                 continue
             holding = [hold for hold in work.holds if hold.holds(job.options)]
             for hold in holding:
                 hold.bring(job, Status(status))
-            if holding:
-                names[key] = (queue, priority, as_json(job.options))
+            if holding or aging_ms:
+                place = line_priority(priority, ready_at, aging_ms)
+                names[key] = (queue, place, aging_ms, _options(job))
         if not names:
             return {}
         return dict(zip(names, work.lines.of_new(work.tx, list(names.values())), strict=True))
@@ -415,6 +423,10 @@ def _payload(
     return job.payload_size, payload, job_checksum(type, payload, extras, options)
 
 
+def _options(job: NewJob) -> str | None:
+    return None if job.options is None else as_json(job.options)
+
+
 def _is_held(holding: Sequence[Hold[UnitOfWork]], options: JobSettings) -> bool:
     for hold in holding:  # noqa: SIM110 - a generator costs more than the rest of a look
         if hold.holds(options):
@@ -423,7 +435,6 @@ def _is_held(holding: Sequence[Hold[UnitOfWork]], options: JobSettings) -> bool:
 
 
 def _rest(job: NewJob, extras: Extras | None, owns_key: bool, held: int) -> tuple[object, ...]:
-    options = None if job.options is None else as_json(job.options)
     said = None if extras is None else as_json(extras)
     key = (job.unique_key, job.unique_while, owns_key)
-    return options, *key, job.group, held, said, int(job.unique_in)
+    return _options(job), *key, job.group, held, said, int(job.unique_in)

@@ -42,7 +42,7 @@ def with_lines(
     limit = wanted.limit
     for look in range(MOST_LOOKS):
         most = limit << look
-        lines = work.tx.open_lines(queues, most)
+        lines = work.tx.open_lines(queues, work.lines.agings, most)
         if not lines:
             return found
         merge = _Merge(work, wanted.limit, bounds, lines, is_all=len(lines) < most)
@@ -76,7 +76,7 @@ def _open_queues(
     free, bounds = gates.sort(work, queues, monotonic, leaves=wanted.leaves)
     names = [*free, *bounds]
     if len(names) > max(MOST_QUEUES, wanted.limit):
-        names = work.tx.names("first_line_queues", queues=names, limit=wanted.limit)
+        names = work.tx.names("first_line_queues", queues=names, now=work.now, limit=wanted.limit)
     return names, bounds
 
 
@@ -98,11 +98,11 @@ class _Merge:
         self._left = dict(bounds)
         self._tills = [hold.till(work) for hold in work.holds if hold.is_used]
         self._sources = self._sources_of(lines)
-        self._end: Place | None = None if is_all else (lines[-1].priority, lines[-1].head)
+        self._end: Place | None = None if is_all else (lines[-1].urgency, lines[-1].head)
         self._shut: list[tuple[int, str, int]] = []
         self._drained: list[tuple[int, str, int]] = []
         """Lines that give some of their jobs, and cannot be paid for more."""
-        self._lines: dict[int, int] = {}
+        self._lines: dict[int, Line] = {}
         """The lines of the chosen jobs, by the keys of these."""
         self._others: list[JobRecord] = []
         self.is_done = False
@@ -155,23 +155,26 @@ class _Merge:
             return self._others
         jobs = self._work.tx.jobs("read_lined", keys=list(self._lines))
         for job in jobs:
-            job.line = self._lines[job.key]
+            job.line = self._lines[job.key].id
         jobs += self._others
-        jobs.sort(key=lambda job: (job.priority, job.key))
+        jobs.sort(key=self._place_of)
         return jobs
+
+    def _place_of(self, job: JobRecord) -> Place:
+        line = self._lines.get(job.key)
+        return (job.priority if line is None else line.urgency, job.key)
 
     def _sources_of(self, lines: Sequence[Line]) -> list["_Source"]:
         """The lines from which jobs are taken. Those that share a queue and a priority are one."""
         lone = [line for line in lines if not line.fair_key]
         behind = _Behind(self._work, lone, self._limit)
-        sources: list[_Source] = [_LineSource(line, behind) for line in lone]
-        heads: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        sources = [_LineSource(line, behind) for line in lone]
+        sharing: defaultdict[tuple[str, int], list[Line]] = defaultdict(list)
         for line in lines:
             if line.fair_key:
-                heads[line.queue, line.priority].append(line.head)
-        for (queue, priority), some in heads.items():
-            sources.append(_Turns(self._work, queue, priority, some, self._limit, self._tills))
-        return sources
+                sharing[line.queue, line.priority].append(line)
+        turns = [_Turns(self._work, some, self._limit, self._tills) for some in sharing.values()]
+        return [*sources, *turns]
 
     def _pays(self, source: "_LineSource") -> bool:
         """Take the next job of a line, if rooms can pay for it."""
@@ -186,7 +189,7 @@ class _Merge:
             till.pay(line)
         self._take_room(line.queue)
         assert source.key is not None
-        self._lines[source.key] = line.id
+        self._lines[source.key] = line
         return True
 
     def _has_room(self, queue: str) -> bool:
@@ -221,7 +224,7 @@ class _LineSource:
 
     @property
     def place(self) -> Place | None:
-        return None if self.key is None else (self.line.priority, self.key)
+        return None if self.key is None else (self.line.urgency, self.key)
 
     def take(self, pays: "Pays") -> bool:
         if not pays(self):
@@ -243,17 +246,15 @@ class _Turns:
     def __init__(
         self,
         work: UnitOfWork,
-        queue: str,
-        priority: int,
-        heads: list[int],
+        first: Sequence[Line],
         limit: int,
         tills: Sequence[Till],
     ) -> None:
-        """`heads` has the lowest heads of these lines, in rising order."""
-        self.queue = queue
+        """`first` has those of these lines with the lowest heads, in rising order."""
+        self._first = first[0]
+        self.queue = self._first.queue
         self._work = work
-        self._priority = priority
-        self._heads = heads
+        self._heads = [line.head for line in first]
         self._gone: set[int] = set()
         self._limit = limit
         self._tills = tills
@@ -261,7 +262,7 @@ class _Turns:
 
     @property
     def place(self) -> Place | None:
-        return (self._priority, self._heads[0]) if self._heads else None
+        return (self._first.urgency, self._heads[0]) if self._heads else None
 
     def take(self, pays: Pays) -> bool:
         if self._heap is None:
@@ -288,7 +289,7 @@ class _Turns:
 
     def _read(self) -> list[tuple[float, int, _LineSource]]:
         """Read the lines whose turns come first."""
-        lines = self._work.tx.shared_lines(self.queue, self._priority, self._limit)
+        lines = self._work.tx.shared_lines(self.queue, self._first.priority, self._limit)
         for till in self._tills:
             till.learn(lines)
         behind = _Behind(self._work, lines, self._limit)

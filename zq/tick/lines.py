@@ -1,10 +1,11 @@
 """Lines: where jobs wait that a claim may not take by their place alone.
 
-A room may hold jobs: those that draw from budgets, or share a queue by a key. Such a job waits in a
-line with all jobs of its queue that nothing tells apart but their ids: of one priority, one key and
-one set of draws. Bit 2 of its `held` keeps it out of the indexes of other claims, and its row names
-its line, from the time it is stored until it is taken. So it leaves its line by any change of its
-own row, and the index of the jobs of a line has it as long as it may be claimed.
+A room may hold jobs: those that draw from budgets, or share a queue by a key. And the priorities of
+a queue may age (`zq.model.aging`). Such a job waits in a line with all jobs of its queue that
+nothing tells apart but their ids: of one priority, or one urgency, one key and one set of draws.
+Bit 2 of its `held` keeps it out of the indexes of other claims, and its row names its line, from
+the time it is stored until it is taken. So it leaves its line by any change of its own row, and the
+index of the jobs of a line has it as long as it may be claimed.
 
 A line is a row. It is in one index: that of the open lines, which claims read in the order of heads
 as far as they need, or that of the lines that wait for the same thing (`zq.tick.lined`). So the
@@ -14,7 +15,7 @@ Moves only note the lines that they touch. `flush` finds the heads of these befo
 same transaction, so a crash cannot come in between.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from zq.model.job import Brief, JobRecord
@@ -29,8 +30,15 @@ _WAITS = frozenset({Status.SCHEDULED, Status.READY})
 Places = dict[str, dict[str, float]]
 """The places of lines, by their queues and the keys by which they share these."""
 
-NewName = tuple[str, int, str]
-"""A queue, a priority, and the options of a job as JSON text: what names its line."""
+NewName = tuple[str, int, int, str | None]
+"""What names the line of a job: its queue, the priority of the line, the time in which this gains a
+step (0: never), and the options of the job as JSON text, if it has any."""
+
+MOST_LED = 500
+"""One tick leads at most so many jobs into the lines in which their queues age by now."""
+
+MOST_ASTRAY = 16
+"""It looks at so many queues for that."""
 
 
 class LineHold(Protocol):
@@ -66,15 +74,75 @@ class Lines:
 
     def __init__(self, holds: Sequence[LineHold]) -> None:
         self._holds = holds
+        self._agings: set[int] = set()
+        """The times of steps by which lines may age, in milliseconds."""
+        self._astray: set[str] = set()
+        """Queues with jobs that may wait in other lines than their settings say, or in none."""
+        self._is_known = False
         self.clear()
 
     @property
+    def agings(self) -> Sequence[int]:
+        """The times of steps, in milliseconds, by which lines may age."""
+        return sorted(self._agings) if self._agings else ()
+
+    @property
     def is_used(self) -> bool:
-        """True if a room may hold waiting jobs."""
+        """True if waiting jobs may be in lines."""
+        if self._agings:
+            return True
         for hold in self._holds:  # noqa: SIM110 - a generator costs more than the rest of a look
             if hold.is_used:
                 return True
         return False
+
+    @property
+    def is_astray(self) -> bool:
+        """True if jobs may wait in other lines than the settings of their queues say."""
+        return bool(self._astray) or not self._is_known
+
+    def learn(self, tx: Transaction, aging: Mapping[str, int]) -> None:
+        """Read how lines age, which may be in other ways than the settings say by now."""
+        self._astray = self._read(tx, aging) | aging.keys()
+        self._is_known = True
+
+    def review(self, queue: str, was: int | None, is_now: int | None) -> None:
+        """Note that a queue ages in another way than before, if it does."""
+        if was != is_now:
+            self._astray.add(queue)
+            self._agings.update([aging_ms for aging_ms in (was, is_now) if aging_ms is not None])
+
+    def lead(self, tx: Transaction, aging: Mapping[str, int]) -> None:
+        """Note waiting jobs that are to be in other lines, up to a number. Later ticks go on."""
+        if not self._is_known:
+            self.learn(tx, aging)
+        left = MOST_LED
+        for queue in list(self._astray)[:MOST_ASTRAY]:
+            aging_ms = aging.get(queue, 0)
+            others = list(self._agings - {aging_ms})
+            place = {"queue": queue, "aging_ms": aging_ms, "others": others}
+            keys = tx.keys("misplaced", **place, limit=left)
+            if keys:
+                self._left.update(tx.keys("lines_of_jobs", keys=keys))
+                self._moving.update(keys)
+            else:
+                self._astray.discard(queue)
+            left -= len(keys)
+            if not left:
+                break
+        if not self._astray:
+            self._read(tx, aging)
+
+    def _read(self, tx: Transaction, aging: Mapping[str, int]) -> set[str]:
+        """Read by which times lines age. Return their queues."""
+        aged = tx.table("aged_lines")
+        self._agings = {aging_ms for aging_ms, _ in aged} | set(aging.values())
+        return {queue for _, queue in aged}
+
+    def forget(self) -> None:
+        """Forget everything. The next transaction reads it again."""
+        self._is_known = False
+        self.clear()
 
     def clear(self) -> None:
         """Forget the notes of a transaction, or of a part of it."""
@@ -106,7 +174,7 @@ class Lines:
         """
         if job.line is not None:
             self._left.add(job.line)
-        if after in _WAITS and (moves or before not in _WAITS):
+        if after in _WAITS and (moves or self._enters(before, after)):
             self._moving.add(job.key)
         for hold in self._holds:
             if hold.is_used:
@@ -123,10 +191,17 @@ class Lines:
         stands for those that jobs have, or for none."""
         self._left.update([job.line for job in jobs if job.line is not None])
         if after in _WAITS:
-            self._moving.update([j.key for j in jobs if (before or j.status) not in _WAITS])
+            self._moving.update(
+                [job.key for job in jobs if self._enters(before or job.status, after)]
+            )
         for hold in self._holds:
             if hold.is_used:
                 hold.note_together(jobs, before, after, now)
+
+    def _enters(self, before: Status | None, after: Status | None) -> bool:
+        """True if a job that comes to wait may not be in its line: a date may have moved, and its
+        queue may age in another way since it was stored."""
+        return before not in _WAITS or (before is not after and bool(self._agings))
 
     def rename(self, job: JobRecord) -> None:
         """Note that a waiting job may have other options."""
@@ -144,7 +219,10 @@ class Lines:
 
     def regroup(self, tx: Transaction, keys: Iterable[int]) -> None:
         """Note jobs that now wait behind the head of their group, or have become the head."""
-        self._left.update(tx.keys("lines_of_jobs", keys=list(keys)))
+        some = list(keys)
+        self._left.update(tx.keys("lines_of_jobs", keys=some))
+        if self._agings:
+            self._moving.update(some)
 
     def mend(self, tx: Transaction) -> None:
         """Note that jobs were set aside of which nothing is known."""

@@ -21,6 +21,7 @@ class _Tables:
         self.timed: set[str] = set()
         self.leased: set[str] = set()
         self.keyed: set[str] = set()
+        self.aging: dict[str, int] = {}
         self.fanning: dict[str, tuple[str, ...]] = {}
         for queue, own in settings.items():
             self.put(queue, own)
@@ -40,6 +41,10 @@ class _Tables:
             (self.keyed, own.fair is not None and own.fair.key is not None),
         ):
             (queues.add if is_one else queues.discard)(queue)
+        if own.priority_aging_ms is not None:
+            self.aging[queue] = own.priority_aging_ms
+        else:
+            self.aging.pop(queue, None)
         if own.fan_out:
             self.fanning[queue] = own.fan_out
         else:
@@ -110,6 +115,11 @@ class Rulebook:
     def keyed(self) -> Set[str]:
         """The queues that take the fair keys of new jobs from a field."""
         return self._tables.keyed
+
+    @property
+    def aging(self) -> Mapping[str, int]:
+        """The time of a step in milliseconds, for the queues whose priorities age."""
+        return self._tables.aging
 
     @property
     def has_leases(self) -> bool:

@@ -114,6 +114,7 @@ class TickRunner:
         self._phases = all_phases()
         self._gates = Gates()
         self._holds = self._hooks.holds
+        self._hooks.lines.learn(transactions(0), self._rulebook.aging)
         for hold in self._holds:
             hold.learn(transactions(0))
         self._random = random
@@ -191,6 +192,9 @@ class TickRunner:
             if tick.due:
                 attend(work, tick.due)
                 yield None
+            if work.lines.is_astray:
+                work.open_heads()
+                work.lines.lead(tx, work.rulebook.aging)
             if tick.claims:
                 work.open_heads()
             claimed = []
@@ -221,7 +225,7 @@ class TickRunner:
             else:
                 yield LongCommit(tx.commit)
         except BaseException:
-            self._hooks.lines.clear()
+            self._hooks.lines.forget()
             for hold in self._holds:
                 hold.roll_back()
             tx.roll_back()
@@ -245,6 +249,7 @@ class TickRunner:
             self._rulebook = self._read_rules(tx, self._rulebook.server)
         except msgspec.MsgspecError as error:
             log.error("settings of queues cannot be read: those from before hold", exc_info=error)
+        self._hooks.lines.learn(tx, self._rulebook.aging)
         for hold in self._holds:
             hold.forget()
         self._version = tx.version()

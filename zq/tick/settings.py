@@ -24,9 +24,9 @@ def set_queue(work: UnitOfWork, command: SetQueue) -> object:
 
 def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
     """Replace a queue's settings. Raises `DeadLetterCycle` or `FanOutChain`."""
-    ends = settings.paused_until, work.settings_of(queue).paused_until
-    work.retimed |= ends != (None, None)
-    if settings.rate is None and work.settings_of(queue).rate is not None:
+    was = work.settings_of(queue)
+    work.retimed |= (settings.paused_until, was.paused_until) != (None, None)
+    if settings.rate is None and was.rate is not None:
         work.tx.run("forget_rate", queue=queue)
     work.rulebook = work.rulebook.with_settings(queue, settings)
     if settings == NO_SETTINGS:
@@ -34,6 +34,7 @@ def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
     else:
         text = as_json(settings)
         work.tx.run("set_queue", queue=queue, settings=text, checksum=checksum(text))
+    work.lines.review(queue, was.priority_aging_ms, settings.priority_aging_ms)
     for hold in work.holds:
         hold.review(queue)
     # A gate may have opened.
@@ -49,6 +50,8 @@ def end_pauses(work: UnitOfWork, limit: int) -> None:
 
 def clear_settings(work: UnitOfWork) -> None:
     """Delete the settings of all queues."""
+    for queue, aging_ms in work.rulebook.aging.items():
+        work.lines.review(queue, aging_ms, None)
     work.rulebook = work.rulebook.without_settings()
     work.tx.run("clear_settings")
     work.tx.run("clear_rates")

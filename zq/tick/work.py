@@ -98,7 +98,7 @@ class UnitOfWork:
         """Undo a part that has failed."""
         self.tx.undo()
         self._serve(self.tx)
-        self.lines.clear()
+        self.lines.forget()
         for hold in self.holds:
             hold.recall()
 

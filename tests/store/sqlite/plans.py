@@ -39,8 +39,10 @@ PRODUCER = "SEARCH producers USING PRIMARY KEY (name=?)"
 
 BY_NAME_OF_LINE = (
     "SEARCH lines USING COVERING INDEX sqlite_autoindex_lines_1"
-    " (queue=? AND fair_key=? AND priority=? AND draws=?)"
+    " (queue=? AND fair_key=? AND aging_ms=? AND priority=? AND draws=?)"
 )
+AGING = "SEARCH s USING PRIMARY KEY (queue=?)"
+"""How the queue of a job ages."""
 
 # Query by name → how it finds its rows. A new query needs a line here.
 FINDS: dict[str, set[str]] = {
@@ -218,6 +220,12 @@ FINDS: dict[str, set[str]] = {
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)",
         "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
     },
+    "more_urgent_lines": {
+        "SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH lines USING INDEX open_lines_of_queue (queue=? AND priority<?)",
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)",
+    },
     "first_in_line": {
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id<?)",
         "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
@@ -225,12 +233,23 @@ FINDS: dict[str, set[str]] = {
     "name_lines": {
         "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
         "USE TEMP B-TREE FOR DISTINCT",
+        AGING,
     },
     "enter_lines": {
         "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
         BY_NAME_OF_LINE,
+        AGING,
     },
-    "leave_lines": {"SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"},
+    "leave_lines": {"SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)", AGING},
+    "aged_lines": {"SEARCH lines USING COVERING INDEX aged_lines (aging_ms>?)"},
+    "misplaced": {
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=?)",
+        "SEARCH jobs USING INDEX ready_by_queue (queue=?)",
+        "SEARCH lines USING COVERING INDEX aged_lines (aging_ms=? AND queue=?)",
+        "SEARCH lines USING COVERING INDEX sqlite_autoindex_lines_1"
+        " (queue=? AND fair_key=? AND aging_ms=?)",
+        "SEARCH lines USING INDEX shared_lines (queue=? AND priority<?)",
+    },
     "name_new_lines": set(),
     "lines_of_names": {
         BY_NAME_OF_LINE,
@@ -260,13 +279,14 @@ FINDS: dict[str, set[str]] = {
     },
     "open_lines": {
         "SCAN lines",
-        "SCAN lines USING INDEX open_lines",
+        "SEARCH lines USING INDEX open_lines (aging_ms=?)",
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id>?)",
     },
+    "aging_arm": {"SEARCH lines USING INDEX open_lines (aging_ms=?)"},
     "line_arm": {"SEARCH lines USING INDEX open_lines_of_queue (queue=?)"},
     "line_queues": {"SCAN found", "SEARCH lines USING INDEX open_lines_of_queue (queue>?)"},
     "first_line_queues": {
-        "SEARCH first USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH lines USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH lines USING INDEX open_lines_of_queue (queue=?)",
         "USE TEMP B-TREE FOR ORDER BY",
     },
@@ -294,7 +314,7 @@ FINDS: dict[str, set[str]] = {
     "in_flight_of": {"SEARCH queue_counts USING PRIMARY KEY (queue=? AND status=?)"},
     "canceller_of": {"SEARCH sweeps USING INTEGER PRIMARY KEY (rowid=?)", BY_ID},
     "head_of_group": {OF_GROUP},
-    "may_go": {CLAIM_QUEUE},
+    "may_go": {CLAIM_QUEUE, "SEARCH lines USING INDEX open_lines_of_queue (queue=?)"},
     "behind": {"SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id>?)"},
     "is_shut": {BY_ID},
     "groups": {

@@ -46,6 +46,7 @@ COMPOSED = {"claim_merged", "lines_merged"}
 
 # Partial index → a query that it is there for.
 SERVES = {
+    "aged_lines": "misplaced",
     "open_lines": "open_lines",
     "open_lines_of_queue": "line_arm",
     "shut_lines": "open_shut",

@@ -31,7 +31,7 @@ SELECT json_group_array(json_array(queue, key, waiting, ready_at)) FROM (
     FROM (
         SELECT * FROM (
             SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL
-            ORDER BY priority, head LIMIT :most)
+            ORDER BY aging_ms, priority, head LIMIT :most)
         UNION ALL
         SELECT * FROM (SELECT * FROM lines WHERE shut_by >= '[' AND shut_by < '\' LIMIT :most)) AS lines
     CROSS JOIN jobs ON jobs.id = lines.head

@@ -175,8 +175,18 @@ def wait_reasons(facts: WaitFacts) -> list[WaitReason]:
     if ahead and facts.head is None:
         number = f"{ahead:,} or more" if ahead >= MOST_AHEAD else f"{ahead:,}"
         does = "jobs of its queue come" if ahead > 1 else "job of its queue comes"
-        found.append(WaitReason(WaitCode.AHEAD, f"{number} {does} first", job.queue, count=ahead))
+        text = f"{number} {does} first{_gained(facts)}"
+        found.append(WaitReason(WaitCode.AHEAD, text, job.queue, count=ahead))
     return found or [WaitReason(WaitCode.NEXT, "nothing holds the job: it is next in its queue")]
+
+
+def _gained(facts: WaitFacts) -> str:
+    """By how much a job that waits has become more urgent, if its queue has priorities that age."""
+    aging_ms, job = facts.waiting.settings.priority_aging_ms, facts.waiting.job
+    if aging_ms is None:
+        return ""
+    gained = facts.now // aging_ms - job.ready_at // aging_ms
+    return f": by waiting it has come from priority {job.priority:,} to {job.priority - gained:,}"
 
 
 def _of_time(facts: WaitFacts) -> WaitReason:

@@ -200,7 +200,7 @@ def _account(connection: sqlite3.Connection, key: str) -> Account | None:
 def _ahead(connection: sqlite3.Connection, job: JobRecord) -> int:
     place = {"queue": job.queue, "priority": job.priority, "key": job.key}
     counted = 0
-    for name in ("more_urgent", "older", "first_in_line"):
+    for name in ("more_urgent", "older", "more_urgent_lines", "first_in_line"):
         if counted < MOST_AHEAD:
             counted += _number(connection, name, **place, most=MOST_AHEAD - counted)
     return counted

@@ -59,6 +59,7 @@ FROM lines WHERE head IS NOT NULL AND draws <> '' LIMIT :most
 
 -- name: may_go
 SELECT EXISTS (SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue)
+    OR EXISTS (SELECT 1 FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND queue = :queue)
 
 -- name: behind
 -- The ready jobs of a queue behind others of their groups, among the first :most of all its groups' jobs.
@@ -75,6 +76,16 @@ SELECT count(*) FROM (
 SELECT count(*) FROM (
     SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
         AND priority = :priority AND id < :key LIMIT :most)
+
+-- name: more_urgent_lines
+-- Jobs in the lines of its queue that come before that of a job.
+SELECT count(*) FROM (
+    SELECT 1 FROM lines CROSS JOIN jobs
+        ON jobs.line = lines.id AND jobs.status = {ready} AND jobs.held = 2
+    WHERE lines.head IS NOT NULL AND lines.shut_by IS NULL AND lines.queue = :queue
+        AND lines.priority < (
+            SELECT priority FROM lines WHERE id = (SELECT line FROM jobs WHERE id = :key))
+    LIMIT :most)
 
 -- name: first_in_line
 SELECT count(*) FROM (

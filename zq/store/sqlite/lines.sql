@@ -2,37 +2,40 @@
 
 -- name: name_lines
 -- Makes the missing lines of waiting jobs.
-INSERT OR IGNORE INTO lines (queue, fair_key, draws, priority)
-SELECT DISTINCT queue, {line_fair_key}, {line_draws}, priority FROM jobs
-WHERE id IN {keys} AND status <= {ready} AND ({line_fair_key} <> '' OR {line_draws} <> '')
+INSERT OR IGNORE INTO lines (queue, fair_key, draws, priority, aging_ms)
+SELECT DISTINCT queue, {line_fair_key}, {line_draws}, {line_priority}, {line_aging_ms} FROM jobs
+WHERE id IN {keys} AND status <= {ready} AND {has_line}
 
 -- name: enter_lines
 -- Puts waiting jobs into the lines that their rows name.
 UPDATE jobs SET held = held | 2, line = (
     SELECT lines.id FROM lines WHERE lines.queue = jobs.queue AND lines.fair_key = {line_fair_key}
-        AND lines.priority = jobs.priority AND lines.draws = {line_draws})
-WHERE id IN {keys} AND status <= {ready} AND ({line_fair_key} <> '' OR {line_draws} <> '')
+        AND lines.aging_ms = {line_aging_ms} AND lines.priority = {line_priority}
+        AND lines.draws = {line_draws})
+WHERE id IN {keys} AND status <= {ready} AND {has_line}
 
 -- name: leave_lines
 -- Takes those jobs out of lines whose rows name none any more.
 UPDATE jobs SET held = held & ~2, line = NULL
-WHERE id IN {keys} AND line IS NOT NULL AND {line_fair_key} = '' AND {line_draws} = ''
+WHERE id IN {keys} AND line IS NOT NULL AND NOT {has_line}
 
 -- name: name_new_lines
--- :names lists [queue, priority, options] of jobs that are about to be stored.
-INSERT OR IGNORE INTO lines (queue, fair_key, draws, priority)
-SELECT queue, {line_fair_key}, {line_draws}, priority
-FROM (SELECT value ->> 0 AS queue, value ->> 1 AS priority, value ->> 2 AS options
+-- :names lists [queue, priority of the line, aging_ms, options] of jobs that are about to be stored.
+INSERT OR IGNORE INTO lines (queue, fair_key, draws, priority, aging_ms)
+SELECT queue, {line_fair_key}, {line_draws}, priority, aging_ms
+FROM (SELECT value ->> 0 AS queue, value ->> 1 AS priority, value ->> 2 AS aging_ms,
+        value ->> 3 AS options
     FROM json_each(:names))
 
 -- name: lines_of_names
 -- The lines of the same names, in their order.
 SELECT json_group_array(id) FROM (
     SELECT lines.id FROM (
-        SELECT key AS nth, value ->> 0 AS queue, value ->> 1 AS priority, value ->> 2 AS options
+        SELECT key AS nth, value ->> 0 AS queue, value ->> 1 AS priority, value ->> 2 AS aging_ms,
+            value ->> 3 AS options
         FROM json_each(:names)) AS n
     CROSS JOIN lines ON lines.queue = n.queue AND lines.fair_key = {line_fair_key}
-        AND lines.priority = n.priority AND lines.draws = {line_draws}
+        AND lines.aging_ms = n.aging_ms AND lines.priority = n.priority AND lines.draws = {line_draws}
     ORDER BY nth)
 
 -- name: lines_of_jobs
@@ -76,13 +79,21 @@ WHERE id IN (SELECT value FROM json_each(:lines)) AND head IS NULL
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE line = lines.id)
 
 -- name: open_lines
+-- The open lines that do not age.
 SELECT json_group_array({open_line_row}) FROM (
-    SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL
+    SELECT *, priority AS urgency FROM lines
+    WHERE head IS NOT NULL AND shut_by IS NULL AND aging_ms = 0
     ORDER BY priority, head LIMIT :limit) AS lines
+
+-- name: aging_arm
+-- The part of the open lines that age alike.
+SELECT *, {line_urgency} AS urgency FROM (
+    SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND aging_ms = :aging_ms
+    ORDER BY priority, head LIMIT :limit)
 
 -- name: line_arm
 -- One queue's part of the open lines.
-SELECT * FROM (
+SELECT *, {line_urgency} AS urgency FROM (
     SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND queue = :queue
     ORDER BY priority, head LIMIT :limit)
 
@@ -90,7 +101,7 @@ SELECT * FROM (
 -- ARMS stands for the arms.
 SELECT json_group_array({open_line_row}) FROM (
     ARMS
-    ORDER BY priority, head LIMIT :limit) AS lines
+    ORDER BY urgency, head LIMIT :limit) AS lines
 
 -- name: line_queues
 -- Queues with open lines whose names begin with :prefix: one seek a queue.
@@ -105,17 +116,18 @@ SELECT json_group_array(queue) FROM found WHERE queue GLOB :prefix || '*'
 
 -- name: first_line_queues
 -- Those of the queues whose first open lines come first: one seek a queue.
-SELECT json_group_array(queue) FROM (
-    SELECT q.value AS queue FROM json_each(:queues) AS q
-    CROSS JOIN lines AS first ON first.id = (
+SELECT json_group_array(name) FROM (
+    SELECT q.value AS name FROM json_each(:queues) AS q
+    CROSS JOIN lines ON lines.id = (
         SELECT id FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND lines.queue = q.value
         ORDER BY priority, head LIMIT 1)
-    ORDER BY first.priority, first.head LIMIT :limit)
+    ORDER BY {line_urgency}, head LIMIT :limit)
 
 -- name: shared_lines
 -- The open lines of a queue and a priority that share it, by their places.
 SELECT json_group_array({line_row}) FROM (
-    SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND fair_key <> ''
+    SELECT *, priority AS urgency FROM lines
+    WHERE head IS NOT NULL AND shut_by IS NULL AND fair_key <> ''
         AND queue = :queue AND priority = :priority
     ORDER BY place, head LIMIT :limit) AS lines
 
@@ -169,6 +181,29 @@ UPDATE lines SET shut_by = NULL
 WHERE id IN (
     SELECT id FROM lines WHERE shut_by = :by AND shut_cost = :cost AND queue = :queue
     ORDER BY priority, place LIMIT :most)
+
+-- name: aged_lines
+-- How lines age, and their queues.
+SELECT json_group_array(json_array(aging_ms, queue)) FROM (
+    SELECT DISTINCT aging_ms, queue FROM lines WHERE aging_ms > 0)
+
+-- name: misplaced
+-- Waiting jobs of a queue that ages by :aging_ms, or not at all, in the lines of :others that it aged by
+-- before, in lines that do not age, and in no line.
+SELECT json_group_array(id) FROM (
+    SELECT jobs.id AS id FROM json_each(:others) AS o
+    CROSS JOIN lines ON lines.aging_ms > 0 AND lines.aging_ms = o.value AND lines.queue = :queue
+    CROSS JOIN jobs ON jobs.line = lines.id
+    UNION ALL
+    SELECT jobs.id FROM lines CROSS JOIN jobs ON jobs.line = lines.id
+    WHERE lines.queue = :queue AND fair_key = '' AND aging_ms = 0 AND :aging_ms > 0
+    UNION ALL
+    SELECT jobs.id FROM lines CROSS JOIN jobs ON jobs.line = lines.id
+    WHERE head IS NOT NULL AND shut_by IS NULL AND lines.queue = :queue
+        AND lines.priority < {ages} AND fair_key <> '' AND :aging_ms > 0
+    UNION ALL
+    SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue AND :aging_ms > 0
+    LIMIT :limit)
 
 -- name: clear_lines
 DELETE FROM lines

@@ -11,6 +11,7 @@ from importlib.resources import files
 
 import msgspec
 
+from zq.model.aging import AGES, LAST_AGED
 from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord
 from zq.model.lifecycle import Status
@@ -62,10 +63,12 @@ BRIEF_ROW = (
 )
 
 _LINE_ROW = (
-    "json_array(id, queue, fair_key, draws, priority, head, place, (SELECT jobs.id FROM jobs"
-    f" WHERE line = lines.id AND status = {Status.READY.value} AND held = 2"
+    "json_array(id, queue, fair_key, draws, priority, urgency, head, place, ("
+    f"SELECT jobs.id FROM jobs WHERE line = lines.id AND status = {Status.READY.value} AND held = 2"
     " AND jobs.id > lines.head ORDER BY jobs.id LIMIT 1))"
 )
+
+_AGING_MS = "(SELECT s.aging_ms FROM queue_settings AS s WHERE s.queue = jobs.queue)"
 
 _CONSTANTS = {
     **{status.name.lower(): str(status.value) for status in Status},
@@ -80,10 +83,21 @@ _CONSTANTS = {
     "line_row": _LINE_ROW,
     "open_line_row": (
         "CASE WHEN fair_key = '' THEN"
-        f" {_LINE_ROW} ELSE json_array(id, queue, fair_key, draws, priority, head) END"
+        f" {_LINE_ROW} ELSE json_array(id, queue, fair_key, draws, priority, urgency, head) END"
     ),
     "line_fair_key": "ifnull('=' || (options ->> '$.fair_key'), '')",
     "line_draws": "ifnull(options -> '$.budgets', '')",
+    "line_aging_ms": f"ifnull({_AGING_MS}, 0)",
+    "line_priority": (
+        f"ifnull({AGES} + jobs.priority + min(jobs.ready_at, {LAST_AGED}) / {_AGING_MS},"
+        " jobs.priority)"
+    ),
+    "line_urgency": f"iif(aging_ms > 0, priority - {AGES} - :now / aging_ms, priority)",
+    "has_line": (
+        "(ifnull(options ->> '$.fair_key', options -> '$.budgets') IS NOT NULL"
+        f" OR {_AGING_MS} IS NOT NULL)"
+    ),
+    "ages": str(AGES),
     "keys": "(SELECT value FROM json_each(:keys))",
     "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }

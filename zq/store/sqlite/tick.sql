@@ -160,13 +160,13 @@ WHERE id IN {keys} AND status = {in_flight}
 -- name: read_lost
 -- The jobs among the keys that wait again, since the lease of their last delivery was over.
 SELECT json_group_array({job_row}) FROM jobs
-WHERE id IN {keys} AND status = {ready} AND held = 0 AND stalls > 0
+WHERE id IN {keys} AND status = {ready} AND held IN (0, 2) AND stalls > 0
     AND ifnull(failed_at, 0) < dequeued_at AND (expires_at IS NULL OR expires_at > :now)
 
 -- name: resume
 -- :claimants maps a key to the name of the claimant that had the last delivery, which goes on.
-UPDATE jobs SET status = {in_flight}, holder = 0, claimant = c.value, lease_until = :steady,
-    owns_key = owns_key AND unique_while <> {while_queued}
+UPDATE jobs SET status = {in_flight}, held = 0, line = NULL, holder = 0, claimant = c.value,
+    lease_until = :steady, owns_key = owns_key AND unique_while <> {while_queued}
 FROM json_each(:claimants) AS c
 WHERE jobs.id = CAST(c.key AS INTEGER) AND status = {ready}
 

@@ -1,5 +1,6 @@
 """The tick's transaction on SQLite: it runs the named statements and decodes their answers."""
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -201,16 +202,20 @@ class SqliteTransaction(Transaction):
             heads.sort(key=lambda job: (job.priority, job.key))
         return heads[:limit]
 
-    def open_lines(self, queues: Sequence[str] | None, limit: int) -> list[Line]:
-        if queues is None:
+    def open_lines(
+        self, queues: Sequence[str] | None, agings: Sequence[int], limit: int
+    ) -> list[Line]:
+        if queues is None and not agings:
             return self._found(_lines, QUERIES["open_lines"], {"limit": limit})
+        arm, values = ("line_arm", queues) if queues is not None else ("aging_arm", [0, *agings])
         lines: list[Line] = []
-        for start in range(0, len(queues), MOST_ARMS):
-            part = queues[start : start + MOST_ARMS]
-            names: Parameters = {f"q{index}": queue for index, queue in enumerate(part)}
-            lines += self._found(_lines, _merged_lines(len(part)), {"limit": limit, **names})
-        if len(queues) > MOST_ARMS:
-            lines.sort(key=lambda line: (line.priority, line.head))
+        for start in range(0, len(values), MOST_ARMS):
+            part = values[start : start + MOST_ARMS]
+            names: Parameters = {f"v{index}": value for index, value in enumerate(part)}
+            names |= {"limit": limit, "now": self._now}
+            lines += self._found(_lines, _merged_lines(arm, len(part)), names)
+        if len(values) > MOST_ARMS:
+            lines.sort(key=lambda line: (line.urgency, line.head))
         return lines[:limit]
 
     def shared_lines(self, queue: str, priority: int, limit: int) -> list[Line]:
@@ -389,6 +394,7 @@ def _merged(free: int, bounded: int) -> str:
 
 
 @lru_cache(maxsize=MOST_ARMS)
-def _merged_lines(count: int) -> str:
-    arms = [QUERIES["line_arm"].replace(":queue", f":q{index}") for index in range(count)]
+def _merged_lines(arm: str, count: int) -> str:
+    sql = re.sub(":(queue|aging_ms)", ":value", QUERIES[arm])
+    arms = [sql.replace(":value", f":v{index}") for index in range(count)]
     return QUERIES["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))

@@ -45,6 +45,8 @@ const groups = (now) => [
     { name: "rate", label: "Rate", kind: "positive", unit: "jobs a second", placeholder: "no limit", help: (value) => rateDoes(value, now()) },
     { name: "concurrency", label: "In flight", kind: "some", unit: "at most", placeholder: "no limit", help: (value) => flightDoes(value, now()) },
     { name: "max_depth", label: "Depth", kind: "whole", unit: "unfinished", placeholder: "no limit", help: (value) => depthDoes(value, now()) },
+    { name: "priority_aging_ms", label: "Aging", kind: "duration", placeholder: "a job keeps its priority",
+      help: (value) => (value === null ? null : "a job that waits gains a step of priority each time") },
     { name: "fan_out", label: "Goes to", kind: "list", help: (value) => (value
       ? "every new job becomes one in each of these queues" : null), placeholder: "itself" },
     { name: "registered", label: "Registered", kind: "choice", choices: YES, help: "known to APIs that ask for that" },
