@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import aiohttp
 import pytest
 from conformance.keyed import write_keys
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 from tls.authority import Authority
 
 from zq.http.transport.gate import Gate
@@ -107,7 +106,7 @@ async def few_places(
 async def until(reached: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not reached():
-            await asyncio.to_thread(os.sched_yield)
+            await pause()
 
 
 async def test_a_full_admin_listener_names_its_own_limit(

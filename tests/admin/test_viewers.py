@@ -9,14 +9,14 @@ import aiohttp
 import pytest
 from conformance.client import Client
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from zq.operators.admin.engine import Viewers
 
-from .viewing import ADMIN, BEAT_MS, ids, watching
+from .viewing import ADMIN, BEAT_MS, ids, is_reading, watching
 
 pytestmark = pytest.mark.settings(**ADMIN)
 
@@ -55,20 +55,18 @@ def unsent(site: Site) -> int:
 
 async def turn(site: Site, beats: int) -> None:
     """Let the time of some frames pass, and each of them be read."""
-    viewers = site.server.services.engine[Viewers]
     for _ in range(beats):
         site.clock.advance(BEAT_MS)
-        scenes = list(viewers._views.values())
         async with asyncio.timeout(PATIENCE_S):
-            while any(scene._reading for scene in scenes):
-                await site.server.services.admin.ping()
+            while is_reading(site):
+                await pause()
 
 
 async def all_gone(site: Site) -> None:
     """Wait until the server has noticed that its viewers have gone."""
     async with asyncio.timeout(PATIENCE_S):
         while len(site.server.services.engine[Viewers]):
-            await site.server.services.admin.ping()
+            await pause()
 
 
 async def test_a_viewer_that_hardly_reads_holds_up_nobody_and_little_memory(

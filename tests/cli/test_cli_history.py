@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from conformance.client import JSON, Client
 from conformance.keyed import secret, write_keys
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 from zq.cli.group import main
 from zq.features.history.client_export import DRAFT, Directory
@@ -45,7 +45,7 @@ async def finish(site: Site, count: int) -> None:
         # Its timers would look at a connection that is gone when the clock moves.
         async with asyncio.timeout(PATIENCE_S):
             while len(site.server.engine.streams):
-                await client.count()
+                await pause()
 
 
 def manifest(out: Path) -> Any:
@@ -143,7 +143,7 @@ async def test_what_was_too_late_is_named_and_the_rest_goes_on(site: Site, tmp_p
     site.clock.advance(DAY_MS)
     async with Client(site, JSON) as client:
         while (await client.get("/history")).doc["min_seq"] == 1:
-            pass
+            await pause()
     ran = await export(site, out)
     assert ran.output == "2 new records in 1 segment\n"
     assert "the retention of records 2 to 3 ended" in ran.errors

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 from msgspec import Raw
 from process.server import running
 
@@ -243,7 +243,7 @@ async def test_a_server_that_dies_leaves_a_line_to_go_on_from(tmp_path: Path) ->
             # The second request is sent when the first one has been answered.
             async with asyncio.timeout(PATIENCE_S):
                 while await shell.backend.count(JobQuery()) < BATCH_JOBS * 2:
-                    pass
+                    await pause()
             await server.kill()
             said = await ended(process, b"2\n" * BATCH_JOBS * 2)
             assert said.code == 3
@@ -258,7 +258,7 @@ async def test_an_interruption_leaves_a_line_to_go_on_from(shell: Shell) -> None
     await process.stdin.drain()
     async with asyncio.timeout(PATIENCE_S):
         while await shell.backend.count(JobQuery()) < BATCH_JOBS:
-            pass
+            await pause()
     # The end of the pipe would be the end of the file: it stays open until the command has ended.
     process.send_signal(signal.SIGINT)
     async with asyncio.timeout(PATIENCE_S):

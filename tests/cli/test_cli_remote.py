@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from conformance.keyed import secret, write_keys
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 from process.server import running
 from tls.authority import Authority
 
@@ -170,7 +170,7 @@ async def test_ctrl_c_ends_what_waits_with_130_in_one_line(shell: Shell) -> None
         # Its connection stays open while it waits.
         async with asyncio.timeout(PATIENCE_S):
             while await waiting(shell) == 0:
-                pass
+                await pause()
         process.send_signal(signal.SIGINT)
         said = await ended(process)
         assert (said.code, said.output) == (130, "")
@@ -179,7 +179,7 @@ async def test_ctrl_c_ends_what_waits_with_130_in_one_line(shell: Shell) -> None
         # The server lets a client that has finished sending read on for a while.
         async with asyncio.timeout(PATIENCE_S):
             while await waiting(shell):
-                pass
+                await pause()
 
 
 async def waiting(shell: Shell) -> int:

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 from textwrap import dedent
 
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 from zq.client.app import App
 from zq.client.files.registry import queues
@@ -86,7 +86,7 @@ async def test_so_many_jobs_and_no_more(app: App, tmp_path: Path) -> None:
     assert await app.backend.count(JobQuery(statuses=("completed",))) == 2
     async with asyncio.timeout(PATIENCE_S):
         while await app.backend.count(JobQuery(statuses=("ready",))) != 3:
-            pass
+            await pause()
 
 
 async def test_a_start_says_for_whom_and_for_what_it_works(app: App, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -45,7 +45,7 @@ async def test_the_second_signal_ends_it_and_the_job_goes_back_at_once(
 async def until_ready(app: App, id: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while (await app.backend.get(id)).status != "ready":
-            pass
+            await pause()
     assert (await app.backend.get(id)).attempts == 0
 
 

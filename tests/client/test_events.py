@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -22,8 +22,8 @@ async def listening(
     """The next event, waited for by the first one who listens."""
     task = asyncio.create_task(anext(events))
     async with asyncio.timeout(PATIENCE_S):
-        while not site.server.engine.events.listens:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        while not site.server.engine.events.listens:
+            await pause()
     return task
 
 

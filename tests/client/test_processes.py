@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from client import heavy, slow, surrounded
@@ -48,7 +48,7 @@ async def test_a_function_runs_in_a_process_that_is_used_again(app: App) -> None
     async with asyncio.timeout(PATIENCE_S):
         # Its parent has to notice that it has been killed.
         while await asyncio.to_thread(Path(f"/proc/{pid}").exists):
-            pass
+            await pause()
 
 
 async def test_a_failure_comes_back_with_its_traceback_and_its_fate(app: App) -> None:

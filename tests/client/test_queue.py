@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -132,7 +132,7 @@ async def test_a_second_waiter_joins_the_first(app: App, when: str) -> None:
 async def until_stored(queue: zq.Queue[Any, Any], id: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while await queue.status(id) is None:
-            pass
+            await pause()
 
 
 async def test_a_wait_that_ends_leaves_the_job_to_be_fetched_later(live_app: App) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -58,7 +58,7 @@ async def until_delivered(site: Site, app: App, count: int) -> None:
     """Until the server has given out so many jobs; each look is a round trip."""
     async with asyncio.timeout(PATIENCE_S):
         while site.server.engine.stats.jobs.delivered < count:
-            await app.backend.count()
+            await pause()
 
 
 @pytest.mark.settings(drain=0)

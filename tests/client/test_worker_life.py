@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq.client.app import App
@@ -172,8 +172,8 @@ async def test_a_worker_beside_other_code_waits_for_its_server(
 
         async with zq.Worker(app) as worker:
             async with asyncio.timeout(PATIENCE_S):
-                while "the worker waits for its server" not in caplog.text:  # noqa: ASYNC110
-                    await asyncio.sleep(0)
+                while "the worker waits for its server" not in caplog.text:
+                    await pause()
             await site.start(port=port)
             assert await double.call(4) == 8
             assert not worker.ended.done()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from conformance.site import Site
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 from zq.client.app import App
 from zq.client.values import Submission
@@ -89,7 +89,7 @@ async def test_unknown_jobs_do_not_wait_behind_those_that_run(app: App) -> None:
         (stranger,) = await app.backend.enqueue([Submission("q", "other", None)])
         async with asyncio.timeout(PATIENCE_S):
             while (await app.backend.get(stranger.id)).status != "scheduled":
-                pass
+                await pause()
         go_on.set()
         await job.result(PATIENCE_S)
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from .client import Client, Doc, Reply
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 
 LEASE_MS = 30_000
 """Where nobody says anything else."""
@@ -31,7 +31,7 @@ async def until_claiming(client: Client, count: int) -> None:
     """Let the server get to the point where so many claims wait."""
     async with asyncio.timeout(PATIENCE_S):
         while client.site.server.engine.streams.claiming != count:
-            await client.count()
+            await pause()
 
 
 async def set_queue(client: Client, queue: str = "default", **settings: Any) -> None:

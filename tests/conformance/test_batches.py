@@ -8,14 +8,14 @@ import pytest
 
 from .batches import APPEND, batched, payload_of, put
 from .client import Client, Doc, Reply, to_msgpack, without_body
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 
 
 async def until_folded(client: Client, job: Doc, payload: Any) -> None:
     """Wait until another request has been folded into a job."""
     async with asyncio.timeout(PATIENCE_S):
-        while await payload_of(client, job) != payload:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
+        while await payload_of(client, job) != payload:
+            await pause()
 
 
 async def test_a_job_folds_into_the_one_that_waits(client: Client) -> None:

@@ -13,7 +13,7 @@ from .client import JSON, Client, Wire, new_job
 from .metrics import Scraper
 from .raw import RawConnection, RawReply
 from .site import Site
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: q\r\n\r\n"
 TAKE = b"GET /jobs/take HTTP/1.1\r\nHost: q\r\n\r\n"
@@ -57,7 +57,7 @@ async def ask(site: Site, request: bytes = HEALTH, source: str = "127.0.0.1") ->
 async def until_served(site: Site) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while (await ask(site)).status != 200:
-            pass
+            await pause()
 
 
 @pytest.mark.settings(max_connections=3)

@@ -9,7 +9,7 @@ import pytest
 from .client import Client
 from .crons import HOUR_MS, SECOND_MS, entry, entry_of, put, until_moved
 from .metrics import Scraper
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 
 
 async def test_an_entry_fires_at_its_time_and_moves_on(client: Client) -> None:
@@ -162,7 +162,7 @@ async def test_a_schedule_that_cannot_be_evaluated_is_named_and_others_fire(
     client.site.clock.advance(SECOND_MS)
     async with asyncio.timeout(PATIENCE_S):
         while (told := (await client.get("/health")).doc.get("faulty_crons")) is None:
-            pass
+            await pause()
     await stream.job()
     (faulty,) = told["named"]
     assert (told["entries"], faulty["group"], faulty["entry"]) == (1, "bad", "e")

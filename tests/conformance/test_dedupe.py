@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from .client import Client, Reply, new_job
+from .streams import pause
 
 WINDOW_MS = 300_000
 
@@ -158,7 +159,7 @@ async def test_whoever_waits_with_a_copy_waits_for_the_first(client: Client) -> 
     assert (await stream.job())["id"] == first
     async with asyncio.timeout(60):
         while not len(client.site.server.engine.waiters):
-            await client.count()
+            await pause()
     assert (await client.post(f"/jobs/{first}/success", {"result": 7})).status == 204
     reply = await asked
     assert (reply.status, reply.doc["result"], reply.doc["job"]["id"]) == (200, 7, first)

@@ -16,7 +16,7 @@ from zq.http.transport.channel import KERNEL_HOLDS, LISTENER_UNSENT, Channel, ch
 from .client import JSON, Client, Doc, new_job
 from .raw import RawConnection
 from .site import Site
-from .streams import EventStream
+from .streams import EventStream, pause
 
 UNKNOWN_ID = "01JD0000000000000000000000"
 
@@ -327,7 +327,7 @@ async def test_an_address_may_have_so_many(client: Client) -> None:
     assert (reply.status, reply.headers["zq-error"]) == (503, "too_many_streams")
     await stream.close()
     while (await client.send("HEAD", "/events")).status == 503:
-        pass
+        await pause()
 
 
 @pytest.mark.parametrize(

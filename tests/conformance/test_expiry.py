@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from .client import Client, Doc, new_job, without_body
+from .streams import pause
 from .test_settings import put
 
 KEPT: Doc = {"retention": {"dead_ms": 60_000}}
@@ -104,7 +105,7 @@ async def test_those_who_wait_for_an_expired_job_are_told_so(client: Client) -> 
     target = f"/jobs/{job['id']}/result"
     waits = asyncio.create_task(client.send("GET", f"{target}?wait_ms=30000"))
     while not len(client.site.server.engine.waiters):
-        await client.count()
+        await pause()
     client.site.clock.advance(100)
     for reply in (await waits, await client.get(target)):
         assert (reply.status, reply.headers["zq-error"]) == (410, "job_expired")

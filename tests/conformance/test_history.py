@@ -11,7 +11,7 @@ from zq.features.history.engine import HistoryReaders
 from .client import JSON, Client, Doc, Reply
 from .raw import RawConnection
 from .site import Site
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 
 DAY_MS = 86_400_000
 LONG_MS = 30_000
@@ -37,7 +37,7 @@ async def finish(client: Client, count: int, **fields: Any) -> list[str]:
     # Its timers would look at a connection that is gone when the clock moves.
     async with asyncio.timeout(PATIENCE_S):
         while len(client.site.server.engine.streams):
-            await client.count()
+            await pause()
     return ids
 
 
@@ -46,7 +46,7 @@ async def until_waiting(client: Client) -> None:
     readers = client.site.server.engine[HistoryReaders]
     async with asyncio.timeout(PATIENCE_S):
         while not readers.waiting:
-            await client.count()
+            await pause()
 
 
 async def test_a_completed_job_leaves_one_record(client: Client) -> None:
@@ -181,7 +181,7 @@ async def test_records_past_their_age_get_410_with_the_oldest_that_is_left(clien
     client.site.clock.advance(6 * DAY_MS)
     async with asyncio.timeout(PATIENCE_S):
         while (reply := await client.get("/history", after=0)).status == 200:
-            pass
+            await pause()
     assert (reply.status, reply.headers["zq-error"]) == (410, "records_gone")
     assert reply.doc["min_seq"] == 3
     found = await history(client)
@@ -248,7 +248,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(site: Site) -> None
         await connection.close()
         async with asyncio.timeout(PATIENCE_S):
             while site.server.engine[HistoryReaders].waiting:
-                await client.count()
+                await pause()
 
 
 # What the disk has

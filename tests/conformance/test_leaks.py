@@ -11,7 +11,7 @@ from zq.http.transport.answer import Answer
 from .client import JSON, Client
 from .raw import RawConnection
 from .site import Site
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 
 
 def usage() -> tuple[int, int]:
@@ -47,7 +47,7 @@ async def test_fifty_streams_leave_no_descriptor_task_or_job_behind(site: Site) 
         async with asyncio.timeout(PATIENCE_S):
             # The third life may not have been over when it was looked.
             while any(now > then for now, then in zip(usage(), before, strict=True)):
-                await client.count()
+                await pause()
         assert await client.count(status="in_flight") == 0
 
 

@@ -9,7 +9,7 @@ from .client import Client, Reply, ids, new_job
 from .metrics import Scraper
 from .raw import RawConnection
 from .site import Site
-from .streams import PATIENCE_S
+from .streams import PATIENCE_S, pause
 
 KIB = 1024
 
@@ -94,7 +94,7 @@ async def test_a_body_that_is_cut_off_gives_its_memory_back(client: Client) -> N
     await connection.reset()
     async with asyncio.timeout(PATIENCE_S):
         while (await client.post("/jobs", new_job(payload="x" * 90 * KIB))).status != 201:
-            pass
+            await pause()
     assert await client.count() == 1
 
 
@@ -205,7 +205,7 @@ async def test_a_change_behind_another_programs_lock_is_refused_with_the_cause(
         # The server's clock stands still, so that nothing is refused before this test moves it.
         enqueue = asyncio.create_task(client.post("/jobs", new_job()))
         while (told := (await client.get("/health")).doc.get("database_locked")) is None:
-            pass
+            await pause()
         assert told["since"] == site.clock.now_ms()
         site.clock.advance(5_000)
         refused = await enqueue

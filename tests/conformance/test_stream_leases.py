@@ -8,7 +8,7 @@ import pytest
 
 from .claims import claim, claim_one, set_queue
 from .client import Client, ids
-from .streams import CUTTERS, PATIENCE_S, StreamEnded, TakeStream
+from .streams import CUTTERS, PATIENCE_S, StreamEnded, TakeStream, pause
 from .test_waiting import until_waiting
 
 
@@ -379,7 +379,7 @@ async def test_the_workers_are_listed_with_what_they_do(client: Client) -> None:
     await nameless.close()
     async with asyncio.timeout(PATIENCE_S):
         while len((await client.get("/workers")).doc["workers"]) != 2:
-            pass
+            await pause()
 
 
 async def test_a_drain_reaches_every_stream_of_the_worker_and_no_other(client: Client) -> None:

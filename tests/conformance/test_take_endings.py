@@ -249,7 +249,7 @@ async def test_the_drain_ends_when_its_time_is_up(client: Client) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not stopping.done():
             client.site.clock.advance(500)
-            await asyncio.sleep(0)
+            await pause()
     await client.site.start()
     assert (await client.job(job["id"]))["status"] == "ready"
 

@@ -11,7 +11,7 @@ import pytest
 from .client import JSON, Client, Doc, Reply, new_job
 from .raw import RawConnection
 from .site import Site
-from .streams import PATIENCE_S, TakeStream
+from .streams import PATIENCE_S, TakeStream, pause
 
 LONG_MS = 30_000
 
@@ -20,7 +20,7 @@ async def until_waiting(client: Client, count: int) -> None:
     """Let the server get to the point where so many wait."""
     async with asyncio.timeout(PATIENCE_S):
         while len(client.site.server.engine.waiters) != count:
-            await client.count()
+            await pause()
 
 
 @asynccontextmanager

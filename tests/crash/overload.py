@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from conformance.client import JSON, Client, new_job
 from conformance.raw import RawConnection
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 from process.server import RemoteSite, ServerProcess
 from process.worker import Worker
 
@@ -244,7 +244,7 @@ async def _pin(port: int, file: Path, mib: int) -> Counts:
         counts["MiB of WAL"] = file.with_name(f"{file.name}-wal").stat().st_size // 2**20
     async with Client(RemoteSite(port), JSON) as client, asyncio.timeout(PATIENCE_S):
         while (await client.post("/jobs/bulk", _MIB)).status != 201:
-            pass
+            await pause()
     counts["stored afterwards"] += 10
     return counts
 

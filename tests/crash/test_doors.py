@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 from conformance.client import Client
+from conformance.streams import pause
 from process.server import ServerProcess, running
 from rooms import needs
 from tiers import sizes
@@ -142,6 +143,6 @@ async def _kill_after(
     ledger: Ledger, number: int, server: ServerProcess, callers: list["asyncio.Task[None]"]
 ) -> None:
     """Kill the server once so many jobs are done, or a caller has found something wrong."""
-    while len(ledger.done) < number and not any(each.done() for each in callers):  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    while len(ledger.done) < number and not any(each.done() for each in callers):
+        await pause()
     await server.kill()

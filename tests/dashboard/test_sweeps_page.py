@@ -4,6 +4,7 @@ import contextlib
 import re
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def fill(place: Place, queue: str, count: int) -> list[str]:
 def wait_for_sweep(place: Place) -> None:
     """Return when the server knows of a running sweep."""
     while not call(place, "GET", "/sweeps")["sweeps"]:
-        pass
+        time.sleep(0.01)
 
 
 def test_a_sweep_that_runs_is_shown_with_its_progress_and_can_be_stopped(

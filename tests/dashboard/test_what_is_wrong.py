@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from conformance.site import Site
+from conformance.streams import pause
 
 from zq.features.trends.model import MINUTE_MS
 from zq.model.errors import QueueOutOfReach
@@ -57,7 +58,7 @@ class Operator:
         """Wait for the delivery of a job."""
         async with asyncio.timeout(10):
             while (await self.send("GET", f"/jobs/{id}"))["status"] != "in_flight":
-                pass
+                await pause()
 
     @asynccontextmanager
     async def worker(self, **view: Any) -> AsyncIterator[aiohttp.StreamReader]:
@@ -118,7 +119,7 @@ async def test_a_queue_whose_worker_has_just_left_has_a_minute_to_get_another(
         operator.site.clock.advance(10 * MINUTE_MS)
         assert (await operator.look("overview"))["queues"]["q"]["state"] == "old"
     while (await operator.look("overview"))["pulse"]["workers"]:
-        pass
+        await pause()
     assert (await operator.look("overview"))["queues"]["q"]["state"] == "old"
     operator.site.clock.advance(MINUTE_MS)
     assert (await operator.look("overview"))["queues"]["q"]["state"] == "no_worker"

@@ -1,6 +1,5 @@
 """One schedule that cannot be evaluated is set aside and named, and all others fire."""
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -9,6 +8,7 @@ from random import Random
 
 import pytest
 from blank import lay_out
+from conformance.streams import pause
 from manual_clock import ManualClock
 from store.rig import new_job
 
@@ -51,7 +51,7 @@ async def pass_until(instance: Instance, clock: ManualClock, group: str, jobs: i
     """Let minutes pass until a group has enqueued so many jobs."""
     while await fired(instance, group) < jobs:
         clock.advance(1000)
-        await asyncio.sleep(0)
+        await pause()
 
 
 @pytest.mark.parametrize("column", BROKEN)
@@ -69,7 +69,7 @@ async def test_others_fire_beside_a_schedule_that_cannot_be_evaluated(
     await pass_until(instance, clock, "good", 3)
     while not scheduler.faulty.entries:
         clock.advance(1000)
-        await asyncio.sleep(0)
+        await pause()
 
     assert await fired(instance, "bad") == 0
     ((group, entry, reason),) = scheduler.faulty.named
@@ -98,7 +98,7 @@ async def test_a_schedule_that_is_put_again_leaves_its_fault_behind(
     write(tmp_path, "expression", BROKEN["expression"])
     while not instance.engine[Scheduler].faulty.entries:
         clock.advance(1000)
-        await asyncio.sleep(0)
+        await pause()
     await put(instance, "bad")
     await pass_until(instance, clock, "bad", 1)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance.streams import pause
 from manual_clock import ManualClock
 from store.rig import new_job
 
@@ -38,8 +39,8 @@ def locked(root: Path) -> Iterator[sqlite3.Connection]:
 
 async def until(is_so: Callable[[], Any]) -> None:
     """Let the event loop run until something is so."""
-    while not is_so():  # noqa: ASYNC110 - no event tells of it
-        await asyncio.sleep(0)
+    while not is_so():
+        await pause()
 
 
 async def enqueue(instance: Instance) -> None:
@@ -137,13 +138,13 @@ async def test_race_a_compaction_waits_for_a_lock_and_then_says_so(
         await until(lambda: idle.engine.lock.since is not None)
         while not compaction.done():
             clock.advance(1000)
-            await asyncio.sleep(0)
+            await pause()
         with pytest.raises(DatabaseLocked):
             await compaction
     compaction = asyncio.create_task(idle.services.maintenance.compact())
     while not compaction.done():
         clock.advance(1000)
-        await asyncio.sleep(0)
+        await pause()
     await compaction
 
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
+from conformance.streams import pause
 from manual_clock import ManualClock
 from store.rig import new_job
 
@@ -142,8 +143,8 @@ async def test_race_the_end_does_not_wait_for_returns_that_a_full_disk_refuses(
     with monkeypatch.context() as patch:
         failed = failing(patch, instance, *[StoreFull("no space")] * 1000)
         instance.engine.inbox.give_back(Return(1, [7]))
-        while not failed:  # noqa: ASYNC110 - no event tells of it
-            await asyncio.sleep(0)
+        while not failed:
+            await pause()
         await instance.engine.stop()
     assert len(failed) < 10
 
@@ -199,7 +200,7 @@ async def test_race_a_wait_that_is_over_while_its_tick_fails_ends_with_nothing(
     failed = failing(monkeypatch, instance, *[StoreFull("no space")] * 3)
     terms = Terms(60_000, claimant="c")
     with instance.services.work.claimer("q", EVERYWHERE, 1, terms, wait_ms=1000) as claimer:
-        while not failed:  # noqa: ASYNC110 - no event tells of it
-            await asyncio.sleep(0)
+        while not failed:
+            await pause()
         clock.advance(1000)
         assert await claimer.take() == []

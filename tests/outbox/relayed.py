@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 from zq import outbox
 from zq.client.app import App
@@ -38,4 +38,4 @@ async def sent(app: App) -> list[int]:
 async def until_sent(app: App, number: int) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while await app.backend.count() < number:
-            pass
+            await pause()

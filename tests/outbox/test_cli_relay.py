@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 from process.server import clean_environment
 
 from zq import outbox
@@ -46,7 +46,7 @@ async def test_it_moves_rows_until_it_is_told_to_stop(
     connection.commit()
     async with asyncio.timeout(PATIENCE_S):
         while await zq_app.backend.count() < 2:
-            pass
+            await pause()
     running.send_signal(signal.SIGTERM)
     output, errors = await running.communicate()
     assert [json.loads(line)["fields"] for line in output.splitlines()] == [{"message": "working"}]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conformance.client import ids, new_job, to_json
 from conformance.raw import RawConnection, RawReply
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 from .server import running
 
@@ -84,7 +84,7 @@ async def test_200_slow_uploads_beyond_the_memory_for_bodies_are_told_to_wait(
             replies[asyncio.create_task(upload.reply())] = upload
         async with asyncio.timeout(PATIENCE_S):
             while sum(reply.done() for reply in replies) < PRODUCERS - most:
-                await client.count()
+                await pause()
         # Whoever announced a body first has the room; nobody else is let in.
         refused = [reply.result() for reply in replies if reply.done()]
         assert len(refused) == PRODUCERS - most
@@ -170,7 +170,7 @@ async def test_a_reader_that_pins_the_log_stops_enqueues_and_not_acknowledgement
         reader.close()
         async with asyncio.timeout(PATIENCE_S):
             while (reply := await client.post("/jobs", large)).status == 503:
-                pass
+                await pause()
         assert reply.status == 201
         assert wal.stat().st_size <= limit
         assert "enqueues_refused" not in (await client.get("/health")).doc
@@ -202,7 +202,7 @@ async def test_connections_beyond_the_limit_are_answered_and_closed(tmp_path: Pa
             await connection.close()
         async with server.client() as client, asyncio.timeout(PATIENCE_S):
             while (await client.get("/health")).status != 200:
-                pass
+                await pause()
         line = await server.logged("connections refused")
         assert line["fields"]["limit"] == "--max-connections"
 

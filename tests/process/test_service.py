@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conformance.client import new_job
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 from .server import ServerProcess, refused, running
 
@@ -85,7 +85,7 @@ async def test_a_server_that_waits_for_another_programs_lock_gives_signs_of_life
             other.execute("BEGIN IMMEDIATE")
             enqueue = asyncio.create_task(client.post("/jobs", new_job()))
             while "database_locked" not in (await client.get("/health")).doc:
-                pass
+                await pause()
             for _ in range(3):
                 assert await told(systemd) == "WATCHDOG=1"
             other.execute("ROLLBACK")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conformance.streams import pause
 
 from .server import WITH_ADMIN, ServerProcess, refused, running
 
@@ -233,7 +234,7 @@ async def test_a_signal_during_the_start_ends_it_without_a_traceback(
     server = await ServerProcess.spawn(tmp_path)
     try:
         while (tmp_path / "zq.lock").read_text() != f"{server.pid}\n":
-            pass
+            await pause()
         server.signal(number)
         blocker.execute("ROLLBACK")
         code = await server.exited()

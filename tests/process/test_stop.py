@@ -8,7 +8,7 @@ import httpx
 import pytest
 from conformance.client import JSON, MSGPACK, Client, new_job
 from conformance.raw import RawConnection
-from conformance.streams import CUTTERS
+from conformance.streams import CUTTERS, pause
 
 from .server import ServerProcess, running
 
@@ -149,7 +149,7 @@ async def test_a_worker_that_reads_nothing_does_not_hold_the_stop_up(tmp_path: P
             await worker.send(b"GET /jobs/take?prefetch=40 HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await worker.head()
             while not await client.count(status="in_flight"):
-                pass
+                await pause()
             await stopping(server)
             await stopped(server)
 

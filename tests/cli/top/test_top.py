@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 from documents import code
 from process.server import clean_environment
 
@@ -277,6 +277,6 @@ async def test_the_display_of_the_original_suits_our_listener(server: Watched) -
         screen.type("y")
         async with asyncio.timeout(PATIENCE_S):
             while await server.stored() != 8:
-                pass
+                await pause()
         screen.type("q")
         assert await screen.ended() == 0

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from conformance.client import JSON, Client
 from conformance.site import Site
+from conformance.streams import pause
 from grpc import aio
 from manual_clock import ManualClock
 
@@ -84,13 +85,13 @@ async def test_messages_count_as_bodies_and_acknowledgements_pass(site: Site) ->
         with site.busy():
             # Its message is held until its answer, which waits for a tick.
             first = asyncio.create_task(rpc.enqueue("t", b"x" * 2_500))
-            while not bodies.held:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+            while not bodies.held:
+                await pause()
             assert bodies.held >= 2 * 2_500
             assert await rpc.code(pb.EnqueueRequest(topic="t", payload=b"x")) == "UNAVAILABLE"
             settled = asyncio.create_task(rpc.call(pb.AckRequest(id=id)))
-            while bodies.held < 2 * 2_500 + len(id):  # noqa: ASYNC110
-                await asyncio.sleep(0)
+            while bodies.held < 2 * 2_500 + len(id):
+                await pause()
         await asyncio.gather(first, settled)
     assert bodies.held == 0
 

@@ -1,6 +1,7 @@
 """What queue-ti's operators set: the schedule of the delete reaper, and registration of topics."""
 
 import pytest
+from conformance.streams import pause
 
 from zq.setting import ConfigError
 
@@ -94,4 +95,4 @@ async def test_a_topic_gets_messages_once_it_is_registered(api: Messages) -> Non
 async def emptied(api: Messages, topic: str) -> None:
     """Return once the sweep that has begun is done: it runs beside requests."""
     while (await api.get("/messages", topic=topic)).doc["total"]:
-        pass
+        await pause()

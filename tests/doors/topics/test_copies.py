@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 from conformance.client import Client
+from conformance.streams import pause
 from process.server import ServerProcess, running
 
 WRITERS = 8
@@ -36,8 +37,8 @@ async def test_copies_are_what_their_source_is_after_each_kill(tmp_path: Path) -
 
 async def _until(acked: set[int], number: int, server: ServerProcess) -> None:
     """Kill the server once so many writes are acknowledged."""
-    while len(acked) < number:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    while len(acked) < number:
+        await pause()
     await server.kill()
 
 

@@ -8,6 +8,7 @@ import pytest
 from conformance.client import Wire
 from conformance.keyed import client_of, secret, write_keys
 from conformance.site import Site
+from conformance.streams import pause
 
 from zq.doors.topics.engine import TopicReaders
 
@@ -140,8 +141,8 @@ async def test_a_key_has_a_bounded_number_of_requests_under_way(
         await log.append("shop-t", 1)
         waiting = [asyncio.create_task(log.diff("shop-t", 1, wait_ms=30_000)) for _ in range(2)]
         async with asyncio.timeout(30):
-            while len(site.server.engine[TopicReaders]) < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+            while len(site.server.engine[TopicReaders]) < 2:
+                await pause()
         reply = await log.get("")
         assert refused(reply) == (429, "throttled")
         assert reply.doc["error"]["detail"] == {"limit": "max_in_flight_per_key", "max": 2}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conformance.client import JSON, Client, Wire
 from conformance.site import Site
-from conformance.streams import PATIENCE_S, StreamEnded
+from conformance.streams import PATIENCE_S, StreamEnded, pause
 
 from zq.doors.topics.engine import TopicReaders
 from zq.doors.topics.service_watches import Watches
@@ -213,8 +213,8 @@ async def test_a_session_that_nobody_reads_is_forgotten(log: Records) -> None:
     await stream.expect("record")
     await stream.close()
     async with asyncio.timeout(PATIENCE_S):
-        while (figures := await _figures(log))["topics_sse_connections"]:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        while (figures := await _figures(log))["topics_sse_connections"]:
+            await pause()
     assert figures["topics_watch_sessions"] == 1
     log.site.clock.advance(300_000)
     assert (await _figures(log))["topics_watch_sessions"] == 0
@@ -278,8 +278,8 @@ async def test_many_readers_of_one_topic_are_all_woken_by_one_write(log: Records
         await stream.expect("caught-up")
     patient = [asyncio.create_task(log.diff("t", 1, wait_ms=30_000)) for _ in range(40)]
     async with asyncio.timeout(PATIENCE_S):
-        while len(log.site.server.engine[TopicReaders]) < 80:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        while len(log.site.server.engine[TopicReaders]) < 80:
+            await pause()
     await log.append("t", 2)
     for stream in streams:
         assert seqs((await stream.expect("record"))[0]) == [2]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from conformance.streams import pause
 
 from zq.model.commands import Clear
 from zq.store.errors import StoreBusy, StoreError, StoreFull
@@ -239,8 +240,8 @@ async def test_race_a_copy_that_is_given_up_lets_go_of_everything(
     else:
         closing_it = asyncio.create_task(rig.store.close())
         (made,) = rig.store._copies._copying
-        while made._is_wanted:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        while made._is_wanted:
+            await pause()
         turns.free()
         await closing_it
     with pytest.raises((asyncio.CancelledError, backup.GivenUp)):
