@@ -42,3 +42,5 @@ CREATE INDEX shared_lines ON lines (queue, priority, place, head)
 CREATE INDEX shut_lines ON lines (shut_by, shut_cost, queue, priority, place) WHERE shut_by IS NOT NULL;
 -- a queue that ages in another way: its lines
 CREATE INDEX aged_lines ON lines (aging_ms, queue) WHERE aging_ms > 0;
+-- for readers: the first jobs in the lines of a queue. By its condition, claims never choose it.
+CREATE INDEX heads_of_lines ON lines (queue, head) WHERE head > 0;
