@@ -40,6 +40,9 @@ if importlib.util.find_spec("sniffio") is None:
 
 forked.install()
 
+_WORKED = pytest.StashKey[float]()
+"""What had been taken of processors when a test began."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "settings(**overrides): settings of the test's server")
@@ -61,6 +64,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(0))
         elif is_fast(item.path):
             item.add_marker("fast")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.config.getoption("xmlpath"):
+        item.stash[_WORKED] = durations.processor_s()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Tell the report how long a processor was at work for a test, its fixtures included."""
+    try:
+        yield
+    finally:
+        if _WORKED in item.stash:
+            worked = durations.processor_s() - item.stash[_WORKED]
+            item.user_properties.append((durations.WORK, f"{worked:.2f}"))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,7 +2,7 @@
 
 - fast (`pytest -m fast -n 2`): decisions, codecs and parts of the server, in under two minutes,
   without Java, a browser or another program.
-- all (`pytest -n 4 --dist loadfile`): what CI runs.
+- all (`pytest -n 6 --dist loadfile`): what CI runs.
 - long (`pytest -m long`): the same laws at the sizes and for the numbers of crashes that they are
   published for; an hour and more.
 """
