@@ -217,6 +217,7 @@ def test_fair_keys_are_listed_by_turn_wait_and_depth(place: Place, page: Page) -
     )
     expect(rows).to_have_count(50)
     page.get_by_role("button", name="By depth").click()
+    expect(page.get_by_role("button", name="By depth", pressed=True)).to_be_visible()
     expect(rows.first).to_contain_text("acme")
     expect(rows.first).to_contain_text("weight 4, at most 20 in flight")
     page.get_by_role("button", name="Next keys").click()

@@ -1,5 +1,6 @@
 """What an operator needs, in as many clicks as the page promises. Typing is free, Enter is not."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,6 +99,32 @@ def test_a_runaway_producer_is_limited_in_four_clicks(place: Place, page: Page) 
     settings = httpx.get(f"{place.primary}/queues/mail/settings", trust_env=False).json()
     assert settings["rate"] == 40
     assert hand.clicks <= 4
+
+
+def test_a_cancellation_of_many_is_undone_in_one_click_or_three(place: Place, page: Page) -> None:
+    jobs = [{"queue": "typo", "type": "t", "payload": n} for n in range(4)]
+    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+
+    def cancel() -> Hand:
+        go(page, place, "jobs?f=queue%3Atypo")
+        page.get_by_role("button", name="Cancel all 4…").click()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel 4 jobs").click()
+        expect(page.locator(".toast").last).to_contain_text("4 jobs of typo are cancelled.")
+        return Hand(page)
+
+    hand = cancel()
+    hand.click(page.locator(".toast").get_by_role("button", name="Undo"))
+    expect(page.locator(".toast").last).to_contain_text("4 jobs wait again.")
+    assert status_counts(place, queue="typo", status="ready") == 4
+    assert hand.clicks <= 3
+    # Later, when the toast is gone.
+    hand = cancel()
+    hand.click(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Activity"))
+    hand.click(page.get_by_role("button", name=re.compile("^Undo ")).first)
+    hand.click(page.get_by_role("dialog").get_by_role("button", name="Take 4 jobs back"))
+    expect(page.locator(".toast").last).to_contain_text("4 jobs wait again.")
+    assert status_counts(place, queue="typo", status="ready") == 4
+    assert hand.clicks <= 3
 
 
 def test_a_page_of_a_queue_that_fails_leads_to_its_causes(place: Place, page: Page) -> None:

@@ -43,6 +43,11 @@ def scripts() -> list[str]:
     return sorted(file.name for file in MIGRATIONS.iterdir() if file.name.endswith(".sql"))
 
 
+def test_each_migration_has_the_number_after_the_one_before() -> None:
+    numbers = sorted(int(file.name[:4]) for file in MIGRATIONS.iterdir() if file.name[4] == "_")
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
 def test_a_fresh_database_gets_every_table_and_an_identity(tmp_path: Path) -> None:
     connection = connect(tmp_path / "zq.db")
     migrate(connection)

@@ -410,9 +410,9 @@ function tick(shiftKey) {
 
 /** @param {number} step */
 function turnRange(step) {
-  const buttons = [...main.querySelectorAll('.segment button[data-value]')];
+  const buttons = [...main.querySelector(".segment")?.querySelectorAll("button") ?? []];
   const at = buttons.findIndex((each) => each.getAttribute("aria-pressed") === "true");
-  /** @type {HTMLElement | undefined} */ (buttons[at + step])?.click();
+  buttons[at + step]?.click();
 }
 
 /** What each key does. A button does what its `data-verb` says. @type {Record<string, (event: KeyboardEvent) => void>} */

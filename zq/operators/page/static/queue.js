@@ -7,7 +7,7 @@ import { ago, copy, el, long, number, plain, rate, show, time, told } from "./do
 import { lineOf } from "./filter.js";
 import { jobsPanel } from "./jobs.js";
 import { Refusal, ask, get, query } from "./net.js";
-import { banner, button, dialog, empty, iconButton, menu, meter, name, pill, shortId, spark, table, tabs, tile, toast } from "./parts.js";
+import { banner, button, dialog, empty, iconButton, menu, meter, name, pill, segment, shortId, spark, table, tabs, tile, toast } from "./parts.js";
 import { pauseButton } from "./pausing.js";
 import { SettingsForm, commandOf } from "./queue_settings.js";
 import { STATES, percent } from "./overview.js";
@@ -302,7 +302,6 @@ function keysPart({ queue: of }) {
     [order, from] = [by, to];
     asked.again();
   };
-  const head = (/** @type {string} */ by, /** @type {string} */ word) => button(word, () => turn(by, 0), { class: "small", "aria-pressed": order === by });
   /** @type {Asked} */
   const asked = new Asked(async () => {
     const now = Date.now();
@@ -314,7 +313,7 @@ function keysPart({ queue: of }) {
         long(each.behind_ms), number(each.waiting), number(each.in_flight), long(each.mean_ms), each.oldest_ready ? ago(each.oldest_ready, now) : "", limitText(each.limit)] })),
       nothing: empty("No fair key has unfinished jobs", "Jobs with a fair_key share the workers of their queue.") }),
     el("div", { class: "foot" }, asked.age, el("span", {}, `${number(doc.total)} ${doc.total === 1 ? "key" : "keys"}`), el("span", { class: "push acts" },
-      head("share", "By turn"), head("wait", "By wait"), head("depth", "By depth"), from > 0 && button("First keys", () => turn(order, 0)),
+      segment("Order of the keys", ["share", "wait", "depth"], order, (by) => turn(by, 0), { share: "By turn", wait: "By wait", depth: "By depth" }), from > 0 && button("First keys", () => turn(order, 0)),
       doc.next && button("Next keys", () => turn(order, doc.next))))];
   });
   return { place: asked.place, draw: () => asked.draw() };
