@@ -354,3 +354,49 @@ async def test_turns_are_those_of_an_exact_fair_queue(
             taken = (await client.job(job))["dequeued_at"]
             await client.succeed(job)
             exact.end(job, site.clock.now_ms() - taken)
+
+
+# Devices
+
+
+async def from_lane(client: Client, lane: str, first: int, count: int, **fields: Any) -> list[Doc]:
+    """Store numbered jobs of a lane, `DEVICE/LANE`."""
+    producer = {"name": lane, "epoch": "e", "seq": first}
+    jobs = [new_job(payload=number, **fields) for number in range(count)]
+    reply = await client.post("/jobs/bulk", {"producer": producer, "jobs": jobs})
+    assert reply.status == 201, reply.doc
+    stored: list[Doc] = reply.doc["jobs"]
+    return stored
+
+
+async def test_a_queue_may_take_the_key_from_who_numbers_the_jobs(client: Client) -> None:
+    await set_queue(client, "default", fair={"key": "producer"})
+    await from_lane(client, "d1/main", 1, 1)
+    await from_lane(client, "d1/backlog", 1, 1)
+    await from_lane(client, "d2", 1, 1)
+    await from_lane(client, "d3/main", 1, 1, fair_key="own")
+    await client.post("/jobs", new_job())
+
+    waiting = {each["key"]: each["waiting"] for each in await shown(client)}
+    assert waiting == {"d1": 2, "d2": 1, "own": 1, "": 1}
+
+
+async def test_among_200_devices_one_that_floods_slows_no_other(client: Client, site: Site) -> None:
+    await set_queue(client, "default", fair={"key": "producer"})
+    exact = FairQueue()
+    for job in await from_lane(client, "d0/main", 1, 1_000):
+        exact.put(job["id"], "d0")
+    for number in range(1, 200):
+        for job in await from_lane(client, f"d{number}/main", 1, 2):
+            exact.put(job["id"], f"d{number}")
+
+    served: list[str] = []
+    for _ in range(10):
+        jobs = await claim(client, max=40, lease_ms=10**9)
+        assert [job["id"] for job in jobs] == [exact.take() for _ in jobs]
+        site.clock.advance(8)
+        for job in jobs:
+            exact.end(job["id"], 8)
+        await client.post("/jobs/success", {"ids": [job["id"] for job in jobs]})
+        served += [job["fair_key"] for job in jobs]
+    assert served[:200].count("d0") == 1 and len(set(served[:200])) == 200

@@ -19,6 +19,7 @@ ADD, SHOW = commands("batches")
 (HOLD,) = commands("llm over HTTP")
 (FAIR,), (FAIR_SETTING,), (FAIR_KEY,) = map(commands, ("fair", "fair setting", "fair key"))
 (REPORT,), (DEVICES, DEVICE) = map(commands, ("fleet: report", "fleet: devices"))
+(BY_DEVICE,) = commands("fleet: fair")
 
 
 def names_of(program: str, server: ServerProcess) -> dict[str, Any]:
@@ -120,6 +121,7 @@ async def test_the_devices_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(REPORT)["durability"] == "fsync"
         assert shell.document(DEVICE)["queues"] == {"readings": 3}
         assert shell.document(DEVICES)["jobs"] == 3
+        assert shell.document(BY_DEVICE)["fair"] == {"key": "producer"}
 
 
 async def test_the_fair_tasks_of_the_documents(tmp_path: Path) -> None:

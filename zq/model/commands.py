@@ -141,6 +141,8 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     defaults: QueueSettings | None = None
     registered_only: bool = False
     """True if a queue without any settings is refused, as `QueueNotRegistered`."""
+    sender: str | None = None
+    """The producer that numbers the jobs, up to a slash in its name. Queues may be shared by it."""
     over_depth: bool = False
     """True if the jobs pass limits on depth, for they were accepted before, in another queue."""
 

@@ -28,8 +28,9 @@ Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 class FairRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How a queue is shared between the fair keys of its jobs: see `zq.features.fair.model`.
 
-    `key` is the place of the fair key of jobs that bring none: `payload.tenant`, `meta.user`. Each
-    key has at most `max_in_flight` jobs in flight and `rate` deliveries a second.
+    `key` is the place of the fair key of jobs that bring none: `payload.tenant`, `meta.user`, or
+    `producer` for the sender that numbers them, up to a slash in its name. Each key has at most
+    `max_in_flight` jobs in flight and `rate` deliveries a second.
     """
 
     key: str | None = None
@@ -38,6 +39,9 @@ class FairRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 NO_FAIR_RULE = FairRule()
+
+BY_PRODUCER = "producer"
+"""The fair key that is no field of a job. The lanes of a device, `NAME/LANE`, have one key."""
 
 
 class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -142,8 +146,8 @@ def checked(settings: QueueSettings) -> QueueSettings:
         if not settings.fan_out:
             settings = msgspec.structs.replace(settings, fan_out=None)
     if settings.fair is not None:
-        if settings.fair.key is not None:
-            check_place("fair.key", settings.fair.key)
+        if (key := settings.fair.key) is not None and key != BY_PRODUCER:
+            check_place("fair.key", key)
         if settings.fair == NO_FAIR_RULE:
             settings = msgspec.structs.replace(settings, fair=None)
     if not settings.paused and settings != msgspec.structs.replace(settings, **_NO_PAUSE):

@@ -1,6 +1,6 @@
-"""The fair keys that queues take from a field of their new jobs.
+"""The fair keys that queues take from their new jobs: from a field, or from who numbers them.
 
-Jobs that have no such field share one key, which is empty: else they would wait by their age beside
+Jobs that have nothing there share one key, which is empty: else they would wait by their age beside
 keys that wait by their shares.
 """
 
@@ -11,6 +11,7 @@ from zq.features.fair.model_jobs import fair_key_of
 from zq.model.commands import Enqueue
 from zq.model.job import NO_OPTIONS, NewJob
 from zq.model.places import place_at
+from zq.model.settings import BY_PRODUCER
 from zq.store.api import Sliced
 from zq.tick.work import UnitOfWork
 
@@ -31,7 +32,7 @@ def keyed(work: UnitOfWork, command: Enqueue) -> Sliced[Enqueue]:
     passed = 0
     for job in command.jobs:
         if job.queue in queues and fair_key_of(job.options) is None:
-            jobs.append(_with_key(work, job))
+            jobs.append(_with_key(work, job, command.sender))
             passed += job.payload_size
             if passed > SLICE_BYTES:
                 passed = 0
@@ -41,12 +42,14 @@ def keyed(work: UnitOfWork, command: Enqueue) -> Sliced[Enqueue]:
     return msgspec.structs.replace(command, jobs=jobs)
 
 
-def _with_key(work: UnitOfWork, job: NewJob) -> NewJob:
+def _with_key(work: UnitOfWork, job: NewJob, sender: str | None) -> NewJob:
     rule = work.settings_of(job.queue).fair
     assert rule is not None and rule.key is not None
-    meta = None if job.extras is None else job.extras.meta
-    found = None
-    if job.payload_size <= MOST_READ:
+    found: str | None = None
+    if rule.key == BY_PRODUCER:
+        found = sender
+    elif job.payload_size <= MOST_READ:
+        meta = None if job.extras is None else job.extras.meta
         found = key_from(place_at(rule.key).read(job.payload, meta))
     options = msgspec.structs.replace(job.options or NO_OPTIONS, fair_key=found or "")
     return msgspec.structs.replace(job, options=options)

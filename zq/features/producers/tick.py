@@ -93,6 +93,7 @@ def _without(command: EnqueueInOrder, known: int) -> Enqueue:
         reach=command.reach,
         defaults=command.defaults,
         registered_only=command.registered_only,
+        sender=command.mark.name.partition("/")[0],
         over_depth=command.over_depth,
     )
 

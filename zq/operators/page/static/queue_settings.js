@@ -52,7 +52,7 @@ const groups = (now) => [
     { name: "registered", label: "Registered", kind: "choice", choices: YES, help: "known to APIs that ask for that" },
   ]],
   ["Fair keys", [
-    { name: "fair.key", label: "Key from", kind: "text", placeholder: "as jobs bring it", help: "a field of new jobs, such as payload.tenant" },
+    { name: "fair.key", label: "Key from", kind: "text", placeholder: "as jobs bring it", help: "a field of new jobs, such as payload.tenant, or producer: who numbers them" },
     { name: "fair.max_in_flight", label: "In flight of a key", kind: "some", unit: "jobs", placeholder: "no limit" },
     { name: "fair.rate", label: "Rate of a key", kind: "positive", unit: "a second", placeholder: "no limit" },
   ]],
