@@ -55,7 +55,8 @@ PROBE = 2**53 - 1
 OF_THE_ROW = (400, 413, 422)
 """Statuses by which the server refuses a row that it gets alone."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9._:@-]{1,64}")
+_PLAIN = re.compile(r"[A-Za-z0-9._:@/-]{1,128}")
+"""What can name a producer."""
 
 
 @dataclass
@@ -73,7 +74,7 @@ class JobsWriter(DataSourceWriter):
         check_columns(schema, options)
         self._options = options
         # The name is made once, when the write is planned. All tries of its tasks share it.
-        self._write = _name(options.write_id) if options.write_id else name_for_once()
+        self._write = f"spark-write-{options.write_id}" if options.write_id else name_for_once()
 
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
         """Store the rows of a partition. Raises `SourceError` for bad rows without a table."""
@@ -111,7 +112,7 @@ class _Task:
 
     def __init__(self, options: SourceOptions, producer: str, batch: int = 0) -> None:
         self._options = options
-        self._producer = producer
+        self._producer = _name(producer)
         self._batch = batch
         self._epoch = ""
         self._transport = BlockingTransport(Address(options.url, options.token))
@@ -245,11 +246,11 @@ class _Task:
         raise AssertionError("unreachable")
 
 
-def _name(write_id: str) -> str:
-    """A write's part of its producers' names."""
-    if _PLAIN.fullmatch(write_id):
-        return f"spark-write-{write_id}"
-    return f"spark-write-{blake2b(write_id.encode(), digest_size=16).hexdigest()}"
+def _name(task: str) -> str:
+    """The producer of a task: the task's name, or a digest of one that names no producer."""
+    if _PLAIN.fullmatch(task):
+        return task
+    return f"spark-{blake2b(task.encode(), digest_size=16).hexdigest()}"
 
 
 def _status(error: ZqError) -> int | None:
