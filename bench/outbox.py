@@ -1,23 +1,26 @@
-"""The outbox on PostgreSQL: how fast its relay moves rows, and how soon a committed row runs.
+"""The outbox: how fast its relay moves rows out of PostgreSQL, and how soon a committed row runs.
 
 `relay` moves the rows of a full table to the server. The baselines do its halves: `bulk` enqueues
 the same jobs by the same client without a database, and `rows` reads and deletes the rows without a
 server. For the wait, a worker runs jobs one after the other: `commit` begins with the commit of a
-row, which `zq relay` moves, and `enqueue` with the library's own request. The runs of a round
-alternate, each in a process of its own beside a fresh server and a fresh database.
+row of PostgreSQL, which `zq relay` moves, `sqlite` with that of a row in a file of SQLite, and
+`enqueue` with the library's own request. The runs of a round alternate, each in a process of its
+own beside a fresh server and a fresh database.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
+from tempfile import TemporaryDirectory
 
 import psycopg
 
@@ -40,7 +43,7 @@ from outbox.postgres import Postgres, postgres
 
 FILL = 5_000
 WARM_UP = 20
-AIMS = {"relay": "20,000/s", "commit": "p50 10 ms"}
+AIMS = {"relay": "20,000/s", "commit": "p50 10 ms", "sqlite": "p50 10 ms"}
 
 
 @dataclass(frozen=True)
@@ -161,18 +164,34 @@ async def waits(row: str, place: Place, jobs: int) -> Wait:
         ran.put_nowait(time.perf_counter())
 
     times = []
-    async with app, working(app), await psycopg.AsyncConnection.connect(place.database) as database:
+    async with app, working(app), connected(row, place) as database:
         for n in range(WARM_UP + jobs):
-            if row == "commit":
+            if row == "enqueue":
+                began = time.perf_counter()
+                await note.enqueue(n)
+            elif isinstance(database, sqlite3.Connection):
+                outbox.enqueue(database, note, n)
+                began = time.perf_counter()
+                database.commit()
+            else:
                 await outbox.enqueue(database, note, n)
                 began = time.perf_counter()
                 await database.commit()
-            else:
-                began = time.perf_counter()
-                await note.enqueue(n)
             times.append(await ran.get() - began)
     p50, p99 = percentiles(times[WARM_UP:])
     return Wait(row, p50 * 1e3, p99 * 1e3)
+
+
+@asynccontextmanager
+async def connected(
+    row: str, place: Place
+) -> AsyncIterator[sqlite3.Connection | psycopg.AsyncConnection]:
+    if row == "sqlite":
+        with closing(sqlite3.connect(place.database.removeprefix("sqlite://"))) as connection:
+            yield connection
+    else:
+        async with await psycopg.AsyncConnection.connect(place.database) as database:
+            yield database
 
 
 @asynccontextmanager
@@ -187,7 +206,7 @@ async def working(app: zq.App) -> AsyncIterator[None]:
 
 
 ROWS = {"bulk": bulk, "rows": rows_alone, "relay": relay}
-WAITS = ("enqueue", "commit")
+WAITS = ("enqueue", "commit", "sqlite")
 
 
 def run_row(row: str, place: Place, rows: int) -> Run:
@@ -204,12 +223,19 @@ def start_relay(place: Place) -> subprocess.Popen[bytes]:
 
 
 def measured(lab: Lab, running_postgres: Postgres, row: str, rows: int, jobs: int) -> Run | Wait:
-    with lab.server("zq") as target:
-        place = Place(target, running_postgres.new_database(), running_postgres.pid)
+    with lab.server("zq") as target, TemporaryDirectory(dir=lab.directory) as folder:
+        if row == "sqlite":
+            database = f"sqlite://{folder}/app.db"
+            with closing(sqlite3.connect(f"{folder}/app.db")) as connection:
+                outbox.create_table(connection)
+        else:
+            database = running_postgres.new_database()
+        place = Place(target, database, running_postgres.pid)
         if row in ROWS:
             in_own_process(fill, place, 0 if row == "bulk" else rows)
             return in_own_process(run_row, row, place, rows)
-        in_own_process(fill, place, 0)
+        if row != "sqlite":
+            in_own_process(fill, place, 0)
         with running(partial(start_relay, place), end):
             return in_own_process(run_waits, row, place, jobs)
 
