@@ -159,7 +159,7 @@ class Hold(Protocol[W_contra]):
         queue: str,
         now: int,
     ) -> None:
-        """Note a move of a job, which is as before except for its status, at a wall time.
+        """Note a move of a job that it holds. It is as before but for its status, at a wall time.
 
         None means that the job does not exist. `queue` is the queue after the move.
         """
