@@ -64,6 +64,20 @@ async def test_among_n_keys_the_first_job_of_a_new_one_comes_within_n_deliveries
     assert "new" in await turns(client, 10)
 
 
+async def test_a_job_that_draws_from_another_budget_keeps_the_place_of_its_key(
+    client: Client,
+) -> None:
+    first, second = await flood(client, "a", 2)
+    (other,) = await flood(client, "b", 1)
+    policy = {"allocation": 1, "strategy": {"type": "while_in_flight"}}
+    draw = {"key": "tokens", "cost": 1, "create_with": policy}
+    for id in (first, second, other):
+        reply = await client.call("PUT", f"/jobs/{id}/budgets", {"budgets": [draw]})
+        assert reply.status == 200, reply.doc
+
+    assert [*await turns(client, 2), *await turns(client, 1)] == ["a", "b", "a"]
+
+
 async def test_one_claim_of_many_jobs_shares_them_too(client: Client) -> None:
     for key in "abc":
         await flood(client, key, 20)

@@ -62,8 +62,11 @@ WHERE lines.queue = p.queue AND lines.fair_key = p.fair_key
 RETURNING id, head
 
 -- name: refresh_lines
--- Finds the heads again. A line is open again once it has an earlier head than before.
-UPDATE lines SET head = new.head, place = iif(lines.fair_key = '', new.head, lines.place),
+-- Finds the heads again. A line is open again once it has an earlier head than before. A new line of a
+-- key that nothing else has changed has the place of those that its jobs come from.
+UPDATE lines SET head = new.head, place = iif(lines.fair_key = '', new.head, ifnull(lines.place, (
+        SELECT place FROM lines AS key WHERE key.queue = lines.queue
+            AND key.fair_key = lines.fair_key AND place IS NOT NULL LIMIT 1))),
     shut_by = iif(new.head >= lines.head, shut_by, NULL)
 FROM (
     SELECT value AS id, (
