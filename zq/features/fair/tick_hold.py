@@ -145,9 +145,10 @@ class FairHold:
         queue: str,
         now: int,
     ) -> None:
-        """Note a move of a job that has a key."""
+        """Note a move of a job."""
         key = fair_key_of(job.options)
-        assert key is not None
+        if key is None:
+            return
         was = self._notes[job.queue, key]
         then = was if queue == job.queue else self._notes[queue, key]
         was.unfinished -= before in _UNFINISHED
@@ -172,8 +173,7 @@ class FairHold:
             statuses = {job.status for job in jobs}
             if len(statuses) > 1:
                 for job in jobs:
-                    if self.holds(job.options):
-                        self.note(job, job.status, after, job.queue, now)
+                    self.note(job, job.status, after, job.queue, now)
                 return
             (before,) = statuses
         names = [(job.queue, fair_key_of(job.options)) for job in jobs]

@@ -105,7 +105,7 @@ _CONSTANTS = {
 
 @cache
 def constants() -> dict[str, str]:
-    """The words in braces and their meanings. Rooms have theirs in `sqlite_constants.py`."""
+    """What the words in braces stand for. Rooms have theirs in `sqlite_constants.py`."""
     return dict(ChainMap(_CONSTANTS, *parts("sqlite_constants", "CONSTANTS", dict)))
 
 
