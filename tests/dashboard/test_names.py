@@ -28,7 +28,10 @@ ODD = [
     "\u3042" * 166,
     "\u00a0 x" * 125,
 ]
-PAGES = ("overview", "queues", "queues?tree=1", "jobs", "workers", "failures")
+PAGES = (
+    *("overview", "queues", "queues?tree=1", "queues?tab=types"),
+    *("queue?name=mail&tab=keys", "jobs", "workers", "failures"),
+)
 
 HEADS = """() => [...document.querySelectorAll("main th[scope=col]")].map(each => {
     const { left, width } = each.getBoundingClientRect();
@@ -45,7 +48,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def store(place: Place, names: list[str]) -> None:
-    """A job that waits and one that has died, of each name as queue and type."""
+    """A job that waits and one that has died, of each name as queue and type, and one of each as
+    fair key."""
     with httpx.Client(base_url=place.primary, trust_env=False) as http:
 
         def call(path: str, body: Any) -> Any:
@@ -55,6 +59,8 @@ def store(place: Place, names: list[str]) -> None:
 
         jobs = [{"queue": name, "type": name, "payload": name} for name in names]
         call("/jobs/bulk", {"jobs": jobs * 2})
+        shared = [{"queue": "mail", "type": "t", "payload": 1, "fair_key": n[:200]} for n in names]
+        call("/jobs/bulk", {"jobs": shared})
         for name in names:
             claim = {"max": 1, "lease_ms": 60_000, "holder": "w"}
             for job in call(f"/queues/{quote(name, safe='')}/claim", claim)["jobs"]:
