@@ -318,7 +318,7 @@ class BudgetingQueue(LeasingQueue):
             purse.policy,
             purse.created_at,
             purse.updated_at,
-            max(floor(purse.left(now, self.in_use()[key])), 0),
+            floor(purse.left(now, self.in_use()[key])),
             sum(ready for _, ready in lines),
             sum(unfinished for unfinished, _ in lines),
         )
