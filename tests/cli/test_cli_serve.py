@@ -148,12 +148,12 @@ def test_a_script_that_starts_zizq_can_start_zq(tmp_path: Path) -> None:
 
     with running(*script, *ignored) as server:
         before, listening = started(server.stdout)
-        connection = http.client.HTTPConnection(listening["addr"], timeout=10)
+        connection = http.client.HTTPConnection(listening["addr"], timeout=60)
         connection.request("GET", "/health")
         status = connection.getresponse().status
         connection.close()
         server.send_signal(signal.SIGTERM)
-        output, errors = server.communicate(timeout=30)
+        output, errors = server.communicate(timeout=60)
 
     assert status == 200
     assert listening["scheme"] == "http"
@@ -169,9 +169,9 @@ def test_a_second_server_on_the_directory_ends_with_75(tmp_path: Path) -> None:
     with running(*arguments) as first:
         started(first.stdout)
         with running("serve", *arguments) as second:
-            output, errors = second.communicate(timeout=30)
+            output, errors = second.communicate(timeout=60)
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=30)
+        first.communicate(timeout=60)
 
     assert second.returncode == 75
     assert str(tmp_path) in output + errors

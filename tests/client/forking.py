@@ -27,7 +27,7 @@ async def main(url: str) -> None:
         gc.collect()
         os._exit(0)
     await asyncio.to_thread(os.waitpid, child, 0)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await enqueue(app, "parent")
     await app.close()
 

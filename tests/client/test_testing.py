@@ -92,7 +92,7 @@ async def test_retry_then_ok(zq_app, zq_worker):
         return n * 2
 
     async with zq_worker(zq_app):
-        assert await queue.enqueue_and_wait("k", 21, timeout=5) == 42
+        assert await queue.enqueue_and_wait("k", 21, timeout=60) == 42
     assert runs == [1, 2, 3]
 
 

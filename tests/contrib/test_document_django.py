@@ -158,7 +158,7 @@ async def test_the_project(zq_server: TestServer, tmp_path: Path) -> None:
         hearing = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0)
         task = (await project.visit("/join/ann"))["task"]
-        await asyncio.wait_for(hearing, 20)
+        await asyncio.wait_for(hearing, 60)
         await events.aclose()
         while b'"message":"completed","task":"shop.tasks.welcome"' not in await output.readline():
             assert not output.at_eof()

@@ -115,7 +115,7 @@ def _type_of(queue: str) -> str:
 
 def tell(place: Place) -> None:
     """Store what happened, as clients and operators did it."""
-    with httpx.Client(base_url=place.primary, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=place.primary, trust_env=False, timeout=60) as http:
         teller = _Teller(http)
         for queue, count in DONE.items():
             teller.complete(queue, count)

@@ -71,7 +71,7 @@ def events(answer: httpx.Response) -> Iterator[bytes]:
 
 def frames(place: Place, topic: str) -> tuple[bytes, bytes]:
     """The first frame of a view, and the one after a hundred queues have changed."""
-    with httpx.Client(base_url=place.ui, trust_env=False, timeout=20) as http:
+    with httpx.Client(base_url=place.ui, trust_env=False, timeout=60) as http:
         http.get("look?topic=overview")
         with http.stream("GET", f"live?topic={topic}") as answer:
             found = events(answer)
@@ -97,7 +97,7 @@ def test_the_figures_come_before_each_of_many_queues_is_looked_at(tmp_path: Path
     with serving(tmp_path / "data") as place:
         fill(place.primary, MANY)
         with (
-            httpx.Client(base_url=place.ui, trust_env=False, timeout=20) as http,
+            httpx.Client(base_url=place.ui, trust_env=False, timeout=60) as http,
             http.stream("GET", "live?topic=overview") as answer,
         ):
             found = events(answer)
@@ -111,7 +111,7 @@ def test_the_figures_come_before_each_of_many_queues_is_looked_at(tmp_path: Path
         assert len(then["patch"]["order"]) == WORST
         # What the server remembers, it tells in one piece.
         with (
-            httpx.Client(base_url=place.ui, trust_env=False, timeout=20) as http,
+            httpx.Client(base_url=place.ui, trust_env=False, timeout=60) as http,
             http.stream("GET", "live?topic=overview") as answer,
         ):
             assert "partial" not in json.loads(next(events(answer))[6:])["full"]

@@ -61,7 +61,7 @@ def test_a_rate_that_holds_a_queue_is_changed_from_where_it_says_so(
     httpx.patch(url, json={"concurrency": 1}, trust_env=False)
     taking: dict[str, Any] = {"queue": "throttled", "prefetch": 5, "worker": "slow"}
     take = f"{place.primary}/jobs/take"
-    with httpx.stream("GET", take, params=taking, trust_env=False, timeout=20) as taken:
+    with httpx.stream("GET", take, params=taking, trust_env=False, timeout=60) as taken:
         lines = (line for line in taken.iter_lines() if line)
         next(lines)
         go(page, place, "queue?name=throttled")
@@ -160,7 +160,7 @@ def test_a_worker_is_a_page_with_its_jobs(place: Place, page: Page) -> None:
     push(place, 3, "served")
     taking: dict[str, Any] = {"queue": "served", "prefetch": 3, "worker": "w-7"}
     url = f"{place.primary}/jobs/take"
-    with httpx.stream("GET", url, params=taking, trust_env=False, timeout=20) as taken:
+    with httpx.stream("GET", url, params=taking, trust_env=False, timeout=60) as taken:
         lines = (line for line in taken.iter_lines() if line)
         next(lines)
         go(page, place)

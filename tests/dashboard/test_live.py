@@ -32,7 +32,7 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
 
 async def frame(answer: aiohttp.ClientResponse) -> Any:
     """The next frame."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (line := await answer.content.readline()).startswith(b"data: "):
             assert line, "the stream has ended"
     return json.loads(line[6:])
@@ -242,7 +242,7 @@ async def test_queues_are_found_sorted_and_cut_by_the_server(
 async def test_silence_is_broken_by_a_comment(site: Site, http: aiohttp.ClientSession) -> None:
     async with live(site, http, topic="pulse") as answer:
         await frame(answer)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             site.clock.advance(2_100)
             while (line := await answer.content.readline()) == b"\n":
                 pass
@@ -253,7 +253,7 @@ async def test_a_page_is_told_how_old_its_numbers_are_while_looks_fail(
     site: Site, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def comment(answer: aiohttp.ClientResponse) -> bytes:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not (line := await answer.content.readline()).startswith(b": "):
                 pass
         return line

@@ -115,7 +115,7 @@ def test_the_connection_of_a_worker_is_dropped(place: Place, page: Page) -> None
     push(place, 60, "taken")
     query = {"queue": "taken", "prefetch": "60", "worker": "stuck"}
     url = f"{place.primary}/jobs/take"
-    with httpx.stream("GET", url, params=query, trust_env=False, timeout=20) as taken:
+    with httpx.stream("GET", url, params=query, trust_env=False, timeout=60) as taken:
         lines = (line for line in taken.iter_lines() if line)
         next(lines)
         go(page, place, "workers")

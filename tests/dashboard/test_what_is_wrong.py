@@ -56,7 +56,7 @@ class Operator:
 
     async def until_taken(self, id: str) -> None:
         """Wait for the delivery of a job."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await self.send("GET", f"/jobs/{id}"))["status"] != "in_flight":
                 await pause()
 

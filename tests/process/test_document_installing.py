@@ -35,7 +35,7 @@ def sh(command: str, directory: Path, **variables: str) -> str:
 
 def waiting(url: str) -> int:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"{url}/jobs/count", timeout=20) as answer:
+    with opener.open(f"{url}/jobs/count", timeout=60) as answer:
         count: int = json.load(answer)["count"]
         return count
 

@@ -20,7 +20,7 @@ def sh(directory: Path, command: str) -> str:
         env=clean_environment() | {"PATH": path},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

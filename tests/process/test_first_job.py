@@ -52,7 +52,7 @@ class Shell:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
         )
         assert done.returncode == 0
         assert re.fullmatch(r"(server: \S+\n)?", done.stderr)

@@ -144,7 +144,7 @@ def serving(environment: Path, directory: Path, *admin: str) -> Iterator[str]:
             yield f"http://{address}"
         finally:
             server.terminate()
-            server.communicate(timeout=20)
+            server.communicate(timeout=60)
     assert server.returncode == 0
 
 
@@ -152,7 +152,7 @@ def test_the_first_job_in_an_empty_environment(environment: Path, tmp_path: Path
     with serving(environment, tmp_path) as url:
         run(environment / "zq", "push", "mail", "{}", "--url", url, cwd=tmp_path)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"{url}/jobs/count", timeout=20) as answer:
+        with opener.open(f"{url}/jobs/count", timeout=60) as answer:
             assert json.load(answer) == {"count": 1}
 
 

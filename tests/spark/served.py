@@ -48,11 +48,11 @@ class Served:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._started.wait(30)
+        assert self._started.wait(60)
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(30)
+        self._thread.join(60)
 
     def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Any:
         """One request; the document that answers it."""

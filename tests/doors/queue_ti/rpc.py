@@ -19,7 +19,7 @@ ANSWERS: dict[type[Message], tuple[str, type[Message]]] = {
     pb.NackRequest: ("Nack", pb.NackResponse),
 }
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 """No call of a test takes so long."""
 
 UNKNOWN = "00000000-0000-0000-0000-000000000000"

@@ -9,7 +9,7 @@ from pathlib import Path
 from zq.engine.jq.filter import JqFilter
 
 ENDLESS = "def f: f; f"
-PATIENCE_S = 30
+PATIENCE_S = 60
 """How long a test waits for a condition before it fails. No test depends on its value."""
 
 strangers: set[int] = set()

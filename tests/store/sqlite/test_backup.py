@@ -33,7 +33,7 @@ class Turns:
     def _rest(self, _seconds: float) -> None:
         self._at_rest.set()
         if not self._free:
-            self._go_on.acquire(timeout=30)
+            self._go_on.acquire(timeout=60)
 
     async def between_slices(self) -> None:
         """Until the copy rests; the event loop goes on meanwhile."""

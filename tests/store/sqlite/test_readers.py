@@ -21,7 +21,7 @@ from zq.store.sqlite.readers import MOST_WAITING, SCANNERS
 from ..rig import FOREVER, POLICY, Rig
 
 SOON_S = 0.05
-PATIENCE_S = 10
+PATIENCE_S = 60
 
 
 class LongRead:

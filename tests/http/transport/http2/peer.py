@@ -21,7 +21,7 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 MAX_FRAME = 16_384
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
