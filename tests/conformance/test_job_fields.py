@@ -13,6 +13,7 @@ EVERY_FIELD = {
     "dead_letter": "graves",
     "dead_letter_after": 2,
     "stall_limit": 4,
+    "to": "d1",
     "fair_key": "acme",
     "fair_weight": 2.5,
     "content_type": "text/plain",
@@ -32,6 +33,8 @@ def test_every_field_is_tried() -> None:
 
 
 async def test_a_stored_job_and_an_entry_of_cron_have_them(client: Client) -> None:
+    device = {"instance": "i1", "version": "0.1.0", "now": 0}
+    assert (await client.call("PUT", "/devices/d1", device)).status == 200
     stored = (await client.post("/jobs", new_job(**EVERY_FIELD))).doc
     put = await client.call("PUT", "/crons/g", {"entries": [entry(job=EVERY_FIELD)]})
 

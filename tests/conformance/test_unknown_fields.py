@@ -102,6 +102,8 @@ OURS: dict[Key, list[Doc]] = {
     ("POST", "/queues/{queue}/replay"): [{"since": 1}],
     ("POST", "/budgets/{key}/hold"): [{"for_ms": 1}],
     ("PUT", "/queues/{queue}/fair/{key}"): [{"weight": 2}],
+    ("POST", "/devices/{name}/fetch"): [{"instance": "i"}],
+    ("POST", "/devices/jobs"): [{"to": "d*", "job": new_job()}],
     ("PUT", "/devices/{name}"): [
         {"instance": "i", "version": "1", "now": 0, "lanes": [{"name": "main"}]}
     ],

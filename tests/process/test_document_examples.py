@@ -19,7 +19,8 @@ ADD, SHOW = commands("batches")
 (HOLD,) = commands("llm over HTTP")
 (FAIR,), (FAIR_SETTING,), (FAIR_KEY,) = map(commands, ("fair", "fair setting", "fair key"))
 (REPORT,), (DEVICES, DEVICE) = map(commands, ("fleet: report", "fleet: devices"))
-(BY_DEVICE,) = commands("fleet: fair")
+(BY_DEVICE,), (TO,), (FETCH,) = map(commands, ("fleet: fair", "fleet: to", "fleet: fetch"))
+SEND, LACKING = commands("fleet: send")
 
 
 def names_of(program: str, server: ServerProcess) -> dict[str, Any]:
@@ -122,6 +123,11 @@ async def test_the_devices_of_the_documents(tmp_path: Path) -> None:
         assert shell.document(DEVICE)["queues"] == {"readings": 3}
         assert shell.document(DEVICES)["jobs"] == 3
         assert shell.document(BY_DEVICE)["fair"] == {"key": "producer"}
+        assert shell.document(TO)["queue"] == "to/device-17/commands"
+        (fetched,) = shell.document(FETCH)["jobs"]
+        assert (fetched["queue"], fetched["type"]) == ("commands", "reboot")
+        assert shell.document(SEND) == {"group": "update-1.9", "devices": 1}
+        assert shell.document(LACKING) == {"waiting": 1, "devices": ["device-17"]}
 
 
 async def test_the_fair_tasks_of_the_documents(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ class Submission(SentFields, frozen=True, gc=False):
     if TYPE_CHECKING:
         # At run time these are fields of `SentFields`, by rooms.
         batch: BatchRule | None = None
+        to: str | None = None
         fair_key: str | None = None
         fair_weight: float | None = None
 
@@ -82,6 +83,7 @@ class StoredJob(JobFields, frozen=True, gc=False, omit_defaults=False):
     """The id of the sweep that takes back its cancellation, if that was asked for."""
     if TYPE_CHECKING:
         # At run time these are fields of `JobFields`.
+        to: str | None = None
         fair_key: str | None = None
         fair_weight: float | None = None
     duplicate: bool = False

@@ -1,5 +1,6 @@
 """Sets of queues: names, and beginnings of names with a star at the end."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
@@ -19,7 +20,12 @@ class QueuePatterns(NamedTuple):
                 prefixes.add(pattern[:-1])
             else:
                 names.add(pattern)
-        return cls(frozenset(names), tuple(sorted(prefixes)))
+        # One that begins with another one adds nothing.
+        fewest: list[str] = []
+        for prefix in sorted(prefixes):
+            if not fewest or not prefix.startswith(fewest[-1]):
+                fewest.append(prefix)
+        return cls(frozenset(names), tuple(fewest))
 
     def __bool__(self) -> bool:
         return bool(self.names or self.prefixes)
@@ -31,7 +37,11 @@ class QueuePatterns(NamedTuple):
 
     def covers(self, queue: str) -> bool:
         """True if a queue is one of them."""
-        return queue in self.names or queue.startswith(self.prefixes)
+        if queue in self.names:
+            return True
+        # Of all prefixes up to the name, only the last one can be its beginning.
+        place = bisect_right(self.prefixes, queue)
+        return place > 0 and queue.startswith(self.prefixes[place - 1])
 
     def meets(self, other: "QueuePatterns") -> bool:
         """True if a queue can be in both sets."""

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from zq.model.commands import Due, Enqueue, SliceMark
-from zq.model.errors import Unprocessable
+from zq.model.errors import Unprocessable, ZqError
 from zq.model.job import Brief, JobRecord, JobSettings, NewJob
 from zq.model.lifecycle import Move, Status
 from zq.model.queue_patterns import NO_QUEUES, QueuePatterns
@@ -227,6 +227,8 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     hold: Hold[W] | None = None
     keyed: Callable[[W, Enqueue], Sliced[Enqueue]] | None = None
     """Gives new jobs the fair keys that their queues take from a field. One room may have it."""
+    admits: Callable[[W, Enqueue], ZqError | None] | None = None
+    """Called with new jobs of which some have options. Says why they cannot be stored, if so."""
     leaving: Callable[[Transaction], QueuePatterns] | None = None
     """Reads which queues leave for other servers. One room may have it."""
     folds: Callable[[W, Sequence[Enqueue]], FoldTable] | None = None
@@ -255,6 +257,7 @@ class HookTable(Generic[W]):
         self.fan_out = _only(room.fan_out for room in some)
         self.keyed = _only(room.keyed for room in some)
         self.folds = _only(room.folds for room in some)
+        self.admits = _present(room.admits for room in some)
         self._leaving = _only(room.leaving for room in some)
 
     def leaving(self, tx: Transaction) -> QueuePatterns:

@@ -214,6 +214,9 @@ class Intake:
             maker = command.reach.maker
             if (refused := refuse_new(self._work, command.jobs, maker)) is not None:
                 return refused
+            for admit in self._work.hooks.admits:
+                if (error := admit(self._work, command)) is not None:
+                    return error
         if self._depths is None:
             return None
         return self._depths.refusal(command, self._names, self._keys.is_new)

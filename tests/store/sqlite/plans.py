@@ -439,6 +439,7 @@ FINDS: dict[str, set[str]] = {
     "producer": {PRODUCER},
     "producers": {"SEARCH producers USING PRIMARY KEY (name>?)"},
     "read_devices": {DEVICE},
+    "read_addressees": {DEVICE, LANE_BY_NAME.replace("USING", "USING COVERING")},
     "count_devices": {"SCAN devices"},
     "write_devices": set(),
     "delete_device": {DEVICE},

@@ -1,1 +1,1 @@
-"""Devices: servers that forward their jobs to this one, as they report themselves."""
+"""Devices: servers that forward their jobs to this one, and what is sent back to them."""

@@ -1,20 +1,36 @@
 """What the verbs about devices do."""
 
+import asyncio
+
+from msgspec import Raw
+
 from zq.answers import Asked, VerbAnswers
 from zq.features.devices import verbs
 from zq.features.devices.model import DeviceOrder
 from zq.features.devices.service import Devices
+from zq.features.devices.service_fetch import Fetches
+from zq.features.devices.service_fleet import Fleets
 from zq.features.devices.wire import (
     DeviceDocument,
     DevicesDocument,
+    FetchedDocument,
+    FleetDocument,
+    LackingDocument,
     ReportedDocument,
+    decode_fetch,
+    decode_fleet,
     decode_report,
     device_document,
     devices_document,
 )
+from zq.features.forward.wire_sent import sent_jobs
+from zq.model.names import check_group
 from zq.wire.query import choice, limit_in, whole_number
 
 ANSWERS = VerbAnswers()
+
+SLICE = 256
+"""So many jobs are turned into bodies in one go: in about a millisecond."""
 
 
 @ANSWERS.to(verbs.LIST)
@@ -53,6 +69,42 @@ async def report(asked: Asked) -> ReportedDocument:
     durable = services.admin.health().durability.enqueues
     mode = "fsync" if durable else "buffered"
     return ReportedDocument(name, mode, services.clock.now_ms(), services.store.epoch)
+
+
+@ANSWERS.to(verbs.FETCH)
+async def fetch(asked: Asked) -> FetchedDocument:
+    """Give a device the jobs that are for it (`to`), by numbers, and wait for them.
+
+    What the device has stored, up to `last` in `epoch`, is complete from then on. It stores what it
+    gets under these numbers, as a producer does, so that a lost answer costs nothing. The key must
+    be bound to the device: `producers=NAME/*`.
+    """
+    body = decode_fetch(asked.body, asked.codec)
+    found = await asked.services[Fetches].fetch(asked.path["name"], body, asked.key)
+    parts: list[bytes] = []
+    for start in range(0, len(found.jobs), SLICE):
+        if start:
+            await asyncio.sleep(0)
+        parts.append(sent_jobs(found.jobs[start : start + SLICE], found.steady))
+    return FetchedDocument(found.epoch, found.first, Raw(b"[%b]" % b",".join(parts)))
+
+
+@ANSWERS.to(verbs.SEND)
+async def send(asked: Asked) -> FleetDocument:
+    """Store a job for each known device of a fleet, all or none: 201.
+
+    `to` is the name of a device, or what names begin with and a star. The jobs have one `group`,
+    that of the job or a new one, by which `GET /devices/jobs/{group}` tells who lacks it.
+    """
+    to, job = decode_fleet(asked.body, asked.codec, asked.limits)
+    return FleetDocument(*await asked.services[Fleets].send(to, job, asked.reach))
+
+
+@ANSWERS.to(verbs.LACKING)
+async def lacking(asked: Asked) -> LackingDocument:
+    """The devices that do not have the job of a group yet: none, once each has said that it has."""
+    group = check_group(asked.path["group"])
+    return LackingDocument(*await asked.services[Fleets].lacking(group, asked.reach))
 
 
 @ANSWERS.to(verbs.DELETE)

@@ -5,9 +5,11 @@ from typing import Literal
 from zq.client.asking import Ask
 from zq.features.devices import verbs
 from zq.features.devices.model import DeviceReport as DeviceReport
+from zq.features.devices.model import FetchBody as FetchBody
 from zq.features.devices.model import LaneReport as LaneReport
 from zq.features.devices.wire import DeviceDocument as DeviceDocument
 from zq.features.devices.wire import DevicesDocument as DevicesDocument
+from zq.features.devices.wire import FetchedDocument as FetchedDocument
 from zq.features.devices.wire import ReportedDocument as ReportedDocument
 
 
@@ -35,6 +37,10 @@ class ServerDevices:
         """Tell the server of this device. Raises a `BackendError` with the code `device_taken`
         if another device has its name."""
         return await self._ask(verbs.PUT, report, name=name)
+
+    async def fetch(self, name: str, body: FetchBody) -> FetchedDocument:
+        """Tell what this device has of its jobs, and get the next ones."""
+        return await self._ask(verbs.FETCH, body, name=name)
 
     async def forget(self, name: str) -> None:
         """Forget a device: another one may have its name."""

@@ -42,3 +42,23 @@ class TooManyDevices(Unprocessable):
             f"the server remembers {most} devices already: delete those that are gone with"
             " DELETE /devices/{name}"
         )
+
+
+class NobodyThere(Unprocessable):
+    """A job is for a device that the server does not know."""
+
+    code = "device_unknown"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"to: no device called {name!r} has reported here: GET /devices lists those that have"
+        )
+
+
+class DeviceKeyNeeded(Forbidden):
+    """What is for a device goes to a key that is bound to it, and to no other."""
+
+    code = "device_key_needed"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"only a key with producers={name}/* gets the jobs for device {name!r}")

@@ -20,9 +20,11 @@ import msgspec
 from msgspec import Meta
 
 from zq.features.devices.errors import DeviceTaken
+from zq.features.producers.model import MAX_SEQ
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.model.keys import Key
+from zq.model.outcome import MOST_WAIT_MS
 
 MAX_DEVICES = 10_000
 """The most devices that are remembered. Each is a row of up to a few KB."""
@@ -46,7 +48,10 @@ BEHIND_MS = 60 * 60_000
 CLOCK_MS = 60_000
 """A clock is off if it differs by so much, in milliseconds."""
 
-_NAME = re.compile(r"[A-Za-z0-9._:@-]{1,63}")
+MOST_FETCHED = 1000
+"""The most jobs that a device gets at once."""
+
+_NAME = re.compile(r"[A-Za-z0-9._:@-]{1,56}")
 
 Count = Annotated[int, Meta(ge=0, le=MAX_TIME)]
 Moment = Annotated[int, Meta(ge=-MAX_TIME, le=MAX_TIME)]
@@ -79,6 +84,19 @@ class DeviceReport(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
     before: Label | None = None
     every_ms: Annotated[int, Meta(ge=1_000, le=7 * 86_400_000)] = USUAL_EVERY_MS
     lanes: Annotated[list[LaneReport], Meta(max_length=MAX_LANES)] = []
+
+
+class FetchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a device has of the jobs for it: the last number that it has stored, and its epoch.
+
+    `instance` is as in its report. The answer waits for jobs up to `wait_ms`.
+    """
+
+    instance: Label
+    epoch: Label | None = None
+    last: Annotated[int, Meta(ge=0, le=MAX_SEQ)] = 0
+    wait_ms: Annotated[int, Meta(ge=0, le=MOST_WAIT_MS)] = 0
+    limit: Annotated[int, Meta(ge=1, le=MOST_FETCHED)] = MOST_FETCHED
 
 
 class Device(msgspec.Struct, frozen=True, array_like=True):
@@ -183,7 +201,7 @@ def check_device(name: str) -> str:
     """Return the name of a device, or raise `InvalidRequest`. With its lane it names a producer."""
     if not _NAME.fullmatch(name):
         raise InvalidRequest(
-            f"{name[:80]!r} cannot name a device: use up to 63 letters, digits and . _ : @ -"
+            f"{name[:80]!r} cannot name a device: use up to 56 letters, digits and . _ : @ -"
         )
     return name
 

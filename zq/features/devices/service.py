@@ -1,5 +1,8 @@
 """The verbs about devices: their reports, looks at them, and forgetting them."""
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from zq.engine.inbox import Inbox
@@ -26,12 +29,18 @@ class Devices:
     @classmethod
     def of(cls, services: Services) -> Self:
         """The devices of a server."""
-        return cls(services.store, services.engine.inbox, services.clock)
+        devices = cls(services.store, services.engine.inbox, services.clock)
+        services.engine.when_let_go.append(devices.close)
+        return devices
 
     def __init__(self, store: Store, inbox: Inbox, clock: Clock) -> None:
         self._reads = store.reads.of(DeviceReads)
         self._inbox = inbox
         self._clock = clock
+        self._waiting: dict[str, tuple[str, asyncio.Event]] = {}
+        """The instances that wait for their jobs, by the names of devices."""
+        self.has_stopped = False
+        """True once nobody may wait any more."""
 
     async def report(self, name: str, report: DeviceReport, key: Key | None) -> None:
         """Store what a device says of itself.
@@ -41,7 +50,33 @@ class Devices:
         check_device(name)
         if not speaks_for(key, name):
             raise DeviceOutOfReach(name)
-        await self._inbox.ask(ReportDevice(name, report))
+        await self._inbox.ask(ReportDevice(name, report, self.waits(name)))
+
+    def waits(self, name: str) -> str | None:
+        """The instance of a device that waits for its jobs, if one does."""
+        found = self._waiting.get(name)
+        return None if found is None else found[0]
+
+    def close(self) -> None:
+        """Let nobody wait any more."""
+        self.has_stopped = True
+        for _, awake in self._waiting.values():
+            awake.set()
+
+    @contextmanager
+    def waiting(self, name: str, instance: str, awake: asyncio.Event) -> Iterator[None]:
+        """An instance of a device waits within the context for what is for it.
+
+        A device that asks again has lost the connection before, so the former wait ends.
+        """
+        if (former := self._waiting.get(name)) is not None:
+            former[1].set()
+        self._waiting[name] = mine = (instance, awake)
+        try:
+            yield
+        finally:
+            if self._waiting.get(name) is mine:
+                del self._waiting[name]
 
     async def page(self, order: DeviceOrder, skip: int, limit: int) -> list[SeenDevice]:
         """Up to `limit` devices in this order, without the first `skip`."""

@@ -43,6 +43,9 @@ class SqliteDeviceReads(DeviceReads):
         found = await self._lanes.looks(_page, name, DeviceOrder.NAME, 0, 1)
         return found[0] if found else None
 
+    async def devices_named(self, beginning: str, *, is_fleet: bool) -> list[str]:
+        return await self._lanes.looks(_named, beginning, is_fleet)
+
     async def device_sums(self, now: int) -> DeviceSums:
         return await self._lanes.views(_sums, now)
 
@@ -54,6 +57,12 @@ def _page(
     asked = {"device": device, "skip": skip, "limit": limit}
     (text,) = connection.execute(query, asked).fetchone()
     return [SeenDevice(*each) for each in _devices.decode(text)]
+
+
+def _named(connection: sqlite3.Connection, beginning: str, is_fleet: bool) -> list[str]:
+    asked = {"beginning": beginning, "is_fleet": is_fleet}
+    (text,) = connection.execute(QUERIES["devices_named"], asked).fetchone()
+    return msgspec.json.decode(text, type=list[str])
 
 
 def _sums(connection: sqlite3.Connection, now: int) -> DeviceSums:

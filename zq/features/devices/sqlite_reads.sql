@@ -19,3 +19,9 @@ FROM (
         SELECT max(at) FROM producers
         WHERE producers.name > devices.name || '/' AND producers.name < devices.name || '0'), 0)) AS seen_at
     FROM devices)
+
+-- name: devices_named
+-- Devices whose names are this one, or begin with it if it has a star at its end.
+SELECT json_group_array(name) FROM (
+    SELECT name FROM devices
+    WHERE iif(:is_fleet, substr(name, 1, length(:beginning)) = :beginning, name = :beginning) ORDER BY name)

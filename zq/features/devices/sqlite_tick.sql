@@ -16,3 +16,8 @@ FROM json_each(:devices)
 
 -- name: delete_device
 DELETE FROM devices WHERE name = :device
+
+-- name: read_addressees
+-- :names lists devices. Each that is known, and whether it has a lane.
+SELECT json_group_array(json_array(name, EXISTS (SELECT 1 FROM lanes WHERE lanes.name = 'to:' || devices.name)))
+FROM devices WHERE name IN (SELECT value FROM json_each(:names))

@@ -14,5 +14,8 @@ class DeviceReads(Protocol):
     async def device(self, name: str) -> SeenDevice | None:
         """The device of this name, if it has reported."""
 
+    async def devices_named(self, beginning: str, *, is_fleet: bool) -> list[str]:
+        """The names of devices that begin with a text, or the one with this name."""
+
     async def device_sums(self, now: int) -> DeviceSums:
         """All devices together, at a time in milliseconds."""

@@ -7,9 +7,16 @@ import msgspec
 from zq.features.devices.commands import ForgetDevice, ReportDevice
 from zq.features.devices.errors import DeviceNotFound, DeviceTaken, TooManyDevices
 from zq.features.devices.model import MAX_DEVICES, Device, reported
+from zq.features.devices.tick_address import admit
+from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
 from zq.tick.work import UnitOfWork
+
+
+def hooks(options: Options) -> Hooks[UnitOfWork]:
+    """Jobs for devices leave."""
+    return Hooks(admits=admit)
 
 
 def store_reports(work: UnitOfWork, commands: Sequence[ReportDevice]) -> list[object]:

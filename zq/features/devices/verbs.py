@@ -2,8 +2,16 @@
 
 from types import NoneType
 
-from zq.features.devices.model import DeviceOrder, DeviceReport
-from zq.features.devices.wire import DeviceDocument, DevicesDocument, ReportedDocument
+from zq.features.devices.model import DeviceOrder, DeviceReport, FetchBody
+from zq.features.devices.wire import (
+    DeviceDocument,
+    DevicesDocument,
+    FetchedDocument,
+    FleetBody,
+    FleetDocument,
+    LackingDocument,
+    ReportedDocument,
+)
 from zq.model.keys import KeyScope
 from zq.verbs.parameters import FIFTY, WHOLE, choices
 from zq.verbs.verb import Parameter, Verb
@@ -34,4 +42,14 @@ _FROM = Parameter("from", WHOLE, "The `next` of the page before: leave out so ma
 LIST = Verb("GET", "/devices", READ, DevicesDocument, query=(_ORDER, _FROM, FIFTY), whole=True)
 GET = Verb("GET", _DEVICE, READ, DeviceDocument, refusals=_UNKNOWN, whole=True)
 PUT = Verb("PUT", _DEVICE, ENQUEUE, ReportedDocument, DeviceReport, refusals=_TAKEN)
+FETCH = Verb(
+    *("POST", _DEVICE + "/fetch", ENQUEUE, FetchedDocument, FetchBody),
+    refusals=_UNKNOWN | {403: "The key is not bound to the device.", 409: _TAKEN[409]},
+)
+SEND = Verb(
+    *("POST", "/devices/jobs", ENQUEUE, FleetDocument, FleetBody),
+    refusals={422: "No such device is known."},
+    created=True,
+)
+LACKING = Verb("GET", "/devices/jobs/{group}", READ, LackingDocument)
 DELETE = Verb("DELETE", _DEVICE, MANAGE, NoneType, refusals=_UNKNOWN, whole=True)

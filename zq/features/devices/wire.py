@@ -1,15 +1,21 @@
 """Devices in requests and answers."""
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta, Raw
 
 from zq.features.devices.model import (
     DeviceReport,
     DeviceSums,
+    FetchBody,
     LaneReport,
     SeenDevice,
     faults_of,
     queues_of,
 )
+from zq.model.job import NewJob
+from zq.wire.bodies import JobBody, Limits, new_job
 from zq.wire.codecs import BodyCodec, decode
 
 
@@ -24,6 +30,43 @@ class ReportedDocument(msgspec.Struct):
     durability: str
     now: int
     hub: str
+
+
+class FetchedDocument(msgspec.Struct):
+    """Jobs for a device, as bodies of `POST /jobs`. `seq` is the number of the first one.
+
+    The device stores them under these numbers, and tells the last one when it asks again. In
+    another epoch than before, it begins with the number 1.
+    """
+
+    epoch: str | None
+    seq: int
+    jobs: Annotated[Raw, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
+
+
+class FleetJob(JobBody, frozen=True, forbid_unknown_fields=True):
+    """A job for devices, as in the body of `POST /jobs`."""
+
+
+class FleetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A job for devices: one by its name, or those whose names begin so, `device-*`."""
+
+    to: str
+    job: FleetJob
+
+
+class FleetDocument(msgspec.Struct):
+    """The group of the jobs that were stored, one for each of so many devices."""
+
+    group: str
+    devices: int
+
+
+class LackingDocument(msgspec.Struct):
+    """How many devices have not got the job of a group yet, and up to 100 of their names."""
+
+    waiting: int
+    devices: list[str]
 
 
 class DeviceDocument(msgspec.Struct, omit_defaults=True):
@@ -66,12 +109,25 @@ class DevicesDocument(msgspec.Struct, omit_defaults=True):
     next: int | None = None
 
 
+_fetch = msgspec.json.Decoder(FetchBody)
+_fleet = msgspec.json.Decoder(FleetBody)
 _report = msgspec.json.Decoder(DeviceReport)
 
 
 def decode_report(body: bytes, codec: BodyCodec) -> DeviceReport:
     """The body in which a device reports. Raises `InvalidRequest`."""
     return decode(body, codec, _report)
+
+
+def decode_fetch(body: bytes, codec: BodyCodec) -> FetchBody:
+    """The body in which a device asks for its jobs. Raises `InvalidRequest`."""
+    return decode(body, codec, _fetch)
+
+
+def decode_fleet(body: bytes, codec: BodyCodec, limits: Limits) -> tuple[str, NewJob]:
+    """The body of a job for a fleet: whom it is for, and the job. Raises `InvalidRequest`."""
+    sent = decode(body, codec, _fleet)
+    return sent.to, new_job(sent.job, codec, limits.payload, set())
 
 
 def device_document(seen: SeenDevice, now: int) -> DeviceDocument:
