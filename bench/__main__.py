@@ -20,6 +20,7 @@ from bench.crowd import crowd, crowd_table
 from bench.depth import depth, depth_table
 from bench.entries import entries, entries_table
 from bench.examples import EXAMPLES
+from bench.flood import flood, flood_table
 from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
 from bench.http2 import LIBRARIES, http2, http2_table
@@ -161,6 +162,11 @@ def run_lines(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_shares(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = shares(place, args.jobs, args.numbers, args.ticks, progress)
     return shares_table(found), [asdict(each) for each in found]
+
+
+def run_flood(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = flood(place, args.jobs, args.seconds, progress)
+    return flood_table(found), [asdict(each) for each in found]
 
 
 def run_numbered(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -310,6 +316,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--jobs", type=counts, default=[1, 100, 1000], help="settled and claimed a tick")
     add("--numbers", type=counts, default=[1, 1000, 100_000], help="budgets, and keys")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("flood", run_flood, "one tenant floods a queue: how long the others wait")
+    add("--jobs", type=lambda text: counts(text)[0], default=100_000, help="of the flood [100k]")
+    add("--seconds", type=float, default=10.0, help="for which the others send [10]")
     add = command("producer", run_numbered, "bulks of producers with numbers beside plain bulks")
     add("--rounds", type=int, default=5, help="runs of each row [5]")
     add("--seconds", type=float, default=5.0, help="seconds of each run [5]")

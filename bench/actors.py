@@ -19,6 +19,7 @@ RENDERED_BULKS = 20
 RENDERED_SINGLES = 5000
 HOT_GROUPS = 4
 HOT_EVERY = 125
+NEVER_SPENT = {"allocation": 1_000_000, "strategy": {"type": "while_in_flight"}}
 
 
 @dataclass(frozen=True)
@@ -148,12 +149,15 @@ def single_requests(queues: int, folds: int = 0) -> list[bytes]:
     return [post("/jobs", orjson.dumps(each)) for each in jobs]
 
 
-def bulk_requests(queues: int, groups: int = 0) -> list[bytes]:
-    def body(first: int) -> bytes:
-        jobs = [job(n, queues) | group(n, groups) for n in range(first, first + BULK)]
-        return orjson.dumps({"jobs": jobs})
+def bulk_requests(queues: int, groups: int = 0, keys: int = 0, budgets: int = 0) -> list[bytes]:
+    def one(number: int) -> dict[str, object]:
+        return job(number, queues) | group(number, groups) | share(number, keys, budgets)
 
-    return [post("/jobs/bulk", body(first)) for first in range(0, RENDERED_BULKS * BULK, BULK)]
+    def body(first: int) -> bytes:
+        return orjson.dumps({"jobs": [one(number) for number in range(first, first + BULK)]})
+
+    bulks = max(RENDERED_BULKS, -(-max(keys, budgets) // BULK))
+    return [post("/jobs/bulk", body(first)) for first in range(0, bulks * BULK, BULK)]
 
 
 def job(number: int, queues: int) -> dict[str, object]:
@@ -178,6 +182,15 @@ def group(number: int, groups: int) -> dict[str, object]:
         return {}
     turn, is_cold = divmod(number, HOT_EVERY)
     return {"group": f"group-{number % groups}" if is_cold else f"hot-{turn % HOT_GROUPS}"}
+
+
+def share(number: int, keys: int, budgets: int) -> dict[str, object]:
+    """The fair key of a job, or its budget, which is made for it and is never spent."""
+    if keys:
+        return {"fair_key": f"key-{number % keys}"}
+    if budgets:
+        return {"budgets": [{"key": f"budget-{number % budgets}", "create_with": NEVER_SPENT}]}
+    return {}
 
 
 def percentiles(values: list[float]) -> tuple[float, float]:

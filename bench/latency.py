@@ -65,12 +65,19 @@ class Waiting:
             connection.send(acknowledgement(ids))
 
 
+def no_share(number: int) -> dict[str, object]:
+    """Jobs have no fair keys."""
+    return {}
+
+
 class Steady:
     """Enqueues jobs, one in a request. A job waits here while all connections are busy."""
 
-    def __init__(self, queues: int) -> None:
+    def __init__(self, queues: int, share: Callable[[int], dict[str, object]] = no_share) -> None:
+        """`share` gives the fair key of a job by its number."""
         self.sent: dict[int, float] = {}
         self._queues = queues
+        self._share = share
         self._due: deque[int] = deque()
         self._resting: list[Connection] = []
 
@@ -88,7 +95,8 @@ class Steady:
 
     def _post(self) -> None:
         while self._resting and self._due:
-            body = orjson.dumps(job(self._due.popleft(), self._queues))
+            number = self._due.popleft()
+            body = orjson.dumps(job(number, self._queues) | self._share(number))
             self._resting.pop().send(post("/jobs", body))
 
 

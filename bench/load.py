@@ -66,7 +66,8 @@ class LoadSpec:
     bulk connections enqueue as many jobs as were acknowledged, so the backlog keeps its depth. With
     `groups` the jobs in bulk belong to so many FIFO groups, and to a few hot ones. With `folds`
     single jobs fold into one host at a time, which takes in so many. With `numbered` each bulk
-    connection is a producer that numbers its jobs.
+    connection is a producer that numbers its jobs. With `keys` or `budgets` the jobs in bulk have
+    so many fair keys in turn, or draw from so many budgets.
     """
 
     queues: int
@@ -80,6 +81,8 @@ class LoadSpec:
     groups: int = 0
     folds: int = 0
     numbered: bool = False
+    keys: int = 0
+    budgets: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def run(main: Coroutine[Any, Any, R]) -> R:
 async def load(target: Target, spec: LoadSpec) -> LoadResult:
     session = Session(target.port)
     try:
-        bulks = bulk_requests(spec.queues, spec.groups)
+        bulks = bulk_requests(spec.queues, spec.groups, spec.keys, spec.budgets)
         await fill(session, bulks, spec.backlog)
         meters = await start(session, spec, bulks)
         return await measure(session, target, spec, meters)

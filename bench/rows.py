@@ -22,6 +22,8 @@ class Row:
     groups: int = 0
     folds: int = 0
     numbered: bool = False
+    keys: int = 0
+    budgets: int = 0
 
     def spec(self, queues: int, seconds: float) -> LoadSpec:
         return LoadSpec(
@@ -36,9 +38,15 @@ class Row:
             groups=self.groups,
             folds=self.folds,
             numbered=self.numbered,
+            keys=self.keys,
+            budgets=self.budgets,
         )
 
 
+SHARED = (1, 1_000, 100_000)
+"""How many fair keys, or budgets, the jobs of some rows have."""
+
+HUNDRED = Workers(count=4, prefetch=100, acks=50, posts=1)
 LARGE = Workers(count=4, prefetch=1000, acks=250, posts=1)
 ROWS = {
     "bulk": Row("bulk enqueue, 1,000 a request, 4 connections", bulk=4),
@@ -55,7 +63,7 @@ ROWS = {
     ),
     "take-100": Row(
         "take, 4 workers, prefetch 100, 50 acks a post",
-        workers=Workers(count=4, prefetch=100, acks=50, posts=1),
+        workers=HUNDRED,
         pace=200_000,
     ),
     "take-50": Row(
@@ -79,4 +87,16 @@ ROWS = {
         workers=Workers(count=4, prefetch=1000, acks=1, posts=16),
         pace=50_000,
     ),
+    **{
+        f"fair-{n}": Row(
+            f"take-100, with jobs of {n:,} fair keys", workers=HUNDRED, pace=100_000, keys=n
+        )
+        for n in SHARED
+    },
+    **{
+        f"budgets-{n}": Row(
+            f"take-100, with jobs of {n:,} budgets", workers=HUNDRED, pace=100_000, budgets=n
+        )
+        for n in SHARED
+    },
 }

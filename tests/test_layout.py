@@ -28,6 +28,10 @@ LAYERS: dict[str, set[str]] = {
     "tick": {"model", "store", "rooms"},
     "engine": {"model", "store", "tick", "config", "settings", "rooms"},
     "service": {"model", "store", "engine", "config", "settings", "rooms"},
+    "peer": {
+        *("model", "wire", "store", "engine", "service", "client"),
+        *("config", "settings", "rooms"),
+    },
     "verbs": {"model", "wire"},
     "answers": {"model", "wire", "store", "engine", "service", "rooms", "verbs"},
     "terms": {"model", "wire", "service", "rooms"},

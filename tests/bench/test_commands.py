@@ -63,6 +63,14 @@ def test_claims_are_measured_beside_jobs_that_wait_for_a_budget() -> None:
     assert cost["alone"] > 0 < cost["beside"]
 
 
+def test_others_are_measured_beside_the_flood_of_a_tenant() -> None:
+    shown = bench("flood", "--jobs", "3000", "--seconds", "1", "--json")
+    assert not shown.returncode, shown.stderr
+    found = json.loads(shown.stdout)["results"]
+    assert [each["case"] for each in found] == ["no fair keys", "fair keys", "no flood"]
+    assert all(each["jobs"] == 100 and each["p50"] > 0 for each in found)
+
+
 def test_cron_entries_are_all_installed_before_they_are_measured() -> None:
     shown = bench("entries", "--entries", "50", "--rounds", "1", "--seconds", "0.5", "--json")
     assert not shown.returncode, shown.stderr

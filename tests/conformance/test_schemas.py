@@ -53,6 +53,8 @@ async def test_a_job_that_does_not_match_is_refused_by_every_door(client: Client
         (422, "schema_mismatch")
     }
     assert 'field "n" must be of type int' in refused[0].error
+    assert refused[1].error == f"jobs[1]: {refused[0].error}"
+    assert [each.headers.get("zq-error-index") for each in refused] == [None, "1", None]
     assert await client.count(queue="q") == 1
     await client.enqueue(queue="other", payload=bad)
 

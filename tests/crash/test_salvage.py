@@ -15,7 +15,10 @@ from store.rig import Ticker
 from tiers import sizes
 
 from zq.cli.group import main
+from zq.features.budgets.commands import CreateBudget
+from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.instance import examine, salvage
+from zq.model.job import JobSettings
 from zq.store.errors import DamagedDatabase, DatabaseTooNew, ForeignDatabase
 
 from .lives import seed
@@ -133,3 +136,26 @@ def test_the_command_tells_what_it_saved_and_what_not(sound: Path, tmp_path: Pat
     assert f"salvaged into {new}" in said.output
     said = CliRunner().invoke(main, ["salvage", str(old), str(new)])
     assert (said.exit_code, "is not empty" in said.output) == (2, True)
+
+
+def test_what_is_kept_about_jobs_is_counted_again_when_some_are_left_out(tmp_path: Path) -> None:
+    """A budget of which all jobs are lost can be deleted, and a key without jobs has none."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    drawing_both = JobSettings(budgets=(Draw("b", 2),), fair_key="k")  # type: ignore[call-arg]
+    with closing(Ticker(old / "zq.db")) as ticker:
+        ticker.run(CreateBudget("b", BudgetPolicy(9)))
+        lost, _, running = ticker.store(3, options=drawing_both)
+        assert ticker.take(1) == [lost]
+        ticker.connection.execute("UPDATE jobs SET checksum = checksum + 1 WHERE id = ?", [lost])
+        ticker.connection.execute("UPDATE jobs SET payload = 'torn' WHERE id = ?", [running])
+        ticker.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    salvage(old, new, lambda _done, _all: None)
+
+    with closing(sqlite3.connect(new / "zq.db")) as connection:
+        assert [*connection.execute("SELECT count(*) FROM quarantine")] == [(2,)]
+        budgets = connection.execute("SELECT unfinished, waiting, in_use FROM budgets")
+        assert [*budgets] == [(1, 1, 0)]
+        shares = connection.execute("SELECT unfinished, waiting, in_flight FROM shares")
+        assert [*shares] == [(1, 1, 0)]

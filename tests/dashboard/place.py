@@ -94,7 +94,7 @@ def seed(url: str, headers: dict[str, str] | None = None) -> dict[str, str]:
         call("POST", f"/jobs/{ids['cancelled']}/cancel", {})
         ids["scheduled"] = new("later", ready_at=4_000_000_000_000)
         ids["expired"] = new("late", ttl_ms=1, retention={"dead_ms": 86_400_000})
-        ids["ready"] = new("mail")
+        ids["ready"] = new("mail", fair_key="acme")
         call("PATCH", "/queues/mail/settings", {"max_depth": 500, "dead_letter": "mail-dead"})
         call("PATCH", "/queues/held/settings", {"paused": True})
         new("held")

@@ -127,6 +127,61 @@ def test_a_cancellation_of_many_is_undone_in_one_click_or_three(place: Place, pa
     assert hand.clicks <= 3
 
 
+def tab_to(page: Page, target: Locator) -> None:
+    """Press the tabulator until this has the focus."""
+    expect(target).to_be_visible()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if target.evaluate("each => each === document.activeElement"):
+            return
+    pytest.fail("it is out of reach")
+
+
+def test_what_a_colleague_did_is_found_and_undone_by_keyboard_alone(
+    place: Place, page: Page
+) -> None:
+    jobs = [{"queue": "slip", "type": "t", "payload": n} for n in range(3)]
+    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    httpx.post(f"{place.primary}/jobs/cancel?queue=slip", json={}, trust_env=False)
+    go(page, place)
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    expect(page.locator("main")).to_contain_text("cancelled 3 jobs of slip")
+    sweeps = page.get_by_role("table", name="Sweeps that have changed jobs, the latest first")
+    tab_to(page, sweeps.get_by_role("button", name=re.compile("^Undo ")).first)
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_role("dialog").get_by_role("button", name="Take 3 jobs back"))
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast").last).to_contain_text("3 jobs wait again.")
+    assert status_counts(place, queue="slip", status="ready") == 3
+
+
+def test_the_slowest_type_is_found_and_a_producer_limited_by_keyboard_alone(
+    place: Place, page: Page
+) -> None:
+    go(page, place)
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    tab_to(page, page.get_by_role("link", name="By type"))
+    page.keyboard.press("Enter")
+    types = page.get_by_role("table", name="Types of jobs, the slowest first")
+    expect(types).to_contain_text("Welcome")
+    page.keyboard.press("/")
+    page.keyboard.type("mail")
+    page.keyboard.press("Enter")
+    expect(page.locator("main h1")).to_have_text("mail")
+    tab_to(page, page.get_by_role("link", name="Settings", exact=True).last)
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_label("Depth", exact=True))
+    page.keyboard.type("77")
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_role("dialog").get_by_role("button", name="Save 1 change"))
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast").last).to_contain_text("mail: depth changed.")
+    settings = httpx.get(f"{place.primary}/queues/mail/settings", trust_env=False).json()
+    assert settings["max_depth"] == 77
+
+
 def test_a_page_of_a_queue_that_fails_leads_to_its_causes(place: Place, page: Page) -> None:
     go(page, place)
     hand = Hand(page)

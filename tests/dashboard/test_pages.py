@@ -17,6 +17,7 @@ PAGES = {
     "queue settings": "queue?name=mail&tab=settings",
     "queue schema": "queue?name=mail&tab=schema",
     "queue groups": "queue?name=mail&tab=groups",
+    "queue keys": "queue?name=mail&tab=keys",
     "queue enqueue": "queue?name=mail&tab=enqueue",
     "jobs": "jobs?f=status%3Adead",
     "failures": "failures",

@@ -157,13 +157,13 @@ def test_a_job_that_waits_for_its_time_keeps_those_of_its_group(ticker: Ticker) 
     assert numbered(ticker).keys == []
 
 
-def test_a_paused_queue_and_its_limits_hold(ticker: Ticker) -> None:
+def test_a_paused_queue_stays_and_limits_are_for_workers(ticker: Ticker) -> None:
     ticker.store(3, queue="out")
     lay(ticker)
     ticker.run(SetQueue("out", QueueSettings(paused=True)))
     assert numbered(ticker).keys == []
-    ticker.run(SetQueue("out", QueueSettings(concurrency=2)))
-    assert len(numbered(ticker).keys) == 2
+    ticker.run(SetQueue("out", QueueSettings(concurrency=2, rate=1)))
+    assert len(numbered(ticker).keys) == 3
 
 
 def test_jobs_that_share_a_queue_or_draw_from_budgets_leave_as_well(ticker: Ticker) -> None:

@@ -12,6 +12,8 @@ from typing import Self
 
 import pyspark
 
+from spark.sessions import JAVA
+
 HOME = Path(pyspark.__file__).parent
 PATIENCE_S = 60
 
@@ -33,6 +35,7 @@ class Daemon:
                 "SPARK_LOCAL_DIRS": str(place / "scratch"),
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "SPARK_DAEMON_MEMORY": "256m",
+                "SPARK_DAEMON_JAVA_OPTS": JAVA,
             },
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

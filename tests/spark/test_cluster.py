@@ -8,7 +8,7 @@ from spark.cluster import cluster, executors
 from spark.commands import configured, zq
 from spark.fleet import history, write_segments
 from spark.served import past, served
-from spark.sessions import QUICK
+from spark.sessions import JAVA, QUICK
 from zq.spark.pipeline import open_lake, run
 from zq.spark.pipeline.progress import RunProgress
 from zq.spark.pipeline.tables import ATTEMPTS, BRONZE, ERRORS, HOURLY, JOBS, Table
@@ -20,7 +20,7 @@ NEARBY = {
     "spark.executor.memory": "512m",
     # Each worker gets a part.
     "spark.sql.shuffle.partitions": "2",
-    "spark.executor.extraJavaOptions": QUICK["spark.driver.extraJavaOptions"],
+    "spark.executor.extraJavaOptions": JAVA,
 }
 
 

@@ -13,7 +13,9 @@ from zq.features.budgets.commands import (
     ChangeBudget,
     CreateBudget,
     DeleteBudget,
+    HoldBudget,
     PutBudget,
+    ReopenBudget,
 )
 from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetRequest
 from zq.features.budgets.model import Draw as TokenDraw
@@ -65,8 +67,9 @@ class BudgetDraw(Draw):
 
     def _kinds_of_change(self) -> tuple[Callable[[], AnyCommand], ...]:
         kinds = (self._put_budget, self._put_budget, self._change_budget, self._delete_budget)
+        holds = (self._hold_budget, self._reopen_budget)
         binds = (self._bind, self._bind, self._bind_slice)
-        return super()._kinds_of_change() + kinds + binds
+        return super()._kinds_of_change() + kinds + holds + binds
 
     def _job(self, key_and_scope: tuple[str | None, Scope | None]) -> NewJob:
         job = super()._job(key_and_scope)
@@ -110,6 +113,12 @@ class BudgetDraw(Draw):
         if patch.kind is UNSET and fits and self._draw(st.booleans()):
             patch = msgspec.structs.replace(patch, burst=self._draw(bursts))
         return ChangeBudget(key, patch)
+
+    def _hold_budget(self) -> AnyCommand:
+        return HoldBudget(self._draw(keys), self._draw(durations))
+
+    def _reopen_budget(self) -> AnyCommand:
+        return ReopenBudget(self._draw(keys))
 
     def _delete_budget(self) -> AnyCommand:
         return DeleteBudget(self._draw(keys))

@@ -80,12 +80,13 @@ late = st.sampled_from([None, None, "late"])
 leases = st.sampled_from([None, None, 1, 1, 2, 3])
 results = st.sampled_from([None, "null", '{"a":"\\u0000é"}', f'"{"x" * 510}"', f'"{"é" * 300}"'])
 completions = st.builds(
-    lambda result, retention, lease: Completion(
-        result, 0 if result is None else len(result.encode()), retention, lease
+    lambda result, retention, lease, used: Completion(
+        result, 0 if result is None else len(result.encode()), retention, lease, used
     ),
     results,
     st.none() | retentions,
     leases,
+    st.none() | st.dictionaries(st.sampled_from(["x", "y", "none"]), st.integers(0, 5)),
 )
 
 

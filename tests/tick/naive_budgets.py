@@ -13,7 +13,9 @@ from zq.features.budgets.commands import (
     ChangeBudget,
     CreateBudget,
     DeleteBudget,
+    HoldBudget,
     PutBudget,
+    ReopenBudget,
 )
 from zq.features.budgets.errors import (
     BudgetBound,
@@ -28,6 +30,7 @@ from zq.model.commands import AnyCommand, Clear, Deadlines, Due, Enqueue, Tick
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
+from zq.model.outcome import Completion
 from zq.model.settling import Policy
 
 from .naive_jobs import IN_FLIGHT, READY, SCHEDULED, Answers
@@ -36,7 +39,10 @@ from .naive_purse import Purse, merged
 from .naive_row import Row
 
 UNFINISHED = (SCHEDULED, READY, IN_FLIGHT)
-BUDGET_CHANGES = (CreateBudget, PutBudget, ChangeBudget, DeleteBudget, BindJob, BindSlice)
+BUDGET_CHANGES = (
+    *(CreateBudget, PutBudget, ChangeBudget, DeleteBudget),
+    *(HoldBudget, ReopenBudget, BindJob, BindSlice),
+)
 
 
 class BudgetingQueue(LeasingQueue):
@@ -113,6 +119,7 @@ class BudgetingQueue(LeasingQueue):
                 purse.since = min(purse.since, now)
             else:
                 purse.since -= max(self._seen - now, 0)
+                purse.held_until -= max(self._seen - now, 0)
         self._seen = now
 
     def _apply(self, command: AnyCommand) -> object:
@@ -126,6 +133,13 @@ class BudgetingQueue(LeasingQueue):
                     return self._put(key, policy)
                 case ChangeBudget(key, patch):
                     return self._put(key, merged(self._purse(key).policy, patch))
+                case HoldBudget(key, for_ms):
+                    purse = self._purse(key)
+                    purse.held_until = max(purse.held_until, self.steady + for_ms)
+                    return self._shown(key, self.steady)
+                case ReopenBudget(key):
+                    self._purse(key).held_until = 0
+                    return self._shown(key, self.steady)
                 case DeleteBudget(key):
                     self._close(key)
                     return None
@@ -279,6 +293,14 @@ class BudgetingQueue(LeasingQueue):
         spent.update({draw.key: draw.cost for draw in row.draws})
         return True
 
+    def _succeed(self, key: int, told: Completion | None) -> bool:
+        row = self.rows.get(key)
+        if row is not None and row.status is IN_FLIGHT:
+            for draw in row.draws:
+                if told is not None and told.used and draw.key in told.used:
+                    self.purses[draw.key].correct(self.steady, draw.cost, told.used[draw.key])
+        return super()._succeed(key, told)
+
     def _to(self, row: Row, status: Status) -> None:
         if status is IN_FLIGHT and row.status is not IN_FLIGHT:
             for draw in row.draws:
@@ -321,6 +343,7 @@ class BudgetingQueue(LeasingQueue):
             floor(purse.left(now, self.in_use()[key])),
             sum(ready for _, ready in lines),
             sum(unfinished for unfinished, _ in lines),
+            purse.held_until if purse.held_until > now else None,
         )
 
 

@@ -20,9 +20,15 @@ class Purse:
     updated_at: int
     since: int
     level: Fraction
+    held_until: int = 0
 
     def left(self, now: int, drawn: int) -> Fraction:
-        """The tokens that it has while jobs in flight have `drawn` so many."""
+        """The tokens that it pays with while jobs in flight have `drawn` so many."""
+        there = self.tokens(now, drawn)
+        return min(there, Fraction(0)) if self.held_until > now else there
+
+    def tokens(self, now: int, drawn: int) -> Fraction:
+        """The tokens that it has, also while it is held."""
         if self.policy.duration_ms is None:
             return Fraction(self.policy.allocation - drawn)
         passed = max(now - self.since, 0)
@@ -32,13 +38,21 @@ class Purse:
     def spend(self, now: int, cost: int) -> None:
         """Have tokens of the kind gone that does not come back."""
         if self.policy.duration_ms is not None:
-            self.level = self.left(now, 0) - cost
+            self.level = self.tokens(now, 0) - cost
             self.since = now
+
+    def correct(self, now: int, cost: int, used: int) -> None:
+        """Have a job that has drawn `cost` tokens of that kind draw what it has used."""
+        if self.policy.duration_ms is not None:
+            more = self.tokens(now, 0) + cost - used
+            self.level, self.since = min(more, Fraction(self.policy.capacity)), now
 
     def change(self, policy: BudgetPolicy, now: int, drawn: int) -> None:
         """Keep the tokens that have come so far, as far as there is room."""
-        left = max(self.left(now, drawn), Fraction(0))
-        part, former = left % 1, self.policy.duration_ms
+        left, former = self.tokens(now, drawn), self.policy.duration_ms
+        if not former or not policy.duration_ms:
+            left = max(left, Fraction(0))
+        part = left % 1
         self.policy, self.since = policy, now
         self.level = Fraction(min(floor(left), policy.capacity))
         if former and policy.duration_ms and self.level < policy.capacity:
@@ -47,13 +61,13 @@ class Purse:
 
     def pays(self, now: int, drawn: int, cost: int) -> int | None:
         """When there are so many tokens by time alone; None where there never are."""
-        left = self.left(now, drawn)
-        if left >= cost:
-            return now
+        held = max(self.held_until, now)
+        if self.tokens(now, drawn) >= cost:
+            return held
         if self.policy.duration_ms is None or cost > self.policy.capacity:
             return None
         missing = (cost - self.level) * self.policy.duration_ms / self.policy.allocation
-        return self.since + ceil(missing)
+        return max(self.since + ceil(missing), held)
 
 
 def merged(policy: BudgetPolicy, patch: BudgetPatch) -> BudgetPolicy:

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 from store.rig import NOW, Ticker, new_job
 
+from zq.features.budgets import tick_ledger
 from zq.features.budgets.commands import Binding, BindJob, CreateBudget, DeleteBudget, PutBudget
-from zq.features.budgets.model import BudgetPolicy, BudgetRequest, Draw
+from zq.features.budgets.model import BudgetPolicy, BudgetRequest, BudgetState, Draw
 from zq.features.budgets.model_jobs import drawing
-from zq.model.commands import Claim, DeleteJob, Due, Fail, ReviveSlice, SetQueue, Succeed
+from zq.model.commands import Claim, DeleteJob, Due, Fail, Release, ReviveSlice, SetQueue, Succeed
 from zq.model.errors import Internal, Unprocessable
 from zq.model.filters import Filter
 from zq.model.settings import QueueSettings
@@ -130,3 +132,36 @@ def test_a_claim_that_looks_no_further_leaves_the_rest_for_the_next(ticker: Tick
         job.key for _ in range(3) for job in ticker.run(claims=[Claim(None, [(1, 2)])]).claimed[0]
     ]
     assert taken == [first, plain]
+
+
+def test_a_budget_is_narrowed_by_what_its_lines_and_jobs_in_flight_draw(ticker: Ticker) -> None:
+    ticker.run(CreateBudget("b", BudgetPolicy(9)))
+    for cost in (7, 6, 5):
+        ticker.store(1, options=drawing((Draw("b", cost),)))
+    ticker.store(1, options=drawing((Draw("b", 8),)), ready_at=NOW + 60_000)
+    (seven,) = ticker.take(1)
+
+    (refusal,) = ticker.run(PutBudget("b", BudgetPolicy(5))).replies
+    assert str(refusal).startswith("budget 'b' cannot allocate 5: 3 unfinished jobs draw up to 8")
+    # A job that comes back in the same transaction counts, and one that ends does not.
+    (_, refusal) = ticker.run(Release((seven,), leases={}), PutBudget("b", BudgetPolicy(5))).replies
+    assert "3 unfinished jobs draw up to 8" in str(refusal)
+    ticker.run(*[DeleteJob(key) for key in ticker.jobs()])
+    ticker.store(1, options=drawing((Draw("b", 5),)))
+    (narrowed,) = ticker.run(PutBudget("b", BudgetPolicy(5))).replies
+    assert isinstance(narrowed, BudgetState)
+
+
+def test_of_too_many_lines_a_budget_believes_its_own_bound(
+    ticker: Ticker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick_ledger, "MOST_COSTLY", 3)
+    ticker.run(CreateBudget("b", BudgetPolicy(9)))
+    (costly,) = ticker.store(1, options=drawing((Draw("b", 8),)))
+    for cost in (1, 2, 3, 4):
+        ticker.store(1, options=drawing((Draw("b", cost),)))
+    ticker.run(DeleteJob(costly))
+
+    (refusal,) = ticker.run(PutBudget("b", BudgetPolicy(5))).replies
+
+    assert "4 unfinished jobs draw up to 8" in str(refusal)

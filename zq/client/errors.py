@@ -24,7 +24,7 @@ An error from a server has the server's code, from its header `Zq-Error`.
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from zq.model.errors import JobCancelled, JobNotFound, StaleLease, ZqError
+from zq.model.errors import InvalidRequest, JobCancelled, JobNotFound, StaleLease, ZqError
 
 if TYPE_CHECKING:
     from zq.client.job_error import JobError
@@ -49,6 +49,13 @@ __all__ = [
     "ZqError",
     "refusal",
 ]
+
+
+OF_THE_JOBS = (None, 400, 413, 422)
+"""Statuses of refusals that are due to the jobs. The embedded engine has no status."""
+
+OF_THE_NUMBERS = ("sequence_gap", "producer_fenced")
+"""Codes of refusals by which the server has other numbers than its producer."""
 
 
 def cut_of(error: ZqError, size: int) -> int:
@@ -195,3 +202,22 @@ def again(error: ZqError) -> ZqError:
     copied = copy(error)
     copied.__cause__ = error.__cause__
     return copied
+
+
+def concerns_numbers(error: ZqError) -> bool:
+    """True if the server has other numbers than the sender of a request."""
+    return isinstance(error, BackendError) and error.code in OF_THE_NUMBERS
+
+
+def concerns_jobs(error: ZqError) -> bool:
+    """True if the jobs are at fault, and not the server, a proxy or the access key."""
+    if isinstance(error, InvalidRequest | InvalidPayload):
+        return True
+    if not isinstance(error, BackendError) or isinstance(error, Unavailable):
+        return False
+    if error.code == "http_413":
+        return True
+    if error.code == "too_many_producers":
+        return False
+    ours = error.code != BackendError.code and not error.code.startswith("http_")
+    return ours and error.status in OF_THE_JOBS

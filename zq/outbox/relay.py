@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Self
 
 from zq.client.app import App
-from zq.client.errors import BackendError, InvalidOption, InvalidPayload, Unavailable, cut_of
+from zq.client.errors import InvalidOption, concerns_jobs, concerns_numbers, cut_of
 from zq.client.http.transport import jittered
 from zq.client.loggers import keep_loggers
-from zq.model.errors import InvalidRequest, ZqError
+from zq.model.errors import ZqError
 from zq.outbox.address import source_at
 from zq.outbox.document import job_of
 from zq.outbox.numbering import NumberedRows, RowNumbers
@@ -22,12 +22,6 @@ from zq.outbox.source import DatabaseUnavailable, OutboxLane, OutboxRow, Refused
 
 STANDBY_S = 1.0
 """How often a relay looks whether the one that leads has ended."""
-
-OF_THE_JOBS = (None, 400, 413, 422)
-"""Statuses of refusals that are due to the jobs. The embedded engine has no status."""
-
-OF_THE_NUMBERS = ("sequence_gap", "producer_fenced")
-"""Codes of refusals by which the server has other numbers than the table."""
 
 MOST_AT_ONCE = 2000
 MOST_BYTES_AT_ONCE = 4 * 2**20
@@ -134,10 +128,10 @@ class Relay:
             if trouble is None:
                 stored = some
                 at += len(some)
-            elif isinstance(trouble, BackendError) and trouble.code in OF_THE_NUMBERS:
+            elif concerns_numbers(trouble):
                 self._numbering.doubt()
                 return at, None
-            elif not _is_of_the_jobs(trouble):
+            elif not concerns_jobs(trouble):
                 raise trouble
             elif len(some) > 1:
                 most = cut_of(trouble, len(some))
@@ -179,17 +173,3 @@ def _first(rows: Sequence[OutboxRow], most: int) -> Sequence[OutboxRow]:
         if at and size > MOST_BYTES_AT_ONCE:
             return rows[:at]
     return rows[:most]
-
-
-def _is_of_the_jobs(error: ZqError) -> bool:
-    """True if the jobs are at fault, and not the server, a proxy or the access key."""
-    if isinstance(error, InvalidRequest | InvalidPayload):
-        return True
-    if not isinstance(error, BackendError) or isinstance(error, Unavailable):
-        return False
-    if error.code == "http_413":
-        return True
-    if error.code == "too_many_producers":
-        return False
-    ours = error.code != BackendError.code and not error.code.startswith("http_")
-    return ours and error.status in OF_THE_JOBS

@@ -4,7 +4,7 @@ A verb gets the reach of its caller. Jobs beyond it do not exist.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Protocol
@@ -68,7 +68,7 @@ class PayloadCheck(Protocol):
     def in_use(self) -> object:
         """True, or not empty, while some payloads have to be checked."""
 
-    async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
+    async def require(self, payloads: Sequence[tuple[str, str]]) -> None:
         """Raise an error unless each payload, given with its queue, may be stored."""
 
 
@@ -136,7 +136,7 @@ class Jobs:
             reach.require_budgets(key for job in jobs for key in job.makes or ())
         for check in self.checks:
             if check.in_use and not checked:
-                await check.require((job.queue, job.payload) for job in jobs)
+                await check.require([(job.queue, job.payload) for job in jobs])
         size = sum([job.payload_size for job in jobs])
         self._admission.admit(len(jobs), size)
         now = self._clock.now_ms()

@@ -96,9 +96,10 @@ class Services:
 
     async def start(self) -> None:
         """Begin what runs beside requests."""
-        for kind in [kind for kinds in parts("service", "RUNNING", tuple) for kind in kinds]:
-            await self[kind].start()
-            self._running.append(self[kind])
+        for layer in ("service", "peer"):
+            for kind in [kind for kinds in parts(layer, "RUNNING", tuple) for kind in kinds]:
+                await self[kind].start()
+                self._running.append(self[kind])
 
     async def stop(self) -> None:
         """End what runs beside requests. Each service ends before those that it needs."""

@@ -18,7 +18,8 @@ from zq.tick.walk import FoundJobs, next_jobs
 from zq.tick.work import UnitOfWork
 
 MOST_ROUNDS = 4
-"""A claim looks again at most so often because its jobs have expired. This limits a tick."""
+"""A claim looks at most so many times for other jobs in the place of expired ones. The next tick
+goes on with it."""
 
 
 Credits = Sequence[tuple[int, int]]
@@ -26,7 +27,7 @@ Credits = Sequence[tuple[int, int]]
 
 
 def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> list[JobRecord]:
-    """Take the next jobs in dispatch order and share them out."""
+    """Take the next jobs in dispatch order, and share them out. Return them, in flight."""
     look = partial(_look, work, wanted, gates, monotonic)
     has_lines = work.lines.is_used
     if has_lines:
@@ -130,7 +131,7 @@ def _share_out_bytes(
 
 
 def _leases(work: UnitOfWork, jobs: Sequence[JobRecord], wanted: Claim) -> list[tuple[object, ...]]:
-    """The leases of jobs, if some of them may have claimants or deadlines."""
+    """Give jobs the claimants and the ends of their leases. Return a row for each job."""
     leases: list[tuple[object, ...]] = []
     for job in jobs:
         assert job.holder is not None
@@ -156,13 +157,13 @@ def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> Fo
 
 
 def _look_into_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
-    """The jobs that a claim would get if it may also have jobs that wait in lines."""
+    """Like `_look`, plus jobs that wait in lines."""
     found = _look(work, wanted, gates, monotonic)
     return with_lines(work, wanted, gates, monotonic, found)
 
 
 def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -> FoundJobs:
-    """What was found without expired jobs. Others replace them, as far as there are any."""
+    """Replace the expired ones among found jobs by others, as long as there are any."""
     for _ in range(MOST_ROUNDS):
         lapsed = [job for job in found.jobs if _has_lapsed(job, work.steady)]
         if not lapsed:

@@ -12,8 +12,8 @@ from zq.tick.settings import end_pauses
 from zq.tick.work import UnitOfWork
 
 SLICE = 500
-"""How many jobs expire, are promoted or are purged in one tick, and how many names are forgotten.
-Acknowledgements pass in between."""
+"""At most so many jobs expire, are promoted or are purged in one tick, and so many names are
+forgotten. Acknowledgements pass between two ticks."""
 
 DUE_WINDOW = 10_000
 """Of so many jobs that are due for the longest time, the most urgent ones are promoted first. If

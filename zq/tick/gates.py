@@ -93,6 +93,9 @@ class Gates:
         if not book.has_gates:
             return list(queues), {}
         shut = book.shut(queues, leaves=leaves)
+        if leaves:
+            # Limits of queues are for workers.
+            return [queue for queue in queues if queue not in shut], {}
         free = [q for q in queues if q not in shut and q not in book.limited]
         bounds = self.allowances(work, [q for q in queues if q not in shut], now)
         return free, {queue: most for queue, most in bounds.items() if most > 0}

@@ -1,11 +1,22 @@
 """What the holds of rooms say to jobs that come, or come back: see `zq.tick.hooks.Hold`."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from zq.model.errors import Unprocessable
 from zq.model.job import JobRecord, NewJob
 from zq.model.reach import BudgetMaker
 from zq.tick.work import UnitOfWork
+
+H = TypeVar("H")
+
+
+def hold_of(work: UnitOfWork, kind: type[H]) -> H:
+    """The hold of a transaction that is of this kind. Raises `LookupError` if no room has one."""
+    for hold in work.holds:
+        if isinstance(hold, kind):
+            return hold
+    raise LookupError(f"this tick has no {kind.__name__}")
 
 
 def refuse_new(

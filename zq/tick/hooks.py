@@ -29,7 +29,7 @@ W_contra = TypeVar("W_contra", contravariant=True)
 H = TypeVar("H")
 
 Options = Mapping[str, Any]
-"""What the rooms of a tick are told at the start, by the names of settings."""
+"""Settings of the server by their names, as the hooks of rooms get them at the start."""
 
 Jobs = Sequence[Brief | JobRecord]
 
@@ -159,7 +159,7 @@ class Hold(Protocol[W_contra]):
         queue: str,
         now: int,
     ) -> None:
-        """Note a move of a job, which is as before except for its status, at a wall time.
+        """Note a move of a job that it holds. It is as before but for its status, at a wall time.
 
         None means that the job does not exist. `queue` is the queue after the move.
         """
@@ -217,14 +217,15 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     lost: Callable[[W, Sequence[int]], None] | None = None
     """Called with the keys of jobs that were set aside because they cannot be read."""
     cleared: Callable[[W, bool], None] | None = None
-    """Called when all jobs are deleted, and whether all settings are deleted with them."""
+    """Called when all jobs are deleted. The flag is True if all settings are deleted with them."""
     sliced: Callable[[W, SliceMark, int], None] | None = None
     """Called with the mark of a slice, and how many jobs it has changed."""
     due: Mapping[Due, Callable[[W], None]] = {}
     """What is done when a deadline of the room's own is over."""
     fan_out: FanOut[W] | None = None
-    """One room may have it."""
+    """Stores the jobs of queues with targets. One room may have it."""
     hold: Hold[W] | None = None
+    """Keeps waiting jobs in lines."""
     keyed: Callable[[W, Enqueue], Sliced[Enqueue]] | None = None
     """Gives new jobs the fair keys that their queues take from a field. One room may have it."""
     admits: Callable[[W, Enqueue], ZqError | None] | None = None

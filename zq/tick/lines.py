@@ -18,7 +18,7 @@ same transaction, so a crash cannot come in between.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from zq.model.job import Brief, JobRecord
+from zq.model.job import Brief, JobRecord, JobSettings
 from zq.model.lifecycle import Status
 from zq.store.api import Transaction
 
@@ -46,6 +46,9 @@ class LineHold(Protocol):
 
     is_used: bool
 
+    def holds(self, options: JobSettings | None) -> bool:
+        """True if it holds jobs with these options while they wait."""
+
     def places(self) -> Places:
         """Where lines stand now whose jobs have moved, as far as they share their queues."""
 
@@ -57,7 +60,7 @@ class LineHold(Protocol):
         queue: str,
         now: int,
     ) -> None:
-        """Note a move of a job."""
+        """Note a move of a job that it holds."""
 
     def note_together(
         self,
@@ -177,7 +180,7 @@ class Lines:
         if after in _WAITS and (moves or self._enters(before, after)):
             self._moving.add(job.key)
         for hold in self._holds:
-            if hold.is_used:
+            if hold.is_used and hold.holds(job.options):
                 hold.note(job, before, after, queue, now)
 
     def note_together(

@@ -38,9 +38,10 @@ class UnitOfWork:
         mint: Mint | None = None,
         claim: Callable[["UnitOfWork", Claim], list[JobRecord]] | None = None,
     ) -> None:
-        """`workers` are by their holders. `mint` makes the keys of jobs that the tick brings.
+        """Begin a unit at a wall time `now` and a steady time `steady`, both in milliseconds.
 
-        `claim` takes jobs for a phase.
+        `workers` has workers by their numbers as holders. `mint` makes the keys of jobs that the
+        tick itself brings. `claim` takes jobs for a phase.
         """
         self.tx = tx
         self.now = now
@@ -57,7 +58,8 @@ class UnitOfWork:
         self.counts: defaultdict[tuple[str, Status], int] = defaultdict(int)
         """The changes of the kept counts."""
         self.groups: dict[tuple[str, str], bool] = {}
-        """Groups whose heads must be checked, and whether an open one may have to be shut."""
+        """Groups whose heads must be checked, as (queue, group). True: an open job may have to be
+        shut."""
         self.regaining: list[int] = []
         """Jobs with a unique key that wait again since the phase began."""
         self.retimed = False
@@ -130,7 +132,7 @@ class UnitOfWork:
         return keys
 
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
-        """Those keys whose jobs match a filter now."""
+        """Return the keys of those jobs that match a filter now."""
         return self.tx.matching(keys, filter.dated(self.steady - self.now))
 
     def settings_of(self, queue: str) -> QueueSettings:
@@ -229,7 +231,7 @@ class UnitOfWork:
 
 
 def note_slice(work: UnitOfWork, mark: SliceMark | None, changed: int) -> None:
-    """Tell rooms that a slice has changed jobs, if it says of what it is one."""
+    """Tell rooms how many jobs a slice of a long change has changed. Nothing without a mark."""
     if mark is not None and changed:
         for hook in work.hooks.sliced:
             hook(work, mark, changed)

@@ -10,7 +10,7 @@ import pytest
 from conformance.client import Client, Reply, Wire
 from conformance.site import Site
 
-from zq.doors.topics.http.gzip import PART, TAKEN, _restored_parts
+from zq.http.gzip import PART, TAKEN, _restored_parts
 
 from .records import Records, refused, told
 

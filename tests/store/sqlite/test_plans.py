@@ -131,7 +131,7 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     # So are jobs in flight or given back at a start, and what is left after damage.
     heads |= {
         "return_in_use",
-        "count_costly",
+        "return_draws",
         "lines_of_names",
         "count_returned",
         "count_draws",

@@ -143,7 +143,8 @@ class Address:
         """
         if not _VISIBLE.fullmatch(request.path):
             raise ValueError(f"{request.path!r} is not percent-encoded")
-        head = f"{request.method} {self._prefix}{request.path} HTTP/1.1\r\n{self._fields}"
+        fields = self._fields + request.fields
+        head = f"{request.method} {self._prefix}{request.path} HTTP/1.1\r\n{fields}"
         if request.body is None:
             size = "" if request.method == "GET" else "Content-Length: 0\r\n"
             return f"{head}{size}\r\n".encode()

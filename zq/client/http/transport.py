@@ -49,6 +49,8 @@ class Request:
     body: bytes | None = None
     timeout: float = 30.0
     safe: bool = False
+    fields: str = ""
+    """Further fields of the header, each with the end of its line."""
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,8 @@ class Topics:
     async def _append_jobs(self, new: Append) -> Appended:
         """Append records that may become jobs, which need keys; a log leaves the keys unused."""
         if new.topic in self._checks.schemas:
-            await self._checks.require((new.topic, record.data) for record in new.records)
+            payloads = [(new.topic, record.data) for record in new.records]
+            await self._checks.require(payloads, "records")
         keys = self._mint.take(len(new.records), self._clock.now_ms())
         return await self._inbox.ask(msgspec.structs.replace(new, keys=keys))
 

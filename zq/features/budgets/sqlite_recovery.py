@@ -19,4 +19,9 @@ def _count_returned(connection: sqlite3.Connection, returned: Sequence[int]) -> 
     connection.execute(QUERIES["count_returned"], {"keys": as_json(returned)})
 
 
-RECOVERY = Recovery(begin=_count_again, returned=_count_returned)
+def _recount(connection: sqlite3.Connection) -> None:
+    connection.execute(QUERIES["forget_draws"])
+    connection.execute(QUERIES["return_draws"])
+
+
+RECOVERY = Recovery(begin=_count_again, returned=_count_returned, lost=_recount)

@@ -30,11 +30,34 @@ SELECT json_group_array(json_array(key, unfinished, waiting, in_use)) FROM (
     FROM jobs, json_each(options -> '$.budgets') AS d
     WHERE status <= {in_flight} GROUP BY 1)
 
+-- name: forget_draws
+-- After a salvage that has left jobs out: the next statement writes what the rows of jobs say.
+UPDATE budgets SET unfinished = 0, waiting = 0, in_use = 0
+
+-- name: return_draws
+UPDATE budgets SET unfinished = drawn.n, waiting = drawn.waiting, in_use = drawn.in_use
+FROM (
+    SELECT d.value ->> 0 AS name, count(*) AS n, sum(status = {ready}) AS waiting,
+        sum(iif(status = {in_flight}, d.value ->> 1, 0)) AS in_use
+    FROM jobs, json_each(options -> '$.budgets') AS d
+    WHERE status <= {in_flight} GROUP BY 1) AS drawn
+WHERE key = drawn.name
+
 -- name: count_costly
--- How many unfinished jobs draw more from a budget, and the most that one draws.
-SELECT count(*), max(d.value ->> 1)
-FROM jobs, json_each(options -> '$.budgets') AS d
-WHERE status <= {in_flight} AND d.value ->> 0 = :key AND d.value ->> 1 > :most
+-- How many unfinished jobs draw more from a budget, the most that one draws, and whether these are all:
+-- up to :limit jobs of up to :limit lines, and of so many in flight.
+SELECT count(*), max(cost), (SELECT count(*) FROM (SELECT 1 FROM lines LIMIT :limit)) < :limit
+FROM (
+    SELECT d.value ->> 1 AS cost
+    FROM (SELECT id, draws FROM lines LIMIT :limit) AS l CROSS JOIN json_each(l.draws) AS d
+    CROSS JOIN jobs ON jobs.line = l.id
+    WHERE l.draws <> '' AND d.value ->> 0 = :key AND d.value ->> 1 > :most
+    UNION ALL
+    SELECT d.value ->> 1
+    FROM (SELECT options FROM jobs WHERE status = {in_flight} AND status <> {ready} LIMIT :limit) AS j
+    CROSS JOIN json_each(j.options -> '$.budgets') AS d
+    WHERE d.value ->> 0 = :key AND d.value ->> 1 > :most
+    LIMIT :limit)
 
 -- name: clear_budgets
 DELETE FROM budgets

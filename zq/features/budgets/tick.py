@@ -5,7 +5,8 @@ from typing import get_args
 from zq.features.budgets.model import MAX_BUDGETS
 from zq.features.budgets.tick_changes import AnyBudgetChange, change_budgets
 from zq.features.budgets.tick_hold import BudgetHold
-from zq.features.budgets.tick_ledger import ledger_of
+from zq.features.budgets.tick_ledger import TokenLedger
+from zq.tick.holds import hold_of
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
@@ -20,7 +21,7 @@ def hooks(options: Options) -> Hooks[UnitOfWork]:
 
 
 def _clear(work: UnitOfWork, settings: bool) -> None:
-    ledger = ledger_of(work)
+    ledger = hold_of(work, TokenLedger)
     if ledger.is_used:
         ledger.clear(budgets=settings)
 

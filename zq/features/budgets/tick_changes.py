@@ -34,13 +34,14 @@ from zq.features.budgets.model import (
     patched_policy,
 )
 from zq.features.budgets.model_jobs import draws_in
-from zq.features.budgets.tick_ledger import TokenLedger, ledger_of
+from zq.features.budgets.tick_ledger import TokenLedger
 from zq.model.checksums import with_options
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import NO_OPTIONS, JobRecord, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import BudgetMaker, Reach
 from zq.store.api import as_json
+from zq.tick.holds import hold_of
 from zq.tick.work import UnitOfWork, note_slice, visible_job
 
 AnyBudgetChange = (
@@ -117,9 +118,13 @@ def _change(work: UnitOfWork, command: AnyBudgetChange) -> object:
                 return _put(work, command.key, patched_policy(account.policy, command.patch))
             case HoldBudget():
                 until = work.steady + command.for_ms
-                return _shown(work, ledger_of(work).hold(_account(work, command.key).key, until))
+                return _shown(
+                    work, hold_of(work, TokenLedger).hold(_account(work, command.key).key, until)
+                )
             case ReopenBudget():
-                return _shown(work, ledger_of(work).reopen(_account(work, command.key).key))
+                return _shown(
+                    work, hold_of(work, TokenLedger).reopen(_account(work, command.key).key)
+                )
             case DeleteBudget():
                 _delete(work, command.key)
                 return None
@@ -138,7 +143,7 @@ def _shown(work: UnitOfWork, account: Account) -> BudgetState:
 
 
 def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
-    ledger = ledger_of(work)
+    ledger = hold_of(work, TokenLedger)
     if ledger.account(key) is not None:
         raise BudgetExists(key)
     if ledger.room <= 0:
@@ -147,12 +152,14 @@ def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
 
 
 def _put(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
-    ledger = ledger_of(work)
+    ledger = hold_of(work, TokenLedger)
     account = ledger.account(key)
     if account is None:
         return _open(work, key, policy)
     if account.policy == policy:
         return _shown(work, account)
+    # Jobs that this transaction has given back are to be in their lines.
+    work.open_heads()
     jobs, most = ledger.unpayable(key, policy.capacity)
     if jobs:
         raise Unprocessable(
@@ -176,11 +183,11 @@ def _delete(work: UnitOfWork, key: str) -> None:
             f"budget '{key}' is referenced by {templates} cron template{'s' * (templates != 1)}."
             " Delete or change them before deleting it."
         )
-    ledger_of(work).close(key)
+    hold_of(work, TokenLedger).close(key)
 
 
 def _account(work: UnitOfWork, key: str) -> Account:
-    account = ledger_of(work).account(key)
+    account = hold_of(work, TokenLedger).account(key)
     if account is None:
         raise BudgetNotFound(key)
     return account
@@ -239,8 +246,8 @@ def _refusal(
 def _create(work: UnitOfWork, made: Mapping[str, BudgetPolicy], maker: BudgetMaker | None) -> None:
     name = None if maker is None else maker.name
     for key, policy in made.items():
-        if ledger_of(work).account(key) is None:
-            ledger_of(work).open(work.tx, work.steady, key, policy, work.now, name)
+        if hold_of(work, TokenLedger).account(key) is None:
+            hold_of(work, TokenLedger).open(work.tx, work.steady, key, policy, work.now, name)
 
 
 def _bind_job(work: UnitOfWork, command: BindJob) -> JobRecord:
@@ -316,7 +323,9 @@ def _rebind(
     """Give waiting jobs new draws. Return how many jobs there were."""
     made = {r.key: r.create_with for r in binding.requests if r.create_with is not None}
     for new in draws:
-        if new is not None and (refusal := _refusal(ledger_of(work), new, made, {}, reach.maker)):
+        if new is not None and (
+            refusal := _refusal(hold_of(work, TokenLedger), new, made, {}, reach.maker)
+        ):
             raise refusal
     if not jobs:
         return 0
@@ -326,7 +335,7 @@ def _rebind(
         said = replace(job.options or NO_OPTIONS, budgets=new)
         options = None if said == NO_OPTIONS else said
         rows.append((job.key, options, with_options(job, options)))
-        ledger_of(work).rebind(_draws(job), job.status, new, job.status)
+        hold_of(work, TokenLedger).rebind(_draws(job), job.status, new, job.status)
         work.lines.rename(job)
         work.effects.woken.add(job.queue)
     work.tx.run("rebind", draws=as_json(rows))

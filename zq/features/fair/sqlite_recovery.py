@@ -19,4 +19,9 @@ def _return(connection: sqlite3.Connection, returned: Sequence[int]) -> None:
         connection.execute(QUERIES[name], {"keys": as_json(returned)})
 
 
-RECOVERY = Recovery(begin=_open, returned=_return)
+def _recount(connection: sqlite3.Connection) -> None:
+    for name in ("count_shares", "count_shared_queues"):
+        connection.execute(QUERIES[name])
+
+
+RECOVERY = Recovery(begin=_open, returned=_return, lost=_recount)

@@ -8,6 +8,7 @@ from zq.features.fair.commands import DropFairLimit, PutFairLimit
 from zq.features.fair.tick_hold import FairHold
 from zq.features.fair.tick_keys import keyed
 from zq.model.commands import Due
+from zq.tick.holds import hold_of
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
@@ -22,13 +23,13 @@ def hooks(options: Options) -> Hooks[UnitOfWork]:
 
 def _open_due(work: UnitOfWork) -> None:
     """Let claims look again at keys whose rates let jobs through."""
-    work.effects.woken.update(_hold_of(work).open_due())
+    work.effects.woken.update(hold_of(work, FairHold).open_due())
 
 
 def set_limits(work: UnitOfWork, commands: Sequence[PutFairLimit | DropFairLimit]) -> list[object]:
     """Set and drop what is set for keys, one command after the other."""
     replies = [_set(work, command) for command in commands]
-    hold = _hold_of(work)
+    hold = hold_of(work, FairHold)
     if hold.is_used:
         # A limit may be higher than before.
         names = [(command.queue, command.key) for command in commands]
@@ -45,18 +46,11 @@ def _set(work: UnitOfWork, command: PutFairLimit | DropFairLimit) -> object:
 
 
 def _clear(work: UnitOfWork, settings: bool) -> None:
-    hold = _hold_of(work)
+    hold = hold_of(work, FairHold)
     if hold.is_used:
         hold.clear()
     if settings:
         work.tx.run("clear_fair_limits")
-
-
-def _hold_of(work: UnitOfWork) -> FairHold:
-    for hold in work.holds:
-        if isinstance(hold, FairHold):
-            return hold
-    raise LookupError("this tick has no hold of fair keys")
 
 
 PHASES = (Phase(Stage.CHANGE, by_slices(set_limits), (PutFairLimit, DropFairLimit)),)

@@ -145,10 +145,9 @@ class FairHold:
         queue: str,
         now: int,
     ) -> None:
-        """Note a move of a job."""
+        """Note a move of a job that has a key."""
         key = fair_key_of(job.options)
-        if key is None:
-            return
+        assert key is not None
         was = self._notes[job.queue, key]
         then = was if queue == job.queue else self._notes[queue, key]
         was.unfinished -= before in _UNFINISHED
@@ -173,7 +172,8 @@ class FairHold:
             statuses = {job.status for job in jobs}
             if len(statuses) > 1:
                 for job in jobs:
-                    self.note(job, job.status, after, job.queue, now)
+                    if self.holds(job.options):
+                        self.note(job, job.status, after, job.queue, now)
                 return
             (before,) = statuses
         names = [(job.queue, fair_key_of(job.options)) for job in jobs]

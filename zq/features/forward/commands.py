@@ -50,8 +50,6 @@ class LaneJobs(NamedTuple):
 
     lane: ForwardLane
     batches: list[LaneBatch]
-    steady: int
-    """The steady time, which the times of jobs are compared with, in milliseconds."""
 
 
 class ReadLane(Command[LaneJobs], frozen=True):

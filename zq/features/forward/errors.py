@@ -29,3 +29,28 @@ class TooManyLanes(Unprocessable):
 
     def __init__(self, most: int) -> None:
         super().__init__(f"there are {most} lanes already: drop those that nobody needs")
+
+
+class HubIsBuffered(Conflict):
+    """A hub's answer must mean that the jobs are on its disk: they are deleted here then."""
+
+    code = "hub_is_buffered"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"{url} acknowledges jobs before they are on its disk (--enqueue-commit-mode buffered):"
+            " start it with fsync, or say in the lane's rule that this will do (buffered)"
+        )
+
+
+class LaneFenced(Conflict):
+    """Another server is the producer of this name at the hub. Only one of the two may be it."""
+
+    code = "lane_fenced"
+
+    def __init__(self, producer: str, epoch: str, last: int) -> None:
+        super().__init__(
+            f"another server sends as {producer} to this hub (epoch {epoch}, last number {last}):"
+            " give one of the two another name (--device), or, if the other is gone, let this one"
+            " take over (zq forward resume LANE --take-over)"
+        )

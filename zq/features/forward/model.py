@@ -16,7 +16,7 @@ stored later.
 import re
 import secrets
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import msgspec
 
@@ -31,6 +31,9 @@ MOST_LANES = 10_000
 Backlog = Literal["in_order", "behind"]
 WhenFull = Literal["refuse", "drop_oldest"]
 Compression = Literal["gzip", "none"]
+
+MOST_IN_BATCH = 5_000
+"""The most jobs of a request."""
 
 _NAME = re.compile(r"[A-Za-z0-9._:@-]{1,60}")
 
@@ -94,6 +97,8 @@ class LaneBatch(NamedTuple):
     keys: Sequence[int]
     jobs: Sequence[JobRecord]
     """The jobs, with steady times. Those are missing that somebody has taken out of the lane."""
+    steady: int = 0
+    """The steady time of the transaction that has found them, in milliseconds."""
 
     @property
     def last(self) -> int:
@@ -104,6 +109,12 @@ class LaneBatch(NamedTuple):
     def is_whole(self) -> bool:
         """True if every job that has a number is still there."""
         return len(self.jobs) == len(self.keys)
+
+    def part(self, start: int, stop: int | None = None) -> Self:
+        """Some of the jobs of a whole batch, by their places."""
+        return self._replace(
+            first=self.first + start, keys=self.keys[start:stop], jobs=self.jobs[start:stop]
+        )
 
 
 class LaneRefusal(NamedTuple):
@@ -138,3 +149,20 @@ def check_pattern(pattern: str) -> str:
     if pattern != "*":
         check_name("queue", pattern.removesuffix("*"))
     return pattern
+
+
+def check_rule(rule: LaneRule) -> LaneRule:
+    """A rule, if it is valid. Raises `InvalidRequest`."""
+    if not rule.queues:
+        raise InvalidRequest("queues is empty: name the queues of the lane, such as 'sensor*'")
+    for pattern in rule.queues:
+        check_pattern(pattern)
+    if rule.url is not None and not rule.url.startswith(("http://", "https://")):
+        raise InvalidRequest(f"url: {rule.url!r:.200} must begin with http:// or https://")
+    if not 1 <= rule.batch <= MOST_IN_BATCH:
+        raise InvalidRequest(f"batch: {rule.batch} must be between 1 and {MOST_IN_BATCH}")
+    if rule.rate is not None and rule.rate <= 0:
+        raise InvalidRequest(f"rate: {rule.rate} must be more than 0 jobs a second")
+    if (rule.client_cert is None) != (rule.client_key is None):
+        raise InvalidRequest("client_cert and client_key belong together: give both")
+    return rule

@@ -36,7 +36,7 @@ def number(work: UnitOfWork, command: NumberLane) -> Sliced[LaneBatch]:
         if len(some) < most:
             break
         yield None
-    batch = LaneBatch(lane.next, [job.key for job in jobs], jobs)
+    batch = LaneBatch(lane.next, [job.key for job in jobs], jobs, work.steady)
     if jobs:
         _store(work, lane, batch)
         work.tx.run("note_next", id=lane.id, next=batch.last + 1)
@@ -53,8 +53,8 @@ def read(work: UnitOfWork, lane: ForwardLane) -> Sliced[LaneJobs]:
             found = {job.key: job for job in work.tx.jobs("read_jobs", keys=some)}
             jobs += [found[key] for key in some if key in found and _has(lane, found[key])]
             yield None
-        batches.append(LaneBatch(first, keys, jobs))
-    return LaneJobs(lane, batches, work.steady)
+        batches.append(LaneBatch(first, keys, jobs, work.steady))
+    return LaneJobs(lane, batches)
 
 
 def arrive(work: UnitOfWork, lane: ForwardLane, last: int) -> Sliced[int]:
@@ -67,6 +67,7 @@ def arrive(work: UnitOfWork, lane: ForwardLane, last: int) -> Sliced[int]:
         if keys[count:]:
             left.append(LaneBatch(last + 1, keys[count:], ()))
     if arrived:
+        work.effects.promised = True
         work.tx.run("drop_batches", id=lane.id, upto=last)
         for batch in left:
             _store(work, lane, batch)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Self
 
 from zq.engine.inbox import Inbox
@@ -15,7 +15,7 @@ from zq.features.schemas.model import (
     PutSchema,
     StoredSchema,
 )
-from zq.model.queue_errors import InvalidSchema, SchemaNotFound, TooManyCompared
+from zq.model.queue_errors import InvalidSchema, SchemaMismatch, SchemaNotFound, TooManyCompared
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.quotas import require_room
 from zq.service.services import RunningService, Services
@@ -41,20 +41,25 @@ class PayloadChecks:
         """Schemas by queue, for queues that have one."""
         self.in_use: object = self.schemas
 
-    async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
+    async def require(self, payloads: Sequence[tuple[str, str]], place: str = "jobs") -> None:
         """Raise an error unless each payload of one request, given with its queue, matches.
 
-        Raises `SchemaMismatch` or `TooManyCompared`.
+        Raises `TooManyCompared`, or `SchemaMismatch`, which names the `place` of the payloads and
+        the index if there are several.
         """
         slices = Slices(self._turns)
         compared = 0
-        for queue, payload in payloads:
-            if (schema := self.schemas.get(queue)) is not None:
+        for index, (queue, payload) in enumerate(payloads):
+            if (schema := self.schemas.get(queue)) is None:
+                continue
+            try:
                 for steps in schema.checking(payload):
                     compared += steps
                     if compared > MOST_COMPARED_TOGETHER:
                         raise TooManyCompared(MOST_COMPARED_TOGETHER)
                     await slices.count(steps)
+            except SchemaMismatch as error:
+                raise error if len(payloads) == 1 else error.about(index, place) from None
 
 
 class Schemas(RunningService):

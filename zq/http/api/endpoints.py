@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 from zq.engine.turns import Turns
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.door import Handler
+from zq.http.gzip import is_gzip, restored
 from zq.http.reading import RequestBodies
 from zq.http.strictness import as_strict, is_strict
 from zq.http.transport.answer import Answer, Response
@@ -154,13 +155,16 @@ class BodyEndpoints:
         """A body that takes several slices of the loop is worked on in these turns."""
         return self._bodies.turns
 
-    def new_jobs(self, serve: WithBody) -> Handler:
+    def new_jobs(self, serve: WithBody, *, takes_gzip: bool = False) -> Handler:
         """An endpoint for new jobs. Large bodies take turns."""
         bodies, line = self._bodies, self._line
 
         async def handler(request: web.BaseRequest) -> Response:
             accepted, sent = answer_codec(request), body_codec(request)
-            body = await bodies.read(request, reserved=False)
+            coded = takes_gzip and is_gzip(request)
+            body = await bodies.read(request, reserved=False, coded=coded)
+            if coded:
+                body = await restored(body, bodies, reserved=False)
             size = len(body)
             try:
                 if size > SMALL:

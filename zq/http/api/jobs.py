@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from aiohttp import web
+from multidict import istr
 
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.outcomes import outcome_answer, wait_time
@@ -32,6 +33,9 @@ from zq.wire.query import PageShown, canonical, job_filter, links, paging, switc
 
 MOST_SEARCH_MS = 60_000
 
+PREFER, MINIMAL = istr("Prefer"), "return=minimal"
+"""How a client says that it needs no document: RFC 7240."""
+
 ENQUEUE, READ, MANAGE = KeyScope.ENQUEUE, KeyScope.READ, KeyScope.MANAGE
 
 
@@ -54,7 +58,9 @@ class JobsApi:
         change = self._endpoints.change
         return [
             Route("POST", "/jobs", new(self.enqueue), ENQUEUE, ticks=True, query=True),
-            Route("POST", "/jobs/bulk", new(self.enqueue_bulk), ENQUEUE, ticks=True),
+            Route(
+                "POST", "/jobs/bulk", new(self.enqueue_bulk, takes_gzip=True), ENQUEUE, ticks=True
+            ),
             Route("GET", "/jobs", endpoint(self.list), READ, query=True),
             Route("GET", "/jobs/count", endpoint(self.count), READ, query=True),
             Route("GET", "/queues", endpoint(self.queues), READ),
@@ -91,7 +97,8 @@ class JobsApi:
     ) -> Answer:
         """Store many jobs or none: 200 only if every job is a duplicate or was folded.
 
-        The results of owners are included up to 16 MiB.
+        The results of owners are included up to 16 MiB. With `Prefer: return=minimal` there is no
+        document, but 204. The body may be compressed, with `Content-Encoding: gzip`.
         """
         size = len(body)
         bulk = decode_bulk(body, sent, self._terms.bulk, self._limits)
@@ -109,6 +116,8 @@ class JobsApi:
         # body.
         self._answers.admit(size)
         stored = await self._jobs.enqueue(jobs, reach_of(request), through=through)
+        if request.headers.get(PREFER) == MINIMAL:
+            return Answer(204, headers={"Preference-Applied": MINIMAL})
         status = 200 if stored.joined == len(jobs) else 201
         document = {"jobs": self._enqueued(jobs, stored)}
         return await self._packer.answer(document, accepted, status)

@@ -105,7 +105,7 @@ _CONSTANTS = {
 
 @cache
 def constants() -> dict[str, str]:
-    """What the words in braces stand for. Rooms have theirs in `sqlite_constants.py`."""
+    """The words in braces and their meanings. Rooms have theirs in `sqlite_constants.py`."""
     return dict(ChainMap(_CONSTANTS, *parts("sqlite_constants", "CONSTANTS", dict)))
 
 

@@ -1,4 +1,4 @@
-"""What rooms do with their tables at a start, and what they find there."""
+"""What rooms do with their tables at a start and after a salvage, and what they find there."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -15,6 +15,8 @@ class Recovery(NamedTuple):
     """Called in the transaction of a start, after jobs were given back."""
     returned: Callable[[sqlite3.Connection, Sequence[int]], object] | None = None
     """Called with the keys of jobs that were given back, and wait in their lines again."""
+    lost: Callable[[sqlite3.Connection], object] | None = None
+    """Called when a salvage has left out jobs, so that what is kept about jobs is counted again."""
     found: Sequence[str] = ()
     """Statements of the tick. The store tells their first values as what was found."""
 

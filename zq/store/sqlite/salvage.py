@@ -13,6 +13,7 @@ from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load
+from zq.store.sqlite.recovery import recoveries
 from zq.store.sqlite.restore import Progress, preparing
 from zq.store.sqlite.unchanged import opened_unchanged
 
@@ -110,8 +111,6 @@ class _Salvage:
         self._target.execute("COMMIT")
         migrate(self._target)
         self._target.execute("BEGIN")
-        (torn,) = self._target.execute(LINES["torn_lines"]).fetchone()
-        self._target.execute(LINES["refresh_lines"], {"lines": torn})
         bodiless = [key for (key,) in self._target.execute(_BODILESS)]
         aside = len([*set_aside_jobs(self._target, bodiless, now)])
         for source, key in [*unfit_rows(self._target)]:
@@ -119,6 +118,11 @@ class _Salvage:
                 aside += len([*set_aside_jobs(self._target, [key], now)])
             else:
                 aside += len([*set_aside(self._target, source, [key], now)])
+        (torn,) = self._target.execute(LINES["torn_lines"]).fetchone()
+        self._target.execute(LINES["refresh_lines"], {"lines": torn})
+        for room in recoveries():
+            if room.lost is not None:
+                room.lost(self._target)
         self._target.execute("COMMIT")
         return Salvaged(self._rows, self._gaps, aside)
 

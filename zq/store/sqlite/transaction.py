@@ -56,8 +56,8 @@ QUERIES = {
 }
 
 LARGEST_INSERT = 512
-"""At most so many rows go into one INSERT: 500 rows of 12 columns stay far below SQLite's limit of
-32,766 parameters."""
+"""At most so many rows go into one INSERT. With 12 columns each, they stay far below SQLite's limit
+of 32,766 parameters."""
 
 LARGEST_BYTES = 512 * 1024
 """At most so many bytes of large texts go into one INSERT. A prepared statement keeps its last
@@ -307,7 +307,10 @@ class SqliteTransaction(Transaction):
         return self._found(_decode_jobs, sql, parameters)
 
     def _found(self, decode: Callable[[str], T], sql: str, parameters: Parameters) -> T:
-        """The jobs that a query finds, as one JSON value. Unreadable jobs are set aside."""
+        """Decode the one JSON value of a query.
+
+        Jobs that cannot be read are set aside, and the query runs once more.
+        """
         values = _bound(parameters)
         while True:
             try:

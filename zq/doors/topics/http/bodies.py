@@ -5,13 +5,13 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from aiohttp import hdrs, web
 
-from zq.doors.topics.http.gzip import is_gzip, restored
 from zq.doors.topics.model import MOST_PAGE, MOST_PAGE_BYTES, USUAL_PAGE_BYTES, TopicPatch
 from zq.doors.topics.model_routers import TagFilter, tag_filter
 from zq.doors.topics.model_watching import USUAL_BATCH_BYTES
 from zq.doors.topics.wire import RecordBody
 from zq.http.api.endpoints import UnsupportedMediaType
 from zq.http.bulk_line import SMALL, BulkLine
+from zq.http.gzip import is_gzip, restored
 from zq.http.reading import RequestBodies
 from zq.http.strictness import as_strict
 from zq.model.errors import InvalidRequest

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from aiohttp import web
 
 from zq.doors.topics.errors import TopicLimitReached
-from zq.doors.topics.http.gzip import compressed
 from zq.http.door import PATH, Handler, Route
 from zq.http.guard import KEY, reach_of
+from zq.http.gzip import compressed
 from zq.http.transport.answer import Response
 
 MOST_UNDER_WAY = 1_000

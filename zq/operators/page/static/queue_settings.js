@@ -58,7 +58,7 @@ const groups = (now) => [
   ]],
   ["Failures", [
     { name: "retry_limit", label: "Retries", kind: "whole", unit: "of a job" },
-    { name: "stall_limit", label: "Stalls", kind: "whole", unit: "of a job", placeholder: "any number", help: "deliveries that end without a word" },
+    { name: "stall_limit", label: "Stalls", kind: "whole", unit: "of a job", placeholder: "as its worker says", help: "deliveries that end without a word" },
     { name: "backoff.base_ms", label: "Backoff", kind: "duration", help: "before each retry, besides what grows" },
     { name: "backoff.exponent", label: "grows by", kind: "part", unit: "as power of the attempts" },
     { name: "backoff.jitter_ms", label: "spread", kind: "duration", help: "at random, times the attempts" },

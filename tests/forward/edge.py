@@ -1,0 +1,208 @@
+"""A device and its hub, each a server of its own in this process, with a cable in between."""
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from conformance.client import JSON, Client, Doc
+from conformance.site import Site
+
+from zq.features.forward.service import LaneProgress, Lanes
+from zq.store.sqlite.identity import renew_identity
+
+PATIENCE_S = 60.0
+
+
+class Cable:
+    """Carries bytes to a server, counts them, and loses answers if it is told to."""
+
+    def __init__(self) -> None:
+        self.target = 0
+        self.port = 0
+        self.up = 0
+        self.down = 0
+        self.swallows = 0
+        """So many answers of the next ones are lost with their connections."""
+        self.swallowed = 0
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ends: set[asyncio.StreamWriter] = set()
+
+    async def lay(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def cut(self) -> None:
+        """Lose all connections, and refuse others until there is a target again."""
+        self.target = 1
+        for end in self._ends:
+            end.close()
+        self._ends.clear()
+
+    async def _accept(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        try:
+            far, out = await asyncio.open_connection("127.0.0.1", self.target)
+        except OSError:
+            back.close()
+            return
+        self._ends |= {back, out}
+        for carrying in (self._carry_up(near, out), self._carry_down(far, back, out)):
+            task = asyncio.create_task(carrying)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _carry_up(self, near: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await near.read(2**16):
+                self.up += len(data)
+                out.write(data)
+        out.close()
+
+    async def _carry_down(
+        self, far: asyncio.StreamReader, back: asyncio.StreamWriter, out: asyncio.StreamWriter
+    ) -> None:
+        with suppress(OSError):
+            while data := await far.read(2**16):
+                if self.swallows and b"204" in data:
+                    self.swallows -= 1
+                    self.swallowed += 1
+                    break
+                self.down += len(data)
+                back.write(data)
+        back.close()
+        out.close()
+
+
+class Edge:
+    """A device that forwards `out*` to a hub."""
+
+    def __init__(self, root: Path) -> None:
+        self.cable = Cable()
+        self.hub = Site(root / "hub", {})
+        self.device = Site(root / "device", {"device": "d1"})
+        self.clients: list[Client] = []
+
+    @asynccontextmanager
+    async def running(self, **rule: Any) -> AsyncIterator["Edge"]:
+        await self.cable.lay()
+        await self.hub.start()
+        self.cable.target = self.hub.port
+        await self.device.start()
+        self.near, self.far = Client(self.device, JSON), Client(self.hub, JSON)
+        try:
+            yield self
+        finally:
+            await self.near.http.aclose()
+            await self.far.http.aclose()
+            await self.device.stop()
+            await self.hub.stop()
+            await self.cable.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.cable.port}"
+
+    @property
+    def lanes(self) -> Lanes:
+        return self.device.server.services[Lanes]
+
+    @property
+    def progress(self) -> LaneProgress:
+        return self.lanes.progress("up")
+
+    async def lay(self, *queues: str, **rule: Any) -> None:
+        from zq.features.forward.model import LaneRule
+
+        await self.lanes.put("up", LaneRule(queues or ("out*",), self.url, **rule))
+
+    async def push(self, *payloads: Any, **fields: Any) -> None:
+        """Have the device store jobs."""
+        jobs = [{"queue": "out", "type": "t", "payload": each, **fields} for each in payloads]
+        reply = await self.near.post("/jobs/bulk", {"jobs": jobs})
+        assert reply.status == 201, reply.body
+
+    async def arrived(self) -> list[Any]:
+        """The payloads of all jobs of the hub, in their order."""
+        return [job["payload"] for job in await self.jobs_of(self.far)]
+
+    async def left(self) -> list[Doc]:
+        """The jobs of the device."""
+        return await self.jobs_of(self.near)
+
+    async def jobs_of(self, client: Client) -> list[Doc]:
+        found: list[Doc] = []
+        after: str | None = None
+        while True:
+            given = {} if after is None else {"from": after}
+            reply = await client.get("/jobs", limit=2000, **given)
+            found += reply.doc["jobs"]
+            if not reply.doc["pages"].get("next"):
+                return found
+            after = found[-1]["id"]
+
+    async def eventually(self, count: int) -> list[Any]:
+        """The payloads of the hub, once it has so many jobs and the device has none."""
+        await until(self._has(count))
+        return await self.arrived()
+
+    def _has(self, count: int) -> Callable[[], Any]:
+        async def has() -> bool:
+            reply = await self.far.get("/jobs/count")
+            left = await self.near.get("/jobs/count", status="ready,in_flight,scheduled")
+            return bool(reply.doc["count"] >= count and not left.doc["count"])
+
+        return has
+
+    async def hurry(self) -> None:
+        """End a pause of the lane after an error."""
+        await self.lanes.pause("up", paused=False)
+
+    async def restart_hub(self) -> None:
+        await self.hub.restart()
+        self.cable.target = self.hub.port
+        await self.hurry()
+
+    async def crash(self, site: Site) -> None:
+        """Kill a server. No answer is on its way, since a kill takes no time."""
+        self.cable.cut()
+        await site.crash()
+        self.cable.target = self.hub.port
+        await self.hurry()
+
+
+def copied(site: Site, to: Path) -> Path:
+    """A copy of a stopped site's directory."""
+    shutil.copytree(site.root, to)
+    return to
+
+
+def restored(directory: Path) -> Path:
+    """A directory as it is once it was restored from a backup: under an identity of its own."""
+    connection = sqlite3.connect(directory / "zq.db", isolation_level=None)
+    connection.execute("BEGIN")
+    renew_identity(connection)
+    connection.execute("COMMIT")
+    connection.close()
+    return directory
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait until a condition holds. It may be a coroutine function."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = condition()
+            if asyncio.iscoroutine(found):
+                found = await found
+            if found:
+                return
+            await asyncio.sleep(0.01)

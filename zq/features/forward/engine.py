@@ -1,0 +1,41 @@
+"""Wakes lanes: somebody may have stored a job in one of their queues."""
+
+import asyncio
+from typing import Self
+
+from zq.engine.after_commit import Awaited, Committed
+from zq.engine.engine import Engine
+from zq.model.queue_patterns import QueuePatterns
+
+
+class LaneBell:
+    """Sets the events of lanes after ticks in which their queues have changed."""
+
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """The bell of an engine."""
+        return cls()
+
+    def __init__(self) -> None:
+        self.listens: dict[asyncio.Event, QueuePatterns] = {}
+        """The events of lanes, each with the queues of its lane."""
+
+    def watch(self, event: asyncio.Event, patterns: QueuePatterns) -> None:
+        """Set an event whenever jobs of these queues may have come."""
+        self.listens[event] = patterns
+
+    def forget(self, event: asyncio.Event) -> None:
+        """Set the event no more."""
+        self.listens.pop(event, None)
+
+    def learn(self, committed: Committed) -> None:
+        """Learn from a tick."""
+        queues = committed.result.counted | committed.result.woken
+        if not queues:
+            return
+        for event, patterns in self.listens.items():
+            if not event.is_set() and any(map(patterns.covers, queues)):
+                event.set()
+
+
+SUBSCRIBERS = ((Awaited.BY_NOBODY, LaneBell),)

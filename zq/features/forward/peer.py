@@ -1,0 +1,89 @@
+"""Carries the jobs of lanes to other servers, while this one runs."""
+
+import asyncio
+import re
+import socket
+from typing import Self
+
+from zq.features.forward.model import ForwardLane
+from zq.features.forward.peer_pusher import LanePusher
+from zq.features.forward.service import Lanes
+from zq.features.forward.settings import ForwardSettings
+from zq.service.services import RunningService, Services
+
+
+class Pushers(RunningService):
+    """The pushers of all lanes that have an address. They follow changes of lanes."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The pushers of a server."""
+        return cls(services)
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._lanes = services[Lanes]
+        self._device = device_name(services.settings.device)
+        self._running: dict[str, LanePusher] = {}
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Store the declared lanes, and begin to push."""
+        await self._declare()
+        await self._follow()
+        self._lanes.when_changed.append(self._changed.set)
+        self._task = asyncio.create_task(self._run(), name="zq-forward")
+
+    async def stop(self) -> None:
+        """End. What is under way keeps its numbers."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        for pusher in self._running.values():
+            await pusher.stop()
+
+    async def _declare(self) -> None:
+        declared = self._services.settings[ForwardSettings].lanes()
+        for lane in await self._lanes.all():
+            if lane.declared and lane.name not in declared:
+                await self._lanes.drop(lane.name)
+        for name, rule in declared.items():
+            await self._lanes.put(name, rule, declared=True)
+
+    async def _run(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self._follow()
+
+    async def _follow(self) -> None:
+        """Have a pusher for each lane as it is stored, and no others."""
+        lanes = {lane.name: lane for lane in await self._lanes.all()}
+        for name, pusher in list(self._running.items()):
+            lane = lanes.get(name)
+            if lane is None or not _pushes(lane) or lane.rule != pusher.lane.rule:
+                del self._running[name]
+                await pusher.stop()
+        for name, lane in lanes.items():
+            if not _pushes(lane):
+                self._lanes.progress(name).state = "paused" if lane.paused else "pulled"
+            elif name in self._running:
+                self._running[name].hurry()
+            else:
+                producer = f"{self._device}/{name}"
+                self._running[name] = LanePusher(self._services, lane, producer)
+                self._running[name].start()
+
+
+def device_name(said: str | None) -> str:
+    """The name of this server at its hubs: as it was said, or the host's, as a producer may have
+    it."""
+    return re.sub("[^A-Za-z0-9._:@-]+", "-", said or socket.gethostname())[:64] or "device"
+
+
+def _pushes(lane: ForwardLane) -> bool:
+    return lane.rule.url is not None and not lane.paused
+
+
+RUNNING = (Pushers,)
