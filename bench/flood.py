@@ -14,7 +14,7 @@ import orjson
 
 from bench.actors import BULK, Meter, Producer, percentiles
 from bench.http1 import Connection, TakeStream, post
-from bench.latency import CONNECTIONS, LAST_JOB_SECONDS, Steady, Waiting, pace
+from bench.latency import LAST_JOB_SECONDS, Steady, Waiting, pace
 from bench.load import Session, Target, in_own_process, run
 from bench.report import Progress, Table, number
 from bench.servers import Lab
@@ -22,6 +22,9 @@ from bench.servers import Lab
 TENANTS = 100
 WORKERS = 4
 PREFETCH = 10
+CONNECTIONS = 8
+"""Few enough for each to be used often: the server closes those that rest for long."""
+
 FLOOD_CONNECTIONS = 4
 FLOOD_SECONDS = 600.0
 FLOOD = b'"type":"flood"'
@@ -63,37 +66,56 @@ def flood_request(first: int, *, keyed: bool) -> bytes:
     return post("/jobs/bulk", orjson.dumps({"jobs": jobs}))
 
 
+async def store(target: Target, jobs: int, *, keyed: bool) -> None:
+    """Have a tenant store its flood."""
+    session = Session(target.port)
+    try:
+        bulks = [flood_request(first, keyed=keyed) for first in range(0, jobs, BULK)]
+        flood = Producer(Meter("flood"), bulks, BULK, allowance=jobs)
+        for _ in range(FLOOD_CONNECTIONS):
+            flood.use(await session.connect(lambda: Connection(flood.on_reply)))
+        await session.until(lambda: flood.meter.jobs >= jobs, FLOOD_SECONDS)
+    finally:
+        session.close()
+
+
+async def send(target: Target, seconds: float, *, keyed: bool) -> dict[int, float]:
+    """Have the other tenants send their jobs. Return when each was sent."""
+
+    def share(number: int) -> dict[str, object]:
+        return {"fair_key": f"tenant-{number % TENANTS}"} if keyed else {}
+
+    session = Session(target.port)
+    try:
+        others = Steady(1, share)
+        for _ in range(CONNECTIONS):
+            others.use(await session.connect(lambda: Connection(others.on_reply)))
+        await pace(session, others.enqueue, TENANTS, seconds)
+        await session.until(lambda: others.is_idle(CONNECTIONS), LAST_JOB_SECONDS)
+    finally:
+        session.close()
+    return others.sent
+
+
 async def drive(target: Target, case: str, jobs: int, seconds: float) -> tuple[list[float], float]:
     """Seconds that each job of the others has waited, and jobs of the flood a second."""
     keyed = case == "fair keys"
+    if case != "no flood":
+        await store(target, jobs, keyed=keyed)
     session = Session(target.port)
     try:
-        if case != "no flood":
-            bulks = [flood_request(first, keyed=keyed) for first in range(0, jobs, BULK)]
-            flood = Producer(Meter("flood"), bulks, BULK, allowance=jobs)
-            for _ in range(FLOOD_CONNECTIONS):
-                flood.use(await session.connect(lambda: Connection(flood.on_reply)))
-            await session.until(lambda: flood.meter.jobs >= jobs, FLOOD_SECONDS)
         worker = Counting()
         worker.use(await session.connect(lambda: Connection(worker.on_reply)))
         path = f"/jobs/take?prefetch={PREFETCH}"
         for _ in range(WORKERS):
             await session.connect(lambda: TakeStream(path, worker.on_lines))
-
-        def share(number: int) -> dict[str, object]:
-            return {"fair_key": f"tenant-{number % TENANTS}"} if keyed else {}
-
-        others = Steady(1, share)
-        for _ in range(CONNECTIONS):
-            others.use(await session.connect(lambda: Connection(others.on_reply)))
         began = perf_counter()
-        await pace(session, others.enqueue, TENANTS, seconds)
+        sent = await send(target, seconds, keyed=keyed)
         drained = worker.flood / (perf_counter() - began)
-        limit = FLOOD_SECONDS if case == "no fair keys" else LAST_JOB_SECONDS
-        await session.until(lambda: others.sent.keys() <= worker.arrived.keys(), limit)
+        await session.until(lambda: sent.keys() <= worker.arrived.keys(), FLOOD_SECONDS)
     finally:
         session.close()
-    return [worker.arrived[each] - sent for each, sent in others.sent.items()], drained
+    return [worker.arrived[number] - at for number, at in sent.items()], drained
 
 
 def run_drive(target: Target, case: str, jobs: int, seconds: float) -> tuple[list[float], float]:

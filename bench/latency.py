@@ -93,6 +93,10 @@ class Steady:
     def on_reply(self, connection: Connection, seconds: float) -> None:
         self.use(connection)
 
+    def is_idle(self, connections: int) -> bool:
+        """True if all jobs are stored."""
+        return len(self._resting) == connections and not self._due
+
     def _post(self) -> None:
         while self._resting and self._due:
             number = self._due.popleft()

@@ -6,7 +6,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from textual.widgets import Static
 
+from zq.operators.admin.cli.fair_keys import FairKeys
 from zq.operators.admin.cli.live_table import LiveTable
 from zq.operators.admin.cli.screens import Question
 from zq.operators.page.client import merged
@@ -113,6 +115,28 @@ async def test_queues_are_sorted_and_scrolled_by_keys(server: Watched) -> None:
         await shown.until(lambda: order() == ["a", "b", "c"])
         await shown.press("question_mark", "escape", "tab", "tab")
         await shown.until(lambda: lines(shown)[0].split()[0] == "WORKER")
+
+
+async def test_the_fair_keys_of_a_queue_are_shown_by_share_wait_and_depth(server: Watched) -> None:
+    def keys(shown: Display) -> list[list[str]]:
+        texts = str(shown.app.screen.query_one(Static).render()).splitlines()
+        return [text.split() for text in texts]
+
+    jobs = [{"queue": "m", "type": "t", "payload": 1, "fair_key": key} for key in "abbccc"]
+    await server.post("/jobs/bulk", {"jobs": jobs})
+    async with display(server, tab="") as shown:
+        await shown.until(lambda: lines(shown)[1:2] != [])
+        await shown.press("f")
+        await shown.until(lambda: isinstance(shown.app.screen, FairKeys) and len(keys(shown)) == 5)
+        head, heading, *rows = keys(shown)
+        assert head[:5] == ["Keys", "of", "m", "by", "share"]
+        assert heading[:4] == ["KEY", "SHARE", "BEHIND", "WAITING"]
+        assert [row[0] for row in rows] == ["a", "b", "c"]
+        await shown.press("s", "s")
+        await shown.until(lambda: keys(shown)[0][4] == "depth")
+        assert [row[0] for row in keys(shown)[2:]] == ["c", "b", "a"]
+        await shown.press("escape", "w")
+        await shown.until(lambda: "m: " in shown.keys)
 
 
 async def test_an_open_stream_is_a_worker(server: Watched) -> None:

@@ -181,7 +181,7 @@ LIVE_TABS = {
         {"topic": "queues", "limit": "100"},
         QUEUE_COLUMNS,
         queue_rows,
-        "w why · P pause · R requeue dead · s sort · ? help · q quit",
+        "w why · f fair keys · P pause · R requeue dead · s sort · ? help · q quit",
         "no queue has jobs: zq push QUEUE PAYLOAD stores one",
     ),
     "failures": LiveTab(

@@ -19,6 +19,7 @@ HELP = """\
 
  Queues and Failures, where the server shows them:
  s                       sort the queues by the worst, waiting, failing, name
+ f                       the fair keys of the queue, by share, wait or depth
  P                       pause or resume the queue
  R                       requeue the dead jobs of the queue or the cause, after a question
 
