@@ -45,6 +45,10 @@ def test_every_route_declares_its_scope() -> None:
             "/producers/{name}",
             "/devices",
             "/devices/{name}",
+            "/forward",
+            "/forward/{name}",
+            "/forward/{name}/pause",
+            "/forward/{name}/resume",
         ),
     }
 

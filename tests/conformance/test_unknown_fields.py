@@ -104,6 +104,8 @@ OURS: dict[Key, list[Doc]] = {
     ("PUT", "/queues/{queue}/fair/{key}"): [{"weight": 2}],
     ("POST", "/devices/{name}/fetch"): [{"instance": "i"}],
     ("POST", "/devices/jobs"): [{"to": "d*", "job": new_job()}],
+    ("PUT", "/forward/{name}"): [{"queues": ["out*"], "url": "http://127.0.0.1:9"}],
+    ("POST", "/forward/{name}/resume"): [{}],
     ("PUT", "/devices/{name}"): [
         {"instance": "i", "version": "1", "now": 0, "lanes": [{"name": "main"}]}
     ],

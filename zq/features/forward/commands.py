@@ -1,5 +1,6 @@
 """The commands about lanes."""
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from zq.features.forward.model import ForwardLane, LaneBatch, LaneRefusal, LaneRule
@@ -67,6 +68,12 @@ class Arrive(Command[int], frozen=True):
     lane: str
     epoch: str
     last: int
+
+
+class DropOldest(Command[int], frozen=True):
+    """Expire those of some jobs that still wait: a lane has too many. Returns how many they are."""
+
+    keys: Sequence[int]
 
 
 class NameHeir(Command[None], frozen=True):

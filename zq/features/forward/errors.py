@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zq.model.errors import Conflict, NotFound, Unprocessable
+from zq.model.errors import Conflict, NotFound, StorageFull, Unprocessable
 
 
 class LaneNotFound(NotFound):
@@ -53,4 +53,16 @@ class LaneFenced(Conflict):
             f"another server sends as {producer} to this hub (epoch {epoch}, last number {last}):"
             " give one of the two another name (--device), or, if the other is gone, let this one"
             " take over (zq forward resume LANE --take-over)"
+        )
+
+
+class LaneFull(StorageFull):
+    """As much waits on a lane as may. There is room again once its hub has taken some."""
+
+    code = "lane_full"
+
+    def __init__(self, lane: str, what: str) -> None:
+        super().__init__(
+            f"lane {lane!r} is full: {what}; new jobs of its queues are refused until its hub has"
+            " taken some (zq forward status says why it waits)"
         )

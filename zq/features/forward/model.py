@@ -28,7 +28,6 @@ from zq.model.queue_patterns import QueuePatterns
 MOST_LANES = 10_000
 """The most lanes of a server."""
 
-Backlog = Literal["in_order", "behind"]
 WhenFull = Literal["refuse", "drop_oldest"]
 Compression = Literal["gzip", "none"]
 
@@ -44,8 +43,11 @@ class LaneRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     queues: tuple[str, ...]
     """Names of queues, and beginnings of names with a star at the end."""
     url: str | None = None
+    token: str | None = None
+    """The secret of the access key. It is not shown."""
     key_file: str | None = None
-    """The file with the secret of the access key. It is read again at each connection."""
+    """The file with that secret. It is read again at each connection. Files are named by who starts
+    the server only."""
     ca: str | None = None
     client_cert: str | None = None
     client_key: str | None = None
@@ -56,7 +58,6 @@ class LaneRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     compression: Compression = "gzip"
     buffered: bool = False
     """True if answers of a hub count that may be lost by a power cut."""
-    backlog: Backlog = "in_order"
     max_bytes: int | None = None
     """The most bytes of payloads that wait."""
     max_age_ms: int | None = None
@@ -163,6 +164,10 @@ def check_rule(rule: LaneRule) -> LaneRule:
         raise InvalidRequest(f"batch: {rule.batch} must be between 1 and {MOST_IN_BATCH}")
     if rule.rate is not None and rule.rate <= 0:
         raise InvalidRequest(f"rate: {rule.rate} must be more than 0 jobs a second")
+    for name in ("max_bytes", "max_age_ms"):
+        bound = getattr(rule, name)
+        if bound is not None and bound < 1:
+            raise InvalidRequest(f"{name}: {bound} must be at least 1")
     if (rule.client_cert is None) != (rule.client_key is None):
         raise InvalidRequest("client_cert and client_key belong together: give both")
     return rule

@@ -8,6 +8,7 @@ from typing import Self
 from zq.features.forward.model import ForwardLane
 from zq.features.forward.peer_pusher import LanePusher
 from zq.features.forward.service import Lanes
+from zq.features.forward.service_bounds import LaneBounds
 from zq.features.forward.settings import ForwardSettings
 from zq.service.services import RunningService, Services
 
@@ -86,4 +87,4 @@ def _pushes(lane: ForwardLane) -> bool:
     return lane.rule.url is not None and not lane.paused
 
 
-RUNNING = (Pushers,)
+RUNNING = (LaneBounds, Pushers)

@@ -1,7 +1,6 @@
 """The server at the other end of a lane, to which the lane is a producer."""
 
 import asyncio
-import os
 import zlib
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -142,7 +141,7 @@ def _refuse(reply: Reply) -> NoReturn:
 
 def _token_of(rule: LaneRule) -> str | None:
     if rule.key_file is None:
-        return os.environ.get("ZQ_TOKEN") or None
+        return rule.token
     try:
         return Path(rule.key_file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

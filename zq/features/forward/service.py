@@ -24,6 +24,9 @@ class LaneProgress(msgspec.Struct):
     """`starting`, `sending`, `idle`, `waiting` (for the hub), `paused` or `pulled`."""
     arrived: int = 0
     refused: int = 0
+    dropped: int = 0
+    waiting_bytes: int | None = None
+    """The bytes of payloads that wait, if the lane has a bound."""
     sent_bytes: int = 0
     succeeded_at: int | None = None
     error: str | None = None
@@ -70,13 +73,6 @@ class Lanes:
         """All lanes by name."""
         return await self._lanes.lanes()
 
-    async def get(self, name: str) -> ForwardLane:
-        """A lane. Raises `LaneNotFound`."""
-        for lane in await self.all():
-            if lane.name == name:
-                return lane
-        raise LaneNotFound(name)
-
     async def put(self, name: str, rule: LaneRule, *, declared: bool = False) -> ForwardLane:
         """Make a lane, or change its rule. Raises `LanesMeet` or `TooManyLanes`."""
         command = PutLane(name, check_rule(rule), new_epoch(self._identity), declared)
@@ -96,6 +92,13 @@ class Lanes:
         await self._inbox.ask(DropLane(name))
         self._progress.pop(name, None)
         self._tell()
+
+    async def status_of(self, name: str) -> LaneStatus:
+        """One lane. Raises `LaneNotFound`."""
+        for found in await self.status():
+            if found.lane.name == name:
+                return found
+        raise LaneNotFound(name)
 
     async def status(self) -> list[LaneStatus]:
         """All lanes by name, with what waits on them."""

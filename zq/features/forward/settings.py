@@ -1,5 +1,6 @@
 """The lanes that are declared at the start of the server."""
 
+import os
 import re
 import tomllib
 from collections.abc import Collection
@@ -48,7 +49,8 @@ class ForwardSettings(RoomSettings):
             if not sign:
                 raise ConfigError(f"--forward: {text!r} must be QUEUE=URL, or BEGINNING*=URL")
             name = re.sub("[^A-Za-z0-9._:@-]+", "-", pattern).strip("-")[:60] or "all"
-            _add(found, "--forward", name, LaneRule((pattern,), url))
+            token = os.environ.get("ZQ_TOKEN") or None
+            _add(found, "--forward", name, LaneRule((pattern,), url, token))
         if self.forward_rules is not None:
             place = f"--forward-rules: {self.forward_rules}"
             try:

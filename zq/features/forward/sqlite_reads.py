@@ -1,11 +1,13 @@
 """The reads of lanes."""
 
 import sqlite3
+from collections.abc import Sequence
 
 import msgspec
 
 from zq.features.forward.model import ForwardLane
 from zq.features.forward.store import LaneReads, UnderWay
+from zq.store.api import as_json
 from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.queries import load
 
@@ -26,6 +28,14 @@ class SqliteLaneReads(LaneReads):
     async def under_way(self) -> dict[int, UnderWay]:
         return await self._readers.looks(_under_way)
 
+    async def waiting_bytes(self, queues: Sequence[str]) -> int:
+        return await self._readers.scans(_waiting_bytes, queues)
+
+    async def oldest_jobs(
+        self, queues: Sequence[str], upto: int, limit: int
+    ) -> list[tuple[int, int]]:
+        return await self._readers.scans(_oldest_jobs, queues, upto, limit)
+
 
 def _lanes(connection: sqlite3.Connection) -> list[ForwardLane]:
     (text,) = connection.execute(QUERIES["lanes"]).fetchone()
@@ -35,6 +45,20 @@ def _lanes(connection: sqlite3.Connection) -> list[ForwardLane]:
 def _under_way(connection: sqlite3.Connection) -> dict[int, UnderWay]:
     (text,) = connection.execute(QUERIES["under_way"]).fetchone()
     return {lane: UnderWay(*found) for lane, *found in msgspec.json.decode(text)}
+
+
+def _waiting_bytes(connection: sqlite3.Connection, queues: Sequence[str]) -> int:
+    names = {"queues": as_json(queues)}
+    found: int = connection.execute(QUERIES["waiting_bytes"], names).fetchone()[0]
+    return found
+
+
+def _oldest_jobs(
+    connection: sqlite3.Connection, queues: Sequence[str], upto: int, limit: int
+) -> list[tuple[int, int]]:
+    names = {"queues": as_json(queues), "upto": upto, "limit": limit}
+    (text,) = connection.execute(QUERIES["oldest_jobs"], names).fetchone()
+    return msgspec.json.decode(text, type=list[tuple[int, int]])
 
 
 READS = {LaneReads: SqliteLaneReads}

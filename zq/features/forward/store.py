@@ -1,5 +1,6 @@
 """What is read of lanes."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from zq.features.forward.model import ForwardLane
@@ -20,3 +21,11 @@ class LaneReads(Protocol):
 
     async def under_way(self) -> dict[int, UnderWay]:
         """What is under way on each lane that has jobs with numbers, by its id."""
+
+    async def waiting_bytes(self, queues: Sequence[str]) -> int:
+        """The bytes of the payloads of all unfinished jobs in these queues."""
+
+    async def oldest_jobs(
+        self, queues: Sequence[str], upto: int, limit: int
+    ) -> list[tuple[int, int]]:
+        """The keys of the oldest ready jobs in these queues up to a key, with their bytes."""

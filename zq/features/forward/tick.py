@@ -11,6 +11,7 @@ from zq.features.forward.commands import (
     Arrive,
     BeginEpoch,
     DropLane,
+    DropOldest,
     NameHeir,
     NumberLane,
     PauseLane,
@@ -26,7 +27,9 @@ from zq.features.forward.tick_table import (
     put_lane,
 )
 from zq.model.errors import ZqError
+from zq.model.lifecycle import Status
 from zq.store.api import Sliced
+from zq.tick.finish import displace
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork
@@ -46,6 +49,14 @@ def _table(work: UnitOfWork, command: PutLane | PauseLane | DropLane) -> Sliced[
     yield from release(work, lane)
     drop_lane(work, lane)
     return None
+
+
+def _drop(work: UnitOfWork, command: DropOldest) -> Sliced[int]:
+    found = work.tx.briefs("read_briefs", keys=command.keys)
+    jobs = [job for job in found if job.status is Status.READY]
+    displace(work, jobs)
+    yield None
+    return len(jobs)
 
 
 def _jobs(
@@ -87,6 +98,7 @@ def _each(
 PHASES = (
     Phase(Stage.SETTLE, _each(_jobs), (Arrive, ReadLane, NameHeir, BeginEpoch)),
     Phase(Stage.CHANGE, _each(_table), (PutLane, PauseLane, DropLane)),
+    Phase(Stage.CHANGE, _each(_drop), (DropOldest,)),
     Phase(Stage.RECORD, _each(_jobs), (NumberLane,)),
 )
 """Jobs get numbers last, so that one commit can store a job and have it sent."""

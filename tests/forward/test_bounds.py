@@ -1,0 +1,82 @@
+"""Bounds of a lane: new jobs are refused over them, or the oldest ones go."""
+
+from pathlib import Path
+from typing import Any
+
+from conformance.client import Reply
+
+from zq.features.forward.service_bounds import LaneBounds
+
+from .edge import Edge, until
+
+
+async def pushed(edge: Edge, size: int, queue: str = "out") -> Reply:
+    job = {"queue": queue, "type": "t", "payload": "x" * (size - 2)}
+    return await edge.near.post("/jobs", job)
+
+
+async def look(edge: Edge) -> None:
+    """Count what waits, as happens every second."""
+    await edge.device.server.services[LaneBounds]._look()
+
+
+async def bound(edge: Edge, **rule: Any) -> None:
+    """Lay a lane with bounds to a hub that is away."""
+    edge.cable.cut()
+    await edge.lay(**rule)
+    bounds = edge.device.server.services[LaneBounds]
+    await until(lambda: bounds.in_use)
+
+
+async def test_a_full_lane_refuses_new_jobs_until_some_are_gone(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await bound(edge, max_bytes=1000)
+        assert [(await pushed(edge, 400)).status for _ in range(3)] == [201, 201, 507]
+        refused = await pushed(edge, 400)
+        assert refused.headers["zq-error"] == "lane_full"
+        assert "800 of 1,000 bytes wait" in refused.error
+        assert (await pushed(edge, 400, "other")).status == 201
+        assert (await pushed(edge, 200)).status == 201
+        await look(edge)
+        assert edge.progress.waiting_bytes == 1000
+
+        edge.cable.target = edge.hub.port
+        await edge.hurry()
+        await until(lambda: edge.progress.arrived == 3)
+        await look(edge)
+        assert (await pushed(edge, 400)).status == 201
+
+
+async def test_a_lane_whose_oldest_job_waits_too_long_refuses_new_ones(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await bound(edge, max_age_ms=60_000)
+        assert (await pushed(edge, 9)).status == 201
+        edge.device.clock.advance(61_000)
+        await look(edge)
+        assert "a job waits for 61 s" in (await pushed(edge, 9)).error
+
+
+async def test_the_oldest_jobs_make_room_and_are_counted(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await edge.push(*("x" * 98 + str(n) for n in range(10)), queue="out")
+        await edge.push("stays", queue="other")
+        await bound(edge, max_bytes=500, when_full="drop_oldest")
+        await until(lambda: edge.progress.dropped)
+        left = [job["payload"][-1] for job in await edge.left()]
+        assert left[-1] == "s" and left[:-1] == list("56789")[-len(left) + 1 :]
+        assert edge.progress.dropped == 11 - len(left)
+
+
+async def test_jobs_beyond_an_age_are_dropped(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay(max_age_ms=60_000, when_full="drop_oldest")
+        await edge.lanes.pause("up", paused=True)
+        await until(lambda: edge.progress.state == "paused")
+        await edge.push(1, 2)
+        edge.device.clock.advance(50_000)
+        await edge.push(3)
+        edge.device.clock.advance(20_000)
+        await look(edge)
+
+        assert [job["payload"] for job in await edge.left()] == [3]
+        assert edge.progress.dropped == 2

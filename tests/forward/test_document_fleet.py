@@ -1,0 +1,35 @@
+"""The commands of the page about fleets that concern the device."""
+
+import asyncio
+import shlex
+from pathlib import Path
+
+from click.testing import CliRunner
+from documents import SERVER, code
+from process.server import running
+
+from zq.cli.group import main
+
+from .edge import Edge, until
+
+
+async def test_a_device_that_was_started_as_shown_forwards(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        words = shlex.split(code("fleet: forward").replace(SERVER, edge.url))
+        flags = words[words.index("--device") :]
+        async with running(tmp_path / "shown", *flags) as server:
+            job = {"queue": "sensor-1", "type": "t", "payload": 7}
+            await edge.near.http.post(f"http://127.0.0.1:{server.port}/jobs", json=job)
+            await until(edge.arrived)
+
+        assert await edge.arrived() == [7]
+
+
+async def test_lanes_are_changed_as_shown(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        for line in code("fleet: lanes").replace(SERVER, edge.url).splitlines():
+            words = [*shlex.split(line)[1:], "--url", edge.device.url]
+            done = await asyncio.to_thread(CliRunner().invoke, main, words)
+            assert done.exit_code == 0, (line, done.output)
+        await edge.push(1, queue="sensor-1")
+        await edge.eventually(1)

@@ -1,0 +1,101 @@
+"""Lanes over HTTP and on the command line, and lanes that are declared at the start."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from zq.cli.group import main
+from zq.config import Settings
+from zq.setting import ConfigError
+
+from .edge import Edge, until
+
+RULES = """
+[lanes.up]
+queues = ["out*", "alarms"]
+url = "{url}"
+batch = 20
+"""
+
+
+async def run(edge: Edge, *words: str) -> str:
+    """What `zq forward` prints."""
+    words = ("forward", *words, "--url", edge.device.url)
+    result = await asyncio.to_thread(CliRunner().invoke, main, words)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+async def test_a_lane_is_made_shown_stopped_and_dropped(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        made = await edge.near.call(
+            "PUT", "/forward/up", {"queues": ["out*"], "url": edge.url, "token": "secret"}
+        )
+        assert made.status == 200 and b"secret" not in made.body
+        await edge.push(1, 2)
+        await edge.eventually(2)
+        assert (await edge.near.post("/forward/up/pause", {})).doc["state"] in ("idle", "paused")
+        await until(lambda: edge.progress.state == "paused")
+        await edge.push(3)
+        edge.device.clock.advance(5000)
+        (shown,) = (await edge.near.get("/forward")).doc["lanes"]
+        assert (shown["waiting"], shown["lag_ms"], shown["arrived"]) == (1, 5000, 2)
+        assert (await edge.near.post("/forward/up/resume", {})).status == 200
+        await edge.eventually(3)
+        assert (await edge.near.delete("/forward/up")).status == 204
+        assert (await edge.near.get("/forward/up")).headers["zq-error"] == "lane_not_found"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"queues": [], "url": "http://h"},
+        {"queues": ["a*b"], "url": "http://h"},
+        {"queues": ["a"], "url": "ftp://h"},
+        {"queues": ["a"], "url": "http://h", "batch": 0},
+        {"queues": ["a"], "url": "http://h", "rate": 0},
+        {"queues": ["a"], "url": "http://h", "max_bytes": 0},
+        {"queues": ["a"], "url": "http://h", "key_file": "/etc/passwd"},
+    ],
+)
+async def test_a_rule_that_cannot_be_is_refused(tmp_path: Path, rule: dict[str, object]) -> None:
+    async with Edge(tmp_path).running() as edge:
+        assert (await edge.near.call("PUT", "/forward/up", rule)).status == 400
+
+
+async def test_the_command_line_makes_and_shows_lanes(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        said = await run(edge, "add", "up", "--queue", "out*", "--to", edge.url, "--batch", "7")
+        assert said.startswith("up is ")
+        await edge.push(1)
+        await edge.eventually(1)
+        assert "out*" in await run(edge, "list")
+        assert "0 jobs wait" in await run(edge, "status", "up")
+        await run(edge, "pause", "up")
+        await until(lambda: edge.progress.state == "paused")
+        assert '"state":"paused"' in (await run(edge, "status", "up", "--json")).replace(" ", "")
+        await run(edge, "resume", "up")
+        assert "is dropped" in await run(edge, "drop", "up")
+
+
+async def test_lanes_are_declared_at_the_start(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        rules = tmp_path / "rules.toml"
+        rules.write_text(RULES.format(url=edge.url))
+        await edge.device.restart(forward_rules=rules)
+        await edge.push(1)
+        await edge.push(2, queue="alarms")
+        assert sorted(await edge.eventually(2)) == [1, 2]
+
+        await edge.device.restart(forward=f"out={edge.url}")
+        assert [lane.name for lane in await edge.lanes.all()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    "given", [{"forward": "out"}, {"forward": "a=ftp://h"}, {"forward": "a=http://h,a=http://h"}]
+)
+def test_a_start_with_a_wrong_rule_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="--forward: "):
+        Settings.of(**given)

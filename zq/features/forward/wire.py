@@ -1,0 +1,79 @@
+"""Lanes in requests and answers."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from zq.features.forward.model import Compression, LaneRule, WhenFull, check_rule
+from zq.wire.codecs import BodyCodec, decode
+
+
+class LaneBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The rule of a lane as a request gives it: files are named at the start of the server only."""
+
+    queues: list[str]
+    url: str
+    token: str | None = None
+    batch: int = 500
+    rate: float | None = None
+    compression: Compression = "gzip"
+    buffered: bool = False
+    max_bytes: int | None = None
+    max_age_ms: int | None = None
+    when_full: WhenFull = "refuse"
+
+
+class ResumeBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """With `take_over`, the lane takes the place of another server of its name at the hub, once."""
+
+    take_over: bool = False
+
+
+class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """A lane. Times are in milliseconds since the epoch.
+
+    `state` is `starting`, `sending`, `idle`, `waiting` (after an error), `paused` or `pulled`.
+    `waiting` jobs are here, `under_way` of them have numbers. `lag_ms` is the age of the oldest.
+    `arrived`, `refused`, `dropped` and `sent_bytes` count since the start of the server.
+    """
+
+    name: str
+    queues: Sequence[str]
+    url: str | None = None
+    state: str
+    declared: bool
+    waiting: int
+    under_way: int
+    bytes: int | None = None
+    lag_ms: int | None = None
+    arrived: int
+    refused: int
+    dropped: int
+    sent_bytes: int
+    succeeded_at: int | None = None
+    failed_at: int | None = None
+    error: str | None = None
+    error_code: str | None = None
+    epoch: str
+    next: int
+
+
+class LanesDocument(msgspec.Struct):
+    """All lanes by name."""
+
+    lanes: list[LaneDocument]
+
+
+_lane = msgspec.json.Decoder(LaneBody)
+_resume = msgspec.json.Decoder(ResumeBody)
+
+
+def decode_lane(body: bytes, codec: BodyCodec) -> LaneRule:
+    """The body that makes or changes a lane. Raises `InvalidRequest`."""
+    sent = msgspec.structs.asdict(decode(body, codec, _lane))
+    return check_rule(LaneRule(**{**sent, "queues": tuple(sent["queues"])}))
+
+
+def decode_resume(body: bytes, codec: BodyCodec) -> ResumeBody:
+    """The body that lets a lane go on. Raises `InvalidRequest`."""
+    return decode(body, codec, _resume)
