@@ -20,6 +20,7 @@ from bench.crowd import crowd, crowd_table
 from bench.depth import depth, depth_table
 from bench.entries import entries, entries_table
 from bench.examples import EXAMPLES
+from bench.fleet import fleet, fleet_table
 from bench.flood import flood, flood_table
 from bench.gates import gates, gates_table
 from bench.history import AIMS, history, history_table
@@ -162,6 +163,11 @@ def run_lines(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_shares(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = shares(place, args.jobs, args.numbers, args.ticks, progress)
     return shares_table(found), [asdict(each) for each in found]
+
+
+def run_fleet(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = fleet(place, args.seconds, progress)
+    return fleet_table(found), [asdict(each) for each in found]
 
 
 def run_flood(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -316,6 +322,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--jobs", type=counts, default=[1, 100, 1000], help="settled and claimed a tick")
     add("--numbers", type=counts, default=[1, 1000, 100_000], help="budgets, and keys")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
+    add = command("fleet", run_fleet, "200 devices and a hub, one floods: how long the others wait")
+    add("--seconds", type=float, default=15.0, help="of each case [15]")
     add = command("flood", run_flood, "one tenant floods a queue: how long the others wait")
     add("--jobs", type=lambda text: counts(text)[0], default=100_000, help="of the flood [100k]")
     add("--seconds", type=float, default=10.0, help="for which the others send [10]")

@@ -63,6 +63,14 @@ def test_claims_are_measured_beside_jobs_that_wait_for_a_budget() -> None:
     assert cost["alone"] > 0 < cost["beside"]
 
 
+def test_devices_are_measured_beside_the_flood_of_one() -> None:
+    shown = bench("fleet", "--seconds", "1", "--json")
+    assert not shown.returncode, shown.stderr
+    calm, floods, _ = json.loads(shown.stdout)["results"]
+    assert calm["requests"] == floods["requests"] == 199
+    assert calm["flood"] == 0 < floods["flood"]
+
+
 def test_others_are_measured_beside_the_flood_of_a_tenant() -> None:
     shown = bench("flood", "--jobs", "3000", "--seconds", "1", "--json")
     assert not shown.returncode, shown.stderr
