@@ -177,6 +177,18 @@ def test_fair_keys_share_what_has_the_same_urgency(ticker: Ticker) -> None:
     assert taken == [first[0], first[3], first[1], first[2], urgent[1], urgent[0]]
 
 
+def test_keys_keep_their_turns_when_their_queue_begins_to_age(ticker: Ticker) -> None:
+    def keyed(key: str) -> int:
+        return put(ticker, USUAL, options=JobSettings(fair_key=key))  # type: ignore[call-arg]
+
+    jobs = [keyed(key) for key in "aaab"]
+    assert ticker.take(1) == jobs[:1]
+
+    ages(ticker, 1_000)
+
+    assert [key for _ in range(3) for key in ticker.take(1)] == [jobs[3], jobs[1], jobs[2]]
+
+
 def test_jobs_whose_budget_cannot_pay_are_as_old_as_they_are_when_it_can(ticker: Ticker) -> None:
     ticker.run(CreateBudget("b", BudgetPolicy(1)))
     ages(ticker, 1_000)

@@ -120,3 +120,15 @@ def test_full_keys_open_a_number_at_a_time_when_the_limit_of_their_queue_goes(
     assert ticker.value("SELECT count(*) FROM lines WHERE shut_by IS NOT NULL") == 500
     ticker.run()
     assert ticker.value("SELECT count(*) FROM lines WHERE shut_by IS NOT NULL") == 0
+
+
+def test_a_job_that_took_what_its_key_was_charged_with_moves_no_line(ticker: Ticker) -> None:
+    with_keys(ticker, 60, 10)
+    held = ticker.take(10)
+
+    ran = statements(ticker, partial(ticker.run, Succeed(held)))
+    assert not any(sql.startswith("UPDATE lines SET place") for sql in ran)
+    held = ticker.take(10)
+    ticker.now += 5_000
+    ran = statements(ticker, partial(ticker.run, Succeed(held)))
+    assert any(sql.startswith("UPDATE lines SET place") for sql in ran)

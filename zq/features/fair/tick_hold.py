@@ -206,18 +206,19 @@ class FairHold:
         """Change the keys whose jobs have moved. Return where their lines stand now."""
         notes = self._notes
         self.know(notes)
-        shares = {name: self._shares[name] for name in notes}
-        for name in sorted(notes, key=lambda name: shares[name].finish):
-            share = shares[name]
-            change(share, self._queues[share.queue], notes[name])
-            if notes[name].delivered:
+        places: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        for name in sorted(notes, key=lambda name: self._shares[name].finish):
+            share, noted = self._shares[name], notes[name]
+            place = share.finish
+            change(share, self._queues[share.queue], noted)
+            if noted.delivered:
                 share.paid_until = self._paid.get(name, share.paid_until)
+            if noted.came or noted.left or share.finish != place:
+                # A job that took what its key was charged with moves no line by its end.
+                places[share.queue][f"={share.key}"] = share.finish
         self._changed.update(notes)
         notes.clear()
         self._paid.clear()
-        places: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        for share in shares.values():
-            places[share.queue][f"={share.key}"] = share.finish
         return dict(places)
 
     def flush(self) -> set[str]:
