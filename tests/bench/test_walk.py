@@ -11,8 +11,8 @@ from bench.walk import HOUSE, Walk, walk_table, walks
 
 MOST = {
     "POST /jobs": (36, 84),
-    "GET /jobs/take": (39, 124),
-    "POST /jobs/{id}/success": (42, 130),
+    "GET /jobs/take": (39, 126),
+    "POST /jobs/{id}/success": (42, 131),
 }
 """Files that a request may enter, and how often it may change file."""
 

@@ -202,7 +202,16 @@ FINDS: dict[str, set[str]] = {
     },
     "next_pay": {"SEARCH budgets USING COVERING INDEX budgets_by_time (pays_at>?)"},
     "count_draws": {"SCAN jobs", "USE TEMP B-TREE FOR GROUP BY"},
-    "count_costly": {"SCAN jobs"},
+    "count_costly": {
+        *("SCAN j", "SCAN l", "SCAN lines USING COVERING INDEX sqlite_autoindex_lines_1"),
+        "SEARCH jobs USING COVERING INDEX jobs_of_line (line=?)",
+        "SEARCH jobs USING INDEX not_ready (status=?)",
+    },
+    "forget_draws": {"SCAN budgets"},
+    "return_draws": {
+        *("SCAN drawn", "SCAN jobs", "USE TEMP B-TREE FOR GROUP BY"),
+        "SEARCH budgets USING PRIMARY KEY (key=?)",
+    },
     "forget_in_use": {"SCAN budgets", "SEARCH lines USING COVERING INDEX shut_lines (shut_by=?)"},
     "count_returned": {
         "SCAN d",
