@@ -18,25 +18,26 @@ async def statuses(client: Client, field: str, *values: object) -> set[int]:
     return {(await client.post("/jobs", new_job(**{field: value}))).status for value in values}
 
 
-@pytest.mark.parametrize("field", ["queue", "type"])
-@pytest.mark.parametrize(
-    "name",
-    ["a", "a/b", "a b", "a.b", "a&b", "a=b#c", "a%2Fb", 'a"b', "жук", "🐝", " ", "~", "q" * 500],
-)
-async def test_almost_everything_is_a_name(client: Client, field: str, name: str) -> None:
-    job = await client.enqueue(**{field: name})
-    assert (job[field], (await client.job(job["id"]))[field]) == (name, name)
+NAMES = ["a", "a/b", "a b", "a.b", "a&b", "a=b#c", "a%2Fb", 'a"b', "жук", "🐝", " ", "~", "q" * 500]
 
 
 @pytest.mark.parametrize("field", ["queue", "type"])
-@pytest.mark.parametrize("character", list("?*[]{}\\,\0"))
+async def test_almost_everything_is_a_name(client: Client, field: str) -> None:
+    for name in NAMES:
+        job = await client.enqueue(**{field: name})
+        assert (job[field], (await client.job(job["id"]))[field]) == (name, name)
+
+
+@pytest.mark.parametrize("field", ["queue", "type"])
 async def test_reserved_characters_are_refused_wherever_they_stand(
-    client: Client, field: str, character: str
+    client: Client, field: str
 ) -> None:
-    for name in (character, f"{character}a", f"a{character}b", f"a{character}"):
-        reply = await client.post("/jobs", new_job(**{field: name}))
-        assert reply.status == 400
-        assert reply.error.startswith(f"{field} must not contain ")
+    for character in "?*[]{}\\,\0":
+        for name in (character, f"{character}a", f"a{character}b", f"a{character}"):
+            reply = await client.post("/jobs", new_job(**{field: name}))
+            assert reply.status == 400, name
+            assert reply.error.startswith(f"{field} must not contain "), name
+    assert await client.count() == 0
 
 
 @pytest.mark.parametrize(
