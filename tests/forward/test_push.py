@@ -123,6 +123,8 @@ async def test_a_restored_device_drops_what_the_hub_has(tmp_path: Path) -> None:
         await edge.eventually(40)
         await edge.device.stop()
 
+        # The hub cannot know that the device it has heard of is gone.
+        await edge.far.delete("/devices/d1")
         edge.device.root = restored(backup)
         await edge.device.start()
         await edge.push(*range(40, 50))
@@ -238,3 +240,18 @@ async def test_a_hub_must_answer_from_its_disk(tmp_path: Path, allowed: bool) ->
         else:
             await until(lambda: edge.progress.error_code == "hub_is_buffered")
             assert await edge.arrived() == []
+
+
+async def test_a_device_reports_to_its_hub_and_follows_itself(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay()
+        await edge.push(1)
+        await edge.eventually(1)
+        shown = (await edge.far.get("/devices/d1")).doc
+        assert shown["lanes"][0]["name"] == "up"
+
+        await edge.device.restart()
+        await edge.push(2)
+        await edge.eventually(2)
+        again = (await edge.far.get("/devices/d1")).doc
+        assert again["lanes"] and edge.progress.error is None

@@ -25,8 +25,7 @@ class LaneReader:
 
     async def read(self) -> LaneFigures:
         """The lanes of this moment. Raises `ReadTimeout`."""
-        pushed = [each for each in await self._lanes.status() if each.lane.rule.url is not None]
-        return LaneFigures(pushed[:MOST_NAMED])
+        return LaneFigures((await self._lanes.status())[:MOST_NAMED])
 
 
 def _of(figure: Callable[[LaneStatus], float | None]) -> Callable[[Scrape], Values]:

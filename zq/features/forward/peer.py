@@ -5,7 +5,7 @@ import re
 import socket
 from typing import Self
 
-from zq.features.forward.model import ForwardLane
+from zq.features.forward.model import ForwardLane, new_epoch
 from zq.features.forward.peer_pusher import LanePusher
 from zq.features.forward.service import Lanes
 from zq.features.forward.service_bounds import LaneBounds
@@ -25,6 +25,7 @@ class Pushers(RunningService):
         self._services = services
         self._lanes = services[Lanes]
         self._device = device_name(services.settings.device)
+        self._start = new_epoch(services.store.epoch)
         self._running: dict[str, LanePusher] = {}
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -72,8 +73,7 @@ class Pushers(RunningService):
             elif name in self._running:
                 self._running[name].hurry()
             else:
-                producer = f"{self._device}/{name}"
-                self._running[name] = LanePusher(self._services, lane, producer)
+                self._running[name] = LanePusher(self._services, lane, self._device, self._start)
                 self._running[name].start()
 
 

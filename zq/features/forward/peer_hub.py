@@ -10,7 +10,9 @@ import msgspec
 from zq.client.errors import BackendError, InvalidOption
 from zq.client.http.address import Address, Tls
 from zq.client.http.aio import AioTransport
+from zq.client.http.backend import HttpBackend
 from zq.client.http.transport import Reply, Request
+from zq.features.devices.client import DeviceReport, ServerDevices
 from zq.features.forward.errors import HubIsBuffered
 from zq.features.forward.model import LaneRule
 from zq.features.producers.model import MAX_SEQ, EpochEnd
@@ -46,7 +48,9 @@ class Hub:
         """Raises `InvalidOption`."""
         assert rule.url is not None
         tls = Tls(rule.ca, rule.client_cert, rule.client_key)
-        self._transport = AioTransport(Address(rule.url, _token_of(rule), tls=tls))
+        address = Address(rule.url, _token_of(rule), tls=tls)
+        self._transport = AioTransport(address)
+        self._devices = ServerDevices(HttpBackend(address, self._transport).ask)
         self._producer = producer
         self._rule = rule
         self._compresses = compresses
@@ -66,6 +70,17 @@ class Hub:
             raise BackendError(f"{self._rule.url} does not answer like a zq server") from None
         if mode != "fsync" and not self._rule.buffered:
             raise HubIsBuffered(str(self._rule.url))
+
+    async def report(self, device: str, report: DeviceReport) -> None:
+        """Tell the hub of this device. Raises an error with `device_taken` if it knows another one.
+
+        A hub that knows no devices, or no key of this one, goes without.
+        """
+        try:
+            await self._devices.report(device, report)
+        except BackendError as error:
+            if error.status not in (403, 404, 405):
+                raise
 
     async def end(self, epoch: str) -> EpochEnd:
         """The epoch in which the hub knows this producer, and its last number.

@@ -1,6 +1,6 @@
 """The verbs about lanes, and what is known of how they go."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Self
 
 import msgspec
@@ -43,6 +43,8 @@ class LaneStatus(NamedTuple):
     under_way: int
     oldest_at: int | None
     """When the oldest job that waits has become ready, or was stored if it is under way."""
+    queues: Mapping[str, int]
+    """The ready jobs by queue."""
 
 
 class Lanes:
@@ -101,8 +103,8 @@ class Lanes:
         raise LaneNotFound(name)
 
     async def status(self) -> list[LaneStatus]:
-        """All lanes by name, with what waits on them."""
-        lanes = await self.all()
+        """All lanes with an address by name, with what waits on them."""
+        lanes = [lane for lane in await self.all() if lane.rule.url is not None]
         if not lanes:
             return []
         counts = await self._reads.counts(self._clock.now_ms())
@@ -125,6 +127,7 @@ class Lanes:
                     sum(ready[queue] for queue in queues) + jobs,
                     jobs,
                     min(times, default=None),
+                    {queue: ready[queue] for queue in queues},
                 )
             )
         return found
