@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from textual.widgets import Static
 
-from zq.operators.admin.cli.fair_keys import FairKeys
+from zq.operators.admin.cli.fair_keys import FairKeysPage
 from zq.operators.admin.cli.live_table import LiveTable
 from zq.operators.admin.cli.screens import Question
 from zq.operators.page.client import merged
@@ -127,7 +127,9 @@ async def test_the_fair_keys_of_a_queue_are_shown_by_share_wait_and_depth(server
     async with display(server, tab="") as shown:
         await shown.until(lambda: lines(shown)[1:2] != [])
         await shown.press("f")
-        await shown.until(lambda: isinstance(shown.app.screen, FairKeys) and len(keys(shown)) == 5)
+        await shown.until(
+            lambda: isinstance(shown.app.screen, FairKeysPage) and len(keys(shown)) == 5
+        )
         head, heading, *rows = keys(shown)
         assert head[:5] == ["Keys", "of", "m", "by", "share"]
         assert heading[:4] == ["KEY", "SHARE", "BEHIND", "WAITING"]

@@ -42,7 +42,7 @@ COLUMNS = (
 )
 
 
-class FairKeys(ModalScreen[None]):
+class FairKeysPage(ModalScreen[None]):
     """Shows the keys of a queue, and asks the server for them again while it is open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from zq.cli.terminal import one_line
 from zq.client.errors import BackendError
 from zq.operators.admin.cli.columns import Cell, Layout, Tone, laid_out
-from zq.operators.admin.cli.fair_keys import FairKeys
+from zq.operators.admin.cli.fair_keys import FairKeysPage
 from zq.operators.admin.cli.live_tabs import LIVE_TABS, SORTS, LiveRow, LiveTab
 from zq.operators.admin.cli.screens import Question, ReasonBox
 from zq.operators.admin.cli.strips import strip
@@ -142,7 +142,7 @@ class LiveTable(Widget, can_focus=True):
     def action_fair(self) -> None:
         row = self.selected
         if row is not None and row.queue is not None:
-            self.app.push_screen(FairKeys(self._client, row.queue, lambda: self._now))
+            self.app.push_screen(FairKeysPage(self._client, row.queue, lambda: self._now))
 
     def action_pause(self) -> None:
         row = self.selected
