@@ -72,6 +72,8 @@ class LaneBounds(RunningService):
         self._inbox = inbox
         self._lanes = lanes
         self._bounds: dict[str, _Bound] = {}
+        self.in_use: object = False
+        """Not empty while some lanes have bounds. Every request for new jobs looks at it."""
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -87,11 +89,6 @@ class LaneBounds(RunningService):
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-
-    @property
-    def in_use(self) -> object:
-        """Not empty while some lanes have bounds."""
-        return self._bounds
 
     async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
         """Raise `LaneFull` unless there is room for these payloads, given with their queues."""
@@ -126,7 +123,7 @@ class LaneBounds(RunningService):
             for lane in await self._lanes.all()
             if lane.rule.max_bytes is not None or lane.rule.max_age_ms is not None
         ]
-        self._bounds = {lane.name: _Bound(lane) for lane in lanes}
+        self.in_use = self._bounds = {lane.name: _Bound(lane) for lane in lanes}
 
     async def _look(self) -> None:
         for bound in list(self._bounds.values()):
