@@ -82,6 +82,9 @@ class Lines:
         self._astray: set[str] = set()
         """Queues with jobs that may wait in other lines than their settings say, or in none."""
         self._is_known = False
+        self.is_astray = True
+        """True if jobs may wait in other lines than the settings of their queues say. Every
+        transaction asks, so it is no property."""
         self.clear()
 
     @property
@@ -99,20 +102,17 @@ class Lines:
                 return True
         return False
 
-    @property
-    def is_astray(self) -> bool:
-        """True if jobs may wait in other lines than the settings of their queues say."""
-        return bool(self._astray) or not self._is_known
-
     def learn(self, tx: Transaction, aging: Mapping[str, int]) -> None:
         """Read how lines age, which may be in other ways than the settings say by now."""
         self._astray = self._read(tx, aging) | aging.keys()
         self._is_known = True
+        self.is_astray = bool(self._astray)
 
     def review(self, queue: str, was: int | None, is_now: int | None) -> None:
         """Note that a queue ages in another way than before, if it does."""
         if was != is_now:
             self._astray.add(queue)
+            self.is_astray = True
             self._agings.update([aging_ms for aging_ms in (was, is_now) if aging_ms is not None])
 
     def lead(self, tx: Transaction, aging: Mapping[str, int]) -> None:
@@ -135,6 +135,7 @@ class Lines:
                 break
         if not self._astray:
             self._read(tx, aging)
+            self.is_astray = False
 
     def _read(self, tx: Transaction, aging: Mapping[str, int]) -> set[str]:
         """Read by which times lines age. Return their queues."""
@@ -145,6 +146,7 @@ class Lines:
     def forget(self) -> None:
         """Forget everything. The next transaction reads it again."""
         self._is_known = False
+        self.is_astray = True
         self.clear()
 
     def clear(self) -> None:
