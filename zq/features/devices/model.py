@@ -51,7 +51,10 @@ CLOCK_MS = 60_000
 MOST_FETCHED = 1000
 """The most jobs that a device gets at once."""
 
-_NAME = re.compile(r"[A-Za-z0-9._:@-]{1,56}")
+MAX_NAME = 56
+"""The longest name of a device. Lanes and producers have names with it."""
+
+_NAME = re.compile(rf"[A-Za-z0-9._:@-]{{1,{MAX_NAME}}}")
 
 Count = Annotated[int, Meta(ge=0, le=MAX_TIME)]
 Moment = Annotated[int, Meta(ge=-MAX_TIME, le=MAX_TIME)]
@@ -201,7 +204,8 @@ def check_device(name: str) -> str:
     """Return the name of a device, or raise `InvalidRequest`. With its lane it names a producer."""
     if not _NAME.fullmatch(name):
         raise InvalidRequest(
-            f"{name[:80]!r} cannot name a device: use up to 56 letters, digits and . _ : @ -"
+            f"{name[:80]!r} cannot name a device: use up to {MAX_NAME} letters, digits and . _ : @"
+            " -"
         )
     return name
 

@@ -5,6 +5,7 @@ import re
 import socket
 from typing import Self
 
+from zq.features.devices.model import MAX_NAME
 from zq.features.forward.model import ForwardLane, new_epoch
 from zq.features.forward.peer_pusher import LanePusher
 from zq.features.forward.service import Lanes
@@ -80,7 +81,7 @@ class Pushers(RunningService):
 def device_name(said: str | None) -> str:
     """The name of this server at its hubs: as it was said, or the host's, as a producer may have
     it."""
-    return re.sub("[^A-Za-z0-9._:@-]+", "-", said or socket.gethostname())[:64] or "device"
+    return re.sub("[^A-Za-z0-9._:@-]+", "-", said or socket.gethostname())[:MAX_NAME] or "device"
 
 
 def _pushes(lane: ForwardLane) -> bool:
