@@ -297,9 +297,7 @@ TEST_COMMAND = "sh .ci/setup dev && .venv/bin/pytest -n 6 --dist loadfile"
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    for command in TEST_COMMAND.split(" && "):
-        assert f' "{command}"' in script
+    assert f'"{TEST_COMMAND}"' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert TEST_COMMAND in [line.strip() for line in lines]
 
