@@ -45,7 +45,11 @@ PACKAGE = "zq"
 
 PROGRAM = f"{PACKAGE}.cli"
 
-IMPORTS = ("zq.cli.group", "zq.serving", "zq.runtime", "zq.client.app", "zq.client.worker.worker")
+IMPORTS = (
+    *("zq.cli.every", "zq.cli.group", "zq.serving", "zq.runtime", "zq.http.api.rest"),
+    *("zq.operators.admin.http.routes", "zq.operators.page.http.door"),
+    *("zq.client.app", "zq.client.worker.worker"),
+)
 """What a server, a command or a worker imports, most of it when it begins to run."""
 
 READ_AT_THE_START = (

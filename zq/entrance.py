@@ -15,7 +15,7 @@ from zq.config import Settings
 from zq.engine.inbox import PendingReply
 from zq.http.browsers import Browsers
 from zq.http.guard import Guard
-from zq.http.transport.addresses import is_loopback, is_wildcard, listening_hosts
+from zq.http.transport.addresses import is_loopback, is_wildcard, listening_hosts, parse_address
 from zq.http.transport.answer import Responder
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MakeCodec
@@ -214,6 +214,9 @@ class Entrance:
             source = f"{place.prefix}host {place.host}"
             addresses = []
             for host in listening_hosts(place.host):
+                if parse_address(host) is not None:
+                    addresses.append(host)
+                    continue
                 try:
                     found = await loop.getaddrinfo(host, place.port, flags=socket.AI_PASSIVE)
                 except OSError:

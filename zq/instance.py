@@ -28,7 +28,6 @@ from zq.store.sqlite.restore import Progress, restoring
 from zq.store.sqlite.salvage import Salvaged
 from zq.store.sqlite.store import open_store
 from zq.tick.runner import make_ticks
-from zq.wire.archive import InvalidArchive, database_in
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +120,8 @@ def restore(archive: IO[bytes], directory: Path, progress: Progress) -> None:
     the original server nor another restore of the backup gives. Raises the errors of
     `zq.store.sqlite.restore.restoring`.
     """
+    from zq.wire.archive import InvalidArchive, database_in
+
     # Read the archive to its end first: only then it is known to be complete.
     try:
         with restoring(directory) as write, database_in(archive) as (content, size):

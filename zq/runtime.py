@@ -15,12 +15,12 @@ from zq.engine.aside.aside import AsideLane
 from zq.engine.engine import Engine
 from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace
-from zq.http.api.door import ZizqDoor, zizq_routes
+from zq.http.api.door import NativeRoutes, ZizqDoor
 from zq.http.api.parts import ApiParts
 from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
 from zq.http.cross_origin import CrossOrigin
-from zq.http.door import Door, Route
+from zq.http.door import Door, Later, Route
 from zq.http.listening import ListenerAddresses
 from zq.http.reading import BODIES, MEMORY, MODULES, RequestBodies
 from zq.http.room_doors import RoomDoors
@@ -179,19 +179,23 @@ class Server:
             lag=self._lag,
             dropped_lines=logs.dropped_lines,
         )
-        native = zizq_routes(given)
+        native = NativeRoutes(given)
         for room in self._rooms:
             await room.start(given, native)
         await self._open_admin(answers, make_codec)
-        routes = [*native, *self._routes_on(door)]
+        routes = [*native.quick, *self._routes_on(door)]
         doors = [ZizqDoor(self.services.ids, routes), *self._doors_on(door)]
-        app: Responder = Application(doors, door.guard, answers, self._refused, self._over)
+        later = [native.later(), *self._later_on(door)]
+        app: Responder = Application(doors, door.guard, answers, self._refused, self._over, later)
         if settings.allow_origin:
             app = CrossOrigin(app, settings.allow_origin)
         await door.listen(app, make_codec)
 
     def _doors_on(self, place: Entrance) -> list[Door]:
         return [door for room in self._rooms for door in room.doors(place.name, place.guard)]
+
+    def _later_on(self, place: Entrance) -> list[Later]:
+        return [part for room in self._rooms for part in room.later(place.name, place.guard)]
 
     def _routes_on(self, place: Entrance) -> list[Route]:
         return [route for room in self._rooms for route in room.routes(place.name, place.guard)]
@@ -257,7 +261,8 @@ class Server:
             return
         doors[0].routes = [*doors[0].routes, *self._routes_on(self._admin)]
         try:
-            app = Application(doors, guard, answers, self._refused, self._over)
+            later = self._later_on(self._admin)
+            app = Application(doors, guard, answers, self._refused, self._over, later)
             await self._admin.listen(app, make_codec)
         except AddressInUse as error:
             if self._settings.admin_port is not None:

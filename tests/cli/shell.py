@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from conformance.streams import PATIENCE_S
 from process.server import clean_environment
 
-from zq.cli.group import SECTIONS, main
+from zq.cli.every import SECTIONS
+from zq.cli.group import main
 from zq.cli.sections import Section
 from zq.client.backend import Backend
 from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success, TakeRequest

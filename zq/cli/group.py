@@ -1,39 +1,15 @@
 """The command `zq`: its group of commands, under what people do with them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from zq import __version__
-from zq.cli.backup import backup
-from zq.cli.change import change
-from zq.cli.check import check
-from zq.cli.compact import compact
-from zq.cli.damage import damage
-from zq.cli.dead import dead
-from zq.cli.jobs import jobs
-from zq.cli.keys import keys
-from zq.cli.pause import pause, resume
-from zq.cli.pipeline import pipeline
-from zq.cli.push import push
-from zq.cli.queues import queues
-from zq.cli.relay import relay
-from zq.cli.restore import restore
-from zq.cli.salvage import salvage
-from zq.cli.sections import Section
-from zq.cli.serve import serve
-from zq.cli.settings import settings
-from zq.cli.status import status
 from zq.cli.terminal import harmless, interrupted, say
-from zq.cli.tls import tls
 from zq.cli.variables import unread_variables
-from zq.cli.wait import wait
-from zq.cli.worker import worker
-from zq.cli.workers import workers
-from zq.rooms import parts
 
 MEANT = {
     "requeue": ("retry", "redrive", "revive", "replay"),
@@ -80,7 +56,35 @@ def _in_one_line() -> Iterator[None]:
 
 
 class _Commands(click.Group):
-    """Shows the help if nothing is named. Options alone are those of `serve`: `zq --port 0`."""
+    """Shows the help if nothing is named. Options alone are those of `serve`: `zq --port 0`.
+
+    `serve` is imported alone: a server has no use for the other commands, and keeps no memory for
+    them.
+    """
+
+    @property
+    def commands(self) -> MutableMapping[str, click.Command]:
+        """All commands by name, imported."""
+        from zq.cli.every import SECTIONS
+
+        if not self._commands:
+            for command in (command for commands in SECTIONS.values() for command in commands):
+                self.add_command(command)
+        return self._commands
+
+    @commands.setter
+    def commands(self, commands: MutableMapping[str, click.Command]) -> None:
+        self._commands = commands
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        self._commands[name or str(cmd.name)] = cmd
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "serve":
+            from zq.cli.serve import serve
+
+            return serve
+        return super().get_command(ctx, cmd_name)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _open_standard_descriptors()
@@ -111,6 +115,8 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under what people do with them."""
+        from zq.cli.every import SECTIONS
+
         width = formatter.width - 6 - max(map(len, self.commands))
         for section, commands in SECTIONS.items():
             with formatter.section(section):
@@ -153,23 +159,7 @@ def main(ctx: click.Context, root_dir: str | None, license_key: str | None) -> N
         for text in unread_variables(ctx.command, all=False):
             say(text, err=True)
     ctx.default_map = {"serve": given, "check": given, "restore": given}
-    if root_dir is not None:
+    if root_dir is not None and ctx.invoked_subcommand == "tls":
+        from zq.cli.tls import tls
+
         ctx.default_map["tls"] = {name: {"root_dir": root_dir} for name in tls.commands}
-
-
-SECTIONS: dict[Section, list[click.Command]] = {
-    Section.RUN: [serve, worker, relay],
-    Section.LOOK: [queues, dead, jobs, status, workers],
-    Section.JOBS: [push, wait, change],
-    Section.QUEUES: [pause, resume, settings],
-    Section.LOOK_BACK: [pipeline],
-    Section.REPAIR: [backup, restore, compact, check, salvage, damage],
-    Section.ACCESS: [keys, tls],
-}
-"""All commands, under what people do with them: the core's, then those of each room."""
-
-for room in parts("cli", "COMMANDS", dict):
-    for section, commands in room.items():
-        SECTIONS[section] += commands
-for command in (command for commands in SECTIONS.values() for command in commands):
-    main.add_command(command)

@@ -1,7 +1,7 @@
 """Names the variables of the environment that look like zq's and that nothing reads."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -19,14 +19,15 @@ def unread_variables(root: click.Command, *, all: bool) -> Iterator[str]:
 
     Without `all`, only of those that are like one that is read.
     """
+    own = _names(setting.variable for setting in SETTINGS)
     known: set[str] | None = None
     for variable in sorted(os.environ):
         prefix = next((each for each in PREFIXES if variable.startswith(each)), None)
         if prefix is None:
             continue
-        known = known or _known(root)
         name = variable.removeprefix(prefix)
-        if name in known:
+        # The commands are imported only for a variable that is no setting of the server.
+        if name in own or name in (known := known or own | _names(_of_options(root))):
             continue
         meant = [prefix + each for each in near(name, known)]
         if meant:
@@ -35,10 +36,9 @@ def unread_variables(root: click.Command, *, all: bool) -> Iterator[str]:
             yield f"zq does not read {variable}"
 
 
-def _known(root: click.Command) -> set[str]:
-    """The variables that something reads, without their prefixes."""
-    read = {*(setting.variable for setting in SETTINGS), *_of_options(root)}
-    return {*(name.partition("_")[2] for name in read), *ELSEWHERE}
+def _names(variables: Iterable[str]) -> set[str]:
+    """What is read, without its prefix."""
+    return {*(name.partition("_")[2] for name in variables), *ELSEWHERE}
 
 
 def _of_options(command: click.Command) -> Iterator[str]:

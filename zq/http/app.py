@@ -6,13 +6,15 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
 from zq.engine.turns import ASKER
-from zq.http.door import PATH, Door, Route
+from zq.http.door import PATH, Door, Later, Route
 from zq.http.guard import KEY, Guard
 from zq.http.strictness import refuse_unread_query
 from zq.http.transport.answer import SMALL, Answer, Response
@@ -40,9 +42,15 @@ class Application:
         answers: Answers,
         refused: Counter[str],
         over: Callable[[Route], Route] | None = None,
+        later: Sequence[Later] = (),
     ) -> None:
-        """`over` puts something around the requests of every route, such as a record of them."""
+        """`over` puts something around the requests of every route, such as a record of them.
+
+        What comes `later` joins the doors at the first request that they do not know.
+        """
         self._doors = doors
+        self._later = list(later)
+        self._joining: dict[str, asyncio.Task[None]] = {}
         self._answers = answers
         self._router = Router(doors, over)
         self._guard = guard
@@ -52,7 +60,13 @@ class Application:
         """Answer a request. Raises if its connection is lost or it is cancelled."""
         door = self._doors[0]
         try:
-            door, methods, request[PATH] = self._router.find(request.rel_url.path_safe)
+            path = request.rel_url.path_safe
+            door, methods, parameters = self._router.find(path)
+            # Where a place takes an id, a later route may have a word.
+            if self._later and not (request.method in methods and _has_ids(door, parameters)):
+                await self._complete(path, door.prefix)
+                door, methods, parameters = self._router.find(path)
+            request[PATH] = parameters
             response = await self._serve(request, door, methods)
         except ZqError as error:
             response = self._refuse(request, door, error)
@@ -77,6 +91,28 @@ class Application:
             response = self._refuse(request, door, error)
             await self._answers.send(request, response)
         return response
+
+    async def _complete(self, path: str, prefix: str) -> None:
+        """Put together what a path belongs to, whose door so far has this prefix."""
+        parts = [
+            part
+            for part in self._later
+            if part.prefix.startswith(prefix) and f"{path}/".startswith(f"{part.prefix}/")
+        ]
+        if not parts:
+            return
+        part = max(parts, key=lambda part: len(part.prefix))
+        if part.prefix not in self._joining:
+            self._joining[part.prefix] = asyncio.create_task(self._join(part))
+        await asyncio.shield(self._joining[part.prefix])
+
+    async def _join(self, part: Later) -> None:
+        with ThreadPoolExecutor(1, "zq-import") as thread:
+            loop = asyncio.get_running_loop()
+            for module in part.modules:
+                await loop.run_in_executor(thread, import_module, module)
+        self._router.add(part.make())
+        self._later.remove(part)
 
     def malformed(self, status: int, text: str) -> Answer:
         """The answer to a request that is not valid HTTP."""
@@ -106,6 +142,10 @@ class Application:
         return await route.handler(request)
 
 
+def _has_ids(door: Door, parameters: Mapping[str, str]) -> bool:
+    return all(door.ids.key(text) is not None for text in parameters.values())
+
+
 def _asker(request: web.BaseRequest) -> object:
     """The sender that takes turns with others: a key, or an address where no keys are needed."""
     key = request.get(KEY)
@@ -122,12 +162,17 @@ class Router:
     def __init__(self, doors: Sequence[Door], over: Callable[[Route], Route] | None = None) -> None:
         self._root = _Node(doors[0])
         self._known: dict[str, _Node] = {}
+        self._over = over
+        self.add(doors)
+
+    def add(self, doors: Sequence[Door]) -> None:
+        """Take in the routes of doors. One with the prefix of another adds routes to it."""
         # The places below a place belong to the same door, so the prefixes come first.
         for door in sorted(doors, key=lambda door: len(door.prefix)):
             self._place(door.prefix).door = door
         for door in doors:
             for served in door.routes:
-                route = served if over is None else over(served)
+                route = served if self._over is None else self._over(served)
                 path = door.prefix + route.path
                 place = self._place(path)
                 if "{" not in path:

@@ -96,3 +96,15 @@ class Door(ABC):
     def not_allowed(self, request: web.BaseRequest, methods: Iterable[str]) -> Answer:
         """The answer if the routes of the path have other methods."""
         return Answer(405, headers={"Allow": ", ".join(sorted(methods))})
+
+
+class Later(NamedTuple):
+    """A door, or more routes of one, that is put together at the first request that needs it.
+
+    A server that nobody asks for it has neither its modules in memory nor their imports in its
+    start. `make` is called once the `modules` are imported, which happens in a thread.
+    """
+
+    prefix: str
+    modules: Sequence[str]
+    make: Callable[[], Sequence[Door]]

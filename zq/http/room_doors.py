@@ -1,10 +1,11 @@
 """What a room opens to clients: doors, listeners, and what it does around every request."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from zq.config import Settings
+from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import ApiParts
-from zq.http.door import Door, Route
+from zq.http.door import Door, Later, Route
 from zq.http.guard import Guard
 
 
@@ -30,8 +31,8 @@ class RoomDoors:
     def prepare(self) -> None:
         """Check libraries and files before anything opens. Raises what tells of the cause."""
 
-    async def start(self, parts: ApiParts, native: Sequence[Route]) -> None:
-        """Begin over the running engine. `native` are the routes of the native API."""
+    async def start(self, parts: ApiParts, native: NativeRoutes) -> None:
+        """Begin over the running engine. `native` has the routes of the native API."""
 
     def over(self, route: Route) -> Route:
         """A route of any door, with what the room does around its requests."""
@@ -39,6 +40,10 @@ class RoomDoors:
 
     def doors(self, listener: str, guard: Guard) -> list[Door]:
         """The doors on a listener."""
+        return []
+
+    def later(self, listener: str, guard: Guard) -> list[Later]:
+        """The doors on a listener that are put together when somebody first asks for them."""
         return []
 
     def routes(self, listener: str, guard: Guard) -> list[Route]:

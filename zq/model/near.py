@@ -1,13 +1,14 @@
 """Names that are close to a mistyped one."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 MOST = 3
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
     """The known names that are like a name, the nearest first. Case makes no difference."""
+    from difflib import get_close_matches  # only mistakes need it
+
     by_folded = {each.casefold(): each for each in sorted(known)}
     return [by_folded[each] for each in get_close_matches(name.casefold(), by_folded, MOST, 0.7)]
 

@@ -6,7 +6,6 @@ from it, and refuses all others.
 
 import re
 from collections.abc import Collection
-from difflib import get_close_matches
 from functools import cache, reduce
 from operator import or_
 from types import GenericAlias, UnionType
@@ -56,6 +55,8 @@ def refuse_unknown(error: msgspec.ValidationError, shape: Any, prefix: str) -> N
 
 def near_name(name: str, known: Collection[str]) -> str | None:
     """The known name that an unknown one was probably meant to be."""
+    from difflib import get_close_matches  # only mistakes need it
+
     near = get_close_matches(name, known, 1) if len(name) <= _LONGEST else []
     return near[0] if near else None
 

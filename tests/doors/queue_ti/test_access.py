@@ -72,8 +72,9 @@ async def routes_of(site: Site) -> list[tuple[str, str]]:
     """Every route of the door, as it is where there are users."""
     opened = QueueTiDoors(Settings.of(queue_ti_auth=True, doors=("queue-ti",)))
     opened.prepare()
-    await opened.start(replace(no_server(), services=site.server.services), [])
-    (door,) = opened.doors("primary", cast(Any, None))
+    await opened.start(replace(no_server(), services=site.server.services), cast(Any, None))
+    (later,) = opened.later("primary", cast(Any, None))
+    (door,) = later.make()
     paths = [(route.method, door.prefix + route.path) for route in door.routes]
     return [(method, path) for method, path in paths if not path.endswith("/")]
 

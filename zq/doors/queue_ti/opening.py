@@ -1,4 +1,7 @@
-"""The door for queue-ti, opened: REST on the primary listener, and gRPC on one of its own."""
+"""The door for queue-ti, opened: REST on the primary listener, and gRPC on one of its own.
+
+What only users, REST or gRPC need is imported with them.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,10 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from zq.doors.queue_ti.http.auth.access import Access
-from zq.doors.queue_ti.http.auth.api import DoorAuth
-from zq.doors.queue_ti.http.auth.limit import LoginLimit
-from zq.doors.queue_ti.http.auth.setup import read_admin, read_secret, require_auth
-from zq.doors.queue_ti.http.auth.tokens import Tokens
-from zq.doors.queue_ti.http.calls import Defaults, MessageCalls
-from zq.doors.queue_ti.http.door import QueueTiDoor, queue_ti_routes
-from zq.doors.queue_ti.http.ids import UuidIds
-from zq.doors.queue_ti.http.rpc import require_grpc
-from zq.doors.queue_ti.service import Users
 from zq.doors.queue_ti.settings import DOOR, QueueTiSettings
+from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import ApiParts
-from zq.http.door import Door, Route
+from zq.http.door import Door, Later
 from zq.http.guard import Guard
 from zq.http.room_doors import RoomDoors
 from zq.http.transport.gate import Gate
@@ -26,6 +20,8 @@ from zq.service.services import Services
 from zq.setting import ConfigError
 
 if TYPE_CHECKING:
+    from zq.doors.queue_ti.http.auth.api import DoorAuth
+    from zq.doors.queue_ti.http.calls import Defaults, MessageCalls
     from zq.doors.queue_ti.http.rpc.server import RpcServer
 
 log = logging.getLogger("zq.serve")
@@ -68,11 +64,13 @@ class QueueTiDoors(RoomDoors):
     def prepare(self) -> None:
         """Raises `InvalidKey` or `LibraryMissing`."""
         if self.own.grpc_port is not None:
+            from zq.doors.queue_ti.http.rpc import require_grpc
+
             require_grpc()
         if self.own.queue_ti_auth:
             self._files = self._read_files()
 
-    async def start(self, parts: ApiParts, native: Sequence[Route]) -> None:
+    async def start(self, parts: ApiParts, native: NativeRoutes) -> None:
         """Raises ConfigError if there are users to be and nobody could log in."""
         self._parts = parts
         if self._files is not None:
@@ -81,9 +79,15 @@ class QueueTiDoors(RoomDoors):
             self._rpc = self._listener(self.own.grpc_port)
             await self._rpc.start()
 
-    def doors(self, listener: str, guard: Guard) -> list[Door]:
+    def later(self, listener: str, guard: Guard) -> list[Later]:
         if listener != "primary" or DOOR not in self.settings.doors:
             return []
+        return [Later("/api", ["zq.doors.queue_ti.http.door"], self._door)]
+
+    def _door(self) -> Sequence[Door]:
+        from zq.doors.queue_ti.http.door import QueueTiDoor, queue_ti_routes
+        from zq.doors.queue_ti.http.ids import UuidIds
+
         routes = queue_ti_routes(self._parts, self._calls(), self._defaults(), self._auth)
         return [QueueTiDoor(UuidIds(self._parts.services.ids), routes)]
 
@@ -92,6 +96,8 @@ class QueueTiDoors(RoomDoors):
             await self._rpc.stop(patience)
 
     def _read_files(self) -> AuthFiles:
+        from zq.doors.queue_ti.http.auth.setup import read_admin, read_secret, require_auth
+
         require_auth()
         if self.settings.keys is None and self.settings.tls_client_ca is None:
             log.warning(
@@ -138,11 +144,16 @@ class QueueTiDoors(RoomDoors):
         return RpcServer(QueueService(self._calls(), links, options), links, place, gate, clock)
 
     def _calls(self) -> MessageCalls:
+        from zq.doors.queue_ti.http.calls import MessageCalls
+        from zq.doors.queue_ti.http.ids import UuidIds
+
         services = self._parts.services
         ids = UuidIds(services.ids)
         return MessageCalls(services, ids, self._defaults(), self.settings.max_payload)
 
     def _defaults(self) -> Defaults:
+        from zq.doors.queue_ti.http.calls import Defaults
+
         own = self.own
         return Defaults(
             own.queue_ti_max_retries,
@@ -158,6 +169,12 @@ DOORS = QueueTiDoors
 
 async def _open_auth(files: AuthFiles, services: Services) -> DoorAuth:
     """Make what knows users, and the first administrator."""
+    from zq.doors.queue_ti.http.auth.access import Access
+    from zq.doors.queue_ti.http.auth.api import DoorAuth
+    from zq.doors.queue_ti.http.auth.limit import LoginLimit
+    from zq.doors.queue_ti.http.auth.tokens import Tokens
+    from zq.doors.queue_ti.service import Users
+
     if files.admin is not None:
         await services[Users].ensure_first(*files.admin)
     elif not await services[Users].every():

@@ -1,10 +1,9 @@
 """The recording of what operators do, put around the routes of every door."""
 
-from collections.abc import Sequence
-
 from zq.features.audit.http_recording import Auditor
 from zq.features.audit.service import Audit
 from zq.features.audit.settings import AuditSettings
+from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.room_doors import RoomDoors
@@ -13,7 +12,7 @@ from zq.http.room_doors import RoomDoors
 class AuditDoors(RoomDoors):
     """Records what operators do, unless the settings say otherwise."""
 
-    async def start(self, parts: ApiParts, native: Sequence[Route]) -> None:
+    async def start(self, parts: ApiParts, native: NativeRoutes) -> None:
         self._auditor = Auditor(parts.services[Audit], parts.services.clock)
 
     def over(self, route: Route) -> Route:

@@ -14,10 +14,10 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, tzinfo
+from functools import cache
 from typing import Self
 
 from msgspec import structs
-from tzlocal import get_localzone
 
 from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox
@@ -66,7 +66,7 @@ Admit = Callable[[int, int], object]
 
 
 class Scheduler(RunningPart):
-    """Fires cron entries while it runs. `zone` is the time zone of entries without one."""
+    """Fires cron entries while it runs. `zone` gives the time zone of entries without one."""
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
@@ -76,7 +76,7 @@ class Scheduler(RunningPart):
             engine.clock,
             engine.inbox,
             engine.mint,
-            _local_zone(),
+            cache(_local_zone),
             admit=engine.admission.admit,
             folding=engine[Folding],
             ready=engine.steps.told,
@@ -90,7 +90,7 @@ class Scheduler(RunningPart):
         clock: Clock,
         inbox: Inbox,
         mint: Mint,
-        zone: tzinfo,
+        zone: Callable[[], tzinfo],
         *,
         admit: Admit,
         folding: Folding,
@@ -140,7 +140,7 @@ class Scheduler(RunningPart):
 
     def zone_of(self, name: str | None) -> tzinfo:
         """The zone with this name, or the server's own. Raises `InvalidRequest`."""
-        return self._zone if name is None else zone_named(name)
+        return self._zone() if name is None else zone_named(name)
 
     async def _run(self) -> None:
         # This run of the server cannot know which times were computed by a clock that was ahead.
@@ -313,6 +313,8 @@ def _first(due: Sequence[DueCron]) -> Sequence[DueCron]:
 
 def _local_zone() -> tzinfo:
     """The time zone of this machine; UTC if its settings are not valid."""
+    from tzlocal import get_localzone  # only a cron without a zone of its own needs it
+
     try:
         return get_localzone()
     except (LookupError, ValueError, OSError) as error:

@@ -1,28 +1,21 @@
 """The native API, which is Zizq's: its routes, its formats and its errors. It has no prefix."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from aiohttp import web
 
-from zq import rooms
-from zq.http.api.description.openapi import DescriptionApi
 from zq.http.api.endpoints import answer, answer_codec
-from zq.http.api.events import EventsApi
 from zq.http.api.jobs import JobsApi
-from zq.http.api.keys import KeysApi
 from zq.http.api.leases import LeasesApi
-from zq.http.api.outcomes import OutcomesApi
 from zq.http.api.parts import Api, ApiParts
 from zq.http.api.problems import error_codec, problem
-from zq.http.api.push import PushApi
-from zq.http.api.settings import SettingsApi
 from zq.http.api.settlements import SettlementsApi
 from zq.http.api.take import TakeApi
-from zq.http.api.workers import WorkersApi
-from zq.http.door import Door, Route
+from zq.http.door import Door, Later, Route
 from zq.http.transport.answer import Answer
-from zq.http.verbs import VerbsApi
 from zq.model.errors import ZqError
+from zq.rooms import parts
 
 
 class ZizqDoor(Door):
@@ -42,24 +35,38 @@ class ZizqDoor(Door):
         return super().not_found(request)
 
 
-CORE: tuple[Callable[[ApiParts], Api], ...] = (
-    JobsApi,
-    SettlementsApi,
-    OutcomesApi,
-    PushApi,
-    LeasesApi,
-    TakeApi,
-    WorkersApi,
-    KeysApi,
-    SettingsApi,
-    EventsApi,
-    VerbsApi,
+BROUGHT: list[tuple[Callable[[ApiParts], Api], ...]] = parts("http_quick", "APIS", tuple)
+
+QUICK: tuple[Callable[[ApiParts], Api], ...] = (
+    *(JobsApi, SettlementsApi, LeasesApi, TakeApi),
+    *(api for apis in BROUGHT for api in apis),
 )
-"""The APIs of the core, before those that rooms bring in their `http.py`."""
+"""What a server is for: new jobs, and those that workers take and settle. Rooms add to them what
+has to be there from the start, in their `http_quick.py`."""
 
 
-def zizq_routes(parts: ApiParts) -> Sequence[Route]:
-    """Every route of the door, and the one that describes them."""
-    brought: list[tuple[Callable[[ApiParts], Api], ...]] = rooms.parts("http", "APIS", tuple)
-    routes = [route for apis in (CORE, *brought) for api in apis for route in api(parts).routes()]
-    return routes + DescriptionApi(routes).routes()
+class NativeRoutes:
+    """The routes of the door. Most of them are made when they are first asked for.
+
+    `quick` are those that producers and workers use, `rest` are all others.
+    """
+
+    def __init__(self, given: ApiParts) -> None:
+        self._given = given
+        self.quick: Sequence[Route] = [route for api in QUICK for route in api(given).routes()]
+
+    @cached_property
+    def rest(self) -> Sequence[Route]:
+        """The routes of all other APIs, and the one that describes every route."""
+        from zq.http.api.rest import rest_routes
+
+        return rest_routes(self._given, self.quick)
+
+    def every(self) -> Sequence[Route]:
+        """All routes."""
+        return [*self.quick, *self.rest]
+
+    def later(self) -> Later:
+        """The rest, to be made at the first request for it."""
+        ids = self._given.services.ids
+        return Later("", ["zq.http.api.rest"], lambda: [ZizqDoor(ids, self.rest)])

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from zq.http.transport.addresses import listening_hosts
+from zq.http.transport.addresses import listening_hosts, parse_address
 
 BACKLOG = 1024
 TLS_SHUTDOWN_S = 1.0
@@ -97,7 +97,28 @@ class ListeningPorts:
             options["ssl_handshake_timeout"] = self._handshake_timeout
             options["ssl_shutdown_timeout"] = TLS_SHUTDOWN_S
         loop = asyncio.get_running_loop()
+        if host is not None and parse_address(host) is not None:
+            # The loop would look even an address up, and start threads for that.
+            options["sock"] = _bound(host, port)
+            host = port = None
         return await loop.create_server(self._accept, host, port, backlog=BACKLOG, **options)
+
+
+def _bound(address: str, port: int | None) -> socket.socket:
+    """A socket bound as the loop binds them."""
+    flags = socket.AI_PASSIVE | socket.AI_NUMERICHOST
+    (found, *_) = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=flags)
+    family, kind, protocol, _, place = found
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(place)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 def _reason(host: str, port: int, flags: Flags, error: OSError) -> ListenError:

@@ -1,10 +1,14 @@
 """The settings of the operators' page."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
 
 from zq.setting import CHOICE, PATTERN, PUBLIC_URL, SWITCH, WORD, ConfigError, RoomSettings, Rule
+
+PREFIX = "/ui"
+"""The path of the page."""
 
 PagePlace = Literal["admin", "primary", "off"]
 
@@ -50,6 +54,12 @@ class PageSettings(RoomSettings):
             unset="the address of the listener",
         ),
     ] = None
+
+    @property
+    def prefixes(self) -> Sequence[str]:
+        """Where the page is: a proxy may strip the path of the public URL, or keep it."""
+        public = urlsplit(self.public_url or "/").path.removesuffix("/") + PREFIX
+        return list(dict.fromkeys((PREFIX, public)))
 
     def check(self, doors: Collection[str]) -> None:
         about_the_page = {

@@ -12,10 +12,10 @@ all reads. If nobody waits for commits (buffered mode), reads do not wait either
 import asyncio
 import logging
 import os
-import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -174,14 +174,21 @@ class FlushGate:
 
 
 def _module(name: str) -> ModuleType | None:
-    """A module of caio; None if the platform lacks it, as all but Linux do."""
-    with warnings.catch_warnings():
-        # caio warns of each kind that a platform lacks. The start logs the kind in use.
-        warnings.simplefilter("ignore")
-        try:
-            return import_module(f"caio.{name}")
-        except ImportError:
-            return None
+    """A module of caio; None if the platform lacks it, as all but Linux do.
+
+    It is loaded without its package, which imports multiprocessing for kinds that need no kernel.
+    """
+    package = find_spec("caio")
+    places = None if package is None else package.submodule_search_locations
+    found = None if places is None else PathFinder.find_spec(f"caio.{name}", places)
+    if found is None or found.loader is None:
+        return None
+    try:
+        module = module_from_spec(found)
+        found.loader.exec_module(module)
+    except ImportError:
+        return None
+    return module
 
 
 KINDS: Sequence[tuple[str, ModuleType | None]] = (

@@ -3,13 +3,12 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from importlib.resources import files
 from pathlib import Path
 
 from zq.store.errors import DatabaseTooNew, ForeignDatabase
 from zq.store.sqlite.connection import is_read_only
 from zq.store.sqlite.identity import new_identity
-from zq.store.sqlite.queries import load
+from zq.store.sqlite.queries import folder, load
 
 APPLICATION_ID = 0x7A71_6462
 """This mark in the header of the file ("zqdb") is shown by `file` and by SQLite's tools."""
@@ -88,8 +87,8 @@ def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
 
 
 def _scripts() -> list[str]:
-    folder = files("zq.store.sqlite").joinpath("migrations")
-    scripts = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    files = (folder("zq.store.sqlite") / "migrations").iterdir()
+    scripts = sorted((f for f in files if f.name.endswith(".sql")), key=lambda f: f.name)
     return [script.read_text(encoding="utf-8") for script in scripts]
 
 

@@ -7,7 +7,8 @@ columns. These lists follow from the structs that are read. Rooms add words of t
 
 from collections import ChainMap
 from functools import cache
-from importlib.resources import files
+from importlib import import_module
+from pathlib import Path
 
 import msgspec
 
@@ -109,11 +110,16 @@ def constants() -> dict[str, str]:
     return dict(ChainMap(_CONSTANTS, *parts("sqlite_constants", "CONSTANTS", dict)))
 
 
+def folder(package: str) -> Path:
+    """The folder of a package."""
+    return Path(import_module(package).__path__[0])
+
+
 @cache
 def load(module: str) -> dict[str, str]:
     """The queries of one file, by name. `zq.store.sqlite.tick` has those of its `tick.sql`."""
     package, _, name = module.rpartition(".")
-    text = files(package).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    text = (folder(package) / f"{name}.sql").read_text(encoding="utf-8")
     queries: dict[str, str] = {}
     for block in text.split("-- name: ")[1:]:
         name, _, body = block.partition("\n")
@@ -129,7 +135,7 @@ def load_of_rooms() -> dict[str, str]:
     """
     queries: dict[str, str] = {}
     for room in ROOMS:
-        for file in sorted(each.name for each in files(room).iterdir()):
+        for file in sorted(each.name for each in folder(room).iterdir()):
             if file.startswith("sqlite_tick") and file.endswith(".sql"):
                 queries |= load(f"{room}.{file.removesuffix('.sql')}")
     append = load("zq.store.sqlite.log")["append"]

@@ -1,16 +1,18 @@
 """Reads beside the writer: a lane for each kind of read, so that long reads delay no other kind.
 
-Each lane has its own connections. Reads wait for one in order: first come, first served.
+Each lane has its own connections. Reads wait for one in order: first come, first served. A
+connection is open only while it is needed: it costs a thread, and a copy of the schema.
 """
 
 import asyncio
+import contextlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from itertools import islice
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from zq.model.errors import DatabaseLocked, ReadersBusy, ReadTimeout
+from zq.store.errors import StoreError
 from zq.store.sqlite.connection import (
     Deadline,
     HopConnection,
@@ -25,8 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SCANNERS = 2
-READERS = 6 + SCANNERS
-"""How many connections there are in all."""
+"""How many scans may run at once."""
 
 MOST_WAITING = 32
 """How many scans may wait for a reader. The next one is refused."""
@@ -34,6 +35,10 @@ MOST_WAITING = 32
 
 MOST_PAGES_WAITING = 1_000
 """How many pages of topics may wait for a reader: each takes a few milliseconds."""
+
+
+IDLE_S = 10
+"""How long a connection stays open after its last read, at the least."""
 
 
 class After(NamedTuple):
@@ -49,6 +54,69 @@ async def _at_once() -> None:
     """Do not wait: a job is on the disk before it is claimed."""
 
 
+class OpenedLater:
+    """A connection that is opened at its first use, and closed when it has not been used lately."""
+
+    def __init__(self, opening: Callable[[], Coroutine[Any, Any, HopConnection]]) -> None:
+        self._opening = opening
+        self._opened: asyncio.Task[HopConnection] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._uses = 0
+        self._in_use = False
+
+    async def connection(self) -> HopConnection:
+        """The connection. Call `used` after each use. Raises what opening it raises."""
+        self._uses += 1
+        self._in_use = True
+        if self._opened is None:
+            self._opened = asyncio.create_task(self._opening())
+        try:
+            # A reader that gives up leaves the connection to the next one.
+            return await asyncio.shield(self._opened)
+        except Exception:
+            self._opened = None
+            raise
+
+    def used(self) -> None:
+        """Let it be closed if it is not used again soon."""
+        self._in_use = False
+        if self._timer is None:
+            self._wait()
+
+    async def close(self) -> None:
+        """Close it now if it is open. It may not be in use."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._let_go()
+        if self._closing is not None:
+            await self._closing
+
+    def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(IDLE_S, self._look, self._uses)
+
+    def _look(self, uses: int) -> None:
+        """Close the connection if it has not been used since there were so many `uses`."""
+        self._timer = None
+        if self._in_use or self._uses != uses:
+            self._wait()
+        else:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            self._closing = asyncio.create_task(_close(opened, self._closing))
+
+
+async def _close(opened: asyncio.Task[HopConnection], before: asyncio.Task[None] | None) -> None:
+    with contextlib.suppress(sqlite3.Error, OSError, StoreError):
+        await (await opened).close()
+    if before is not None:
+        await before
+
+
 class Lane:
     """Reads of one kind. `most_waiting` limits how many wait, unless other limits already do.
 
@@ -57,7 +125,7 @@ class Lane:
 
     def __init__(
         self,
-        readers: Sequence[HopConnection],
+        readers: Sequence[OpenedLater],
         timeout: float,
         after: After,
         most_waiting: int | None = None,
@@ -66,7 +134,7 @@ class Lane:
         self._timeout = timeout
         self._most_waiting = most_waiting
         self._waiting = 0
-        self._free: asyncio.Queue[HopConnection] = asyncio.Queue()
+        self._free: asyncio.Queue[OpenedLater] = asyncio.Queue()
         for reader in readers:
             self._free.put_nowait(reader)
 
@@ -100,10 +168,11 @@ class Lane:
     ) -> T:
         reader = await (self._free.get() if self._most_waiting is None else self._turn())
         deadline = Deadline(self._timeout)
-        query = partial(function, reader.raw, *args, **kwargs)
-        bounded = partial(deadline.bound, reader.raw, query)
         try:
-            return await reader.hop(in_snapshot, reader.raw, bounded)
+            connection = await reader.connection()
+            query = partial(function, connection.raw, *args, **kwargs)
+            bounded = partial(deadline.bound, connection.raw, query)
+            return await connection.hop(in_snapshot, connection.raw, bounded)
         except asyncio.CancelledError:
             deadline.expire()
             raise
@@ -122,9 +191,10 @@ class Lane:
             # No row is known that could be set aside, so the server cannot go on.
             raise UnreadableRows("pages", [str(error)]) from error
         finally:
+            reader.used()
             self._free.put_nowait(reader)
 
-    async def _turn(self) -> HopConnection:
+    async def _turn(self) -> OpenedLater:
         """Wait for a reader, within the limits of the lane."""
         assert self._most_waiting is not None
         if self._waiting >= self._most_waiting:
@@ -142,29 +212,39 @@ class Lane:
 
 
 class ReaderPool:
-    """All lanes. `timeout` is in seconds."""
+    """All lanes. `opening` opens a connection for one of them. `timeout` is in seconds."""
 
     def __init__(
         self,
-        connections: Sequence[HopConnection],
+        opening: Callable[[], Coroutine[Any, Any, HopConnection]],
         timeout: float,
         repair: Callable[[UnreadableRows], Awaitable[bool]],
         landed: Callable[[], Awaitable[None]],
     ) -> None:
         after = After(repair, landed)
-        rest: Iterator[HopConnection] = iter(connections)
-        self.connections = connections
-        self.deliveries = Lane([next(rest)], timeout, After(repair, _at_once))
+        self._readers: list[OpenedLater] = []
+
+        def readers(count: int = 1) -> list[OpenedLater]:
+            made = [OpenedLater(opening) for _ in range(count)]
+            self._readers += made
+            return made
+
+        self.deliveries = Lane(readers(), timeout, After(repair, _at_once))
         """Payloads and numbers of jobs that are being delivered. Workers wait for these."""
-        self.looks = Lane([next(rest)], timeout, after)
+        self.looks = Lane(readers(), timeout, after)
         """Reads whose cost does not grow with the number of jobs: a single job, the kept counts."""
-        self.sweeps = Lane([next(rest)], timeout, after)
+        self.sweeps = Lane(readers(), timeout, after)
         """Slices of sweeps, one read of each sweep at a time."""
-        self.views = Lane([next(rest)], timeout, after, MOST_WAITING)
+        self.views = Lane(readers(), timeout, after, MOST_WAITING)
         """Views of operators, which are repeated again and again."""
-        self.topics = Lane([next(rest)], timeout, after, MOST_PAGES_WAITING)
+        self.topics = Lane(readers(), timeout, after, MOST_PAGES_WAITING)
         """Pages of topics, a few milliseconds each."""
-        self.followers = Lane([next(rest)], timeout, after)
+        self.followers = Lane(readers(), timeout, after)
         """The lane of readers that a tick has woken, however many there are."""
-        self.scans = Lane(list(islice(rest, SCANNERS)), timeout, after, MOST_WAITING)
+        self.scans = Lane(readers(SCANNERS), timeout, after, MOST_WAITING)
         """Reads that visit as many jobs as the request requires."""
+
+    async def close(self) -> None:
+        """Close the connections. No read may be under way."""
+        for reader in self._readers:
+            await reader.close()

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -43,7 +44,7 @@ from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate, refuse_foreign_file
 from zq.store.sqlite.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
-from zq.store.sqlite.readers import READERS, ReaderPool
+from zq.store.sqlite.readers import ReaderPool
 from zq.store.sqlite.reads import SqliteReads
 from zq.store.sqlite.replace import finish_replacing
 from zq.store.sqlite.restore import refuse_unfinished
@@ -77,7 +78,6 @@ class SqliteStore(Store):
         lock: DirectoryLock,
         writer: HopConnection,
         flush: Flush,
-        readers: Sequence[HopConnection],
         recovered: upkeep.Recovered,
         ticks: Ticks,
         read_timeout: float,
@@ -107,7 +107,9 @@ class SqliteStore(Store):
         self._writer = writer
         self._flush = flush
         self._flush_gate = FlushGate()
-        self.readers = ReaderPool(readers, read_timeout, self._repaired, self._flush_gate.wait)
+        self.readers = ReaderPool(
+            self._open_reader, read_timeout, self._repaired, self._flush_gate.wait
+        )
         self.reads = SqliteReads(ReadLanes(self.readers, self.steady))
         self._ticks = ticks
         self.uncopied_bytes = 0
@@ -202,6 +204,10 @@ class SqliteStore(Store):
             return result
         finally:
             slices.close()
+
+    async def _open_reader(self) -> HopConnection:
+        self._files.check()  # SQLite would make a missing file anew
+        return await open_reader(self.directory / FILE_NAME)
 
     async def _repaired(self, found: UnreadableRows) -> bool:
         """Have the unreadable rows of a read set aside. Return whether there were any."""
@@ -304,9 +310,9 @@ class SqliteStore(Store):
         except FilesMoved as moved:
             if moved.path.name != LOCK_NAME:
                 await self._rescue()
-        for connection in (*self.readers.connections, self._writer):
-            with contextlib.suppress(sqlite3.Error):
-                await connection.close()
+        await self.readers.close()
+        with contextlib.suppress(sqlite3.Error):
+            await self._writer.close()
         self._lock.release()
 
     async def _rescue(self) -> None:
@@ -339,22 +345,24 @@ async def open_store(
     if the file is damaged or not writable, or `OSError` if the directory is not writable.
     """
     lock = DirectoryLock(directory)
-    opened: list[HopConnection] = []
+    writer: HopConnection | None = None
     flush: Flush | None = None
+    # It ends with the start. A thread of the loop's own would stay for good.
+    thread = ThreadPoolExecutor(1, "zq-start")
+    aside = partial(asyncio.get_running_loop().run_in_executor, thread)
     try:
         path = directory / FILE_NAME
         wal = directory / WAL_NAME
-        await asyncio.to_thread(damage.refuse_damaged_log, wal)
+        await aside(damage.refuse_damaged_log, wal)
         # Check this before anything is changed.
         refuse_unfinished(directory)
-        await asyncio.to_thread(finish_replacing, directory)
-        await asyncio.to_thread(refuse_foreign_file, path)
-        await asyncio.to_thread(make_private, directory)
+        await aside(finish_replacing, directory)
+        await aside(refuse_foreign_file, path)
+        await aside(make_private, directory)
         writer = await open_writer(path, cache_bytes)
-        opened.append(writer)
         # Nothing may be written before this check: a write would destroy what it reports.
         pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
-        await asyncio.to_thread(damage.keep_damaged_log, wal, pages)
+        await aside(damage.keep_damaged_log, wal, pages)
         await writer.hop(migrate, writer.raw)
         small = await writer.hop(damage.is_small, writer.raw)
         now = time.time_ns() // 1_000_000
@@ -364,25 +372,24 @@ async def open_store(
         recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT, clock)
         transactions = partial(SqliteTransaction, writer.raw)
         ticks = await writer.hop(make_ticks, transactions, recovered.last_key)
-        opened += [await open_reader(path) for _ in range(READERS)]
         flush = await open_flush(wal)
         await writer.hop(wait_for_nobody, writer.raw)
-        await asyncio.to_thread(lock.sync_names)
+        await aside(lock.sync_names)
     except BaseException as error:
         if flush is not None:
             flush.close()
-        for connection in opened:
-            await connection.close()
+        if writer is not None:
+            await writer.close()
         lock.release()
         if isinstance(error, UnicodeDecodeError):  # from a message of SQLite's that quotes the file
             raise damage.damaged("it is damaged: text in it is no UTF-8") from error
         if isinstance(error, sqlite3.Error):
             raise store_error(error) from error
         raise
+    finally:
+        thread.shutdown(wait=False)
     _log_misfits(misfits)
-    return SqliteStore(
-        directory, lock, writer, flush, opened[1:], recovered, ticks, read_timeout, max_wal
-    )
+    return SqliteStore(directory, lock, writer, flush, recovered, ticks, read_timeout, max_wal)
 
 
 def _log_misfits(misfits: Sequence[Misfit]) -> None:

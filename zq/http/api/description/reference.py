@@ -13,7 +13,7 @@ from zq.http.api.description.openapi import (
     openapi,
 )
 from zq.http.api.description.operation import Operation
-from zq.http.api.door import zizq_routes
+from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import no_server
 from zq.http.door import Route
 
@@ -28,7 +28,7 @@ the scope named. Besides the answers that are listed, any request may get these:
 
 def routes() -> Sequence[Route]:
     """Every route, without a server behind them."""
-    return zizq_routes(no_server())
+    return NativeRoutes(no_server()).every()
 
 
 def markdown() -> str:

@@ -7,6 +7,7 @@ does no I/O. The limits of a peer hold for every codec: frames.py and abuse.py c
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Protocol
 
 from zq.http.transport.h2.frames import Frame
@@ -98,7 +99,7 @@ class Http2Codec(Protocol):
 MakeCodec = Callable[[CodecEvents], Http2Codec]
 
 _CODECS = {"h2": "H2Codec", "zttp": "ZttpCodec"}
-"""The class of each library. Its module is named after the library, and is imported when chosen."""
+"""The class of each library. Its module is named after the library."""
 
 
 class LibraryMissing(Exception):
@@ -106,15 +107,19 @@ class LibraryMissing(Exception):
 
 
 def codec_by(library: str) -> MakeCodec:
-    """The factory of codecs, one for each connection. Raises LibraryMissing."""
-    try:
-        module = import_module(f"zq.http.transport.h2.{library}_codec")
-    except ModuleNotFoundError as error:
-        if error.name != library:
-            raise
+    """The factory of codecs, one for each connection. Raises LibraryMissing.
+
+    The library is imported for the first connection: many servers never see one.
+    """
+    if find_spec(library) is None:
         raise LibraryMissing(
             f"--http2-engine {library}: the package {library} is not installed: run"
             f" pip install 'zq-queue[{library}]', or choose h2"
-        ) from None
-    make: MakeCodec = getattr(module, _CODECS[library])
+        )
+
+    def make(events: CodecEvents) -> Http2Codec:
+        module = import_module(f"zq.http.transport.h2.{library}_codec")
+        codec: MakeCodec = getattr(module, _CODECS[library])
+        return codec(events)
+
     return make

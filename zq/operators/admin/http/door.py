@@ -1,20 +1,15 @@
-"""The admin API: its routes and its errors, all in JSON."""
+"""The admin API: its errors, all in JSON."""
 
 from collections.abc import Sequence
 
 from aiohttp import web
 
 from zq.http.api.endpoints import answer
-from zq.http.api.parts import ApiParts
 from zq.http.api.problems import problem
 from zq.http.door import Door, Ids, Route
-from zq.http.guard import Guard
 from zq.http.listening import ListenerAddresses
 from zq.http.transport.answer import Answer
 from zq.model.errors import ZqError
-from zq.operators.admin.http.events import ViewersApi
-from zq.operators.admin.http.maintenance import MaintenanceApi
-from zq.operators.ops.http.service import ServiceApi
 from zq.wire.codecs import JSON
 
 
@@ -38,12 +33,3 @@ class AdminDoor(Door):
 
     def malformed(self, request: web.BaseRequest | None, status: int, text: str) -> Answer:
         return answer({"error": text}, JSON, status)
-
-
-def admin_routes(parts: ApiParts, guard: Guard) -> Sequence[Route]:
-    """Every route of the door, but for those that other rooms add."""
-    return [
-        *ServiceApi(parts).probes(),
-        *ViewersApi(parts.services, guard).routes(),
-        *MaintenanceApi(parts.services, parts.answers).routes(),
-    ]

@@ -19,7 +19,7 @@ from zq.operators.admin.wire import (
     listed,
     window_document,
 )
-from zq.operators.ops.http.service import API_VERSION
+from zq.operators.ops.http_quick import API_VERSION
 
 
 class FrameTexts:

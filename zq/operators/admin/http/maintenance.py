@@ -12,7 +12,7 @@ from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.transport.channel import Peer, channel_of
 from zq.model.keys import KeyScope
-from zq.operators.ops.http.service import set_aside
+from zq.operators.ops.http_quick import set_aside
 from zq.service.services import Services
 from zq.wire.archive import SIZE_HEADER, pack, unpacked_size
 from zq.wire.codecs import BodyCodec

@@ -1,7 +1,7 @@
-"""The endpoints for operators: health, version, metrics."""
+"""The endpoints for operators: reset, status, metrics."""
 
 from zq.operators.ops.http.metrics.api import MetricsApi
-from zq.operators.ops.http.service import ServiceApi
+from zq.operators.ops.http.reset import ResetApi
 from zq.operators.ops.http.status import StatusApi
 
-APIS = (ServiceApi, StatusApi, MetricsApi)
+APIS = (ResetApi, StatusApi, MetricsApi)

@@ -11,7 +11,7 @@ from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope
-from zq.operators.ops.http.service import API_VERSION, COMMIT_MODES
+from zq.operators.ops.http_quick import API_VERSION, COMMIT_MODES
 from zq.operators.ops.service import StatusNow, StatusReader
 from zq.operators.ops.wire import (
     DiskDocument,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -14,9 +13,11 @@ from zq.http.guard import Guard
 from zq.http.listening import ListenerAddresses
 from zq.http.sessions import Sessions
 from zq.http.transport.answer import Answer, Response
+from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.model.errors import ZqError
 from zq.model.keys import KeyScope
+from zq.operators.admin.http.maintenance import MaintenanceApi
 from zq.operators.page.http.assets import Assets
 from zq.operators.page.http.live import LiveApi
 from zq.operators.page.http.mask import Mask
@@ -26,7 +27,6 @@ from zq.operators.page.settings import PageSettings
 from zq.service.services import Services
 from zq.wire.codecs import JSON
 
-PREFIX = "/ui"
 API = "/api"
 """Below it, the page finds the native API. It has no rules of its own."""
 
@@ -59,37 +59,26 @@ class DashboardDoor(Door):
 
 
 class Dashboard(NamedTuple):
-    """The parts of the page's door. `routes` are those of the native API, and backups."""
+    """The parts of the page's door. `native` are the routes of the native API."""
 
     settings: PageSettings
     server_name: str
     listeners: ListenerAddresses
     services: Services
     bodies: Bodies
-    routes: Sequence[Route]
+    answers: Answers
+    native: Sequence[Route]
 
-    def on(self, listener: str, guard: Guard) -> list[Door]:
-        """The door, if the settings want the page on this listener."""
-        if self.settings.ui != listener:
-            return []
+    @property
+    def routes(self) -> Sequence[Route]:
+        """The native API, and backups."""
+        return [*self.native, MaintenanceApi(self.services, self.answers).backup_route]
+
+    def doors(self, guard: Guard) -> list[Door]:
+        """The door, at each of its prefixes."""
         routes = self._routes(guard)
-        public = urlsplit(self.settings.public_url or "/").path.removesuffix("/") + PREFIX
-        # A proxy may strip the path of the public URL, or keep it.
-        prefixes = dict.fromkeys((PREFIX, public))
-        return [DashboardDoor(self.services.ids, routes, prefix) for prefix in prefixes]
-
-    def pointer(self, admin_url: str | None) -> list[Route]:
-        """The route `GET /` of the primary listener, which says where the page is."""
-        if self.settings.ui == "off" or (self.settings.ui == "admin" and admin_url is None):
-            return []
-        own = "" if self.settings.ui == "primary" else admin_url
-        place = f"{(self.settings.public_url or own or '').removesuffix('/')}{PREFIX}/"
-
-        async def root(_request: web.BaseRequest) -> Answer:
-            """The address of the operators' page."""
-            return answer({"ui": place}, JSON)
-
-        return [Route("GET", "/", root, None)]
+        ids = self.services.ids
+        return [DashboardDoor(ids, routes, prefix) for prefix in self.settings.prefixes]
 
     def _routes(self, guard: Guard) -> list[Route]:
         clock, read_only = self.services.clock, self.settings.ui_read_only

@@ -1,4 +1,4 @@
-"""Health, version, and reset."""
+"""Health and version, which probes ask for: a server has them from its start."""
 
 from aiohttp import web
 
@@ -7,12 +7,9 @@ from zq.features.crons.service import Crons
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
-from zq.http.guard import KEY
-from zq.http.transport.addresses import is_loopback
 from zq.http.transport.answer import Answer
 from zq.model.damage import Quarantined
-from zq.model.errors import DatabaseLocked, Forbidden
-from zq.model.keys import KeyScope
+from zq.model.errors import DatabaseLocked
 from zq.wire.codecs import BodyCodec
 
 API_VERSION = "0.7.0"
@@ -32,8 +29,8 @@ def set_aside(found: Quarantined) -> dict[str, object]:
     }
 
 
-class ServiceApi:
-    """The endpoints that are not about jobs."""
+class ProbesApi:
+    """The endpoints that need no key: probes have none, and answers tell nothing about jobs."""
 
     def __init__(self, parts: ApiParts) -> None:
         services = parts.services
@@ -42,16 +39,9 @@ class ServiceApi:
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
         return [
-            *self.probes(),
+            Route("GET", "/health", endpoint(self.health), None),
             # By this name probes of the other dialects ask.
             Route("GET", "/healthz", endpoint(self.health), None),
-            Route("POST", "/reset", endpoint(self.reset), KeyScope.MANAGE, whole=True),
-        ]
-
-    def probes(self) -> list[Route]:
-        """The routes that need no key: probes have none, and answers tell nothing about jobs."""
-        return [
-            Route("GET", "/health", endpoint(self.health), None),
             Route("GET", "/version", endpoint(self.version), None),
         ]
 
@@ -95,9 +85,5 @@ class ServiceApi:
         """The API's level, and zq's own version."""
         return answer({"version": API_VERSION, "zq": __version__}, accepted)
 
-    async def reset(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
-        """Delete everything, settings too. Without keys, only this machine may do it."""
-        if request.get(KEY) is None and not is_loopback(request.remote):
-            raise Forbidden("reset is only for clients on this machine, or with a key")
-        await self._admin.clear()
-        return Answer(204)
+
+APIS = (ProbesApi,)
