@@ -80,3 +80,14 @@ async def test_jobs_beyond_an_age_are_dropped(tmp_path: Path) -> None:
 
         assert [job["payload"] for job in await edge.left()] == [3]
         assert edge.progress.dropped == 2
+
+
+async def test_a_full_disk_still_drains(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await edge.push(*range(30))
+        await edge.device.restart(disk_reserve=2**52)
+        assert (await pushed(edge, 9)).status == 507
+
+        await edge.lay(batch=10)
+
+        assert await edge.eventually(30) == list(range(30))
