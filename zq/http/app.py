@@ -21,7 +21,7 @@ from zq.http.transport.answer import SMALL, Answer, Response
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import is_withheld
 from zq.http.transport.gate import peer_of
-from zq.model.errors import AnswersFull, ZqError, unexpected
+from zq.model.errors import AnswersFull, ServiceUnavailable, ZqError, unexpected
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,12 @@ class Application:
         part = max(parts, key=lambda part: len(part.prefix))
         if part.prefix not in self._joining:
             self._joining[part.prefix] = asyncio.create_task(self._join(part))
-        await asyncio.shield(self._joining[part.prefix])
+        try:
+            await asyncio.shield(self._joining[part.prefix])
+        except (ImportError, OSError) as error:
+            # There may be no descriptors left, and some a little later.
+            self._joining.pop(part.prefix, None)
+            raise ServiceUnavailable(f"this part of the API cannot be loaded: {error}") from error
 
     async def _join(self, part: Later) -> None:
         with ThreadPoolExecutor(1, "zq-import") as thread:

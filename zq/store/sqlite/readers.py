@@ -74,8 +74,12 @@ class OpenedLater:
         try:
             # A reader that gives up leaves the connection to the next one.
             return await asyncio.shield(self._opened)
-        except Exception:
+        except Exception as error:
             self._opened = None
+            if isinstance(error, OSError) or (
+                isinstance(error, sqlite3.OperationalError) and not is_busy(error)
+            ):
+                raise ReadersBusy(f"no connection can be opened for a read: {error}") from error
             raise
 
     def used(self) -> None:
