@@ -142,8 +142,9 @@ def test_the_overview_says_what_is_wrong_the_worst_first(
 ) -> None:
     go(page, place)
     codes = [each.get_attribute("data-code") for each in page.locator(".findings li").all()]
-    # Jobs may wait for a worker for a minute before somebody has to know.
-    assert [code for code in codes if code != "no_worker"] == ["paused", "dead"]
+    # Of the machine it depends how long jobs wait for a worker, and how slow the disk is.
+    of_the_machine = {"no_worker", "slow_disk"}
+    assert [code for code in codes if code not in of_the_machine] == ["paused", "dead"]
     expect(page.locator(".findings li[data-code=paused]")).to_contain_text("held 1 waiting")
 
 
