@@ -137,3 +137,17 @@ def check_lines(ticker: Ticker) -> None:
     assert (
         ticker.value("SELECT count(*) FROM budgets WHERE in_use > allocation AND key <> 'b'") == 0
     )
+
+
+def test_a_budget_of_one_token_pays_for_one_line_after_the_other(tmp_path: Path) -> None:
+    ticker = Ticker(tmp_path / "zq.db")
+    ticker.run(CreateBudget("slow", BudgetPolicy(1, 10)))
+    draws = drawing((Draw("slow", 1),))
+    keys = [ticker.store(1, priority=place, options=draws)[0] for place in range(4)]
+    taken = [ticker.take(4)]
+    for _ in keys[1:]:
+        ticker.now += 10
+        # The engine does this at the time that the budget has named, or with any claim.
+        ticker.run(refill=True)
+        taken.append(ticker.take(4))
+    assert taken == [[key] for key in keys]

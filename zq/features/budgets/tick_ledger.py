@@ -321,7 +321,7 @@ class TokenLedger:
             account.waiting -= 1
             # Taken or not, it needs no more what its line was opened for.
             account.offered = max(account.offered - draw.cost, 0)
-            if after is not Status.IN_FLIGHT:
+            if after is not Status.IN_FLIGHT or _has_no_time(account):
                 self._asked.add(draw.key)
         elif before is Status.IN_FLIGHT and not stays_in_flight and account.give_back(draw.cost):
             self._asked.add(draw.key)
@@ -412,3 +412,13 @@ class TokenLedger:
         self._passed: set[str] = set()
         """Those of them whose lines other budgets have shut."""
         self._is_torn = False
+
+
+def _has_no_time(account: Account) -> bool:
+    """True if jobs wait for a budget that fills up, and it does not know when it pays again.
+
+    It knows no time while lines are open for all that it can ever hold.
+    """
+    return bool(
+        account.waiting and account.pays_at is None and account.policy.duration_ms is not None
+    )
