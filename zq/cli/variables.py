@@ -37,7 +37,7 @@ def unread_variables(root: click.Command, *, all: bool) -> Iterator[str]:
 
 
 def _names(variables: Iterable[str]) -> set[str]:
-    """What is read, without its prefix."""
+    """The names of the variables that commands read, without their prefixes."""
     return {*(name.partition("_")[2] for name in variables), *ELSEWHERE}
 
 

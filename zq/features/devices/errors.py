@@ -56,7 +56,7 @@ class NobodyThere(Unprocessable):
 
 
 class DeviceKeyNeeded(Forbidden):
-    """What is for a device goes to a key that is bound to it, and to no other."""
+    """Only a key that is bound to a device gets the jobs that are for it."""
 
     code = "device_key_needed"
 

@@ -159,7 +159,7 @@ class DeviceSums(NamedTuple):
 
 
 def faults_of(seen: SeenDevice, now: int) -> Iterator[DeviceFault]:
-    """What is wrong with a device at a time in milliseconds."""
+    """The faults of a device at a time in milliseconds."""
     device, seen_at = seen
     if now - seen_at > SILENT_AFTER * device.every_ms:
         yield DeviceFault.SILENT

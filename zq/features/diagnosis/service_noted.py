@@ -1,4 +1,4 @@
-"""What is wrong and takes reads to find: stuck work, jobs that budgets cannot pay, and devices."""
+"""Findings that take reads: stuck work, jobs that budgets cannot pay, and devices."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Self

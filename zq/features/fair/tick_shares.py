@@ -14,7 +14,7 @@ COLUMNS = (
     "queue, fair_key, weight, finish, mean, owed, unfinished, waiting, in_flight, paid_until,"
     " opens_at"
 )
-"""What is stored of a key."""
+"""The columns of a fair key."""
 
 Name = tuple[str, str]
 """A queue and one of its keys."""

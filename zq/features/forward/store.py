@@ -1,4 +1,4 @@
-"""What is read of lanes."""
+"""Reads of lanes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -20,7 +20,7 @@ class LaneReads(Protocol):
         """All lanes by name."""
 
     async def under_way(self) -> dict[int, UnderWay]:
-        """What is under way on each lane that has jobs with numbers, by its id."""
+        """The jobs under way on each lane that has jobs with numbers, by its id."""
 
     async def waiting_bytes(self, queues: Sequence[str]) -> int:
         """The bytes of the payloads of all unfinished jobs in these queues."""
