@@ -37,7 +37,7 @@ class SqliteDeviceReads(DeviceReads):
         self._lanes = lanes
 
     async def devices(self, order: DeviceOrder, skip: int, limit: int) -> list[SeenDevice]:
-        return await self._lanes.scans(_page, None, order, skip, limit)
+        return await self._lanes.views(_page, None, order, skip, limit)
 
     async def device(self, name: str) -> SeenDevice | None:
         found = await self._lanes.looks(_page, name, DeviceOrder.NAME, 0, 1)
