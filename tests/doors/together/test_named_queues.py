@@ -44,6 +44,10 @@ BODIES: dict[tuple[str, str], list[Doc]] = {
     ("POST", "/api/messages"): [{"topic": NAMED, "payload": "x"}],
     ("POST", "/api/messages/dequeue"): [{"topic": NAMED}],
 }
+# These name queues of a device, `to/device-17/…`, beyond the prefix whatever their names there are.
+ADDRESSED: dict[tuple[str, str], list[Doc]] = {
+    ("POST", "/devices/jobs"): [{"to": "device-17", "job": job} for job in NAMING_JOBS],
+}
 # The path names the second queue of these.
 PATHS = [
     ("PUT", "/queues/{queue}/targets/" + NAMED),
@@ -90,6 +94,10 @@ async def test_no_field_of_no_door_names_a_queue_beyond_the_prefix(site: Site, w
             own = f"shop-own-{n}" if "fan_out" in (body or {}) or body is None else OWN
             # It is the name that was wrong.
             assert await ask(shop, method, path, body, own, n) != 403, (method, path, body)
+        for (method, path), bodies in ADDRESSED.items():
+            for body in bodies:
+                assert await ask(shop, method, path, body, OTHER, 0) == 403, (method, path, body)
+                assert await ask(shop, method, path, body, OWN, 0) == 403, (method, path, body)
         assert await root.count(queue=OTHER) == 0
         assert (await root.get(f"/v0/topics/{OTHER}")).status == 404
 
@@ -100,7 +108,7 @@ async def test_every_field_that_names_a_queue_is_tried(site: Site, wire: Wire) -
             described = (await root.get(f"{prefix}/openapi.json")).doc
             for path, methods in described["paths"].items():
                 for method, operation in methods.items():
-                    tried = BODIES.get((method.upper(), path), [])
+                    tried = (BODIES | ADDRESSED).get((method.upper(), path), [])
                     fields = {field for body in tried for field in naming(body)}
                     assert naming_fields(operation, described) <= fields, (method, path)
 

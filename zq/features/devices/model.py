@@ -51,13 +51,17 @@ CLOCK_MS = 60_000
 MOST_FETCHED = 1000
 """The most jobs that a device gets at once."""
 
+MAX_MOMENT = 2**53 - 1
+"""The furthest time that a device's clock may show, in milliseconds: every client of JSON can
+write it, and its distance from any other clock fits the store."""
+
 MAX_NAME = 56
 """The longest name of a device. Lanes and producers have names with it."""
 
 _NAME = re.compile(rf"[A-Za-z0-9._:@-]{{1,{MAX_NAME}}}")
 
 Count = Annotated[int, Meta(ge=0, le=MAX_TIME)]
-Moment = Annotated[int, Meta(ge=-MAX_TIME, le=MAX_TIME)]
+Moment = Annotated[int, Meta(ge=-MAX_MOMENT, le=MAX_MOMENT)]
 Label = Annotated[str, Meta(min_length=1, max_length=64)]
 QueueName = Annotated[str, Meta(min_length=1, max_length=512)]
 

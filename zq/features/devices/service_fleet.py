@@ -54,9 +54,13 @@ class Fleets:
     async def send(self, to: str, job: NewJob, reach: Reach) -> SentToFleet:
         """Store a job for each known device of a name or a pattern, all or none.
 
-        Raises `InvalidRequest`, `NobodyThere`, and the errors of an enqueue.
+        Raises `InvalidRequest`, `QueueOutOfReach`, `NobodyThere`, and the errors of an enqueue.
         """
-        names = await self._devices.devices_named(check_fleet(to), is_fleet=to.endswith("*"))
+        beginning = check_fleet(to)
+        if beginning:
+            # Whoever may not send there does not learn which devices there are.
+            reach.require([msgspec.structs.replace(job, queue=queue_to(beginning, job.queue))])
+        names = await self._devices.devices_named(beginning, is_fleet=to.endswith("*"))
         if not names:
             raise NobodyThere(to)
         group = job.group or f"fleet-{secrets.token_hex(8)}"
