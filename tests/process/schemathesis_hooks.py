@@ -27,6 +27,9 @@ FRAMINGS = tuple(framing.content_type for framing in (NDJSON, MSGPACK_STREAM, EV
 QUIET_S = 0.1
 """Silence after which the reader of a stream hangs up."""
 
+OWN_QUEUE = "of-the-hooks"
+"""A queue that no request draws, and so none gives limits."""
+
 HUGE = 1e300
 """Stands in for numbers that MessagePack has no room for."""
 
@@ -126,7 +129,7 @@ def _is_wait(value: Any) -> bool:
 
 def _new_job(url: str, queue: str = "") -> str:
     """The id of the job that all requests by id mean, or of one of its own in a queue."""
-    job = {"queue": queue or "q", "type": "t", "payload": 1}
+    job = {"queue": queue or OWN_QUEUE, "type": "t", "payload": 1}
     if not queue:
         job |= {"unique_key": "k", "unique_while": "active"}
     target = urllib.parse.urljoin(url, "/jobs")

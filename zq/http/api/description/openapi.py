@@ -20,6 +20,7 @@ from zq.model.names import MAX_LABEL
 from zq.model.unique import BY_NAME, SPACES, OnConflict
 from zq.verbs.verb import Parameter
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
+from zq.wire.filters import CHOOSING
 
 Document = dict[str, Any]
 
@@ -230,6 +231,10 @@ def parameter_document(parameter: Parameter) -> Document:
     }
     if parameter.schema.get("type") == "array":
         document |= {"style": "form", "explode": False}
+    is_number = parameter.schema.get("type") == "integer"
+    if is_number and parameter.place == "query" and parameter.name not in CHOOSING:
+        # An empty value counts as missing.
+        document["allowEmptyValue"] = True
     return document
 
 
