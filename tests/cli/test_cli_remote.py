@@ -45,6 +45,7 @@ WORDS = {
     "budgets unbind": ("crm", "--all"),
     "budgets hold": ("crm", "20s"),
     "budgets reopen": ("crm",),
+    "backlog": ("mail",),
     "fair list": ("mail",),
     "fair set": ("mail", "acme", "--weight", "2"),
     "fair unset": ("mail", "acme"),

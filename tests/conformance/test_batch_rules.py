@@ -167,7 +167,7 @@ async def test_a_fold_that_gives_what_no_payload_may_be_is_refused(client: Clien
     assert (status, message) == (422, "batch fold: the payload would nest deeper than 128")
 
 
-@pytest.mark.settings(filter_timeout=400)
+@pytest.mark.settings(filter_timeout=2_000)
 @pytest.mark.parametrize("wire", [JSON], ids=str)
 async def test_programs_that_do_not_end_are_refused_and_hold_up_nobody_for_long(
     client: Client,
@@ -180,7 +180,7 @@ async def test_programs_that_do_not_end_are_refused_and_hold_up_nobody_for_long(
     assert [reply.status for reply in replies] == [422, 200]
     assert replies[0].error == "batch fold: it takes too long"
     status, message = await refusal(client, [2], when="def f: f; f")
-    assert (status, message) == (422, "batch dry-run: it took longer than 0.4 s")
+    assert (status, message) == (422, "batch dry-run: it took longer than 2 s")
     assert await payload_of(client, host) == [0, 1]
 
 
