@@ -47,7 +47,8 @@ async def test_a_route_shows_and_changes_nothing_beyond_the_prefix(
         request = request_to(shop.wire, method, path, queue=OTHER, id=job["id"])
         reply = await shop.send(*request)
 
-        told = reply.body.replace(f"'{OTHER}'".encode(), b"").replace(job["id"].encode(), b"")
+        # A message quotes the queue of the request, which may have got an address before its name.
+        told = reply.body.replace(f"{OTHER}'".encode(), b"").replace(job["id"].encode(), b"")
         assert HUSH.encode() not in told, "only the request's own words may come back"
         assert await state(root) == before
         if "{id}" in path or path in ("/jobs/success", "/jobs/extend", "/jobs/release"):

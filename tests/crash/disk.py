@@ -43,9 +43,9 @@ class Refusal(NamedTuple):
     errno: int
 
 
-def compile_library(folder: Path, name: str) -> Path:
-    """Compile `name`.c of this directory into a library to be preloaded."""
-    source, library = Path(__file__).with_name(f"{name}.c"), folder / f"{name}.so"
+def compile_library(folder: Path, name: str, sources: Path = Path(__file__).parent) -> Path:
+    """Compile `name`.c of a directory into a library to be preloaded."""
+    source, library = sources / f"{name}.c", folder / f"{name}.so"
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run(["gcc", *flags, "-o", library, source, "-ldl"], check=True)
     return library

@@ -26,13 +26,12 @@ from zq.outbox.table import HOW_TO_CREATE
 T = TypeVar("T")
 
 SOON_S = 0.001
-"""The data version is read so soon after a write, and then at intervals that double up to `LATE_S`.
+"""The data version is read so soon after a write, and then at intervals that double.
 
-A commit can be seen only after its last write: SQLite flushes the file in between. Reading the data
-version reads shared memory, and no row.
+A commit can be seen only after its last write: SQLite flushes the file in between, and the kernel
+tells nothing of the end. So a commit is seen at most as late again as its flush took. Reading the
+data version reads shared memory, and no row.
 """
-
-LATE_S = 0.5
 
 BUSY_S = 30.0
 
@@ -64,6 +63,7 @@ class SqliteSource:
         self._connection: sqlite3.Connection | None = None
         self._changes: FileChanges | None = None
         self._version = 0
+        self._pause_s = SOON_S
 
     async def open(self) -> None:
         """Connect. The file is not made if it is missing."""
@@ -141,6 +141,7 @@ class SqliteSource:
         # A number that was given must not be lost with a power cut.
         self._connection.execute("PRAGMA synchronous=EXTRA")
         self._changes = FileChanges()
+        self._pause_s = SOON_S
 
     def _disconnect(self) -> None:
         changes, self._changes = self._changes, None
@@ -205,12 +206,11 @@ class SqliteSource:
         file = self._path.resolve()
         changes.watch([file, file.with_name(f"{file.name}-wal")])
         until = time.monotonic() + IDLE_S
-        pause = 0.0
         while self._data_version() == self._version and not changes.has_ended:
             left = until - time.monotonic()
             if left <= 0:
                 return
-            written = changes.wait(min(pause or left, left))
-            pause = SOON_S if written else 2 * pause
-            if pause > LATE_S:
-                pause = 0.0
+            # The pause outlasts the call: a write that was told of during the call before may
+            # belong to a commit that comes during this one.
+            written = changes.wait(min(self._pause_s, left))
+            self._pause_s = SOON_S if written else min(2 * self._pause_s, IDLE_S)
