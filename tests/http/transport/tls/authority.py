@@ -11,6 +11,13 @@ from cryptography.x509.oid import NameOID
 
 _PEM = serialization.Encoding.PEM
 
+SIGNS = x509.KeyUsage(
+    digital_signature=False, content_commitment=False, key_encipherment=False,
+    data_encipherment=False, key_agreement=False, key_cert_sign=True, crl_sign=True,
+    encipher_only=False, decipher_only=False,
+)  # fmt: skip
+"""What an authority uses its key for."""
+
 
 class Authority:
     """Signs certificates into a directory. Its own is `ca.pem` there, under the name given."""
@@ -61,7 +68,16 @@ class Authority:
             .not_valid_after(now + day)
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
         )
-        if not ca:
+        # Python 3.13 asks a chain for the identifiers of keys, and an authority for what it may do.
+        ours = self._key.public_key()
+        for extension in (
+            x509.SubjectKeyIdentifier.from_public_key(key),
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(ours),
+        ):
+            builder = builder.add_extension(extension, critical=False)
+        if ca:
+            builder = builder.add_extension(SIGNS, critical=True)
+        else:
             names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
             builder = builder.add_extension(names, critical=False)
         return builder.sign(self._key, hashes.SHA256())

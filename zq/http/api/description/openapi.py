@@ -105,6 +105,9 @@ def enclosed(
     title: str, text: str, paths: Mapping[str, Any], components: Mapping[str, Any]
 ) -> Document:
     """The whole document of one door."""
+    for schema in components.values():
+        if "description" in schema:  # a docstring, whose lines Python does not indent since 3.13
+            schema["description"] = inspect.cleandoc(schema["description"])
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": __version__, "description": text},
