@@ -2,12 +2,20 @@
 
 import os
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 
 import pytest
 
 from zq.engine.jq.filter import JqFilter
 
 from .processes import children, strangers
+
+
+@pytest.fixture(autouse=True)
+def only_with_jq() -> None:
+    """Leave these tests out where jq is not installed: not every processor has a wheel of it."""
+    if find_spec("jq") is None:
+        pytest.skip("jq is not installed")
 
 
 @pytest.fixture

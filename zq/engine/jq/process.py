@@ -9,7 +9,7 @@ from typing import Self
 from zq.engine.jq import child
 from zq.engine.jq.child import REPLY, REQUEST, ROW
 from zq.engine.piped_process import CHUNK, PipedProcess
-from zq.model.errors import FilterAborted
+from zq.model.errors import FilterAborted, FilterNotStarted
 
 
 class JqProcess(PipedProcess):
@@ -51,10 +51,15 @@ class JqProcess(PipedProcess):
 
 
 def _jq_directory() -> str:
-    """The directory of the jq package. This process never loads it."""
+    """The directory of the jq package. This process never loads it.
+
+    Raises `FilterNotStarted` where it is not installed: some processors have no wheel of it.
+    """
     found = importlib.util.find_spec("jq")
     if found is None or found.origin is None:
-        raise ModuleNotFoundError("the jq package is not installed", name="jq")
+        raise FilterNotStarted(
+            "jq is not installed where this server runs: `pip install jq` there, or ask without it"
+        )
     return str(Path(found.origin).parent)
 
 
