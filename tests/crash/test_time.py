@@ -32,7 +32,10 @@ class WallClock:
         self.step(0)
 
     def step(self, ms: int) -> None:
-        self._ahead_ms += ms
+        self.set_ahead(self._ahead_ms + ms)
+
+    def set_ahead(self, ms: int) -> None:
+        self._ahead_ms = ms
         with self._file.open("r+b" if self._file.exists() else "wb", buffering=0) as file:
             file.write(struct.pack("=q", self._ahead_ms * 1_000_000))
 

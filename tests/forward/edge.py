@@ -4,83 +4,18 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from conformance.client import JSON, Client, Doc
 from conformance.site import Site
+from process.cable import Cable
 
 from zq.features.forward.service import LaneProgress, Lanes
 from zq.store.sqlite.identity import renew_identity
 
 PATIENCE_S = 60.0
-
-
-class Cable:
-    """Carries bytes to a server, counts them, and loses answers if it is told to."""
-
-    def __init__(self) -> None:
-        self.target = 0
-        self.port = 0
-        self.up = 0
-        self.down = 0
-        self.swallows = 0
-        """So many answers of the next ones are lost with their connections."""
-        self.swallowed = 0
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ends: set[asyncio.StreamWriter] = set()
-
-    async def lay(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def close(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-
-    def cut(self) -> None:
-        """Lose all connections, and refuse others until there is a target again."""
-        self.target = 1
-        for end in self._ends:
-            end.close()
-        self._ends.clear()
-
-    async def _accept(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        try:
-            far, out = await asyncio.open_connection("127.0.0.1", self.target)
-        except OSError:
-            back.close()
-            return
-        self._ends |= {back, out}
-        for carrying in (self._carry_up(near, out), self._carry_down(far, back, out)):
-            task = asyncio.create_task(carrying)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _carry_up(self, near: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await near.read(2**16):
-                self.up += len(data)
-                out.write(data)
-        out.close()
-
-    async def _carry_down(
-        self, far: asyncio.StreamReader, back: asyncio.StreamWriter, out: asyncio.StreamWriter
-    ) -> None:
-        with suppress(OSError):
-            while data := await far.read(2**16):
-                if self.swallows and b"204" in data:
-                    self.swallows -= 1
-                    self.swallowed += 1
-                    break
-                self.down += len(data)
-                back.write(data)
-        back.close()
-        out.close()
 
 
 class Edge:

@@ -255,3 +255,31 @@ async def test_a_device_reports_to_its_hub_and_follows_itself(tmp_path: Path) ->
         await edge.eventually(2)
         again = (await edge.far.get("/devices/d1")).doc
         assert again["lanes"] and edge.progress.error is None
+
+
+async def test_a_restored_device_drops_what_has_arrived_in_an_epoch_long_over(
+    tmp_path: Path,
+) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay()
+        await until(lambda: edge.progress.state == "idle")
+        # The hub has these, and its answer is lost: the backup has them with numbers.
+        edge.cable.swallows = 1
+        await edge.push(*range(10))
+        await until(lambda: edge.cable.swallowed)
+        edge.cable.cut()
+        await edge.device.stop()
+        backup = copied(edge.device, tmp_path / "backup")
+        edge.cable.target = edge.hub.port
+        for start in range(3):
+            await edge.device.start()
+            await edge.push(10 + start)
+            await edge.eventually(11 + start)
+            await edge.device.stop()
+
+        await edge.far.delete("/devices/d1")
+        edge.device.root = restored(backup)
+        await edge.device.start()
+
+        assert await edge.eventually(13) == list(range(13))
+        assert await edge.left() == []

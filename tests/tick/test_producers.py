@@ -18,7 +18,7 @@ from zq.features.producers.errors import (
     SequenceGap,
     TooManyProducers,
 )
-from zq.features.producers.model import EpochEnd, ProducerMark
+from zq.features.producers.model import MAX_ENDS, EpochEnd, ProducerMark
 from zq.model.commands import EnqueueResult, SetQueue
 from zq.model.errors import QueueFull
 from zq.model.job import NewJob
@@ -130,8 +130,25 @@ def test_another_epoch_takes_over_by_the_last_number_of_the_old_one(ticker: Tick
     (old,) = ticker.run(numbered(ticker, 4, new_job())).replies
 
     assert isinstance(taken, EnqueueResult) and isinstance(again, EnqueueResult) and again.gone
-    assert refused(old) == {"epoch": "e2", "last": 1}
+    assert refused(old) == {"epoch": "e2", "last": 1, "ended": 3}
     assert payloads(ticker) == ["1", "2", "3", "new"]
+
+
+def test_the_ends_of_earlier_epochs_are_remembered(ticker: Ticker) -> None:
+    ticker.run(numbered(ticker, 1, *jobs_of(range(3)), epoch="e0"))
+    for number in range(1, MAX_ENDS + 3):
+        after = EpochEnd(f"e{number - 1}", 3 if number == 1 else 1)
+        ticker.run(numbered(ticker, 1, new_job(), epoch=f"e{number}", after=after))
+
+    def ended(epoch: str) -> object:
+        (reply,) = ticker.run(numbered(ticker, 1, epoch=epoch)).replies
+        return refused(reply).get("ended")
+
+    assert [ended(f"e{number}") for number in range(4)] == [None, None, 1, 1]
+    assert ended("never") is None
+    ticker.run(ForgetProducer("device-17"), numbered(ticker, 1, new_job(), epoch="e9"))
+    (reply,) = ticker.run(numbered(ticker, 1, new_job(), epoch="e5")).replies
+    assert refused(reply).get("ended") is None
 
 
 def test_a_deleted_producer_begins_anew(ticker: Ticker) -> None:

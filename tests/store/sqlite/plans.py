@@ -35,6 +35,9 @@ LANE_BY_ID = "SEARCH lanes USING INTEGER PRIMARY KEY (rowid=?)"
 LANE_BATCHES = "SEARCH lane_batches USING PRIMARY KEY (lane=? AND first<?)"
 
 DEVICE = "SEARCH devices USING PRIMARY KEY (name=?)"
+PRODUCER_ENDS = (
+    "SEARCH producer_ends USING INDEX sqlite_autoindex_producer_ends_1 (name=? AND epoch=?)"
+)
 PRODUCER = "SEARCH producers USING PRIMARY KEY (name=?)"
 
 BY_NAME_OF_LINE = (
@@ -445,6 +448,14 @@ FINDS: dict[str, set[str]] = {
     "count_producers": {"SCAN producers"},
     "write_producers": set(),
     "delete_producer": {PRODUCER},
+    "read_ends": {PRODUCER_ENDS},
+    "write_ends": set(),
+    "drop_ends": {
+        "SEARCH producer_ends USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH older USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH producer_ends USING COVERING INDEX producer_ends_latest (name=?)",
+    },
+    "delete_ends": {"SEARCH producer_ends USING INDEX producer_ends_latest (name=?)"},
     "producer": {PRODUCER},
     "producers": {"SEARCH producers USING PRIMARY KEY (name>?)"},
     "read_devices": {DEVICE},

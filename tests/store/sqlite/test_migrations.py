@@ -77,6 +77,7 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
         "users": 1,
         "user_grants": 1,
         "producers": 1,
+        "producer_ends": 1,
         "devices": 1,
         "shares": 1,
         "shared_queues": 1,

@@ -34,6 +34,14 @@ _GZIP_BITS = 31
 """The number by which zlib names the form of gzip."""
 
 
+class HubEnd(NamedTuple):
+    """Where a hub stands: the epoch of the producer and its last number, and that of the epoch that
+    was asked for. It is None if the hub knows nothing of that one."""
+
+    now: EpochEnd
+    asked: int | None
+
+
 class PackedJobs(NamedTuple):
     """The body of a request as it goes over the wire, with the fields of its header."""
 
@@ -82,22 +90,25 @@ class Hub:
             if error.status not in (403, 404, 405):
                 raise
 
-    async def end(self, epoch: str) -> EpochEnd:
-        """The epoch in which the hub knows this producer, and its last number.
+    async def end(self, epoch: str) -> HubEnd:
+        """Where the hub stands. A producer that it does not know is in this epoch, with 0.
 
-        A producer that it does not know is in this epoch, with 0. An empty request of the last
-        number that there is asks for it, so a key that may enqueue is enough.
+        An empty request of the last number that there is asks for it, so a key that may enqueue is
+        enough.
         """
         try:
             await self._empty(ProducerBody(self._producer, epoch, MAX_SEQ))
         except BackendError as error:
             said = error.details
             if error.code == "sequence_gap":
-                return EpochEnd(epoch, int(str(said["expected"])) - 1)
+                last = int(str(said["expected"])) - 1
+                return HubEnd(EpochEnd(epoch, last), last)
             if error.code != "producer_fenced":
                 raise
-            return EpochEnd(str(said["epoch"]), int(str(said["last"])))
-        return EpochEnd(epoch, MAX_SEQ)
+            ended = said.get("ended")
+            end = EpochEnd(str(said["epoch"]), int(str(said["last"])))
+            return HubEnd(end, ended if isinstance(ended, int) else None)
+        return HubEnd(EpochEnd(epoch, MAX_SEQ), MAX_SEQ)
 
     async def take_over(self, epoch: str, after: EpochEnd) -> None:
         """Begin an epoch after the end of another one. Raises an error with `producer_fenced`."""

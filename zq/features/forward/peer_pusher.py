@@ -162,7 +162,10 @@ class LanePusher:
         """Agree with the hub on the numbers. Return the epoch, and what is to be sent again."""
         found = await self._inbox.ask(ReadLane(self.lane.name))
         lane = found.lane
-        end = await hub.end(lane.epoch)
+        end, asked = await hub.end(lane.epoch)
+        if asked is not None:
+            last = min(asked, lane.next - 1)
+            await self._inbox.ask(Arrive(lane.name, lane.epoch, last))
         takes_over = lane.name in self._lanes.take_overs
         first = found.batches[0].first if found.batches else lane.next
         if end.epoch == lane.epoch:
@@ -170,8 +173,6 @@ class LanePusher:
                 self._say("the hub has more than this store knows of: it is older than it was", end)
             elif end.last < first - 1:
                 self._say("the hub has less than it has acknowledged: it is older than it was", end)
-            last = min(end.last, lane.next - 1)
-            await self._inbox.ask(Arrive(lane.name, lane.epoch, last))
             agrees = first - 1 <= end.last < lane.next
             left = [batch for batch in found.batches if batch.last > end.last]
             if agrees and not self._is_new and all(batch.is_whole for batch in left):

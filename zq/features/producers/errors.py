@@ -29,17 +29,19 @@ class SequenceGap(Conflict):
 class ProducerFenced(Conflict):
     """The name belongs to another epoch: that of a later start, or of another device.
 
-    `epoch` and `last` are those that are stored.
+    `epoch` and `last` are those that are stored. `ended` is the last number of the epoch that was
+    asked for, if the server remembers it.
     """
 
     code = "producer_fenced"
 
-    def __init__(self, name: str, epoch: str, last: int) -> None:
+    def __init__(self, name: str, epoch: str, last: int, ended: int | None = None) -> None:
         super().__init__(
             f"producer {name!r} is in epoch {epoch!r}, whose last number is {last}: another epoch"
             f" takes over with after={epoch}:{last}, once nothing of the old one is under way"
         )
-        self.details = {"epoch": epoch, "last": last}
+        known = {} if ended is None else {"ended": ended}
+        self.details = {"epoch": epoch, "last": last, **known}
 
 
 class ProducerOutOfReach(Forbidden):

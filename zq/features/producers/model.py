@@ -20,6 +20,9 @@ from zq.model.keys import Key
 MAX_PRODUCERS = 100_000
 """The most names that are remembered. Each is one row of about 100 bytes."""
 
+MAX_ENDS = 100
+"""The most earlier epochs of a name whose ends are remembered. Each is a row of about 60 bytes."""
+
 MAX_SEQ = 2**53 - 1
 """The largest number: every client of JSON can write it."""
 
@@ -83,8 +86,12 @@ class Producer(msgspec.Struct, frozen=True, array_like=True):
         return {seq: self.key + (seq - self.first) * self.step for seq in known}
 
 
-def entered(mark: ProducerMark, known: Producer | None, now: int) -> Producer:
+def entered(
+    mark: ProducerMark, known: Producer | None, now: int, ended: int | None = None
+) -> Producer:
     """The producer in the epoch of a request. Raises `ProducerFenced`.
+
+    `ended` is the last number of that epoch, if it is known to be over.
 
     A name that is not known is in the epoch of its first request. If the request names the end of
     an earlier epoch, the server has forgotten that one, and the new one begins all the same.
@@ -92,7 +99,7 @@ def entered(mark: ProducerMark, known: Producer | None, now: int) -> Producer:
     if known is not None and known.epoch == mark.epoch:
         return known
     if known is not None and mark.after != EpochEnd(known.epoch, known.last):
-        raise ProducerFenced(mark.name, known.epoch, known.last)
+        raise ProducerFenced(mark.name, known.epoch, known.last, ended)
     return Producer(mark.name, mark.epoch, 0, now)
 
 

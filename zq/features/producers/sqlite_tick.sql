@@ -17,6 +17,25 @@ ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, last = excluded.last, a
 -- name: delete_producer
 DELETE FROM producers WHERE name = :producer
 
+-- name: read_ends
+-- The ends of earlier epochs: :epochs lists [name, epoch].
+SELECT json_group_array(json_array(name, epoch, last)) FROM producer_ends
+WHERE (name, epoch) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:epochs))
+
+-- name: write_ends
+-- :ends lists [name, epoch, last]. An epoch that has come back ends later than it did.
+INSERT OR REPLACE INTO producer_ends (name, epoch, last)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:ends)
+
+-- name: drop_ends
+-- Keep the latest :kept ends of each name.
+DELETE FROM producer_ends WHERE id IN (
+    SELECT older.id FROM json_each(:names) CROSS JOIN producer_ends AS older ON older.id IN (
+        SELECT id FROM producer_ends WHERE name = value ORDER BY id DESC LIMIT -1 OFFSET :kept))
+
+-- name: delete_ends
+DELETE FROM producer_ends WHERE name = :producer
+
 -- name: producers
 SELECT json_group_array(json_array(name, epoch, last, at, first, key, step))
 FROM (SELECT * FROM producers WHERE name > :after ORDER BY name LIMIT :limit)

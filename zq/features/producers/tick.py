@@ -71,10 +71,12 @@ def _store(
 
 def forget_producers(work: UnitOfWork, commands: Sequence[ForgetProducer]) -> list[object]:
     """Delete producers by their names."""
-    return [
-        None if work.tx.run("delete_producer", producer=each.name) else ProducerNotFound(each.name)
-        for each in commands
-    ]
+    return [None if _forget(work, each.name) else ProducerNotFound(each.name) for each in commands]
+
+
+def _forget(work: UnitOfWork, name: str) -> bool:
+    work.tx.run("delete_ends", producer=name)
+    return bool(work.tx.run("delete_producer", producer=name))
 
 
 PHASES = (
