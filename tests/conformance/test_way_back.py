@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from zq.features.devices.service import Devices
+from zq.features.devices.engine import DeviceBell
 from zq.model.keys import digest_of, make_key
 
 from .claims import claim
@@ -63,6 +63,13 @@ async def device_of(client: Client, name: str = "d1") -> Device:
     return device
 
 
+async def held(client: Client) -> None:
+    """Wait until the device waits for its jobs."""
+    async with asyncio.timeout(PATIENCE_S):
+        while "d1" not in client.site.server.engine[DeviceBell].listens:
+            await client.count()
+
+
 async def send(client: Client, *payloads: Any, to: str = "d1", **fields: Any) -> list[str]:
     jobs = [new_job(queue="commands", payload=each, to=to, **fields) for each in payloads]
     reply = await client.post("/jobs/bulk", {"jobs": jobs})
@@ -110,9 +117,7 @@ async def test_a_fetch_waits_for_the_first_job_ever_and_for_the_next(client: Cli
     device = await device_of(client)
     for payload in ("first", "second"):
         waiting = asyncio.create_task(device.fetch(wait_ms=30_000))
-        async with asyncio.timeout(PATIENCE_S):
-            while client.site.server.services[Devices].waits("d1") is None:
-                await client.count()
+        await held(client)
         await send(client, payload)
         assert await waiting == 1
     assert device.payloads == ["first", "second"]
@@ -191,23 +196,48 @@ async def test_a_device_that_nobody_knows_gets_no_job(client: Client) -> None:
     assert unknown.headers["zq-error"] == "device_not_found"
 
 
-async def test_another_device_of_the_name_gets_nothing_and_is_refused_beside_one_that_waits(
-    client: Client,
-) -> None:
+async def test_the_latest_start_of_a_device_ends_the_wait_of_the_one_before(client: Client) -> None:
     device = await device_of(client)
-    stranger = Device(client, instance="other")
-    assert (await stranger.ask()).headers["zq-error"] == "device_taken"
+    other = Device(client, instance="other")
+    assert (await other.ask()).headers["zq-error"] == "device_taken"
+    assert (await other.report()).headers["zq-error"] == "device_taken"
 
-    waiting = asyncio.create_task(device.fetch(wait_ms=30_000))
-    async with asyncio.timeout(PATIENCE_S):
-        while client.site.server.services[Devices].waits("d1") is None:
-            await client.count()
-    copied = await stranger.report(before="i1")
-    assert copied.headers["zq-error"] == "device_taken"
+    # The connection of a device whose power was cut waits on. What follows it is served.
+    waiting = asyncio.create_task(device.ask(wait_ms=30_000))
+    await held(client)
+    assert (await other.report(before="i1")).status == 200
+    assert (await waiting).headers["zq-error"] == "device_taken"
     await send(client, 1)
-    assert await waiting == 1
-    assert (await stranger.report(before="i1")).status == 200
+    assert await other.fetch() == 1
     assert (await device.ask()).headers["zq-error"] == "device_taken"
+
+
+async def test_a_job_that_the_device_refuses_is_dead_and_the_others_go_on(client: Client) -> None:
+    device = await device_of(client)
+    _, refused, _ = await send(client, 1, 2, 3)
+    first = await device.ask()
+    device.take(first)
+    device.stored, device.last = device.stored[:1], 1
+    said = {"message": "payload: it is no object", "code": "schema_mismatch"}
+    told = await device.ask(refused=said)
+    # The answer is lost. What is told again is about an epoch that has ended.
+    again = await device.ask(refused=said)
+    assert again.doc["jobs"] == told.doc["jobs"]
+    assert device.take(again) == 1 and device.payloads == [1, 3]
+
+    job = (await client.get(f"/jobs/{refused}")).doc
+    assert job["status"] == "dead"
+    (error,) = (await client.get(f"/jobs/{refused}/errors")).doc["errors"]
+    assert error["message"] == said["message"] and "schema_mismatch" in error["error_type"]
+
+
+async def test_a_fetch_may_bring_the_report(client: Client) -> None:
+    device = await device_of(client)
+    report = {"instance": "i1", "version": "9", "now": client.site.now}
+    assert (await device.ask(report=report)).status == 200
+    assert (await client.get("/devices/d1")).doc["version"] == "9"
+    refused = await device.ask(report=report | {"instance": "other"})
+    assert refused.headers["zq-error"] == "device_taken"
 
 
 async def test_a_fetch_ends_with_its_time_and_with_the_server(client: Client, site: Site) -> None:
@@ -219,8 +249,7 @@ async def test_a_fetch_ends_with_its_time_and_with_the_server(client: Client, si
     for end in ends:
         waiting = asyncio.create_task(device.fetch(wait_ms=5_000))
         async with asyncio.timeout(PATIENCE_S):
-            while site.server.services[Devices].waits("d1") is None:
-                await client.count()
+            await held(client)
             end()
             assert await waiting == 0
 
@@ -233,13 +262,11 @@ async def test_an_entry_of_cron_sends_to_a_device(client: Client, site: Site) ->
     again = await client.call("PUT", "/crons/g", put.doc)
     assert again.doc["entries"][0]["job"]["queue"] == "to/d1/commands", again.doc
     waiting = asyncio.create_task(device.fetch(wait_ms=30_000))
-    async with asyncio.timeout(PATIENCE_S):
-        while site.server.services[Devices].waits("d1") is None:
+    await held(client)
+    site.clock.advance(60_000)
+    if not await waiting:  # Its time was over before the job came.
+        while not await device.fetch():
             await client.count()
-        site.clock.advance(60_000)
-        if not await waiting:  # Its time was over before the job came.
-            while not await device.fetch():
-                await client.count()
     assert device.payloads == ["nightly"]
 
 

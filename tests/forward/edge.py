@@ -12,6 +12,8 @@ from conformance.client import JSON, Client, Doc
 from conformance.site import Site
 from process.cable import Cable
 
+from zq.features.forward.peer_link import LinkProgress
+from zq.features.forward.peer_links import Links
 from zq.features.forward.service import LaneProgress, Lanes
 from zq.store.sqlite.identity import renew_identity
 
@@ -21,10 +23,11 @@ PATIENCE_S = 60.0
 class Edge:
     """A device that forwards `out*` to a hub."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, **settings: Any) -> None:
+        """`settings` are those of the device."""
         self.cable = Cable()
         self.hub = Site(root / "hub", {})
-        self.device = Site(root / "device", {"device": "d1"})
+        self.device = Site(root / "device", {"device": "d1"} | settings)
         self.clients: list[Client] = []
 
     @asynccontextmanager
@@ -54,6 +57,11 @@ class Edge:
     @property
     def progress(self) -> LaneProgress:
         return self.lanes.progress("up")
+
+    @property
+    def link(self) -> LinkProgress:
+        (found,) = self.device.server.services[Links].progress
+        return found
 
     async def lay(self, *queues: str, **rule: Any) -> None:
         from zq.features.forward.model import LaneRule

@@ -5,7 +5,7 @@ import pytest
 from zq.features.devices.model import check_device
 from zq.features.devices.model_address import lane_to
 from zq.features.forward.model import check_lane
-from zq.features.forward.peer import device_name
+from zq.features.forward.peer_presence import device_name
 
 
 @pytest.mark.parametrize("said", ["edge-7", "x" * 200, "h\xfctte 7/a", None])

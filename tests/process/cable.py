@@ -5,6 +5,9 @@ from contextlib import suppress
 
 CHUNK = 2**16
 
+STORING = b"POST /jobs/bulk"
+"""The beginning of requests that store jobs, or take over a producer."""
+
 
 class Cable:
     """Carries the connections to its port on to a target. Nothing comes by another way."""
@@ -21,8 +24,9 @@ class Cable:
         self.bytes_a_second = 0.0
         """How much passes in each direction of a connection; 0 if there is no limit."""
         self.swallows = 0
-        """So many of the next answers that say that jobs are stored are lost with their
-        connections."""
+        """So many of the next answers to these requests are lost with their connections, although
+        they are good: those that store jobs, unless a test says something else."""
+        self.swallowing = STORING
         self.swallowed = 0
         self._flows = asyncio.Event()
         self._flows.set()
@@ -58,7 +62,7 @@ class Cable:
     def be_usual(self) -> None:
         """Be as fast as the machine, and lose no answers."""
         self.delay_s = self.bytes_a_second = 0.0
-        self.swallows = 0
+        self.swallows, self.swallowing = 0, STORING
 
     async def _accept(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         try:
@@ -100,15 +104,15 @@ class _Connection:
     ) -> None:
         self._cable = cable
         self._near, self._back, self._far, self._out = near, back, far, out
-        self._stores = False
-        """True if the last request stores jobs, or takes over a producer."""
+        self._request = b""
+        """The beginning of the last request."""
 
     async def carry_up(self) -> None:
         with suppress(OSError):
             while data := await self._near.read(CHUNK):
                 await self._cable.pass_by(len(data))
                 if b" HTTP/1.1\r\n" in data:
-                    self._stores = b"POST /jobs/bulk" in data
+                    self._request = data[:200]
                 self._cable.up += len(data)
                 self._out.write(data)
                 await self._out.drain()
@@ -118,7 +122,8 @@ class _Connection:
         with suppress(OSError):
             while data := await self._far.read(CHUNK):
                 await self._cable.pass_by(len(data))
-                if self._cable.swallows and self._stores and data.startswith(b"HTTP/1.1 20"):
+                is_one = self._cable.swallowing in self._request
+                if self._cable.swallows and is_one and data.startswith(b"HTTP/1.1 20"):
                     self._cable.swallows -= 1
                     self._cable.swallowed += 1
                     break

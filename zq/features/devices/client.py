@@ -6,6 +6,7 @@ from zq.client.asking import Ask
 from zq.features.devices import verbs
 from zq.features.devices.model import DeviceReport as DeviceReport
 from zq.features.devices.model import FetchBody as FetchBody
+from zq.features.devices.model import FetchRefusal as FetchRefusal
 from zq.features.devices.model import LaneReport as LaneReport
 from zq.features.devices.wire import DeviceDocument as DeviceDocument
 from zq.features.devices.wire import DevicesDocument as DevicesDocument
@@ -40,7 +41,7 @@ class ServerDevices:
 
     async def fetch(self, name: str, body: FetchBody) -> FetchedDocument:
         """Tell what this device has of its jobs, and get the next ones."""
-        return await self._ask(verbs.FETCH, body, name=name)
+        return await self._ask(verbs.FETCH, body, wait_ms=body.wait_ms, name=name)
 
     async def forget(self, name: str) -> None:
         """Forget a device: another one may have its name."""

@@ -11,8 +11,6 @@ class ReportDevice(Command[Device], frozen=True):
 
     name: str
     report: DeviceReport
-    waits: str | None = None
-    """The instance of this name that waits for its jobs at this moment, if one does."""
 
 
 class ForgetDevice(Command[None], frozen=True):

@@ -7,8 +7,7 @@ to `producers=DEVICE/*` reports for this device and no other.
 Two devices must not have one name: their numbers would collide. Each start of a device has an
 `instance`, a text that it makes up and stores, and it tells that of the start `before`. So a start
 is known to follow the one before it, and whoever follows nobody is another device. A copied disk
-looks like a start. It is refused while the original waits here for its jobs. Otherwise the original
-is refused at its next report, so one of the two always learns of it.
+looks like a start, after which the original is refused: one of the two always learns of it.
 """
 
 import re
@@ -24,7 +23,6 @@ from zq.features.producers.model import MAX_SEQ
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.model.keys import Key
-from zq.model.outcome import MOST_WAIT_MS
 
 MAX_DEVICES = 10_000
 """The most devices that are remembered. Each is a row of up to a few KB."""
@@ -50,6 +48,9 @@ CLOCK_MS = 60_000
 
 MOST_FETCHED = 1000
 """The most jobs that a device gets at once."""
+
+MOST_HELD_MS = 60 * 60_000
+"""For how long a fetch may wait. Each one costs a device as much of its line as a small job."""
 
 MAX_MOMENT = 2**53 - 1
 """The furthest time that a device's clock may show, in milliseconds: every client of JSON can
@@ -93,17 +94,28 @@ class DeviceReport(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
     lanes: Annotated[list[LaneReport], Meta(max_length=MAX_LANES)] = []
 
 
-class FetchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FetchRefusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a device cannot store a job, for the person who has sent it."""
+
+    message: Annotated[str, Meta(max_length=2_000)]
+    code: Label
+
+
+class FetchBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a device has of the jobs for it: the last number that it has stored, and its epoch.
 
-    `instance` is as in its report. The answer waits for jobs up to `wait_ms`.
+    `instance` is as in its report. The answer waits for jobs up to `wait_ms`. With `refused`, the
+    device cannot store the job of the next number, which is dead from then on. `report` is a report
+    that comes with the fetch, so that both cost one request.
     """
 
     instance: Label
     epoch: Label | None = None
     last: Annotated[int, Meta(ge=0, le=MAX_SEQ)] = 0
-    wait_ms: Annotated[int, Meta(ge=0, le=MOST_WAIT_MS)] = 0
+    wait_ms: Annotated[int, Meta(ge=0, le=MOST_HELD_MS)] = 0
     limit: Annotated[int, Meta(ge=1, le=MOST_FETCHED)] = MOST_FETCHED
+    refused: FetchRefusal | None = None
+    report: DeviceReport | None = None
 
 
 class Device(msgspec.Struct, frozen=True, array_like=True):
@@ -173,18 +185,13 @@ def faults_of(seen: SeenDevice, now: int) -> Iterator[DeviceFault]:
         yield DeviceFault.CLOCK
 
 
-def reported(
-    name: str, report: DeviceReport, known: Device | None, waits: str | None, now: int
-) -> Device:
-    """A device after its report. Raises `DeviceTaken` if another device has its name.
-
-    `waits` is the instance of this name that waits for its jobs now, if one does.
-    """
+def reported(name: str, report: DeviceReport, known: Device | None, now: int) -> Device:
+    """A device after its report. Raises `DeviceTaken` if another device has its name."""
     since = now
     if known is not None:
         if report.instance == known.instance:
             since = known.since
-        elif waits == known.instance or (
+        elif (
             report.before != known.instance
             and now - known.reported_at <= GONE_AFTER * known.every_ms
         ):

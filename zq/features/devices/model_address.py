@@ -32,9 +32,10 @@ def check_fleet(pattern: str) -> str:
     return check_device(beginning) if beginning else ""
 
 
-def device_of(queue: str) -> str:
-    """The device of a queue with jobs for it."""
-    return queue.split("/", 2)[1]
+def device_of(queue: str) -> str | None:
+    """The device of a queue with jobs for it; None for other queues."""
+    parts = queue.split("/", 2)
+    return parts[1] if parts[0] == _TO and len(parts) == 3 else None
 
 
 def plain_queue(queue: str, device: str) -> str:

@@ -7,6 +7,7 @@ from typing import Self
 
 from zq.engine.inbox import Inbox
 from zq.features.devices.commands import ForgetDevice, ReportDevice
+from zq.features.devices.engine import DeviceBell, WaitingFetch
 from zq.features.devices.errors import DeviceNotFound, DeviceOutOfReach
 from zq.features.devices.model import (
     DeviceOrder,
@@ -29,16 +30,16 @@ class Devices:
     @classmethod
     def of(cls, services: Services) -> Self:
         """The devices of a server."""
-        devices = cls(services.store, services.engine.inbox, services.clock)
-        services.engine.when_let_go.append(devices.close)
+        engine = services.engine
+        devices = cls(services.store, engine.inbox, services.clock, engine[DeviceBell])
+        engine.when_let_go.append(devices.close)
         return devices
 
-    def __init__(self, store: Store, inbox: Inbox, clock: Clock) -> None:
+    def __init__(self, store: Store, inbox: Inbox, clock: Clock, bell: DeviceBell) -> None:
         self._reads = store.reads.of(DeviceReads)
         self._inbox = inbox
         self._clock = clock
-        self._waiting: dict[str, tuple[str, asyncio.Event]] = {}
-        """The instances that wait for their jobs, by the names of devices."""
+        self._waiting = bell.listens
         self.has_stopped = False
         """True once nobody may wait any more."""
 
@@ -50,18 +51,16 @@ class Devices:
         check_device(name)
         if not speaks_for(key, name):
             raise DeviceOutOfReach(name)
-        await self._inbox.ask(ReportDevice(name, report, self.waits(name)))
-
-    def waits(self, name: str) -> str | None:
-        """The instance of a device that waits for its jobs, if one does."""
-        found = self._waiting.get(name)
-        return None if found is None else found[0]
+        await self._inbox.ask(ReportDevice(name, report))
+        former = self._waiting.get(name)
+        if former is not None and former.instance != report.instance:
+            former.awake.set()
 
     def close(self) -> None:
         """Let nobody wait any more."""
         self.has_stopped = True
-        for _, awake in self._waiting.values():
-            awake.set()
+        for each in self._waiting.values():
+            each.awake.set()
 
     @contextmanager
     def waiting(self, name: str, instance: str, awake: asyncio.Event) -> Iterator[None]:
@@ -70,8 +69,8 @@ class Devices:
         A device that asks again has lost the connection before, so the former wait ends.
         """
         if (former := self._waiting.get(name)) is not None:
-            former[1].set()
-        self._waiting[name] = mine = (instance, awake)
+            former.awake.set()
+        self._waiting[name] = mine = WaitingFetch(instance, awake)
         try:
             yield
         finally:

@@ -8,13 +8,12 @@ import msgspec
 
 from zq.engine.inbox import Inbox
 from zq.features.devices.errors import DeviceKeyNeeded, DeviceTaken
-from zq.features.devices.model import FetchBody, is_of
-from zq.features.devices.model_address import MAKER, lane_to, plain_queue, rule_to
+from zq.features.devices.model import FetchBody, check_device, is_of
+from zq.features.devices.model_address import MAKER, lane_to, plain_queue
 from zq.features.devices.service import Devices
 from zq.features.forward.commands import Arrive, BeginEpoch, NumberLane, ReadLane
-from zq.features.forward.engine import LaneBell
 from zq.features.forward.errors import LaneNotFound
-from zq.features.forward.model import LaneBatch, new_epoch
+from zq.features.forward.model import LaneBatch, LaneRefusal, new_epoch
 from zq.model.clock import Clock
 from zq.model.job import JobRecord
 from zq.model.keys import Key
@@ -42,31 +41,26 @@ class Fetches:
     @classmethod
     def of(cls, services: Services) -> Self:
         """The fetches of a server."""
-        engine = services.engine
-        return cls(services[Devices], services.work, engine.inbox, engine[LaneBell], services.clock)
+        return cls(services[Devices], services.work, services.engine.inbox, services.clock)
 
-    def __init__(
-        self, devices: Devices, work: Work, inbox: Inbox, bell: LaneBell, clock: Clock
-    ) -> None:
+    def __init__(self, devices: Devices, work: Work, inbox: Inbox, clock: Clock) -> None:
         self._devices = devices
         self._work = work
         self._inbox = inbox
-        self._bell = bell
         self._clock = clock
 
     async def fetch(self, name: str, asked: FetchBody, key: Key | None) -> Fetched:
         """The next jobs for a device. What it has stored is complete here from then on.
 
-        Waits for jobs. Raises `InvalidRequest`, `DeviceKeyNeeded`, `DeviceNotFound` or
-        `DeviceTaken`.
+        Waits for jobs. Raises `InvalidRequest`, `DeviceKeyNeeded`, `DeviceNotFound`, or the errors
+        of `Devices.report`.
         """
-        device = (await self._devices.get(name)).device
+        if asked.report is not None:
+            await self._devices.report(name, asked.report, key)
+        check_device(name)
         if not is_of(key, name):
             raise DeviceKeyNeeded(name)
-        if asked.instance != device.instance:
-            raise DeviceTaken(name, device.since, device.reported_at)
         awake = asyncio.Event()
-        self._bell.watch(awake, rule_to(name).patterns)
         timer = self._clock.call_later(asked.wait_ms / 1000, awake.set)
         ends = self._clock.now_ms() + asked.wait_ms
         try:
@@ -79,10 +73,12 @@ class Fetches:
                     await awake.wait()
         finally:
             timer.cancel()
-            self._bell.forget(awake)
 
     async def _look(self, name: str, asked: FetchBody) -> Fetched:
-        """The next jobs, or none."""
+        """The next jobs, or none. Raises `DeviceNotFound` or `DeviceTaken`."""
+        device = (await self._devices.get(name)).device
+        if asked.instance != device.instance:
+            raise DeviceTaken(name, device.since, device.reported_at)
         try:
             batch, epoch = await self._next(lane_to(name), asked)
         except LaneNotFound:
@@ -106,15 +102,24 @@ class Fetches:
         found = await self._inbox.ask(ReadLane(lane))
         epoch, batches = found.lane.epoch, found.batches
         first = batches[0].first if batches else found.lane.next
-        expected = asked.last + 1 if asked.epoch == epoch else 1
-        if first != expected or not all(batch.is_whole for batch in batches):
+        knows = asked.epoch == epoch
+        expected = asked.last + 1 if knows else 1
+        refusal = _refusal(asked) if knows and first == expected and batches else None
+        if first != expected or refusal or not all(batch.is_whole for batch in batches):
             to = new_epoch(MAKER)
-            await self._inbox.ask(BeginEpoch(lane, epoch, first - 1, to))
+            await self._inbox.ask(BeginEpoch(lane, epoch, first - 1, to, refusal))
             found = await self._inbox.ask(ReadLane(lane))
             epoch, batches = found.lane.epoch, found.batches
         if not batches:
             return await self._inbox.ask(NumberLane(lane, asked.limit)), epoch
         return batches[0].part(0, asked.limit), epoch
+
+
+def _refusal(asked: FetchBody) -> LaneRefusal | None:
+    """The job that the device cannot store, if there is one."""
+    if asked.refused is None:
+        return None
+    return LaneRefusal(asked.last + 1, asked.refused.message, asked.refused.code)
 
 
 def _within(jobs: Sequence[JobRecord]) -> Sequence[JobRecord]:

@@ -84,4 +84,4 @@ class Fleets:
         waiting = len(jobs)
         if waiting == MOST_LACKING:
             waiting = await self._reads.count(wanted, now)
-        return Lacking(waiting, sorted({device_of(job.queue) for job in jobs}))
+        return Lacking(waiting, sorted({device_of(job.queue) or job.queue for job in jobs}))

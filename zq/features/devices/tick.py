@@ -35,7 +35,7 @@ def store_reports(work: UnitOfWork, commands: Sequence[ReportDevice]) -> list[ob
             replies.append(TooManyDevices(MAX_DEVICES))
             continue
         try:
-            device = reported(name, command.report, before, command.waits, work.now)
+            device = reported(name, command.report, before, work.now)
         except DeviceTaken as taken:
             replies.append(taken)
             continue

@@ -1,4 +1,4 @@
-"""Wakes lanes: somebody may have stored a job in one of their queues."""
+"""Wakes lanes: somebody may have stored a job in one of their queues, or the disk has them."""
 
 import asyncio
 from typing import Self
@@ -38,4 +38,37 @@ class LaneBell:
                 event.set()
 
 
-SUBSCRIBERS = ((Awaited.BY_NOBODY, LaneBell),)
+class SyncBell:
+    """Tells when what has been answered is on the disk as well: in buffered mode that is later."""
+
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """The bell of an engine."""
+        bell = cls(is_needed=not engine.durability.enqueues)
+        engine.when_synced.append(bell._ring)
+        return bell
+
+    def __init__(self, *, is_needed: bool) -> None:
+        self._is_needed = is_needed
+        self.listens: list[asyncio.Event] = []
+        """Those who wait."""
+
+    async def wait(self) -> None:
+        """Wait until new jobs are on the disk that have been stored until now."""
+        if self._is_needed:
+            synced = asyncio.Event()
+            self.listens.append(synced)
+            await synced.wait()
+
+    def learn(self, committed: Committed) -> None:
+        """Learn from a tick."""
+        if committed.result.durable:
+            self._ring()
+
+    def _ring(self) -> None:
+        waiting, self.listens = self.listens, []
+        for synced in waiting:
+            synced.set()
+
+
+SUBSCRIBERS = ((Awaited.BY_NOBODY, LaneBell), (Awaited.BY_REQUESTS, SyncBell))

@@ -136,11 +136,6 @@ def is_of(epoch: str, identity: str) -> bool:
     return epoch.startswith(f"{identity[:12]}.")
 
 
-def start_of(epoch: str) -> str:
-    """Names the start of the server in which a pusher has made an epoch."""
-    return epoch.rpartition(".")[0]
-
-
 def check_lane(name: str) -> str:
     """The name of a lane, if it is valid. Raises `InvalidRequest`."""
     if not _NAME.fullmatch(name):

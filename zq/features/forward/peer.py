@@ -1,12 +1,10 @@
 """Carries the jobs of lanes to other servers, while this one runs."""
 
 import asyncio
-import re
-import socket
 from typing import Self
 
-from zq.features.devices.model import MAX_NAME
-from zq.features.forward.model import ForwardLane, new_epoch
+from zq.features.forward.model import ForwardLane
+from zq.features.forward.peer_links import Links
 from zq.features.forward.peer_pusher import LanePusher
 from zq.features.forward.service import Lanes
 from zq.features.forward.service_bounds import LaneBounds
@@ -25,8 +23,6 @@ class Pushers(RunningService):
     def __init__(self, services: Services) -> None:
         self._services = services
         self._lanes = services[Lanes]
-        self._device = device_name(services.settings.device)
-        self._start = new_epoch(services.store.epoch)
         self._running: dict[str, LanePusher] = {}
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -74,18 +70,12 @@ class Pushers(RunningService):
             elif name in self._running:
                 self._running[name].hurry()
             else:
-                self._running[name] = LanePusher(self._services, lane, self._device, self._start)
+                self._running[name] = LanePusher(self._services, lane)
                 self._running[name].start()
-
-
-def device_name(said: str | None) -> str:
-    """The name of this server at its hubs: as it was said, or the host's, as a producer may have
-    it."""
-    return re.sub("[^A-Za-z0-9._:@-]+", "-", said or socket.gethostname())[:MAX_NAME] or "device"
 
 
 def _pushes(lane: ForwardLane) -> bool:
     return lane.rule.url is not None and not lane.paused
 
 
-RUNNING = (LaneBounds, Pushers)
+RUNNING = (LaneBounds, Pushers, Links)

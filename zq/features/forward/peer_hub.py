@@ -12,9 +12,10 @@ from zq.client.http.address import Address, Tls
 from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
 from zq.client.http.transport import Reply, Request
-from zq.features.devices.client import DeviceReport, ServerDevices
+from zq.features.devices.client import ServerDevices
 from zq.features.forward.errors import HubIsBuffered
 from zq.features.forward.model import LaneRule
+from zq.features.forward.peer_presence import Presence
 from zq.features.producers.model import MAX_SEQ, EpochEnd
 from zq.features.producers.wire import ProducerBody
 from zq.model.errors import ZqError
@@ -54,9 +55,7 @@ class Hub:
 
     def __init__(self, rule: LaneRule, producer: str, *, compresses: bool) -> None:
         """Raises `InvalidOption`."""
-        assert rule.url is not None
-        tls = Tls(rule.ca, rule.client_cert, rule.client_key)
-        address = Address(rule.url, _token_of(rule), tls=tls)
+        address = address_of(rule)
         self._transport = AioTransport(address)
         self._devices = ServerDevices(HttpBackend(address, self._transport).ask)
         self._producer = producer
@@ -79,13 +78,13 @@ class Hub:
         if mode != "fsync" and not self._rule.buffered:
             raise HubIsBuffered(str(self._rule.url))
 
-    async def report(self, device: str, report: DeviceReport) -> None:
+    async def meet(self, presence: Presence) -> None:
         """Tell the hub of this device. Raises an error with `device_taken` if it knows another one.
 
         A hub that knows no devices, or no key of this one, goes without.
         """
         try:
-            await self._devices.report(device, report)
+            await presence.tell(self._devices, str(self._rule.url))
         except BackendError as error:
             if error.status not in (403, 404, 405):
                 raise
@@ -147,6 +146,13 @@ class Hub:
         if reply.status >= 300:
             _refuse(reply)
         return reply
+
+
+def address_of(rule: LaneRule) -> Address:
+    """The address of a rule's hub, with its key as the file has it now. Raises `InvalidOption`."""
+    assert rule.url is not None
+    tls = Tls(rule.ca, rule.client_cert, rule.client_key)
+    return Address(rule.url, _token_of(rule), tls=tls)
 
 
 def retry_after(error: ZqError) -> float:

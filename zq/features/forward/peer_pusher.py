@@ -9,20 +9,12 @@ import contextlib
 import logging
 import random
 import secrets
-from collections import Counter, deque
+from collections import deque
 from typing import NamedTuple, NoReturn
 
-from zq import __version__
 from zq.client.errors import BackendError, concerns_jobs, concerns_numbers, cut_of
 from zq.engine.engine import Engine
 from zq.engine.inbox import PendingReply, result_of
-from zq.features.devices.model import (
-    MAX_LANES,
-    MAX_QUEUES,
-    USUAL_EVERY_MS,
-    DeviceReport,
-    LaneReport,
-)
 from zq.features.forward.commands import Arrive, BeginEpoch, NameHeir, NumberLane, ReadLane
 from zq.features.forward.engine import LaneBell
 from zq.features.forward.errors import LaneFenced
@@ -31,9 +23,9 @@ from zq.features.forward.model import (
     LaneBatch,
     LaneRefusal,
     is_of,
-    start_of,
 )
 from zq.features.forward.peer_hub import Hub, PackedJobs, retry_after
+from zq.features.forward.peer_presence import Presence
 from zq.features.forward.service import LaneProgress, Lanes
 from zq.features.forward.wire_sent import sent_jobs
 from zq.features.producers.model import EpochEnd
@@ -48,8 +40,6 @@ IDLE_S = 15.0
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
-
-REPORT_S = USUAL_EVERY_MS / 1000
 
 SLICE = 256
 """So many jobs are turned into a body in one go: in about a millisecond."""
@@ -71,8 +61,8 @@ class _Sent(NamedTuple):
 class LanePusher:
     """Carries one lane until it is stopped."""
 
-    def __init__(self, services: Services, lane: ForwardLane, device: str, start: str) -> None:
-        """It sends as a producer of this device. `start` names this start of the server."""
+    def __init__(self, services: Services, lane: ForwardLane) -> None:
+        """It sends as a producer of this device."""
         engine: Engine = services.engine
         self._lanes = services[Lanes]
         self._work = services.work
@@ -81,10 +71,8 @@ class LanePusher:
         self._bell = engine[LaneBell]
         self._identity = services.store.epoch
         self.lane = lane
-        self._device = device
-        self._producer = f"{device}/{lane.name}"
-        self._start = start
-        self._reported_at = 0.0
+        self._presence = presence = services[Presence]
+        self._producer = f"{presence.device}/{lane.name}"
         self._awake = asyncio.Event()
         """Set when there may be jobs."""
         self._hurried = asyncio.Event()
@@ -180,7 +168,7 @@ class LanePusher:
         elif not self._may_follow(lane, end):
             raise LaneFenced(self._producer, end.epoch, end.last)
         if self._is_new and not takes_over:
-            await self._introduce(hub, lane)
+            await hub.meet(self._presence)
         await self._renew(hub, lane.epoch, 0, end)
         found = await self._inbox.ask(ReadLane(lane.name))
         return found.lane.epoch, deque(found.batches)
@@ -206,46 +194,11 @@ class LanePusher:
         self, hub: Hub, epoch: str, last: int, end: EpochEnd, refusal: LaneRefusal | None = None
     ) -> None:
         """Begin a new epoch, behind what has arrived of the old one."""
-        to = f"{self._start}.{secrets.token_hex(4)}"
+        to = f"{self._presence.instance}.{secrets.token_hex(4)}"
         await self._inbox.ask(NameHeir(self.lane.name, to))
         await hub.take_over(to, end)
         await self._inbox.ask(BeginEpoch(self.lane.name, epoch, last, to, refusal))
         self._is_new = False
-
-    async def _introduce(self, hub: Hub, lane: ForwardLane) -> None:
-        """Tell the hub of this start of the device. Raises an error with `device_taken`.
-
-        The hub knows the last start that has told it. That has stored its epoch, or was about to.
-        """
-        befores = [start_of(epoch) for epoch in (lane.heir, lane.epoch) if epoch is not None]
-        for nth, before in enumerate(befores, 1):
-            try:
-                await self._report(hub, before or None)
-            except BackendError as error:
-                if error.code != "device_taken" or nth == len(befores):
-                    raise
-            else:
-                return
-
-    async def _report(self, hub: Hub, before: str | None = None) -> None:
-        """Tell the hub what waits on the lanes to it."""
-        self._reported_at = self._clock.monotonic()
-        now = self._clock.now_ms()
-        lanes = [
-            LaneReport(
-                each.lane.name,
-                each.waiting,
-                each.progress.waiting_bytes or 0,
-                None if each.oldest_at is None else max(now - each.oldest_at, 0),
-                each.lane.paused,
-                each.progress.error and each.progress.error[:500],
-                dict(Counter(each.queues).most_common(MAX_QUEUES)),
-            )
-            for each in await self._lanes.status()
-            if each.lane.rule.url == self.lane.rule.url
-        ]
-        report = DeviceReport(self._start, __version__, now, before, lanes=lanes[:MAX_LANES])
-        await hub.report(self._device, report)
 
     def _say(self, what: str, end: EpochEnd) -> None:
         fields = {"lane": self.lane.name, "epoch": end.epoch, "last": end.last}
@@ -265,8 +218,6 @@ class LanePusher:
                     await self._finish(hub, epoch, sent)
                     sent = None
                 if packed is None:
-                    if self._clock.monotonic() - self._reported_at > REPORT_S:
-                        await self._report(hub)
                     await self._doze()
                     continue
                 self.progress.state = "sending"

@@ -1,0 +1,121 @@
+"""How this device makes itself known to its hubs.
+
+Each start of a server is an *instance* with a name of its own. It tells a hub which instance came
+before it, so the hub knows a device that was started again from another one of its name. What a hub
+may have heard of is stored before it is told: it does not matter when the process ends.
+"""
+
+import asyncio
+import re
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from typing import Self
+
+import msgspec
+
+from zq import __version__
+from zq.client.errors import BackendError
+from zq.engine.inbox import Inbox
+from zq.features.crons.store import CronReads
+from zq.features.devices.client import ServerDevices
+from zq.features.devices.model import (
+    MAX_LANES,
+    MAX_NAME,
+    MAX_QUEUES,
+    DeviceReport,
+    LaneReport,
+)
+from zq.features.forward.model import new_epoch
+from zq.features.forward.service import Lanes
+from zq.model.clock import Clock
+from zq.model.commands import WriteNote
+from zq.service.services import Services
+from zq.store.api import Store
+
+MOST_TOLD = 16
+"""How many instances are remembered that a hub may have heard of, beside the accepted one."""
+
+
+class Presence:
+    """This device: its name, its instance, and what it reports."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The presence of a server."""
+        device, store = services.settings.device, services.store
+        return cls(device, store, services.clock, services.engine.inbox, services[Lanes])
+
+    def __init__(
+        self, device: str | None, store: Store, clock: Clock, inbox: Inbox, lanes: Lanes
+    ) -> None:
+        self.device = device_name(device)
+        self.instance = new_epoch(store.epoch)
+        """Names this start of the server."""
+        self._notes = store.reads.of(CronReads)
+        self._clock = clock
+        self._inbox = inbox
+        self._lanes = lanes
+        self._known: set[str] = set()
+        """The addresses of hubs that have accepted this instance."""
+        self._telling = asyncio.Lock()
+
+    async def tell(self, devices: ServerDevices, url: str) -> None:
+        """Report to the hub at an address. Raises `BackendError`: `device_taken` if the hub knows
+        another device of this name that is alive."""
+        async with self._telling:
+            if url in self._known:
+                await devices.report(self.device, await self.report(url))
+                return
+            note = f"instances at {url}"
+            stored = await self._notes.note(note)
+            told = [] if stored is None else msgspec.json.decode(stored, type=list[str])
+            if self.instance not in told:
+                # The first one was accepted. The hub may have heard of those behind it.
+                told = [*told[:1], *told[1:][-MOST_TOLD:], self.instance]
+                await self._write(note, told)
+            await self._introduce(devices, url, told[-2::-1])
+            await self._write(note, [self.instance])
+            self._known.add(url)
+
+    async def _introduce(
+        self, devices: ServerDevices, url: str, befores: Sequence[str | None]
+    ) -> None:
+        """Report as the instance that follows one of these."""
+        left = list(befores) or [None]
+        while left:
+            before = left.pop(0)
+            try:
+                await devices.report(self.device, await self.report(url, before))
+            except BackendError as error:
+                if error.code != "device_taken" or not left:
+                    raise
+            else:
+                return
+
+    async def report(self, url: str, before: str | None = None) -> DeviceReport:
+        """What waits on the lanes to a hub."""
+        now = self._clock.now_ms()
+        lanes = [
+            LaneReport(
+                each.lane.name,
+                each.waiting,
+                each.progress.waiting_bytes or 0,
+                None if each.oldest_at is None else max(now - each.oldest_at, 0),
+                each.lane.paused,
+                each.progress.error and each.progress.error[:500],
+                dict(Counter(each.queues).most_common(MAX_QUEUES)),
+            )
+            for each in await self._lanes.status()
+            if each.lane.rule.url == url
+        ]
+        return DeviceReport(self.instance, __version__, now, before, lanes=lanes[:MAX_LANES])
+
+    async def _write(self, note: str, instances: list[str]) -> None:
+        await self._inbox.ask(WriteNote(note, msgspec.json.encode(instances).decode()))
+
+
+def device_name(said: str | None) -> str:
+    """The name of this server at its hubs: as it was said, or the host's, as a producer may have
+    it."""
+    return re.sub("[^A-Za-z0-9._:@-]+", "-", said or socket.gethostname())[:MAX_NAME] or "device"
