@@ -15,6 +15,7 @@ from process.cable import Cable
 from zq.features.forward.peer_link import LinkProgress
 from zq.features.forward.peer_links import Links
 from zq.features.forward.service import LaneProgress, Lanes
+from zq.features.forward.service_bounds import LaneBounds
 from zq.store.sqlite.identity import renew_identity
 
 PATIENCE_S = 60.0
@@ -110,8 +111,8 @@ class Edge:
         """End a pause of the lane after an error."""
         await self.lanes.pause("up", paused=False)
 
-    async def restart_hub(self) -> None:
-        await self.hub.restart()
+    async def restart_hub(self, **settings: Any) -> None:
+        await self.hub.restart(**settings)
         self.cable.target = self.hub.port
         await self.hurry()
 
@@ -121,6 +122,16 @@ class Edge:
         await site.crash()
         self.cable.target = self.hub.port
         await self.hurry()
+
+    async def crash_away(self, site: Site) -> None:
+        """Kill a server while nothing passes the cable, and leave it cut."""
+        self.cable.cut()
+        await site.crash()
+
+    @property
+    def bounded(self) -> bool:
+        """True once the device holds new jobs to the bounds of its lanes."""
+        return bool(self.device.server.services[LaneBounds].in_use)
 
 
 def copied(site: Site, to: Path) -> Path:

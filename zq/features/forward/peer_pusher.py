@@ -29,7 +29,7 @@ from zq.features.forward.peer_presence import Presence
 from zq.features.forward.service import LaneProgress, Lanes
 from zq.features.forward.wire_sent import sent_jobs
 from zq.features.producers.model import EpochEnd
-from zq.model.errors import ZqError
+from zq.model.errors import QueueFull, ZqError
 from zq.service.services import Services
 from zq.store.errors import StoreError
 
@@ -269,7 +269,7 @@ class LanePusher:
         """Find the job because of which a request was refused, and let it die.
 
         The jobs before it arrive. Those behind it have lost their numbers, and are numbered again.
-        Other errors are raised.
+        A hub whose queue is full gets as many jobs as it has room for. Other errors are raised.
         """
         parts = [batch]
         while parts:
@@ -279,9 +279,10 @@ class LanePusher:
             if isinstance(error, BackendError) and error.status == 415 and self._compresses:
                 self._compresses = False
                 raise _OtherNumbers("the hub takes no compressed bodies: they are sent as they are")
-            if not concerns_jobs(error):
+            is_alone = len(batch.keys) == 1
+            if not concerns_jobs(error) and (is_alone or error.code != QueueFull.code):
                 raise error
-            if len(batch.keys) == 1:
+            if is_alone:
                 break
             cut = cut_of(error, len(batch.keys))
             parts = [batch.part(0, cut), batch.part(cut), *parts]
