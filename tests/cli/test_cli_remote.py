@@ -33,6 +33,8 @@ WORDS = {
     "cron remove": ("billing", "nightly"),
     "producers forget": ("device-17",),
     "devices forget": ("device-17",),
+    "devices send": ("device-17", "commands", "1"),
+    "devices lacking": ("update-1.9",),
     "forward status": ("up",),
     "forward add": ("up", "--queue", "out*", "--to", "http://127.0.0.1:9"),
     "forward drop": ("up",),

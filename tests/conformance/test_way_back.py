@@ -191,7 +191,7 @@ async def test_a_device_that_nobody_knows_gets_no_job(client: Client) -> None:
     assert (refused.status, refused.headers["zq-error"]) == (422, "device_unknown")
     assert "'d2'" in refused.error and await client.count() == 0
     refused = await client.post("/jobs", new_job(to="d*"))
-    assert refused.status == 400 and "name a device" in refused.error
+    assert refused.status == 400 and "POST /devices/jobs" in refused.error
     unknown = await client.post("/devices/d2/fetch", {"instance": "i1"})
     assert unknown.headers["zq-error"] == "device_not_found"
 
@@ -328,6 +328,12 @@ async def test_a_command_for_a_fleet_waits_until_each_device_has_it(client: Clie
 
     named = await client.post("/devices/jobs", {"to": "*", "job": job | {"group": "release-9"}})
     assert named.doc == {"group": "release-9", "devices": 3}
+    await devices[2].ask()
+    said = {"message": "no", "code": "queue_not_registered"}
+    epoch = (await devices[2].ask()).doc["epoch"]
+    await devices[2].ask(epoch=epoch, refused=said)
+    found = (await client.get("/devices/jobs/release-9")).doc
+    assert (found["devices"], found["missed"]) == (["edge-1", "edge-2"], ["lab-1"])
     nobody = await client.post("/devices/jobs", {"to": "car-*", "job": job})
     assert nobody.headers["zq-error"] == "device_unknown"
     wrong = await client.post("/devices/jobs", {"to": "a*b", "job": job})

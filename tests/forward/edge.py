@@ -69,6 +69,14 @@ class Edge:
 
         await self.lanes.put("up", LaneRule(queues or ("out*",), self.url, **rule))
 
+    async def known(self) -> None:
+        """Wait until the hub knows the device."""
+
+        async def is_known() -> bool:
+            return bool((await self.far.get("/devices")).doc["total"])
+
+        await until(is_known)
+
     async def push(self, *payloads: Any, **fields: Any) -> None:
         """Have the device store jobs."""
         jobs = [{"queue": "out", "type": "t", "payload": each, **fields} for each in payloads]

@@ -33,3 +33,19 @@ async def test_lanes_are_changed_as_shown(tmp_path: Path) -> None:
             assert done.exit_code == 0, (line, done.output)
         await edge.push(1, queue="sensor-1")
         await edge.eventually(1)
+
+
+async def test_commands_for_a_fleet_are_sent_and_missed_as_shown(tmp_path: Path) -> None:
+    async with Edge(tmp_path, device="device-17").running() as edge:
+        await edge.lay()
+        await edge.known()
+        shown = []
+        for line in code("fleet: commands").splitlines():
+            words = [*shlex.split(line)[1:], "--url", edge.hub.url]
+            done = await asyncio.to_thread(CliRunner().invoke, main, words)
+            assert done.exit_code == 0, (line, done.output)
+            shown.append(done.output)
+        assert "1 device will get it" in shown[0]
+        await until(edge.left)
+        (job,) = await edge.left()
+        assert (job["queue"], job["type"], job["payload"]) == ("commands", "update", 1.9)

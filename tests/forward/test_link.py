@@ -11,16 +11,12 @@ from .edge import Edge, copied, restored, until
 
 async def send(edge: Edge, *payloads: Any, **fields: Any) -> list[str]:
     """Have the hub store jobs for the device, which it has to know."""
-    await until(lambda: _knows(edge))
+    await edge.known()
     fields = {"queue": "commands", "type": "t", "to": "d1"} | fields
     jobs = [fields | {"payload": each} for each in payloads]
     reply = await edge.far.post("/jobs/bulk", {"jobs": jobs})
     assert reply.status == 201, reply.body
     return [job["id"] for job in reply.doc["jobs"]]
-
-
-async def _knows(edge: Edge) -> bool:
-    return (await edge.far.get("/devices/d1")).status == 200
 
 
 async def at_device(edge: Edge, count: int) -> list[Any]:
@@ -135,7 +131,7 @@ async def test_a_job_that_the_device_refuses_is_dead_at_the_hub_and_blocks_nobod
             {"queue": "strict", "type": "t", "payload": "wrong", "to": "d1"},
             {"queue": "commands", "type": "t", "payload": 2, "to": "d1"},
         ]
-        await until(lambda: _knows(edge))
+        await edge.known()
         assert (await edge.far.post("/jobs/bulk", {"jobs": jobs})).status == 201
 
         assert await at_device(edge, 2) == [1, 2]
@@ -160,7 +156,7 @@ async def test_a_device_without_room_gets_its_jobs_later(tmp_path: Path) -> None
 async def test_a_start_that_told_nobody_does_not_lock_the_device_out(tmp_path: Path) -> None:
     async with Edge(tmp_path).running() as edge:
         await edge.lay()
-        await until(lambda: _knows(edge))
+        await edge.known()
         # Neither side learns how the report of the next start has ended.
         edge.cable.swallows, edge.cable.swallowing = 1, b"PUT /devices"
         await edge.device.restart()

@@ -3,10 +3,17 @@
 from pathlib import Path
 from random import Random
 
-from .edge import Edge
+from zq.features.devices.engine import DeviceBell, WaitingFetch
+from zq.features.forward.model import LaneRule
+from zq.features.forward.peer_link import HOLD_MS
+
+from .edge import Edge, until
 
 JOBS = 5_000
 BATCH = 500
+
+ROUNDS = 8
+"""So many requests of an idle device are counted."""
 
 
 def reading(random: Random, number: int) -> dict[str, object]:
@@ -30,3 +37,27 @@ async def test_a_job_takes_up_to_60_bytes_on_the_wire(tmp_path: Path) -> None:
         await edge.eventually(JOBS)
 
         assert (edge.cable.up + edge.cable.down) / JOBS <= 60
+
+
+async def test_an_idle_device_costs_up_to_100_kb_a_day(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay("sensor*")
+        await edge.lanes.put("alarms", LaneRule(("alarms",), edge.url))
+        waiting = edge.hub.server.engine[DeviceBell].listens
+        await until(lambda: "d1" in waiting)
+
+        before = edge.cable.up + edge.cable.down
+        for _ in range(ROUNDS):
+            former = waiting["d1"]
+
+            def is_another(former: WaitingFetch = former) -> bool:
+                return waiting.get("d1", former) is not former
+
+            edge.device.clock.advance(HOLD_MS)
+            edge.hub.clock.advance(HOLD_MS)
+            await until(is_another)
+        a_day = (edge.cable.up + edge.cable.down - before) / ROUNDS * 86_400_000 / HOLD_MS
+
+        assert a_day <= 100_000
+        seen = (await edge.far.get("/devices/d1")).doc
+        assert len(seen["lanes"]) == 2 and seen["reported_at"] == edge.hub.now

@@ -127,7 +127,7 @@ async def test_the_devices_of_the_documents(tmp_path: Path) -> None:
         (fetched,) = shell.document(FETCH)["jobs"]
         assert (fetched["queue"], fetched["type"]) == ("commands", "reboot")
         assert shell.document(SEND) == {"group": "update-1.9", "devices": 1}
-        assert shell.document(LACKING) == {"waiting": 1, "devices": ["device-17"]}
+        assert shell.document(LACKING) == {"waiting": 1, "devices": ["device-17"], "missed": []}
 
 
 async def test_the_fair_tasks_of_the_documents(tmp_path: Path) -> None:

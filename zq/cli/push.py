@@ -140,7 +140,7 @@ def _is_of_file(options: dict[str, Any]) -> bool:
 def _push_one(remote: Remote, queue: str, payload: str | None, options: dict[str, Any]) -> None:
     # A bad queue name is also a bad type. The message must name the queue, which the user gave.
     check_name("queue", queue)
-    data = _data(payload, as_text=options["text"])
+    data = payload_of(payload, as_text=options["text"])
     job = _job(queue, data, options | {"type_": options["type_"] or queue})
     (stored,) = remote.run(remote.backend.enqueue([job]))
     if options["wait"]:
@@ -155,8 +155,8 @@ def _push_one(remote: Remote, queue: str, payload: str | None, options: dict[str
             say(f"the job existed already: it is {stored.status or 'finished'}", err=True)
 
 
-def _data(word: str | None, *, as_text: bool) -> bytes:
-    """The payload as JSON text."""
+def payload_of(word: str | None, *, as_text: bool) -> bytes:
+    """A payload as the words of a command say it, as JSON text."""
     import msgspec
 
     text = _content(word)

@@ -102,7 +102,7 @@ async def send(asked: Asked) -> FleetDocument:
 
 @ANSWERS.to(verbs.LACKING)
 async def lacking(asked: Asked) -> LackingDocument:
-    """The devices that do not have the job of a group yet: none, once each has said that it has."""
+    """The devices that do not have the job of a group: none, once each has said that it has."""
     group = check_group(asked.path["group"])
     return LackingDocument(*await asked.services[Fleets].lacking(group, asked.reach))
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from zq.client.asking import Ask
+from zq.client.values import Submission
 from zq.features.devices import verbs
 from zq.features.devices.model import DeviceReport as DeviceReport
 from zq.features.devices.model import FetchBody as FetchBody
@@ -11,6 +12,8 @@ from zq.features.devices.model import LaneReport as LaneReport
 from zq.features.devices.wire import DeviceDocument as DeviceDocument
 from zq.features.devices.wire import DevicesDocument as DevicesDocument
 from zq.features.devices.wire import FetchedDocument as FetchedDocument
+from zq.features.devices.wire import FleetDocument as FleetDocument
+from zq.features.devices.wire import LackingDocument as LackingDocument
 from zq.features.devices.wire import ReportedDocument as ReportedDocument
 
 
@@ -42,6 +45,14 @@ class ServerDevices:
     async def fetch(self, name: str, body: FetchBody) -> FetchedDocument:
         """Tell what this device has of its jobs, and get the next ones."""
         return await self._ask(verbs.FETCH, body, wait_ms=body.wait_ms, name=name)
+
+    async def send(self, to: str, job: Submission) -> FleetDocument:
+        """Send a job to a device, or to those whose names begin so: `device-*`."""
+        return await self._ask(verbs.SEND, {"to": to, "job": job})
+
+    async def lacking(self, group: str) -> LackingDocument:
+        """The devices that do not have their job of a group."""
+        return await self._ask(verbs.LACKING, group=group)
 
     async def forget(self, name: str) -> None:
         """Forget a device: another one may have its name."""

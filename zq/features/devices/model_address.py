@@ -14,13 +14,20 @@ from zq.model.names import check_name
 MAKER = _TO = "to"
 """The epochs of these lanes begin with it, too. A device says a whole one, or none."""
 
+_BEGINNING = f"{_TO}/"
+
 
 def queue_to(device: str, queue: str) -> str:
     """The queue of jobs for a device. Raises `InvalidRequest` for a name that is none.
 
     What is sent as it was shown has the name of this queue already.
     """
-    own = f"{_TO}/{check_device(device)}/"
+    if device.endswith("*"):
+        raise InvalidRequest(
+            f"to: a job is for one device, and {device[:80]!r} may mean several: POST /devices/jobs"
+            " sends to each of them (zq devices send)"
+        )
+    own = f"{_BEGINNING}{check_device(device)}/"
     return queue if queue.startswith(own) else check_name("queue", own + queue)
 
 
@@ -34,13 +41,15 @@ def check_fleet(pattern: str) -> str:
 
 def device_of(queue: str) -> str | None:
     """The device of a queue with jobs for it; None for other queues."""
-    parts = queue.split("/", 2)
-    return parts[1] if parts[0] == _TO and len(parts) == 3 else None
+    if not queue.startswith(_BEGINNING):
+        return None
+    name, _, rest = queue.removeprefix(_BEGINNING).partition("/")
+    return name if rest else None
 
 
 def plain_queue(queue: str, device: str) -> str:
     """The queue at the device, of a queue with jobs for it."""
-    return queue.removeprefix(f"{_TO}/{device}/")
+    return queue.removeprefix(f"{_BEGINNING}{device}/")
 
 
 def lane_to(device: str) -> str:
@@ -50,7 +59,7 @@ def lane_to(device: str) -> str:
 
 def rule_to(device: str) -> LaneRule:
     """What that lane carries."""
-    return LaneRule((f"{_TO}/{device}/*",))
+    return LaneRule((f"{_BEGINNING}{device}/*",))
 
 
 def addressee(options: JobSettings | None) -> str | None:

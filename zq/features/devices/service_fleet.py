@@ -1,6 +1,7 @@
 """Jobs for many devices: one for each, under the name of a group, which tells who lacks it."""
 
 import secrets
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import msgspec
@@ -10,7 +11,7 @@ from zq.features.devices.model_address import check_fleet, device_of, queue_to
 from zq.features.devices.store import DeviceReads
 from zq.model.clock import Clock
 from zq.model.filters import Filter
-from zq.model.job import NO_OPTIONS, NewJob
+from zq.model.job import NO_OPTIONS, JobRecord, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.service.jobs import Jobs
@@ -21,6 +22,7 @@ MOST_LACKING = 100
 """The most devices that an answer names."""
 
 UNFINISHED = (Status.SCHEDULED, Status.READY, Status.IN_FLIGHT)
+MISSED = (Status.DEAD, Status.CANCELLED, Status.EXPIRED)
 
 
 class SentToFleet(NamedTuple):
@@ -31,10 +33,11 @@ class SentToFleet(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """How many devices lack the job of a group, and the first of them by name."""
+    """How many devices lack the job of a group, some of them, and some that never get it."""
 
     waiting: int
     devices: list[str]
+    missed: list[str]
 
 
 class Fleets:
@@ -84,4 +87,10 @@ class Fleets:
         waiting = len(jobs)
         if waiting == MOST_LACKING:
             waiting = await self._reads.count(wanted, now)
-        return Lacking(waiting, sorted({device_of(job.queue) or job.queue for job in jobs}))
+        ended = msgspec.structs.replace(wanted, statuses=MISSED)
+        missed = await self._reads.jobs_page(ended, 0, False, MOST_LACKING, now)
+        return Lacking(waiting, _devices_of(jobs), _devices_of(missed))
+
+
+def _devices_of(jobs: Sequence[JobRecord]) -> list[str]:
+    return sorted({name for job in jobs if (name := device_of(job.queue)) is not None})

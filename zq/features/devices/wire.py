@@ -63,10 +63,15 @@ class FleetDocument(msgspec.Struct):
 
 
 class LackingDocument(msgspec.Struct):
-    """How many devices have not got the job of a group yet, and up to 100 of their names."""
+    """How many devices have not got the job of a group yet, and up to 100 of their names.
+
+    `missed` has up to 100 others that will never get it: the device has refused the job, or it was
+    cancelled or has expired at the server, which has not forgotten it yet.
+    """
 
     waiting: int
     devices: list[str]
+    missed: list[str]
 
 
 class DeviceDocument(msgspec.Struct, omit_defaults=True):
