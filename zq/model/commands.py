@@ -385,6 +385,10 @@ class Claim(msgspec.Struct, frozen=True):
     idle: int = 0
     leaves: bool = False
     """True if the jobs go to another server, so that it may take from queues that leave."""
+    span: range | None = None
+    """The keys of the jobs that may be taken, of those in no line. None stands for all."""
+    lined: bool = True
+    """False if jobs in lines are left to others."""
     limit: int = 0
     """The sum of the credits. The constructor computes it."""
 

@@ -34,7 +34,7 @@ _VALUES = {char: value for value, char in enumerate(ALPHABET)}
 _PAIRS = tuple(high + low for high in ALPHABET for low in ALPHABET)
 _PAIR_VALUES = {pair: value for value, pair in enumerate(_PAIRS)}
 _EPOCH_KEY = EPOCH_MS << LOW_BITS
-_MAX_KEY = (1 << 63) - 1
+MAX_KEY = (1 << 63) - 1
 _MOST_TIMES = 4096
 _MOST_EXPECTED = 16_384
 
@@ -142,7 +142,7 @@ class IdCodec:
                 return None
             number = number << 10 | pair
         key = number - _EPOCH_KEY
-        return key if 0 <= key <= _MAX_KEY else None
+        return key if 0 <= key <= MAX_KEY else None
 
     def position(self, text: str) -> tuple[int, int]:
         """The place of any text among the ids: the last key at or before it, the first at or after
@@ -199,6 +199,11 @@ def minted_at(key: int) -> int:
     return (key >> LOW_BITS) + EPOCH_MS
 
 
+def key_at(ms: int) -> int:
+    """The lowest key that is minted at a time, in milliseconds since 1970."""
+    return max(ms - EPOCH_MS, 0) << LOW_BITS
+
+
 def minted_times(keys: Iterable[int]) -> list[int]:
     """The times of several keys."""
     return [(key >> LOW_BITS) + EPOCH_MS for key in keys]
@@ -226,4 +231,4 @@ def _between(number: int) -> tuple[int, int]:
 
 
 def _clamp(key: int) -> int:
-    return min(max(key, -1), _MAX_KEY)
+    return min(max(key, -1), MAX_KEY)

@@ -29,7 +29,7 @@ Credits = Sequence[tuple[int, int]]
 def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> list[JobRecord]:
     """Take the next jobs in dispatch order, and share them out. Return them, in flight."""
     look = partial(_look, work, wanted, gates, monotonic)
-    has_lines = work.lines.is_used
+    has_lines = work.lines.is_used and wanted.lined
     if has_lines:
         look = partial(_look_into_lines, work, wanted, gates, monotonic)
     found = look()
@@ -149,6 +149,11 @@ def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> Fo
     """The jobs that a claim would get if none has expired."""
     if wanted.queues is not None:
         open_queues = gates.sort(work, wanted.queues, monotonic, leaves=wanted.leaves)
+        if wanted.span is not None:
+            span = {"first": wanted.span.start, "end": wanted.span.stop}
+            queues = [queue for some in open_queues for queue in some]
+            found = work.tx.jobs("claim_span", queues=queues, limit=wanted.limit, **span)
+            return FoundJobs(found)
         return FoundJobs(work.tx.first_of(*open_queues, wanted.limit))
     is_open = work.rulebook.is_empty or not work.rulebook.has_gates
     if wanted.reach is EVERYWHERE and is_open:

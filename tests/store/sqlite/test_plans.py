@@ -138,6 +138,8 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
         "read_begun",
         "return_shares",
     }
+    # A bounded number of jobs for each queue and priority is merged.
+    heads |= {"claim_span"}
     # A bounded number of jobs in flight is sorted by how long they run.
     heads |= {"running_long"}
     # A bounded number of counts is added up by their groups, or by their types.

@@ -74,7 +74,7 @@ class LaneReport(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     last failure to send.
     """
 
-    name: Label
+    name: Annotated[str, Meta(min_length=1, max_length=72)]
     jobs: Count = 0
     bytes: Count = 0
     oldest_ms: Count | None = None

@@ -31,7 +31,8 @@ async def put(asked: Asked) -> LaneDocument:
     at `url`, with the access key `token`, `batch` (500) at a time, at most `rate` a second. With
     `buffered`, answers of a hub count that a power cut may take back. New jobs are refused once
     `max_bytes` of payloads wait, or a job for `max_age_ms`; with `when_full` `drop_oldest` the
-    oldest ones expire instead.
+    oldest ones expire instead. With `backlog` `behind`, what was stored in the last minute goes
+    first, and older jobs by the lane NAME.backlog, at most `backlog_rate` a second.
     """
     rule = decode_lane(asked.body, asked.codec)
     await asked.services[Lanes].put(check_lane(asked.path["name"]), rule)
@@ -78,7 +79,7 @@ def _document(status: LaneStatus, now: int) -> LaneDocument:
         declared=lane.declared,
         waiting=status.waiting,
         under_way=status.under_way,
-        bytes=progress.waiting_bytes,
+        bytes=status.bytes,
         lag_ms=None if status.oldest_at is None else max(now - status.oldest_at, 0),
         arrived=progress.arrived,
         refused=progress.refused,

@@ -102,6 +102,14 @@ stores it.
 @click.option("--key-file", type=click.File(), help="The file with the secret of the access key.")
 @click.option("--batch", type=click.IntRange(1, 5000), default=500, show_default=True, help="Jobs.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most jobs a second.")
+@click.option(
+    "--behind", is_flag=True, help="Send new jobs first, and what waits for a minute behind them."
+)
+@click.option(
+    "--backlog-rate",
+    type=click.FloatRange(0, min_open=True),
+    help="With --behind: the most old jobs a second.",
+)
 @click.option("--buffered", is_flag=True, help="Trust a hub that answers before its disk.")
 @click.option("--max-bytes", type=click.IntRange(1), help="The most bytes of payloads that wait.")
 @click.option("--max-age", "max_age_ms", type=MILLISECONDS, help="How long a job may wait.")
@@ -115,6 +123,7 @@ def add(
     queues: tuple[str, ...],
     to: str,
     drop_oldest: bool,
+    behind: bool,
     key_file: Any,
     **rule: Any,
 ) -> None:
@@ -125,6 +134,7 @@ def add(
         queues=[*queues],
         url=to,
         token=None if key_file is None else key_file.read().strip(),
+        backlog="behind" if behind else "in_order",
         when_full="drop_oldest" if drop_oldest else "refuse",
         **rule,
     )

@@ -11,6 +11,11 @@ somebody, and when one of the two stores was restored from a backup. Two rules m
 Before a lane leaves an epoch, it has completed all jobs that have arrived in it. And the receiver
 leaves an epoch only at the last number that the lane has seen, so that nothing of the old epoch is
 stored later.
+
+A rule with `backlog: behind` has two lanes, each with numbers of its own. One has the jobs that
+were stored in the last minute, the other one, NAME.backlog, has the older ones. A job that nobody
+has sent in its minute changes over. Jobs in lines (fair keys, budgets) leave by the first lane, in
+the order of their lines. Groups keep their order: only the head of a group can be taken.
 """
 
 import re
@@ -21,6 +26,7 @@ from typing import Literal, NamedTuple, Self
 import msgspec
 
 from zq.model.errors import InvalidRequest
+from zq.model.ids import MAX_KEY, key_at
 from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.queue_patterns import QueuePatterns
@@ -30,6 +36,15 @@ MOST_LANES = 10_000
 
 WhenFull = Literal["refuse", "drop_oldest"]
 Compression = Literal["gzip", "none"]
+Backlog = Literal["in_order", "behind"]
+
+BEHIND_MS = 60_000
+"""What was stored longer ago than this is backlog, in milliseconds."""
+
+ALL_KEYS, NO_KEYS = range(MAX_KEY), range(0)
+
+_BACKLOG = ".backlog"
+"""The name of a lane's backlog ends so."""
 
 MOST_IN_BATCH = 5_000
 """The most jobs of a request."""
@@ -55,6 +70,10 @@ class LaneRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     """The most jobs of a request."""
     rate: float | None = None
     """The most jobs a second."""
+    backlog: Backlog = "in_order"
+    """`behind`: what is new goes first, and the backlog by a lane of its own."""
+    backlog_rate: float | None = None
+    """The most jobs a second of that lane."""
     compression: Compression = "gzip"
     buffered: bool = False
     """True if answers of a hub count that may be lost by a power cut."""
@@ -68,6 +87,12 @@ class LaneRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     def patterns(self) -> QueuePatterns:
         """The queues as a set."""
         return QueuePatterns.of(self.queues)
+
+    def of_backlog(self) -> "LaneRule":
+        """The rule of the lane of the backlog. The bounds are held by the lane of the new jobs."""
+        return msgspec.structs.replace(
+            self, rate=self.backlog_rate, backlog_rate=None, max_bytes=None, max_age_ms=None
+        )
 
 
 class ForwardLane(msgspec.Struct, frozen=True, array_like=True):
@@ -84,6 +109,21 @@ class ForwardLane(msgspec.Struct, frozen=True, array_like=True):
     paused: bool = False
     declared: bool = False
     """True if the rule comes from the start of the server, not from a request."""
+
+    @property
+    def is_backlog(self) -> bool:
+        """True if it has the old jobs of another lane's queues."""
+        return self.rule.url is not None and is_backlog(self.name)
+
+    def span(self, now: int) -> range:
+        """The keys of the jobs that leave by it at a time, of those that are in no line.
+
+        Keys never fall, so a clock that does turns no new job into an old one.
+        """
+        if self.rule.backlog == "in_order":
+            return NO_KEYS if self.is_backlog else ALL_KEYS
+        edge = key_at(now - BEHIND_MS)
+        return range(edge) if self.is_backlog else range(edge, MAX_KEY)
 
     @property
     def holder(self) -> int:
@@ -136,8 +176,25 @@ def is_of(epoch: str, identity: str) -> bool:
     return epoch.startswith(f"{identity[:12]}.")
 
 
+def is_unsent(epoch: str) -> bool:
+    """True if the epoch is that of a new lane, which no receiver has heard of."""
+    return epoch.count(".") == 1
+
+
+def backlog_of(name: str) -> str:
+    """The lane of the backlog of another lane, by their names."""
+    return name + _BACKLOG
+
+
+def is_backlog(name: str) -> bool:
+    """True if this is the lane of the backlog of another one."""
+    return name.endswith(_BACKLOG)
+
+
 def check_lane(name: str) -> str:
-    """The name of a lane, if it is valid. Raises `InvalidRequest`."""
+    """The name of a lane with a rule, if it is valid. Raises `InvalidRequest`."""
+    if is_backlog(name):
+        raise InvalidRequest(f"{name!r:.80} is the backlog of a lane: change the rule of that lane")
     if not _NAME.fullmatch(name):
         raise InvalidRequest(
             f"{name!r:.80} is no name of a lane: up to 60 letters, digits and ._:@- are allowed"
@@ -162,8 +219,14 @@ def check_rule(rule: LaneRule) -> LaneRule:
         raise InvalidRequest(f"url: {rule.url!r:.200} must begin with http:// or https://")
     if not 1 <= rule.batch <= MOST_IN_BATCH:
         raise InvalidRequest(f"batch: {rule.batch} must be between 1 and {MOST_IN_BATCH}")
-    if rule.rate is not None and rule.rate <= 0:
-        raise InvalidRequest(f"rate: {rule.rate} must be more than 0 jobs a second")
+    for name in ("rate", "backlog_rate"):
+        rate = getattr(rule, name)
+        if rate is not None and rate <= 0:
+            raise InvalidRequest(f"{name}: {rate} must be more than 0 jobs a second")
+    if rule.backlog == "behind" and rule.url is None:
+        raise InvalidRequest("backlog: behind is for a lane with a url: the receiver asks in order")
+    if rule.backlog_rate is not None and rule.backlog != "behind":
+        raise InvalidRequest("backlog_rate is for backlog = behind: say both, or leave it out")
     for name in ("max_bytes", "max_age_ms"):
         bound = getattr(rule, name)
         if bound is not None and bound < 1:

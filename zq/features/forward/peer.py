@@ -45,7 +45,7 @@ class Pushers(RunningService):
     async def _declare(self) -> None:
         declared = self._services.settings[ForwardSettings].lanes()
         for lane in await self._lanes.all():
-            if lane.declared and lane.name not in declared:
+            if lane.declared and lane.name not in declared and not lane.is_backlog:
                 await self._lanes.drop(lane.name)
         for name, rule in declared.items():
             await self._lanes.put(name, rule, declared=True)

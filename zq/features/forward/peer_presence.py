@@ -100,7 +100,7 @@ class Presence:
             LaneReport(
                 each.lane.name,
                 each.waiting,
-                each.progress.waiting_bytes or 0,
+                each.bytes,
                 None if each.oldest_at is None else max(now - each.oldest_at, 0),
                 each.lane.paused,
                 each.progress.error and each.progress.error[:500],

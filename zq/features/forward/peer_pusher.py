@@ -23,6 +23,7 @@ from zq.features.forward.model import (
     LaneBatch,
     LaneRefusal,
     is_of,
+    is_unsent,
 )
 from zq.features.forward.peer_hub import Hub, PackedJobs, retry_after
 from zq.features.forward.peer_presence import Presence
@@ -90,7 +91,8 @@ class LanePusher:
 
     def start(self) -> None:
         """Begin."""
-        self._bell.watch(self._awake, self.lane.rule.patterns)
+        if not self.lane.is_backlog:
+            self._bell.watch(self._awake, self.lane.rule.patterns)
         self._task = asyncio.create_task(self._run(), name=f"zq-lane-{self.lane.name}")
 
     async def stop(self) -> None:
@@ -180,6 +182,9 @@ class LanePusher:
         meanwhile, or the store is an older backup of the one that went on.
         """
         if end.epoch == lane.heir and not end.last:
+            return True
+        if is_unsent(lane.epoch) and is_of(end.epoch, self._identity):
+            # A lane of this name was dropped here.
             return True
         is_restored = not is_of(lane.epoch, self._identity)
         if is_restored and is_of(end.epoch, lane.epoch):

@@ -8,13 +8,27 @@ import msgspec
 from zq.engine.inbox import Inbox
 from zq.features.forward.commands import DropLane, PauseLane, PutLane
 from zq.features.forward.errors import LaneNotFound
-from zq.features.forward.model import ForwardLane, LaneRule, check_rule, new_epoch
-from zq.features.forward.store import LaneReads
+from zq.features.forward.model import (
+    ALL_KEYS,
+    ForwardLane,
+    LaneRule,
+    backlog_of,
+    check_lane,
+    check_rule,
+    new_epoch,
+)
+from zq.features.forward.store import NO_JOBS, LaneReads, UnderWay
 from zq.model.clock import Clock
 from zq.model.ids import minted_at
 from zq.model.lifecycle import Status
 from zq.service.services import Services
 from zq.store.api import Store
+
+BYTES_LAST_S = 5.0
+"""The bytes that wait are counted again after this time, at the earliest."""
+
+MOST_OF_THE_TIME = 20
+"""They are not counted for more than one part in so many of the time."""
 
 
 class LaneProgress(msgspec.Struct):
@@ -25,13 +39,25 @@ class LaneProgress(msgspec.Struct):
     arrived: int = 0
     refused: int = 0
     dropped: int = 0
-    waiting_bytes: int | None = None
-    """The bytes of payloads that wait, if the lane has a bound."""
     sent_bytes: int = 0
     succeeded_at: int | None = None
     error: str | None = None
     error_code: str | None = None
     failed_at: int | None = None
+
+
+class _Waiting(NamedTuple):
+    """So many jobs of a queue, and since when the oldest one waits."""
+
+    jobs: int
+    oldest_at: int | None
+
+
+class _Size(NamedTuple):
+    """Bytes that were counted, and until when they are good enough, in monotonic seconds."""
+
+    bytes: int
+    until: float
 
 
 class LaneStatus(NamedTuple):
@@ -41,6 +67,8 @@ class LaneStatus(NamedTuple):
     progress: LaneProgress
     waiting: int
     under_way: int
+    bytes: int
+    """The bytes of the payloads that wait, as they were counted last."""
     oldest_at: int | None
     """When the oldest job that waits has become ready, or was stored if it is under way."""
     queues: Mapping[str, int]
@@ -62,6 +90,7 @@ class Lanes:
         self._clock = clock
         self._inbox = inbox
         self._progress: dict[str, LaneProgress] = {}
+        self._sizes: dict[str, _Size] = {}
         self.when_changed: list[Callable[[], object]] = []
         """Called when a lane was made, changed or dropped."""
         self.take_overs: set[str] = set()
@@ -86,13 +115,14 @@ class Lanes:
         With `take_over` it may take the place of another server of its name, once.
         """
         if take_over:
-            self.take_overs.add(name)
+            self.take_overs |= {name, backlog_of(name)}
         return self._changed(await self._inbox.ask(PauseLane(name, paused)))
 
     async def drop(self, name: str) -> None:
         """Forget a lane, and give its jobs to the workers here. Raises `LaneNotFound`."""
-        await self._inbox.ask(DropLane(name))
-        self._progress.pop(name, None)
+        await self._inbox.ask(DropLane(check_lane(name)))
+        for gone in (name, backlog_of(name)):
+            self._progress.pop(gone, None)
         self._tell()
 
     async def status_of(self, name: str) -> LaneStatus:
@@ -107,30 +137,60 @@ class Lanes:
         lanes = [lane for lane in await self.all() if lane.rule.url is not None]
         if not lanes:
             return []
-        counts = await self._reads.counts(self._clock.now_ms())
+        now = self._clock.now_ms()
+        counts = await self._reads.counts(now)
         ready = {queue: n for (queue, status), n in counts.items() if n and status is Status.READY}
         oldest = await self._reads.oldest_ready(list(ready))
         under_way = await self._lanes.under_way()
         found: list[LaneStatus] = []
         for lane in lanes:
-            patterns = lane.rule.patterns
-            queues = [queue for queue in ready if patterns.covers(queue)]
-            times = [oldest[queue] for queue in queues if queue in oldest]
-            sent = under_way.get(lane.id)
-            if sent is not None and sent.oldest is not None:
+            waiting = await self._waiting(lane, ready, oldest, now)
+            queues = {queue: some.jobs for queue, some in waiting.items() if some.jobs}
+            times = [some.oldest_at for some in waiting.values() if some.oldest_at is not None]
+            sent = under_way.get(lane.id, UnderWay(0, None))
+            if sent.oldest is not None:
                 times.append(minted_at(sent.oldest))
-            jobs = 0 if sent is None else sent.jobs
-            found.append(
-                LaneStatus(
-                    lane,
-                    self.progress(lane.name),
-                    sum(ready[queue] for queue in queues) + jobs,
-                    jobs,
-                    min(times, default=None),
-                    {queue: ready[queue] for queue in queues},
-                )
-            )
+            jobs = sum(queues.values()) + sent.jobs
+            size = await self._bytes(lane, counts, now) if jobs else 0
+            progress, oldest_at = self.progress(lane.name), min(times, default=None)
+            found.append(LaneStatus(lane, progress, jobs, sent.jobs, size, oldest_at, queues))
         return found
+
+    async def _waiting(
+        self, lane: ForwardLane, ready: Mapping[str, int], oldest: Mapping[str, int], now: int
+    ) -> dict[str, _Waiting]:
+        """What waits in the queues of a lane and has no number.
+
+        Jobs in lines count for the backlog, if a lane has one.
+        """
+        patterns = lane.rule.patterns
+        all = {queue: _Waiting(n, oldest.get(queue)) for queue, n in ready.items()}
+        all = {queue: some for queue, some in all.items() if patterns.covers(queue)}
+        span = lane.span(now)
+        if not all or span == ALL_KEYS:
+            return all
+        edge = span.stop if lane.is_backlog else span.start
+        new = await self._lanes.new_jobs(list(all), edge)
+        if not lane.is_backlog:
+            return {queue: _Waiting(n, minted_at(key)) for queue, (n, key) in new.items()}
+        left = {queue: some.jobs - new.get(queue, NO_JOBS).jobs for queue, some in all.items()}
+        return {queue: all[queue]._replace(jobs=n) for queue, n in left.items() if n > 0}
+
+    async def _bytes(
+        self, lane: ForwardLane, counts: Mapping[tuple[str, Status], int], now: int
+    ) -> int:
+        """The bytes of the payloads that wait. They are not counted again all the time."""
+        began = self._clock.monotonic()
+        known = self._sizes.get(lane.name)
+        if known is not None and began < known.until:
+            return known.bytes
+        patterns = lane.rule.patterns
+        queues = {queue for (queue, _), n in counts.items() if n and patterns.covers(queue)}
+        size = await self._lanes.waiting_bytes(sorted(queues), lane.span(now))
+        ended = self._clock.monotonic()
+        lasts = max(BYTES_LAST_S, MOST_OF_THE_TIME * (ended - began))
+        self._sizes[lane.name] = _Size(size, ended + lasts)
+        return size
 
     def _changed(self, lane: ForwardLane) -> ForwardLane:
         self._tell()

@@ -17,7 +17,7 @@ from zq.features.forward.service import Lanes
 from zq.features.forward.store import LaneReads
 from zq.model.clock import Clock
 from zq.model.errors import ZqError
-from zq.model.ids import EPOCH_MS, LOW_BITS
+from zq.model.ids import MAX_KEY, key_at
 from zq.model.queue_patterns import QueuePatterns
 from zq.service.services import RunningService, Services
 from zq.store.api import Store
@@ -140,7 +140,6 @@ class LaneBounds(RunningService):
         oldest = await self._reads.oldest_ready(queues)
         now = self._clock.now_ms()
         bound.age_ms = max((now - at for at in oldest.values()), default=0)
-        self._lanes.progress(bound.lane.name).waiting_bytes = counted
 
     async def _drop(self, bound: _Bound) -> bool:
         """Drop some of the oldest jobs, if there are too many. Return whether some were."""
@@ -150,11 +149,10 @@ class LaneBounds(RunningService):
         if over <= 0 and not too_old:
             return False
         queues = await self._queues(bound.patterns)
-        upto = 2**63 - 1
+        upto = MAX_KEY
         if over <= 0:
             assert rule.max_age_ms is not None
-            born = self._clock.now_ms() - rule.max_age_ms
-            upto = max(born - EPOCH_MS, 0) << LOW_BITS
+            upto = key_at(self._clock.now_ms() - rule.max_age_ms)
         keys: list[int] = []
         for key, size in await self._stored.oldest_jobs(queues, upto, MOST_DROPPED):
             if over <= 0 and not too_old:

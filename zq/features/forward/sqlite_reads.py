@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.forward.model import ForwardLane
-from zq.features.forward.store import LaneReads, UnderWay
+from zq.features.forward.model import ALL_KEYS, ForwardLane
+from zq.features.forward.store import LaneReads, NewJobs, UnderWay
 from zq.store.api import as_json
 from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.queries import load
@@ -28,8 +28,11 @@ class SqliteLaneReads(LaneReads):
     async def under_way(self) -> dict[int, UnderWay]:
         return await self._readers.looks(_under_way)
 
-    async def waiting_bytes(self, queues: Sequence[str]) -> int:
-        return await self._readers.scans(_waiting_bytes, queues)
+    async def new_jobs(self, queues: Sequence[str], first: int) -> dict[str, NewJobs]:
+        return await self._readers.scans(_new_jobs, queues, first)
+
+    async def waiting_bytes(self, queues: Sequence[str], span: range = ALL_KEYS) -> int:
+        return await self._readers.scans(_waiting_bytes, queues, span)
 
     async def oldest_jobs(
         self, queues: Sequence[str], upto: int, limit: int
@@ -47,8 +50,17 @@ def _under_way(connection: sqlite3.Connection) -> dict[int, UnderWay]:
     return {lane: UnderWay(*found) for lane, *found in msgspec.json.decode(text)}
 
 
-def _waiting_bytes(connection: sqlite3.Connection, queues: Sequence[str]) -> int:
-    names = {"queues": as_json(queues)}
+def _new_jobs(
+    connection: sqlite3.Connection, queues: Sequence[str], first: int
+) -> dict[str, NewJobs]:
+    names = {"queues": as_json(queues), "first": first}
+    (text,) = connection.execute(QUERIES["new_jobs"], names).fetchone()
+    found = msgspec.json.decode(text, type=list[tuple[str, int, int]])
+    return {queue: NewJobs(jobs, oldest) for queue, jobs, oldest in found}
+
+
+def _waiting_bytes(connection: sqlite3.Connection, queues: Sequence[str], span: range) -> int:
+    names = {"queues": as_json(queues), "first": span.start, "end": span.stop}
     found: int = connection.execute(QUERIES["waiting_bytes"], names).fetchone()[0]
     return found
 

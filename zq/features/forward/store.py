@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from zq.features.forward.model import ForwardLane
+from zq.features.forward.model import ALL_KEYS, ForwardLane
 
 
 class UnderWay(NamedTuple):
@@ -11,6 +11,16 @@ class UnderWay(NamedTuple):
 
     jobs: int
     oldest: int | None
+
+
+class NewJobs(NamedTuple):
+    """So many jobs, and the lowest of their keys."""
+
+    jobs: int
+    oldest: int
+
+
+NO_JOBS = NewJobs(0, 0)
 
 
 class LaneReads(Protocol):
@@ -22,8 +32,11 @@ class LaneReads(Protocol):
     async def under_way(self) -> dict[int, UnderWay]:
         """The jobs under way on each lane that has jobs with numbers, by its id."""
 
-    async def waiting_bytes(self, queues: Sequence[str]) -> int:
-        """The bytes of the payloads of all unfinished jobs in these queues."""
+    async def new_jobs(self, queues: Sequence[str], first: int) -> dict[str, NewJobs]:
+        """The ready jobs in these queues from a key on, of those in no line, by queue."""
+
+    async def waiting_bytes(self, queues: Sequence[str], span: range = ALL_KEYS) -> int:
+        """The bytes of the payloads of all unfinished jobs in these queues with such keys."""
 
     async def oldest_jobs(
         self, queues: Sequence[str], upto: int, limit: int

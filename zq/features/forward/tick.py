@@ -20,6 +20,7 @@ from zq.features.forward.commands import (
 )
 from zq.features.forward.tick_lane import arrive, begin_epoch, number, read, release
 from zq.features.forward.tick_table import (
+    backlog_lane,
     drop_lane,
     lane_named,
     patterns_in,
@@ -46,8 +47,9 @@ def _table(work: UnitOfWork, command: PutLane | PauseLane | DropLane) -> Sliced[
     if isinstance(command, PauseLane):
         return pause_lane(work, command)
     lane = lane_named(work, command.name)
-    yield from release(work, lane)
-    drop_lane(work, lane)
+    for each in filter(None, (lane, backlog_lane(work, lane.name))):
+        yield from release(work, each)
+        drop_lane(work, each)
     return None
 
 

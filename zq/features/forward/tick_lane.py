@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from zq.features.forward.commands import BeginEpoch, LaneJobs, NumberLane
-from zq.features.forward.model import ForwardLane, LaneBatch, LaneRefusal
+from zq.features.forward.model import ALL_KEYS, ForwardLane, LaneBatch, LaneRefusal
 from zq.features.forward.tick_table import lane_named
 from zq.model.commands import Claim, Fail, Return, Succeed
 from zq.model.job import JobRecord
@@ -106,8 +106,15 @@ def _next_jobs(work: UnitOfWork, lane: ForwardLane, most: int) -> list[JobRecord
     queues = _queues_with_jobs(work, lane.rule.patterns)
     if not queues:
         return []
-    terms = {lane.holder: _TERMS}
-    claim = Claim(tuple(queues), [(lane.holder, most)], terms=terms, leaves=True)
+    terms, span = {lane.holder: _TERMS}, lane.span(work.now)
+    claim = Claim(
+        tuple(queues),
+        [(lane.holder, most)],
+        terms=terms,
+        leaves=True,
+        span=None if span == ALL_KEYS else span,
+        lined=not lane.is_backlog,
+    )
     jobs = work.claim(claim)
     groups = list({(job.queue, job.group) for job in jobs if job.group is not None})
     if groups and len(jobs) < most:

@@ -4,7 +4,7 @@ import msgspec
 
 from zq.features.forward.commands import PauseLane, PutLane
 from zq.features.forward.errors import LaneNotFound, LanesMeet, TooManyLanes
-from zq.features.forward.model import MOST_LANES, ForwardLane
+from zq.features.forward.model import MOST_LANES, ForwardLane, backlog_of
 from zq.model.queue_patterns import QueuePatterns
 from zq.store.api import Transaction, as_json
 from zq.tick.work import UnitOfWork
@@ -29,30 +29,54 @@ def lane_named(work: UnitOfWork, name: str) -> ForwardLane:
 
 
 def put_lane(work: UnitOfWork, command: PutLane) -> ForwardLane:
-    """Make or change a lane. Raises `LanesMeet` or `TooManyLanes`."""
+    """Make or change a lane, and that of its backlog. Raises `LanesMeet` or `TooManyLanes`.
+
+    What a lane of a backlog has under way is sent to its end, also once a rule has none.
+    """
     name, patterns = command.name, command.rule.patterns
-    others = [lane for lane in lanes_in(work.tx) if lane.name != name]
+    had = backlog_lane(work, name)
+    own = {name} if had is None else {name, had.name}
+    others = [lane for lane in lanes_in(work.tx) if lane.name not in own]
     for other in others:
         if other.rule.patterns.meets(patterns):
             raise LanesMeet(name, command.rule.queues, other.name)
     if len(others) >= MOST_LANES:
         raise TooManyLanes(MOST_LANES)
-    work.tx.run(
-        "put_lane",
-        lane=name,
-        rule=as_json(command.rule),
-        epoch=command.epoch,
-        declared=command.declared,
-    )
+    rules = {name: command.rule}
+    if command.rule.backlog == "behind" or (had is not None and _is_under_way(work, had)):
+        rules[backlog_of(name)] = command.rule.of_backlog()
+    elif had is not None:
+        work.tx.run("drop_lane", id=had.id)
+    for lane, rule in rules.items():
+        work.tx.run(
+            "put_lane",
+            lane=lane,
+            rule=as_json(rule),
+            epoch=command.epoch,
+            declared=command.declared,
+        )
     reread(work)
     return lane_named(work, name)
 
 
+def _is_under_way(work: UnitOfWork, lane: ForwardLane) -> bool:
+    return bool(work.tx.table("batches_of_lane", id=lane.id, upto=lane.next))
+
+
 def pause_lane(work: UnitOfWork, command: PauseLane) -> ForwardLane:
-    """Pause a lane, or let it go on. Raises `LaneNotFound`."""
-    lane_named(work, command.name)
-    work.tx.run("pause_lane", lane=command.name, paused=command.paused)
+    """Pause a lane with its backlog, or let it go on. Raises `LaneNotFound`."""
+    for lane in filter(None, (lane_named(work, command.name), backlog_lane(work, command.name))):
+        work.tx.run("pause_lane", lane=lane.name, paused=command.paused)
     return lane_named(work, command.name)
+
+
+def backlog_lane(work: UnitOfWork, name: str) -> ForwardLane | None:
+    """The lane of the backlog of a lane, if it has one."""
+    try:
+        found = lane_named(work, backlog_of(name))
+    except LaneNotFound:
+        return None
+    return found if found.is_backlog else None
 
 
 def drop_lane(work: UnitOfWork, lane: ForwardLane) -> None:

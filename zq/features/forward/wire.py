@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.forward.model import Compression, LaneRule, WhenFull, check_rule
+from zq.features.forward.model import Backlog, Compression, LaneRule, WhenFull, check_rule
 from zq.wire.codecs import BodyCodec, decode
 
 
@@ -16,6 +16,8 @@ class LaneBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     token: str | None = None
     batch: int = 500
     rate: float | None = None
+    backlog: Backlog = "in_order"
+    backlog_rate: float | None = None
     compression: Compression = "gzip"
     buffered: bool = False
     max_bytes: int | None = None
@@ -33,8 +35,9 @@ class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
     """A lane. Times are in milliseconds since the epoch.
 
     `state` is `starting`, `sending`, `idle`, `waiting` (after an error), `paused` or `pulled`.
-    `waiting` jobs are here, `under_way` of them have numbers. `lag_ms` is the age of the oldest.
-    `arrived`, `refused`, `dropped` and `sent_bytes` count since the start of the server.
+    `waiting` jobs are here, `under_way` of them have numbers. `bytes` are those of their payloads,
+    as they were counted last, and `lag_ms` is the age of the oldest job. `arrived`, `refused`,
+    `dropped` and `sent_bytes` count since the start of the server.
     """
 
     name: str
@@ -44,7 +47,7 @@ class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
     declared: bool
     waiting: int
     under_way: int
-    bytes: int | None = None
+    bytes: int
     lag_ms: int | None = None
     arrived: int
     refused: int

@@ -45,6 +45,34 @@ SELECT json_group_array({job_row}) FROM (
     ORDER BY urgency, key LIMIT :limit)
 CROSS JOIN jobs ON jobs.id = key
 
+-- name: claim_span
+-- The first jobs of some queues among those with keys from :first on, and before :end. It steps from one
+-- priority to the next of all queues, so that it reads no others, however many there are.
+WITH RECURSIVE heads (queue, priority) AS (
+    SELECT q.value, (
+        SELECT min(priority) FROM jobs WHERE status = {ready} AND held = 0 AND queue = q.value)
+    FROM json_each(:queues) AS q
+    UNION ALL
+    SELECT queue, (
+        SELECT min(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue AND priority > heads.priority)
+    FROM heads WHERE priority IS NOT NULL LIMIT 4000
+)
+SELECT json_group_array({job_row}) FROM (
+    SELECT chosen.id AS key FROM (
+        SELECT * FROM heads WHERE EXISTS (
+            SELECT 1 FROM jobs
+            WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue
+                AND jobs.priority = heads.priority AND id >= :first AND id < :end)
+        LIMIT 256) AS heads
+    CROSS JOIN jobs AS chosen ON chosen.id IN (
+        SELECT id FROM jobs
+        WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue
+            AND jobs.priority = heads.priority AND id >= :first AND id < :end
+        ORDER BY id LIMIT :limit)
+    ORDER BY chosen.priority, chosen.id LIMIT :limit)
+CROSS JOIN jobs ON jobs.id = key
+
 -- name: first_heads
 -- Those of the queues whose first jobs come first: one seek a queue.
 SELECT json_group_array(queue) FROM (
