@@ -44,6 +44,7 @@ LAYERS: dict[str, set[str]] = {
     "settings": {"setting", "model"},
     "config": {"setting", "settings", "rooms"},
     "logfile": set(),
+    "lightly": set(),
     "logs": {"logfile"},
     "systemd": set(),
     "keyfile": {"model"},
@@ -64,7 +65,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         *("rooms", "model", "wire", "store", "setting", "config", "instance", "keyfile", "logs"),
-        *("serving", "logfile", "systemd", "client", "verbs", "outbox", "spark"),
+        *("serving", "lightly", "logfile", "systemd", "client", "verbs", "outbox", "spark"),
     },
     "client": {"model", "wire", "verbs", "client.embedded"},
     "client.embedded": {

@@ -1,4 +1,9 @@
-"""The engine and services of one data directory, for a server or an embedded app."""
+"""The engine and services of one data directory, for a server or an embedded app.
+
+Most starts neither check, restore nor salvage, so what does it is imported when it is asked for.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import logging
@@ -7,7 +12,7 @@ import time
 from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from zq.config import Settings
 from zq.engine.engine import Engine
@@ -20,14 +25,14 @@ from zq.model.settling import Policy
 from zq.service.services import Services
 from zq.store.api import Store
 from zq.store.errors import DamagedDatabase, StoreDamaged
-from zq.store.sqlite import check
-from zq.store.sqlite import salvage as salvaging
 from zq.store.sqlite.files import FILE_NAME
-from zq.store.sqlite.replace import replace_damaged
-from zq.store.sqlite.restore import Progress, restoring
-from zq.store.sqlite.salvage import Salvaged
 from zq.store.sqlite.store import open_store
 from zq.tick.runner import make_ticks
+
+if TYPE_CHECKING:
+    from zq.store.sqlite.check import Report
+    from zq.store.sqlite.restore import Progress
+    from zq.store.sqlite.salvage import Salvaged
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +84,8 @@ class Instance:
         except StoreDamaged:
             if settings.on_damage != "salvage":
                 raise
+            from zq.store.sqlite.replace import replace_damaged
+
             await asyncio.to_thread(replace_damaged, directory, self.clock.now_ms())
             self._store = await opening()
         self._filter = JqFilter(timeout=settings.filter_timeout / 1000)
@@ -108,8 +115,10 @@ def database_of(directory: Path) -> Path:
     return directory / FILE_NAME
 
 
-def examine(directory: Path) -> check.Report:
+def examine(directory: Path) -> Report:
     """Check a directory without a server for damage. Raises `DirectoryInUse` or `OSError`."""
+    from zq.store.sqlite import check
+
     return check.examine(directory)
 
 
@@ -120,6 +129,7 @@ def restore(archive: IO[bytes], directory: Path, progress: Progress) -> None:
     the original server nor another restore of the backup gives. Raises the errors of
     `zq.store.sqlite.restore.restoring`.
     """
+    from zq.store.sqlite.restore import restoring
     from zq.wire.archive import InvalidArchive, database_in
 
     # Read the archive to its end first: only then it is known to be complete.
@@ -132,7 +142,9 @@ def restore(archive: IO[bytes], directory: Path, progress: Progress) -> None:
 
 def salvage(old: Path, new: Path, progress: Progress) -> Salvaged:
     """Save what can be read of a damaged directory. See `zq.store.sqlite.salvage.salvage`."""
-    return salvaging.salvage(old, new, time.time_ns() // 1_000_000, progress)
+    from zq.store.sqlite.salvage import salvage
+
+    return salvage(old, new, time.time_ns() // 1_000_000, progress)
 
 
 def _policy(settings: Settings) -> Policy:

@@ -130,6 +130,7 @@ class Server:
         for room in self._rooms:
             room.prepare()
         await self._core.start()
+        self.services.store.when_rested = trim_heap
         try:
             await self._listen(make_codec)
         except BaseException:

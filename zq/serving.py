@@ -13,7 +13,7 @@ from typing import Any
 
 from zq import systemd
 from zq.config import Settings
-from zq.engine.process import share_one_heap
+from zq.engine.process import share_one_heap, trim_heap
 from zq.entrance import ADMIN_CONNECTIONS
 from zq.http.transport.h2.codec import LibraryMissing
 from zq.http.transport.ports import ListenError
@@ -83,8 +83,10 @@ async def _serve(settings: Settings) -> int:
     if code:
         return code
     # Objects that exist now will stay. Requests leave few cycles, so collect them seldom.
+    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    trim_heap()
     for entrance in server.entrances:
         entrance.announce()
     _say_how_to_begin(server, settings)

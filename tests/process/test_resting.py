@@ -15,13 +15,16 @@ from process.server import SCRIPT, clean_environment, running
 MOST_THREADS = 4
 
 LIBRARIES = {
-    *("aiohappyeyeballs", "aiohttp", "aiosignal", "aiosqlite", "attr", "caio", "click", "cronsim"),
-    *("frozenlist", "idna", "msgpack", "msgspec", "multidict", "propcache", "typing_extensions"),
-    *("tzlocal", "ulid", "uvloop", "yarl"),
+    *("aiohttp", "aiosqlite", "attr", "caio", "click", "cronsim", "idna", "msgpack", "msgspec"),
+    *("multidict", "propcache", "typing_extensions", "tzlocal", "ulid", "uvloop", "yarl"),
 }
 """The libraries that a start loads. Each of the others comes with the first request for it."""
 
 LATER = (
+    *("aiohttp.client", "aiohttp.connector", "aiohttp.web_app", "aiohttp.web_urldispatcher"),
+    *("zq.client", "zq.features.forward.peer_link", "zq.features.forward.peer_pusher"),
+    *("zq.http.transport.h2.connection"),
+    *("zq.store.sqlite.check", "zq.store.sqlite.salvage", "argparse"),
     *("zq.cli.every", "zq.doors.queue_ti.http", "zq.doors.topics.http"),
     *("zq.http.api.description", "zq.http.api.rest", "zq.operators.admin.http.routes"),
     *("zq.operators.ops.http", "zq.operators.page.http", "zq.wire.archive"),
@@ -30,7 +33,7 @@ LATER = (
 )
 """What a start once loaded, and what costs memory on a small device."""
 
-MOST_MODULES = 850
+MOST_MODULES = 780
 """The names that a start looks for, and a few more for other versions of Python and libraries."""
 
 

@@ -69,7 +69,7 @@ def test_whom_requests_wait_for_learns_of_a_tick_first_and_then_workers(instance
 async def test_a_service_ends_before_those_that_it_needs(
     services: Services, order: tuple[type, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rooms = {"service": [order]}
+    rooms = {"service_running": [order]}
     monkeypatch.setattr("zq.service.services.parts", lambda layer, *_: rooms.get(layer, []))
     other = Services(services.engine, services.filter, services.queues.inherited)
 

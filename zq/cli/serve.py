@@ -10,6 +10,7 @@ import click
 from zq import logs
 from zq.cli.variables import unread_variables
 from zq.config import SETTINGS, Settings
+from zq.lightly import import_aiohttp_lightly
 from zq.logfile import RotatingFile
 from zq.setting import SWITCH, ConfigError, Setting, variable_given
 
@@ -78,6 +79,7 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
     except ConfigError as error:
         raise _StartError(str(error)) from None
 
+    import_aiohttp_lightly()
     from zq import serving
 
     serving.prepare_process()

@@ -6,13 +6,12 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from importlib import import_module
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
+from zq.engine.imports import import_aside
 from zq.engine.turns import ASKER
 from zq.http.door import PATH, Door, Later, Route
 from zq.http.guard import KEY, Guard
@@ -112,10 +111,7 @@ class Application:
             raise ServiceUnavailable(f"this part of the API cannot be loaded: {error}") from error
 
     async def _join(self, part: Later) -> None:
-        with ThreadPoolExecutor(1, "zq-import") as thread:
-            loop = asyncio.get_running_loop()
-            for module in part.modules:
-                await loop.run_in_executor(thread, import_module, module)
+        await import_aside(*part.modules)
         self._router.add(part.make())
         self._later.remove(part)
 

@@ -25,7 +25,7 @@ class RoomService(Protocol):
 
 
 class RunningService:
-    """A service that runs while the server does. A room names its class in `service.py: RUNNING`.
+    """A service that runs while the server does. A room names its class in `service_running.py`.
 
     It is made at the start, so that it can also give the core's services what they ask of it.
     """
@@ -96,7 +96,7 @@ class Services:
 
     async def start(self) -> None:
         """Begin what runs beside requests."""
-        for layer in ("service", "peer"):
+        for layer in ("service_running", "peer"):
             for kind in [kind for kinds in parts(layer, "RUNNING", tuple) for kind in kinds]:
                 await self[kind].start()
                 self._running.append(self[kind])

@@ -212,6 +212,8 @@ class Store(Protocol):
     quarantined: Quarantined
     when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]]
     """Called with a table and the keys of rows. Some of these rows cannot be read."""
+    when_rested: Callable[[], object]
+    """Called when a connection was closed that nobody has read from lately: memory is free then."""
     uncopied_bytes: int
     """The bytes that the last checkpoint left in the log: the database may grow by as many."""
     wants_checkpoint: bool

@@ -25,9 +25,9 @@ from zq.store.errors import (
     StoreFull,
 )
 from zq.store.sqlite import migrate, restore
-from zq.store.sqlite.files import FILE_NAME, LOCK_NAME
+from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME
 from zq.store.sqlite.lock import DirectoryLock
-from zq.store.sqlite.restore import RESTORING_NAME, restoring
+from zq.store.sqlite.restore import restoring
 from zq.store.sqlite.store import open_store
 from zq.tick.runner import make_ticks
 

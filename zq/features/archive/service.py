@@ -6,7 +6,6 @@ A queue has an archive if its settings keep completed jobs: the archive is these
 from collections.abc import Callable
 from typing import Self
 
-from zq.features.archive.service_cleaning import Cleaning
 from zq.model.clock import Clock
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import NO_EXTRAS, CarriedFields, Extras, JobRecord, NewJob
@@ -91,6 +90,3 @@ def _copy(job: JobRecord, *, with_options: bool) -> NewJob:
         extras=None if said == NO_EXTRAS else said,
         ttl_ms=None,
     )
-
-
-RUNNING = (Cleaning,)

@@ -33,6 +33,3 @@ class BatchPlanner(RunningService):
     ) -> EnqueueResult:
         """Store or fold the jobs, as `Folding.enqueue` does."""
         return await self._folding.enqueue(keys, jobs, now, size, reach)
-
-
-RUNNING = (BatchPlanner,)

@@ -331,6 +331,3 @@ def _judged(entry: CronEntry, group: CronGroup) -> CronEntry:
     """The entry, with its fault if it has one."""
     fault = fault_of(entry.expression, entry.timezone or group.timezone)
     return entry if fault is None else structs.replace(entry, fault=fault)
-
-
-RUNNING = (Crons,)

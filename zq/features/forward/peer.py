@@ -1,15 +1,23 @@
-"""Carries the jobs of lanes to other servers, while this one runs."""
+"""Carries the jobs of lanes to other servers, while this one runs.
+
+A client is imported with the first lane that has an address: few servers have one.
+"""
+
+from __future__ import annotations
 
 import asyncio
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from zq.engine.imports import import_aside
 from zq.features.forward.model import ForwardLane
 from zq.features.forward.peer_links import Links
-from zq.features.forward.peer_pusher import LanePusher
 from zq.features.forward.service import Lanes
 from zq.features.forward.service_bounds import LaneBounds
 from zq.features.forward.settings import ForwardSettings
 from zq.service.services import RunningService, Services
+
+if TYPE_CHECKING:
+    from zq.features.forward.peer_pusher import LanePusher
 
 
 class Pushers(RunningService):
@@ -70,8 +78,15 @@ class Pushers(RunningService):
             elif name in self._running:
                 self._running[name].hurry()
             else:
-                self._running[name] = LanePusher(self._services, lane)
-                self._running[name].start()
+                self._running[name] = await self._push(lane)
+
+    async def _push(self, lane: ForwardLane) -> LanePusher:
+        await import_aside("zq.features.forward.peer_pusher")
+        from zq.features.forward.peer_pusher import LanePusher
+
+        pusher = LanePusher(self._services, lane)
+        pusher.start()
+        return pusher
 
 
 def _pushes(lane: ForwardLane) -> bool:

@@ -1,12 +1,20 @@
-"""The hubs of this device, as the rules of its lanes name them: one link to each."""
+"""The hubs of this device, as the rules of its lanes name them: one link to each.
+
+A client is imported with the first of them: few servers have one.
+"""
+
+from __future__ import annotations
 
 import asyncio
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from zq.engine.imports import import_aside
 from zq.features.forward.model import LaneRule
-from zq.features.forward.peer_link import HubLink, LinkProgress
 from zq.features.forward.service import Lanes
 from zq.service.services import RunningService, Services
+
+if TYPE_CHECKING:
+    from zq.features.forward.peer_link import HubLink, LinkProgress
 
 
 class Links(RunningService):
@@ -63,8 +71,15 @@ class Links(RunningService):
             if url in self._running:
                 self._running[url].hurry()
             else:
-                self._running[url] = HubLink(self._services, rule)
-                self._running[url].start()
+                self._running[url] = await self._link(rule)
+
+    async def _link(self, rule: LaneRule) -> HubLink:
+        await import_aside("zq.features.forward.peer_link")
+        from zq.features.forward.peer_link import HubLink
+
+        link = HubLink(self._services, rule)
+        link.start()
+        return link
 
 
 def _access(rule: LaneRule | None) -> object:

@@ -119,6 +119,3 @@ class Schemas(RunningService):
         reach.require([queue])
         await self._inbox.ask(DropSchema(queue))
         self.parsed.pop(queue, None)
-
-
-RUNNING = (Schemas,)

@@ -136,6 +136,3 @@ class Searches(RunningService):
             await self._jq.check(filter.program)
         parts = self._reads, self._clock, self._jq
         return Search(*parts, filter, after, descending, self._timeout, patience)
-
-
-RUNNING = (Searches,)

@@ -406,6 +406,3 @@ class Sweeps(RunningService):
 
 def _within(sweep: Sweep, reach: Reach) -> bool:
     return all(map(reach.covers, sweep.change.filter.reach.prefixes))
-
-
-RUNNING = (Sweeps,)

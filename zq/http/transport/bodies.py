@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self, cast
 
-from aiohttp import StreamReader, hdrs, web
+from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion10
+from aiohttp.streams import StreamReader
 
 from zq.http.transport.channel import channel_of
 from zq.model.clock import Clock, Timer

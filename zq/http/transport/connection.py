@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from aiohttp import StreamReader, web, web_protocol
+from aiohttp import web, web_protocol
 from aiohttp.http import HttpVersion11, StreamWriter
+from aiohttp.streams import StreamReader
 
 from zq.http.transport.answer import SMALL, Answer, Responder, Response, what_is_wrong
 from zq.http.transport.bodies import is_withheld

@@ -1,12 +1,14 @@
 """Listens on one port of an address or of two, and passes every request to one handler."""
 
+from __future__ import annotations
+
 import asyncio
 import itertools
 import logging
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
@@ -20,11 +22,13 @@ from zq.http.transport.answer import (
 from zq.http.transport.connection import Connection
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MakeCodec
-from zq.http.transport.h2.connection import Http2Connection
 from zq.http.transport.opening import Opening
 from zq.http.transport.ports import ListeningPorts
 from zq.http.transport.turns import LoopTurns
 from zq.model.clock import Clock
+
+if TYPE_CHECKING:
+    from zq.http.transport.h2.connection import Http2Connection
 
 FLUSH_S = 0.2
 
@@ -176,6 +180,8 @@ class Listener:
         )
 
     def _http2_connection(self, on_lost: Callable[[], object]) -> Http2Connection:
+        from zq.http.transport.h2.connection import Http2Connection  # many servers never see one
+
         logger_class = _LOGGERS.get(self._access_log)
         logger = logger_class and logger_class(self._requests_log, "")
 

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from aiohttp import EMPTY_PAYLOAD, StreamReader, web, web_protocol
+from aiohttp import web, web_protocol
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from zq.http.transport.abuse import MOST_EMPTY
 from zq.http.transport.answer import Responder, last_words, what_is_wrong

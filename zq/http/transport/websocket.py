@@ -4,7 +4,7 @@ import asyncio
 import struct
 from typing import Any
 
-from aiohttp import WebSocketError, WSCloseCode, WSMsgType
+from aiohttp.http import WebSocketError, WSCloseCode, WSMsgType
 
 from zq.model.clock import Clock
 

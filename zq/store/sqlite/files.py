@@ -4,7 +4,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from zq.store.errors import FilesMoved
+from zq.store.errors import FilesMoved, RestoreUnfinished
 
 FILE_NAME = "zq.db"
 WAL_NAME = f"{FILE_NAME}-wal"
@@ -13,7 +13,19 @@ LOCK_NAME = "zq.lock"
 COPY_NAME = f"{FILE_NAME}.copy"
 """The name of a backup's copy while it is being opened."""
 
+RESTORING_NAME = f"{FILE_NAME}.restoring"
+"""The name of a database that a restore has not finished."""
+
 PRIVATE = 0o600
+
+
+def refuse_unfinished(directory: Path) -> None:
+    """Raise `RestoreUnfinished` if a restore was cut off."""
+    if (directory / RESTORING_NAME).exists():
+        raise RestoreUnfinished(
+            f"a restore into {directory} did not end: run `zq restore` again, or remove"
+            f" {directory / RESTORING_NAME}* to begin without data"
+        )
 
 
 class OpenFiles:

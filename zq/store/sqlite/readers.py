@@ -57,8 +57,14 @@ async def _at_once() -> None:
 class OpenedLater:
     """A connection that is opened at its first use, and closed when it has not been used lately."""
 
-    def __init__(self, opening: Callable[[], Coroutine[Any, Any, HopConnection]]) -> None:
+    def __init__(
+        self,
+        opening: Callable[[], Coroutine[Any, Any, HopConnection]],
+        rested: Callable[[], object],
+    ) -> None:
+        """`rested` is called once it was closed because nobody used it."""
         self._opening = opening
+        self._rested = rested
         self._opened: asyncio.Task[HopConnection] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -111,14 +117,16 @@ class OpenedLater:
     def _let_go(self) -> None:
         if self._opened is not None:
             opened, self._opened = self._opened, None
-            self._closing = asyncio.create_task(_close(opened, self._closing))
+            self._closing = asyncio.create_task(self._close(opened, self._closing))
 
-
-async def _close(opened: asyncio.Task[HopConnection], before: asyncio.Task[None] | None) -> None:
-    with contextlib.suppress(sqlite3.Error, OSError, StoreError):
-        await (await opened).close()
-    if before is not None:
-        await before
+    async def _close(
+        self, opened: asyncio.Task[HopConnection], before: asyncio.Task[None] | None
+    ) -> None:
+        with contextlib.suppress(sqlite3.Error, OSError, StoreError):
+            await (await opened).close()
+        self._rested()
+        if before is not None:
+            await before
 
 
 class Lane:
@@ -224,12 +232,14 @@ class ReaderPool:
         timeout: float,
         repair: Callable[[UnreadableRows], Awaitable[bool]],
         landed: Callable[[], Awaitable[None]],
+        rested: Callable[[], object],
     ) -> None:
+        """`rested` is called when a connection was closed that was not used lately."""
         after = After(repair, landed)
         self._readers: list[OpenedLater] = []
 
         def readers(count: int = 1) -> list[OpenedLater]:
-            made = [OpenedLater(opening) for _ in range(count)]
+            made = [OpenedLater(opening, rested) for _ in range(count)]
             self._readers += made
             return made
 

@@ -4,11 +4,14 @@ The damaged files stay beside the new one, under the date. A start that is cut o
 was: the new database is complete once its folder has the name that ends in the date.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import shutil
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zq.store.errors import (
     DamagedDatabase,
@@ -20,7 +23,9 @@ from zq.store.errors import (
 from zq.store.sqlite.damage import KEPT_DATABASE
 from zq.store.sqlite.files import FILE_NAME, SHM_NAME, WAL_NAME
 from zq.store.sqlite.lock import sync_directory
-from zq.store.sqlite.salvage import Salvaged, salvage
+
+if TYPE_CHECKING:
+    from zq.store.sqlite.salvage import Salvaged
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +40,8 @@ def replace_damaged(directory: Path, now: int) -> Salvaged:
 
     Raises `StoreDamaged` if nothing can be salvaged, `StoreFull`, `DirectoryInUse` or OSError.
     """
+    from zq.store.sqlite.salvage import salvage  # of thousands of starts one needs it
+
     part = directory / _SALVAGING
     shutil.rmtree(part, ignore_errors=True)
     log.warning(f"the database in {directory} is damaged: what can be read of it is salvaged")

@@ -16,29 +16,18 @@ from typing import IO
 
 import msgspec
 
-from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, RestoreUnfinished, StoreFull
+from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, StoreFull
 from zq.store.sqlite.damage import find_damage
-from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, create_private
+from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME, create_private
 from zq.store.sqlite.identity import renew_identity
 from zq.store.sqlite.lock import DirectoryLock, sync_directory
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.upkeep import QUERIES, give_back
 
-RESTORING_NAME = f"{FILE_NAME}.restoring"
-
 PIECE = 1024 * 1024
 
 Progress = Callable[[int, int], object]
 """Called with the number of bytes written so far and the number in all."""
-
-
-def refuse_unfinished(directory: Path) -> None:
-    """Raise `RestoreUnfinished` if a restore was cut off."""
-    if (directory / RESTORING_NAME).exists():
-        raise RestoreUnfinished(
-            f"a restore into {directory} did not end: run `zq restore` again, or remove"
-            f" {directory / RESTORING_NAME}* to begin without data"
-        )
 
 
 @contextmanager

@@ -38,6 +38,7 @@ from zq.store.sqlite.files import (
     OpenFiles,
     create_private,
     make_private,
+    refuse_unfinished,
 )
 from zq.store.sqlite.flush import Flush, FlushGate, open_flush
 from zq.store.sqlite.lanes import ReadLanes
@@ -47,7 +48,6 @@ from zq.store.sqlite.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_
 from zq.store.sqlite.readers import ReaderPool
 from zq.store.sqlite.reads import SqliteReads
 from zq.store.sqlite.replace import finish_replacing
-from zq.store.sqlite.restore import refuse_unfinished
 from zq.store.sqlite.transaction import SqliteTransaction
 
 log = logging.getLogger(__name__)
@@ -102,13 +102,16 @@ class SqliteStore(Store):
         self.quarantined = recovered.quarantined
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
         """Called with a table and the keys of rows. Some of these rows cannot be read."""
+        self.when_rested: Callable[[], object] = bool
+        """As in `Store`."""
         self._lock = lock
         self._files = OpenFiles(directory)
         self._writer = writer
         self._flush = flush
         self._flush_gate = FlushGate()
         self.readers = ReaderPool(
-            self._open_reader, read_timeout, self._repaired, self._flush_gate.wait
+            *(self._open_reader, read_timeout, self._repaired, self._flush_gate.wait),
+            lambda: self.when_rested(),
         )
         self.reads = SqliteReads(ReadLanes(self.readers, self.steady))
         self._ticks = ticks

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from aiohttp import EMPTY_PAYLOAD, web
+from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
+from aiohttp.streams import EMPTY_PAYLOAD
 
 from zq.http.transport.abuse import WINDOWS_PER_FRAME, AbuseLimits, Nuisance
 from zq.http.transport.answer import Answer, Responder, Response

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
-from aiohttp import StreamReader, web
+from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.streams import StreamReader
 from multidict import CIMultiDict
 
 from zq.http.transport.answer import Answer
