@@ -9,6 +9,9 @@ from store.rig import Ticker, new_job
 from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import drawing
+from zq.features.fair import tick_hold
+from zq.features.fair.commands import DropFairLimit, PutFairLimit
+from zq.features.fair.model import FairLimit
 from zq.features.fair.tick_hold import MOST_FORGOTTEN, MOST_OPENED
 from zq.model.commands import Claim, Clear, SetQueue, Succeed
 from zq.model.job import JobSettings, NewJob
@@ -37,7 +40,7 @@ def with_budgets(ticker: Ticker, jobs: int, budgets: int) -> None:
     ticker.run(ticker.enqueue([budgeted(n, budgets) for n in range(jobs)]))
 
 
-@pytest.mark.parametrize(("prepare", "most"), [(with_keys, 22), (with_budgets, 16)])
+@pytest.mark.parametrize(("prepare", "most"), [(with_keys, 17), (with_budgets, 16)])
 @pytest.mark.parametrize("lines_in_ten_jobs", [1, 3, 10])
 def test_the_statements_of_a_tick_grow_with_neither_jobs_nor_lines(
     ticker: Ticker,
@@ -63,6 +66,44 @@ def test_a_tick_writes_a_key_and_a_line_once_for_all_of_their_jobs(ticker: Ticke
     assert len(result.claimed[0]) == 100
     # Jobs are deleted and taken; the rest are two places of the line, a key, a queue, and counts.
     assert result.rows <= 200 + 2 + 1 + 1 + 2
+
+
+def test_a_tick_does_not_read_again_what_it_knows_of_keys(ticker: Ticker) -> None:
+    with_keys(ticker, 30, 3)
+    ticker.run(Succeed(ticker.take(3)))
+    held = ticker.take(3)
+    tick = ticker.tick([Succeed(held)], [Claim(None, [(1, 3)])])
+
+    ran = statements(ticker, partial(ticker.runner.run, tick))
+
+    assert not [sql for sql in ran if "fair_limits" in sql or "SELECT EXISTS" in sql]
+
+
+def test_keys_beyond_a_number_are_read_again(
+    ticker: Ticker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick_hold, "MOST_KNOWN", 2)
+    with_keys(ticker, 30, 5)
+    taken: list[int] = []
+    for _ in range(15):
+        held = ticker.take(2)
+        taken += [sorted(ticker.jobs()).index(key) for key in held]
+    for turn in range(0, 30, 5):
+        assert sorted(n % 5 for n in taken[turn : turn + 5]) == [*range(5)]
+
+    ticker.run(Succeed(list(ticker.jobs())))
+    assert ticker.value("SELECT count(*) FROM shares WHERE unfinished > 0") == 0
+
+
+def test_a_limit_of_a_known_key_holds_at_once(ticker: Ticker) -> None:
+    with_keys(ticker, 6, 1)
+    ticker.run(Succeed(ticker.take(1)))
+
+    ticker.run(PutFairLimit("q", "key-0", FairLimit(max_in_flight=2)))
+    limited = ticker.take(5)
+    ticker.run(DropFairLimit("q", "key-0"))
+
+    assert (len(limited), len(ticker.take(5))) == (2, 3)
 
 
 def test_a_tick_forgets_a_number_of_keys_and_the_next_ones_go_on(ticker: Ticker) -> None:

@@ -21,6 +21,7 @@ _LATER = [
 checksum."""
 
 _SETTINGS = sorted(JobSettings.__struct_fields__)
+_BEGINNINGS = [name.encode() + b"\0" for name in _SETTINGS]
 _values_of = attrgetter(*_SETTINGS)
 
 _encode = msgspec.json.Encoder().encode
@@ -99,12 +100,12 @@ def _of_options(options: JobSettings | None) -> int:
     """
     found = 0
     if options is not None:
-        for name, value in zip(_SETTINGS, _values_of(options), strict=True):
+        for beginning, value in zip(_BEGINNINGS, _values_of(options), strict=True):
             if value is not None:
                 if isinstance(value, BackoffRule):
                     # An exponent that was given as 2 is 2.0 once it is read.
                     value = (float(value.exponent), value.base_ms, value.jitter_ms)
-                found = crc32(name.encode() + b"\0" + _encode(value), found)
+                found = crc32(beginning + _encode(value), found)
     return found
 
 

@@ -80,24 +80,38 @@ class FanOut(NamedTuple, Generic[W]):
     """Stores jobs like these stored ones in a further target."""
 
 
-class Till(Protocol):
-    """One calculation of what a claim may take from lines, with what a room has at that time."""
+class Purse(Protocol):
+    """What a room has, in one calculation, for the jobs of a line and of all others alike to it."""
 
-    def refuses(self, line: Line) -> tuple[str, int] | None:
-        """What cannot pay for the next job of a line, and the cost; None if it can be paid.
+    def refuses(self) -> tuple[str, int] | None:
+        """What cannot pay for the next job of the line, and the cost; None if it can be paid.
 
         A line that is refused is shut, until the room opens what waits for this.
         """
 
-    def pay(self, line: Line) -> None:
-        """Pay for one job of a line."""
+    def pay(self) -> None:
+        """Pay for one job of the line."""
+
+
+class Turn(Protocol):
+    """Where a line stands among those that share a queue. `place` moves by what is paid."""
+
+    @property
+    def place(self) -> float:
+        """The line with the least place is next."""
+
+
+class Till(Protocol):
+    """One calculation of what a claim may take from lines, with what a room has at that time."""
 
     def learn(self, lines: Sequence[Line]) -> None:
-        """Look up what is needed to say the places of lines that share a queue."""
+        """Look up together what purses of lines that share a queue need."""
 
-    def place_of(self, line: Line) -> float | None:
-        """The place of a line among those that share a queue, after what was paid; None if the
-        room has none for it."""
+    def purse(self, line: Line) -> Purse | None:
+        """What there is for a line; None if the room has nothing to do with its jobs."""
+
+    def turn(self, line: Line) -> Turn | None:
+        """Where a line stands; None if the room gives it no turns."""
 
 
 class Hold(Protocol[W_contra]):

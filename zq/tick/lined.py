@@ -16,7 +16,7 @@ from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE
 from zq.store.api import Line
 from zq.tick.gates import Gates, Place
-from zq.tick.hooks import Till
+from zq.tick.hooks import Till, Turn
 from zq.tick.walk import FoundJobs
 from zq.tick.work import UnitOfWork
 
@@ -168,7 +168,7 @@ class _Merge:
         """The lines from which jobs are taken. Those that share a queue and a priority are one."""
         lone = [line for line in lines if not line.fair_key]
         behind = _Behind(self._work, lone, self._limit)
-        sources = [_LineSource(line, behind) for line in lone]
+        sources = [_LineSource(line, behind, self._tills) for line in lone]
         sharing: defaultdict[tuple[str, int], list[Line]] = defaultdict(list)
         for line in lines:
             if line.fair_key:
@@ -179,14 +179,14 @@ class _Merge:
     def _pays(self, source: "_LineSource") -> bool:
         """Take the next job of a line, if rooms can pay for it."""
         line = source.line
-        for till in self._tills:
-            refusal = till.refuses(line)
+        for purse in source.purses:
+            refusal = purse.refuses()
             if refusal is not None:
                 gives_none = source.key == line.head
                 (self._shut if gives_none else self._drained).append((line.id, *refusal))
                 return False
-        for till in self._tills:
-            till.pay(line)
+        for purse in source.purses:
+            purse.pay()
         self._take_room(line.queue)
         assert source.key is not None
         self._lines[source.key] = line
@@ -216,8 +216,10 @@ class _Source(Protocol):
 class _LineSource:
     """A line from which jobs are taken, beginning with the first. `key` is that of the next."""
 
-    def __init__(self, line: Line, behind: "_Behind") -> None:
+    def __init__(self, line: Line, behind: "_Behind", tills: Sequence[Till]) -> None:
         self.line = line
+        found = [till.purse(line) for till in tills]
+        self.purses = [purse for purse in found if purse is not None]
         self.queue = line.queue
         self.key: int | None = line.head
         self._keys = behind.keys(line)
@@ -234,6 +236,10 @@ class _LineSource:
 
 
 Pays = Callable[[_LineSource], bool]
+
+
+_Standing = tuple[float, int, _LineSource, Turn]
+"""A place that a line had, the key of its next job, the line, and its present place."""
 
 
 class _Turns:
@@ -258,7 +264,7 @@ class _Turns:
         self._gone: set[int] = set()
         self._limit = limit
         self._tills = tills
-        self._heap: list[tuple[float, int, _LineSource]] | None = None
+        self._heap: list[_Standing] | None = None
 
     @property
     def place(self) -> Place | None:
@@ -267,42 +273,40 @@ class _Turns:
     def take(self, pays: Pays) -> bool:
         if self._heap is None:
             self._heap = self._read()
-        while self._heap:
-            place, key, source = self._heap[0]
-            if (current := self._place(source.line)) > place:
+        heap = self._heap
+        while heap:
+            place, key, source, turn = heap[0]
+            if turn.place > place:
                 # Another line of this key has had a turn.
-                heapreplace(self._heap, (current, key, source))
+                heapreplace(heap, (turn.place, key, source, turn))
                 continue
             if not source.take(pays):
-                heappop(self._heap)
+                heappop(heap)
                 continue
             self._gone.add(key)
             if source.key is None:
-                heappop(self._heap)
+                heappop(heap)
             else:
                 heappush(self._heads, source.key)
-                heapreplace(self._heap, (self._place(source.line), source.key, source))
+                heapreplace(heap, (turn.place, source.key, source, turn))
             while self._heads and self._heads[0] in self._gone:
                 heappop(self._heads)
             return True
         return False
 
-    def _read(self) -> list[tuple[float, int, _LineSource]]:
+    def _read(self) -> list[_Standing]:
         """Read the lines whose turns come first."""
         lines = self._work.tx.shared_lines(self.queue, self._first.priority, self._limit)
         for till in self._tills:
             till.learn(lines)
         behind = _Behind(self._work, lines, self._limit)
-        heap = [(self._place(line), line.head, _LineSource(line, behind)) for line in lines]
+        heap: list[_Standing] = []
+        for line in lines:
+            source = _LineSource(line, behind, self._tills)
+            turns = [turn for till in self._tills if (turn := till.turn(line)) is not None]
+            heap += [(turn.place, line.head, source, turn) for turn in turns]
         heapify(heap)
         return heap
-
-    def _place(self, line: Line) -> float:
-        for till in self._tills:
-            place = till.place_of(line)
-            if place is not None:
-                return place
-        return line.place
 
 
 class _Behind:

@@ -1,6 +1,5 @@
 """The ledger of budgets as the tick knows it: a hold, by which jobs wait until they are paid."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -54,35 +53,49 @@ class TokenTill:
 
     def __init__(self, ledger: TokenLedger) -> None:
         self._ledger = ledger
-        self._spent: Counter[str] = Counter()
-        self._draws: dict[str, Draws] = {}
-
-    def refuses(self, line: Line) -> tuple[str, int] | None:
-        """The first budget that cannot pay for a job of a line, and the cost."""
-        if not line.draws:
-            return None
-        draws = self._draws_of(line)
-        for draw in draws:
-            left = self._ledger.available(draw.key) - self._spent[draw.key]
-            if left < draw.cost:
-                self._ledger.refuse(draws, draw, left)
-                return draw.key, draw.cost
-        return None
+        self._left: dict[str, int] = {}
+        """The tokens of budgets after what was paid."""
+        self._purses: dict[str, TokenPurse] = {}
 
     def learn(self, lines: Sequence[Line]) -> None:
         """It needs nothing."""
 
-    def place_of(self, line: Line) -> float | None:
-        """Budgets have no places."""
+    def purse(self, line: Line) -> "TokenPurse | None":
+        """The budgets from which the jobs of a line draw; None if there are none."""
+        if not line.draws:
+            return None
+        purse = self._purses.get(line.draws)
+        if purse is None:
+            draws = _draws(line.draws)
+            for draw in draws:
+                if draw.key not in self._left:
+                    self._left[draw.key] = self._ledger.available(draw.key)
+            purse = self._purses[line.draws] = TokenPurse(self._ledger, draws, self._left)
+        return purse
+
+    def turn(self, line: Line) -> None:
+        """Budgets give no turns."""
+
+
+class TokenPurse:
+    """The budgets from which the jobs of some lines draw. It follows `zq.tick.hooks.Purse`."""
+
+    def __init__(self, ledger: TokenLedger, draws: Draws, left: dict[str, int]) -> None:
+        """`left` has the tokens of budgets, after what other purses of the till have paid."""
+        self._ledger = ledger
+        self._draws = draws
+        self._left = left
+
+    def refuses(self) -> tuple[str, int] | None:
+        """The first budget that cannot pay for a job, and the cost."""
+        for draw in self._draws:
+            left = self._left[draw.key]
+            if left < draw.cost:
+                self._ledger.refuse(self._draws, draw, left)
+                return draw.key, draw.cost
         return None
 
-    def pay(self, line: Line) -> None:
-        """Pay for one job of a line."""
-        for draw in self._draws_of(line) if line.draws else ():
-            self._spent[draw.key] += draw.cost
-
-    def _draws_of(self, line: Line) -> Draws:
-        draws = self._draws.get(line.draws)
-        if draws is None:
-            draws = self._draws[line.draws] = _draws(line.draws)
-        return draws
+    def pay(self) -> None:
+        """Pay for one job."""
+        for draw in self._draws:
+            self._left[draw.key] -= draw.cost

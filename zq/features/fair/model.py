@@ -100,15 +100,19 @@ def finish_of(start: float, charged: float, weight: float) -> float:
     return start + charged / weight
 
 
+def counted(ran: float) -> float:
+    """What a job counts that has run for so many milliseconds."""
+    return max(ran, SHORTEST_MS)
+
+
 def correction(charged: float, ran: float, weight: float) -> float:
     """What the end of a job adds to the finish tag of its key. Both times are in milliseconds."""
-    return (max(ran, SHORTEST_MS) - charged) / weight
+    return (ran - charged) / weight
 
 
 def mean_after(mean: float | None, ran: float) -> float:
-    """The mean of a key, or of a queue, after a job that has run for `ran` milliseconds."""
-    took = max(ran, SHORTEST_MS)
-    return took if mean is None else mean + (took - mean) / SMOOTHING
+    """The mean of a key, or of a queue, after a job that counts `ran` milliseconds."""
+    return ran if mean is None else mean + (ran - mean) / SMOOTHING
 
 
 def paid_after(paid_until: float | None, now: int, rate: float) -> float:

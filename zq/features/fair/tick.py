@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.features.fair.commands import DropFairLimit, PutFairLimit
+from zq.features.fair.model import NO_LIMIT
 from zq.features.fair.tick_hold import FairHold
 from zq.features.fair.tick_keys import keyed
 from zq.model.commands import Due
@@ -39,8 +40,11 @@ def set_limits(work: UnitOfWork, commands: Sequence[PutFairLimit | DropFairLimit
 
 def _set(work: UnitOfWork, command: PutFairLimit | DropFairLimit) -> object:
     place = {"queue": command.queue, "key": command.key}
+    hold = hold_of(work, FairHold)
     if isinstance(command, DropFairLimit):
+        hold.set_limit((command.queue, command.key), NO_LIMIT)
         return bool(work.tx.run("drop_fair_limit", **place))
+    hold.set_limit((command.queue, command.key), command.limit)
     work.tx.run("put_fair_limit", **place, **msgspec.structs.asdict(command.limit))
     return command.limit
 

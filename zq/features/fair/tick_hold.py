@@ -1,17 +1,18 @@
 """The hold on jobs with a fair key: they wait in lines, which share their queue by their places.
 
 Moves only note what they do to a key. `places` changes these keys, and says where their lines
-stand, before the claims of the same transaction. A transaction reads a key once, and `store` writes
-it once. Nothing is kept in memory between two transactions, so keys cost nothing but their rows,
-and a crash loses no share.
+stand, before the claims of the same transaction. `store` writes what has changed, once for each
+key, so a crash loses no share. What is written stays known to the next transactions, up to a number
+of keys. If a transaction fails, all is read again.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
-from zq.features.fair.model import SHORTEST_MS, opens_at, paid_after
+from zq.features.fair.model import SHORTEST_MS, FairLimit, counted, opens_at, paid_after
 from zq.features.fair.model_jobs import fair_key_of, fair_weight_of
 from zq.features.fair.tick_shares import (
     COLUMNS,
@@ -26,7 +27,7 @@ from zq.model.errors import Unprocessable
 from zq.model.job import Brief, JobRecord, JobSettings, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import BudgetMaker
-from zq.model.settings import NO_FAIR_RULE
+from zq.model.settings import NO_FAIR_RULE, FairRule
 from zq.store.api import Line, Transaction
 from zq.tick.lines import Places
 from zq.tick.rulebook import Rulebook
@@ -38,6 +39,9 @@ MOST_OPENED = 1_000
 MOST_FORGOTTEN = 1_000
 """One tick forgets at most so many keys, and two for each that it has changed."""
 
+MOST_KNOWN = 20_000
+"""So many keys stay known, at about 500 bytes each. Jobs mostly end soon after their delivery."""
+
 _UNFINISHED = frozenset({Status.SCHEDULED, Status.READY, Status.IN_FLIGHT})
 
 
@@ -48,7 +52,7 @@ class FairHold:
         self._tx: Transaction
         self._notes: defaultdict[Name, KeyNotes] = defaultdict(lambda: KeyNotes(ran=[]))
         self._shares: dict[Name, KeyShare] = {}
-        """The keys that this transaction has read, as they are by now."""
+        """The keys that were read, as they are by now."""
         self._queues: dict[str, SharedQueue] = {}
         self._changed: set[Name] = set()
         """Those of the keys that are to be written."""
@@ -60,6 +64,8 @@ class FairHold:
         """Queues with other limits than before, and whether all of their keys are open again."""
         self._is_known = False
         self._has_refused = False
+        self._may_have_shut = True
+        """False if the limits of keys have shut no line."""
         self._paid: dict[Name, float] = {}
         """Up to when keys have used up their rates, if a claim takes what it has chosen."""
         self._is_torn = False
@@ -84,7 +90,11 @@ class FairHold:
         self._tx = tx
 
     def commit(self) -> None:
-        """Note what is done. Nothing else is kept in memory."""
+        """Note what is done, and forget the keys that have been known for the longest time."""
+        for name in list(islice(self._shares, max(len(self._shares) - MOST_KNOWN, 0))):
+            del self._shares[name]
+        for queue in list(islice(self._queues, max(len(self._queues) - MOST_KNOWN, 0))):
+            del self._queues[queue]
         self._reviewed = {queue: False for queue, is_done in self._reviewed.items() if not is_done}
 
     def roll_back(self) -> None:
@@ -94,6 +104,7 @@ class FairHold:
     def forget(self) -> None:
         """Forget everything. There may be keys."""
         self._clear_notes()
+        self._may_have_shut = True
         self._reviewed = dict.fromkeys(self._reviewed, False)
         self.is_used, self._is_known = True, False
 
@@ -155,7 +166,7 @@ class FairHold:
         was.left += before is Status.READY
         then.came += after is Status.READY
         if before is Status.IN_FLIGHT and after is not Status.IN_FLIGHT:
-            was.ran.append(max(now - (job.dequeued_at or now), 0))
+            was.ran.append(counted(now - (job.dequeued_at or now)))
             self._opened.add((job.queue, key))
         elif after is Status.IN_FLIGHT and before is not Status.IN_FLIGHT:
             then.delivered += 1
@@ -188,7 +199,8 @@ class FairHold:
         if before is Status.IN_FLIGHT is not after:
             for job, (queue, key) in zip(jobs, names, strict=True):
                 if key is not None:
-                    self._notes[queue, key].ran.append(max(now - (job.dequeued_at or now), 0))
+                    ran = counted(now - (job.dequeued_at or now))
+                    self._notes[queue, key].ran.append(ran)
                     self._opened.add((queue, key))
 
     def review(self, queue: str) -> None:
@@ -228,34 +240,46 @@ class FairHold:
             self.store()
             self._tx.run("count_shares")
             self._tx.run("count_shared_queues")
+            self._forget_keys()
         opened = list(self._opened)
         self._opened.clear()
         woken: set[str] = set()
-        if opened and self._tx.value("has_shut_keys"):
-            woken = self.open_keys(opened)
+        if opened and self._may_have_shut:
+            self._may_have_shut = bool(self._tx.value("has_shut_keys"))
+            if self._may_have_shut:
+                woken = self.open_keys(opened)
         return woken | {queue for queue in self._reviewed if self._open_queue(queue)}
 
     def store(self) -> None:
         """Write the keys that have changed, and forget those that nothing is known of any more."""
-        if self._changed:
-            rows = [self._shares[name].row for name in self._changed]
-            self._tx.replace("shares", COLUMNS, rows)
-        if self._changed or self._ended:
-            self._store_queues({queue for queue, _ in self._changed} | self._ended)
-            self.is_used = bool(self._tx.value("has_shares"))
-        self._forget_keys()
+        changed = [self._shares[name] for name in self._changed]
+        if changed:
+            self._tx.replace("shares", COLUMNS, [share.row for share in changed])
+        if changed or self._ended:
+            self._store_queues({share.queue for share in changed} | self._ended)
+        for share in changed:
+            if not share.unfinished:
+                # Its row may go.
+                del self._shares[share.name]
+        self._changed.clear()
 
-    def know(self, names: Iterable[Name]) -> None:
-        """Read those of some keys and their queues that this transaction has not read yet."""
+    def know(self, names: Collection[Name]) -> None:
+        """Read those of some keys and their queues that are not known."""
         missing = [name for name in names if name not in self._shares]
-        if not missing:
-            return
-        keys: defaultdict[str, list[str]] = defaultdict(list)
-        for queue, key in missing:
-            keys[queue].append(key)
-        rows = self._tx.table("read_shares", names=dict(keys))
-        self._shares |= {share.name: share for share in msgspec.convert(rows, list[KeyShare])}
-        self._know_queues({queue for queue, _ in missing})
+        if missing:
+            keys: defaultdict[str, list[str]] = defaultdict(list)
+            for queue, key in missing:
+                keys[queue].append(key)
+            rows = self._tx.table("read_shares", names=dict(keys))
+            self._shares |= {share.name: share for share in msgspec.convert(rows, list[KeyShare])}
+        self._know_queues({queue for queue, _ in names})
+
+    def set_limit(self, name: Name, limit: FairLimit) -> None:
+        """Note what is set for a key from now on."""
+        share = self._shares.get(name)
+        if share is not None:
+            share.set_weight, share.set_rate = limit.weight, limit.rate
+            share.set_in_flight = limit.max_in_flight
 
     def share(self, name: Name) -> KeyShare:
         """A key that is known, as it is by now."""
@@ -310,7 +334,10 @@ class FairHold:
         tx.run("pass_shares", queues=passed, now=self._now, limit=most)
         if ended:
             tx.run("end_shared_queues", queues=[queue.queue for queue in ended])
+            for queue in ended:
+                del self._queues[queue.queue]
             self._ended = set(tx.names("ended_queues"))
+            self.is_used = bool(tx.value("has_shares"))
 
     def _forget_keys(self) -> None:
         self._shares.clear()
@@ -333,7 +360,7 @@ class FairHold:
 
     def refuse(self, name: Name, opens: int | None) -> None:
         """Note that a key has reached a limit, and when it is open again if that is its rate."""
-        self._has_refused = True
+        self._has_refused = self._may_have_shut = True
         if opens is not None:
             self._open_at(name, opens)
 
@@ -369,81 +396,104 @@ class FairTill:
         self, hold: FairHold, rulebook: Rulebook, now: int, paid: dict[Name, float]
     ) -> None:
         """`now` is a steady time. `paid` learns what the rates of keys have paid for."""
-        self._hold = hold
+        self.hold = hold
+        self.now = now
+        self.paid = paid
         self._rulebook = rulebook
-        self._now = now
-        self._paid = paid
-        self._turns: dict[Name, _Turn] = {}
-        self._of_line: dict[int, _Turn] = {}
+        self._rules: dict[str, FairRule] = {}
+        self._turns: dict[Name, KeyTurn] = {}
 
     def learn(self, lines: Sequence[Line]) -> None:
         """Read the shares of these lines."""
-        names = {line.id: _name(line) for line in lines if line.id not in self._of_line}
-        self._hold.know(names.values())
-        for id, name in names.items():
-            turn = self._turns.get(name)
-            if turn is None:
-                share = self._hold.share(name)
-                charged = charged_to(share, self._hold.queue(share.queue)) / share.pull
-                turn = _Turn(share, charged, share.finish, share.in_flight, share.paid_until)
-                turn.most, turn.rate = self._limits(share)
-                self._turns[name] = turn
-            self._of_line[id] = turn
+        self.hold.know([_name(line) for line in lines])
 
-    def place_of(self, line: Line) -> float | None:
-        """The tag at which the next job of the line's key begins."""
-        turn = self._of_line.get(line.id)
-        return None if turn is None else turn.finish
-
-    def refuses(self, line: Line) -> tuple[str, int] | None:
-        """The key of a line, if it has reached a limit."""
-        turn = self._of_line.get(line.id)
-        if turn is None or not turn.is_limited:
+    def purse(self, line: Line) -> "KeyTurn | None":
+        """The turn of a line's key; None if its jobs have no key."""
+        if not line.fair_key:
             return None
-        name = turn.share.name
-        opens = None if turn.rate is None else opens_at(turn.paid_until, turn.rate)
-        if opens is not None and opens > self._now:
-            self._hold.refuse(name, opens)
-        elif turn.most is not None and turn.in_flight >= turn.most:
-            self._hold.refuse(name, None)
+        name = _name(line)
+        turn = self._turns.get(name)
+        if turn is None:
+            turn = self._turns[name] = self._begin(self.hold.share(name))
+        return turn
+
+    def turn(self, line: Line) -> "KeyTurn | None":
+        """The turn of a line's key."""
+        return self.purse(line)
+
+    def _begin(self, share: KeyShare) -> "KeyTurn":
+        """The turn of a key, with its limits: its own, or else those of its queue."""
+        rule = self._rules.get(share.queue)
+        if rule is None:
+            rule = self._rulebook.of(share.queue).fair or NO_FAIR_RULE
+            self._rules[share.queue] = rule
+        charged = charged_to(share, self.hold.queue(share.queue)) / share.pull
+        most = rule.max_in_flight if share.set_in_flight is None else share.set_in_flight
+        rate = rule.rate if share.set_rate is None else share.set_rate
+        if most is None and rate is None:
+            return KeyTurn(share.finish, charged)
+        return LimitedKeyTurn(share.finish, charged, self, share, most, rate)
+
+
+class KeyTurn:
+    """A key during one claim, after what this has paid for. It follows `zq.tick.hooks.Purse`
+    and `Turn`."""
+
+    __slots__ = ("_charged", "place")
+
+    def __init__(self, place: float, charged: float) -> None:
+        """It begins at the tag of its key. `charged` is what a delivery adds to that."""
+        self.place = place
+        self._charged = charged
+
+    def refuses(self) -> tuple[str, int] | None:
+        """None, since the key has no limit."""
+        return None
+
+    def pay(self) -> None:
+        """Charge the key with one job."""
+        self.place += self._charged
+
+
+class LimitedKeyTurn(KeyTurn):
+    """The turn of a key with limits."""
+
+    def __init__(
+        self,
+        place: float,
+        charged: float,
+        till: FairTill,
+        share: KeyShare,
+        most: int | None,
+        rate: float | None,
+    ) -> None:
+        """`most` jobs may be in flight, and `rate` is deliveries a second."""
+        super().__init__(place, charged)
+        self._till = till
+        self._name = share.name
+        self._in_flight = share.in_flight
+        self._paid_until = share.paid_until
+        self._most = most
+        self._rate = rate
+
+    def refuses(self) -> tuple[str, int] | None:
+        """The key, if it has reached a limit."""
+        opens = None if self._rate is None else opens_at(self._paid_until, self._rate)
+        if opens is not None and opens > self._till.now:
+            self._till.hold.refuse(self._name, opens)
+        elif self._most is not None and self._in_flight >= self._most:
+            self._till.hold.refuse(self._name, None)
         else:
             return None
-        return marker_of(*name), 1
+        return marker_of(*self._name), 1
 
-    def pay(self, line: Line) -> None:
-        """Charge the key of a line with one job."""
-        turn = self._of_line.get(line.id)
-        if turn is None:
-            return
-        turn.finish += turn.charged
-        if turn.is_limited:
-            turn.in_flight += 1
-            if turn.rate is not None:
-                turn.paid_until = paid_after(turn.paid_until, self._now, turn.rate)
-                self._paid[turn.share.name] = turn.paid_until
-
-    def _limits(self, share: KeyShare) -> tuple[int | None, float | None]:
-        """The most jobs in flight and the rate of a key: its own, or else those of its queue."""
-        rule = self._rulebook.of(share.queue).fair or NO_FAIR_RULE
-        most = rule.max_in_flight if share.set_in_flight is None else share.set_in_flight
-        return most, rule.rate if share.set_rate is None else share.set_rate
-
-
-class _Turn(msgspec.Struct, gc=False):
-    """A key during one claim, after what this has paid for, and its limits."""
-
-    share: KeyShare
-    charged: float
-    """What a delivery adds to its tag."""
-    finish: float
-    in_flight: int
-    paid_until: float | None
-    most: int | None = None
-    rate: float | None = None
-
-    @property
-    def is_limited(self) -> bool:
-        return self.most is not None or self.rate is not None
+    def pay(self) -> None:
+        """Charge the key with one job, and its rate with a delivery."""
+        super().pay()
+        self._in_flight += 1
+        if self._rate is not None:
+            self._paid_until = paid_after(self._paid_until, self._till.now, self._rate)
+            self._till.paid[self._name] = self._paid_until
 
 
 def marker_of(queue: str, key: str) -> str:

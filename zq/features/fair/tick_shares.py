@@ -72,8 +72,8 @@ class KeyNotes(msgspec.Struct, gc=False):
     left: int = 0
     """Jobs that are not ready any more."""
     delivered: int = 0
-    ran: list[int] = []
-    """How long those have run that are no longer in flight, in milliseconds."""
+    ran: list[float] = []
+    """What those count that are no longer in flight, in milliseconds."""
     weight: float | None = None
     """What the latest new job brings."""
 
@@ -107,4 +107,4 @@ def change(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
 
 def charged_to(share: KeyShare, queue: SharedQueue) -> float:
     """What a delivery is charged with: the mean of the key, or that of its queue."""
-    return max(queue.mean if share.mean is None else share.mean, SHORTEST_MS)
+    return queue.mean if share.mean is None else share.mean
