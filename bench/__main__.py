@@ -27,6 +27,7 @@ from bench.history import AIMS, history, history_table
 from bench.http2 import LIBRARIES, http2, http2_table
 from bench.idle import idle, idle_table
 from bench.instructions import instructions, instructions_table
+from bench.lane import lane, lane_table
 from bench.large import large, large_table
 from bench.latency import latency, latency_table
 from bench.library import library, library_table
@@ -168,6 +169,11 @@ def run_shares(args: argparse.Namespace, place: Lab, progress: Progress) -> tupl
 def run_fleet(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = fleet(place, args.seconds, progress)
     return fleet_table(found), [asdict(each) for each in found]
+
+
+def run_lane(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = lane(place, args.jobs, args.batches, progress)
+    return lane_table(found), [asdict(each) for each in found]
 
 
 def run_flood(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -324,6 +330,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--ticks", type=int, default=60, help="measured ticks [60]")
     add = command("fleet", run_fleet, "200 devices and a hub, one floods: how long the others wait")
     add("--seconds", type=float, default=15.0, help="of each case [15]")
+    add = command("lane", run_lane, "a device sends its backlog to a hub: jobs a second")
+    add("--jobs", type=lambda text: counts(text)[0], default=100_000, help="[100k]")
+    add("--batches", type=counts, default=[100, 500, 2000, 5000], help="jobs of a request")
     add = command("flood", run_flood, "one tenant floods a queue: how long the others wait")
     add("--jobs", type=lambda text: counts(text)[0], default=100_000, help="of the flood [100k]")
     add("--seconds", type=float, default=10.0, help="for which the others send [10]")

@@ -71,6 +71,13 @@ def test_devices_are_measured_beside_the_flood_of_one() -> None:
     assert calm["flood"] == 0 < floods["flood"]
 
 
+def test_a_lane_is_measured_from_the_first_job_to_the_last() -> None:
+    shown = bench("lane", "--jobs", "2000", "--batches", "500", "--json")
+    assert not shown.returncode, shown.stderr
+    (found,) = json.loads(shown.stdout)["results"]
+    assert found["jobs"] == 2000 and found["rate"] > 0 < found["bytes"]
+
+
 def test_others_are_measured_beside_the_flood_of_a_tenant() -> None:
     shown = bench("flood", "--jobs", "3000", "--seconds", "1", "--json")
     assert not shown.returncode, shown.stderr
