@@ -142,6 +142,13 @@ class Edge:
         return bool(self.device.server.services[LaneBounds].in_use)
 
 
+async def hear_of_another(edge: Edge) -> None:
+    """Have the hub know a second device."""
+    report = {"instance": "i", "version": "1", "now": edge.hub.now}
+    reply = await edge.far.call("PUT", "/devices/another", report)
+    assert reply.status == 200, reply.body
+
+
 def copied(site: Site, to: Path) -> Path:
     """A copy of a stopped site's directory."""
     shutil.copytree(site.root, to)

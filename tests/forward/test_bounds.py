@@ -38,6 +38,7 @@ async def test_a_full_lane_refuses_new_jobs_until_some_are_gone(tmp_path: Path) 
         assert (await pushed(edge, 400, "other")).status == 201
         assert (await pushed(edge, 200)).status == 201
         await look(edge)
+        edge.device.clock.advance(10_000)
         assert (await edge.lanes.status_of("up")).bytes == 1000
 
         edge.cable.target = edge.hub.port

@@ -3,11 +3,13 @@
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from zq.features.devices.engine import DeviceBell, WaitingFetch
 from zq.features.forward.model import LaneRule
 from zq.features.forward.peer_link import HOLD_MS
 
-from .edge import Edge, until
+from .edge import Edge, hear_of_another, until
 
 JOBS = 5_000
 BATCH = 500
@@ -28,9 +30,13 @@ def reading(random: Random, number: int) -> dict[str, object]:
     }
 
 
-async def test_a_job_takes_up_to_60_bytes_on_the_wire(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+async def test_a_job_takes_up_to_60_bytes_on_the_wire(tmp_path: Path, shared: bool) -> None:
     random = Random(1)
     async with Edge(tmp_path).running() as edge:
+        if shared:
+            # A hub of several devices asks for small batches.
+            await hear_of_another(edge)
         for start in range(0, JOBS, 1000):
             await edge.push(*(reading(random, start + n) for n in range(1000)))
         await edge.lay(batch=BATCH)

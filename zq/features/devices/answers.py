@@ -68,7 +68,8 @@ async def report(asked: Asked) -> ReportedDocument:
     await services[Devices].report(name, decode_report(asked.body, asked.codec), asked.key)
     durable = services.admin.health().durability.enqueues
     mode = "fsync" if durable else "buffered"
-    return ReportedDocument(name, mode, services.clock.now_ms(), services.store.epoch)
+    now, batch = services.clock.now_ms(), await services[Devices].batch()
+    return ReportedDocument(name, mode, now, services.store.epoch, batch)
 
 
 @ANSWERS.to(verbs.FETCH)
@@ -86,7 +87,8 @@ async def fetch(asked: Asked) -> FetchedDocument:
         if start:
             await asyncio.sleep(0)
         parts.append(sent_jobs(found.jobs[start : start + SLICE], found.steady))
-    return FetchedDocument(found.epoch, found.first, Raw(b"[%b]" % b",".join(parts)))
+    batch = await asked.services[Devices].batch()
+    return FetchedDocument(found.epoch, found.first, Raw(b"[%b]" % b",".join(parts)), batch)
 
 
 @ANSWERS.to(verbs.SEND)

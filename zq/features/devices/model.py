@@ -52,6 +52,9 @@ MOST_FETCHED = 1000
 MOST_HELD_MS = 60 * 60_000
 """For how long a fetch may wait. Each one costs a device as much of its line as a small job."""
 
+SHARED_BATCH = 50
+"""The most jobs that a device sends at once to a hub that has others as well."""
+
 MAX_MOMENT = 2**53 - 1
 """The furthest time that a device's clock may show, in milliseconds: every client of JSON can
 write it, and its distance from any other clock fits the store."""

@@ -10,6 +10,7 @@ from zq.features.devices.commands import ForgetDevice, ReportDevice
 from zq.features.devices.engine import DeviceBell, WaitingFetch
 from zq.features.devices.errors import DeviceNotFound, DeviceOutOfReach
 from zq.features.devices.model import (
+    SHARED_BATCH,
     DeviceOrder,
     DeviceReport,
     DeviceSums,
@@ -76,6 +77,14 @@ class Devices:
         finally:
             if self._waiting.get(name) is mine:
                 del self._waiting[name]
+
+    async def batch(self) -> int | None:
+        """The most jobs of a request, for each device; None if there is but one.
+
+        A large request keeps those of other devices waiting.
+        """
+        several = await self._reads.some_devices(self._clock.now_ms(), 2) > 1
+        return SHARED_BATCH if several else None
 
     async def page(self, order: DeviceOrder, skip: int, limit: int) -> list[SeenDevice]:
         """Up to `limit` devices in this order, without the first `skip`."""

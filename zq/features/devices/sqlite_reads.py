@@ -46,6 +46,9 @@ class SqliteDeviceReads(DeviceReads):
     async def devices_named(self, beginning: str, *, is_fleet: bool) -> list[str]:
         return await self._lanes.looks(_named, beginning, is_fleet)
 
+    async def some_devices(self, now: int, most: int) -> int:
+        return await self._lanes.looks(_some, now, most)
+
     async def device_sums(self, now: int) -> DeviceSums:
         return await self._lanes.views(_sums, now)
 
@@ -63,6 +66,12 @@ def _named(connection: sqlite3.Connection, beginning: str, is_fleet: bool) -> li
     asked = {"beginning": beginning, "is_fleet": is_fleet}
     (text,) = connection.execute(QUERIES["devices_named"], asked).fetchone()
     return msgspec.json.decode(text, type=list[str])
+
+
+def _some(connection: sqlite3.Connection, now: int, most: int) -> int:
+    names = {"now": now, "most": most, "silent_after": SILENT_AFTER}
+    found: int = connection.execute(QUERIES["some_devices"], names).fetchone()[0]
+    return found
 
 
 def _sums(connection: sqlite3.Connection, now: int) -> DeviceSums:

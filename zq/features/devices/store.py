@@ -17,5 +17,8 @@ class DeviceReads(Protocol):
     async def devices_named(self, beginning: str, *, is_fleet: bool) -> list[str]:
         """The names of devices that begin with a text, or the one with this name."""
 
+    async def some_devices(self, now: int, most: int) -> int:
+        """How many devices are not silent at a time in milliseconds, up to a number."""
+
     async def device_sums(self, now: int) -> DeviceSums:
         """All devices together, at a time in milliseconds."""

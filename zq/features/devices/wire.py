@@ -19,29 +19,33 @@ from zq.wire.bodies import JobBody, Limits, new_job
 from zq.wire.codecs import BodyCodec, decode
 
 
-class ReportedDocument(msgspec.Struct):
+class ReportedDocument(msgspec.Struct, omit_defaults=True):
     """What a device has to know of the server.
 
     `durability` is `fsync` if the answer to an enqueue means that its jobs are on the disk, else
     `buffered`. `now` is the server's clock in milliseconds. `hub` names the server's database.
+    `batch` is the most jobs of a request, so that no device keeps others waiting; without it, the
+    device may choose.
     """
 
     name: str
     durability: str
     now: int
     hub: str
+    batch: int | None = None
 
 
-class FetchedDocument(msgspec.Struct):
+class FetchedDocument(msgspec.Struct, omit_defaults=True):
     """Jobs for a device, as bodies of `POST /jobs`. `seq` is the number of the first one.
 
     The device stores them under these numbers, and tells the last one when it asks again. In
-    another epoch than before, it begins with the number 1.
+    another epoch than before, it begins with the number 1. `batch` is as in the answer to a report.
     """
 
     epoch: str | None
     seq: int
     jobs: Annotated[Raw, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
+    batch: int | None = None
 
 
 class FleetJob(JobBody, frozen=True, forbid_unknown_fields=True):

@@ -87,6 +87,7 @@ def _document(status: LaneStatus, now: int) -> LaneDocument:
         sent_bytes=progress.sent_bytes,
         succeeded_at=progress.succeeded_at,
         failed_at=progress.failed_at,
+        retry_at=progress.retry_at,
         error=progress.error,
         error_code=progress.error_code,
         epoch=lane.epoch,

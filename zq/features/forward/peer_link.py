@@ -29,6 +29,7 @@ from zq.features.devices.model import USUAL_EVERY_MS
 from zq.features.forward.engine import SyncBell
 from zq.features.forward.model import LaneRule
 from zq.features.forward.peer_hub import address_of
+from zq.features.forward.peer_news import NewsTeller
 from zq.features.forward.peer_presence import Presence
 from zq.features.producers.commands import EnqueueInOrder
 from zq.features.producers.errors import ProducerFenced, SequenceGap, TooManyProducers
@@ -102,15 +103,18 @@ class HubLink:
         self._refusal: FetchRefusal | None = None
         """Why the job behind the last number cannot be stored. The hub has to know."""
         self._reported_at = 0.0
+        self._news = NewsTeller(self._presence, rule, services.clock)
         self._hurried = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin."""
+        self._news.start()
         self._task = asyncio.create_task(self._run(), name=f"zq-{self._name}")
 
     async def stop(self) -> None:
         """End. What was fetched and is not stored is fetched again."""
+        await self._news.stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -172,15 +176,17 @@ class HubLink:
         known = await self._producers.producer(self._name)
         began = self._clock.monotonic()
         is_due = began - self._reported_at >= LONGEST_PAUSE_S
+        report = await self._presence.report(self.progress.url) if is_due else None
         body = FetchBody(
             self._presence.instance,
             None if known is None else known.epoch,
             0 if known is None else known.last,
             0 if self._refusal else HOLD_MS,
             refused=self._refusal,
-            report=await self._presence.report(self.progress.url) if is_due else None,
+            report=report,
         )
         found = await devices.fetch(self._presence.device, body)
+        self._presence.note(self.progress.url, report, found.batch)
         if is_due:
             self._reported_at = began
         self._refusal = None

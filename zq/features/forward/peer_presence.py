@@ -20,13 +20,14 @@ from zq.engine.inbox import Inbox
 from zq.features.crons.store import CronReads
 from zq.features.devices.client import ServerDevices
 from zq.features.devices.model import (
+    BEHIND_MS,
     MAX_LANES,
     MAX_NAME,
     MAX_QUEUES,
     DeviceReport,
     LaneReport,
 )
-from zq.features.forward.model import new_epoch
+from zq.features.forward.model import LaneRule, new_epoch
 from zq.features.forward.service import Lanes
 from zq.model.clock import Clock
 from zq.model.commands import WriteNote
@@ -59,13 +60,15 @@ class Presence:
         self._known: set[str] = set()
         """The addresses of hubs that have accepted this instance."""
         self._telling = asyncio.Lock()
+        self._batches: dict[str, int | None] = {}
+        self._said: dict[str, object] = {}
 
     async def tell(self, devices: ServerDevices, url: str) -> None:
         """Report to the hub at an address. Raises `BackendError`: `device_taken` if the hub knows
         another device of this name that is alive."""
         async with self._telling:
             if url in self._known:
-                await devices.report(self.device, await self.report(url))
+                await self._send(devices, url, None)
                 return
             note = f"instances at {url}"
             stored = await self._notes.note(note)
@@ -86,12 +89,32 @@ class Presence:
         while left:
             before = left.pop(0)
             try:
-                await devices.report(self.device, await self.report(url, before))
+                await self._send(devices, url, before)
             except BackendError as error:
                 if error.code != "device_taken" or not left:
                     raise
             else:
                 return
+
+    async def _send(self, devices: ServerDevices, url: str, before: str | None) -> None:
+        report = await self.report(url, before)
+        reply = await devices.report(self.device, report)
+        self.note(url, report, reply.batch)
+
+    def note(self, url: str, report: DeviceReport | None, batch: int | None) -> None:
+        """Remember what a hub has taken and answered."""
+        self._batches[url] = batch
+        if report is not None:
+            self._said[url] = _notable(report)
+
+    def batch(self, rule: LaneRule) -> int:
+        """The most jobs of a request by a rule."""
+        asked = self._batches.get(str(rule.url))
+        return rule.batch if asked is None else min(asked, rule.batch)
+
+    async def has_news(self, url: str) -> bool:
+        """True if the hub should know now what has changed since the last report."""
+        return url in self._said and _notable(await self.report(url)) != self._said[url]
 
     async def report(self, url: str, before: str | None = None) -> DeviceReport:
         """What waits on the lanes to a hub."""
@@ -113,6 +136,19 @@ class Presence:
 
     async def _write(self, note: str, instances: list[str]) -> None:
         await self._inbox.ask(WriteNote(note, msgspec.json.encode(instances).decode()))
+
+
+def _notable(report: DeviceReport) -> object:
+    """What a hub hears of soon: which lanes there are, and which are paused, fail or are behind."""
+    return {
+        (
+            lane.name,
+            lane.paused,
+            lane.error is not None,
+            lane.oldest_ms is not None and lane.oldest_ms >= BEHIND_MS,
+        )
+        for lane in report.lanes
+    }
 
 
 def device_name(said: str | None) -> str:

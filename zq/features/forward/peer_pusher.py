@@ -59,6 +59,16 @@ class _Sent(NamedTuple):
     request: asyncio.Task[None]
 
 
+def pause_s(failures: int, asked: float, drawn: float) -> float:
+    """The seconds until a lane tries again: what its hub has asked for, and a part of a bound.
+
+    The bound doubles with each failure in a row. Many lanes may have lost the same hub at once, so
+    each draws its part, from 0 to 1.
+    """
+    bound = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures, 16))
+    return asked + drawn * bound
+
+
 class LanePusher:
     """Carries one lane until it is stopped."""
 
@@ -139,12 +149,13 @@ class LanePusher:
             log.warning(f"a lane waits: {message}", extra={"fields": {"lane": self.lane.name}})
         progress.state, progress.error, progress.error_code = "waiting", message, code
         progress.failed_at = self._clock.now_ms()
-        bound = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures, 16))
-        # Many lanes may have lost the same hub at once: their times are spread.
+        pause = pause_s(failures, asked, random.random())
+        progress.retry_at = progress.failed_at + round(1000 * pause)
         self._hurried.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(asked + random.uniform(0.0, bound)):
+            async with asyncio.timeout(pause):
                 await self._hurried.wait()
+        progress.retry_at = None
 
     # Agreeing
 
@@ -236,7 +247,8 @@ class LanePusher:
 
     async def _next(self) -> LaneBatch:
         """The next jobs, with numbers. What has arrived meanwhile is in the same transaction."""
-        batch = await self._inbox.ask(NumberLane(self.lane.name, self.lane.rule.batch))
+        most = self._presence.batch(self.lane.rule)
+        batch = await self._inbox.ask(NumberLane(self.lane.name, most))
         arriving, self._arriving = self._arriving, None
         if arriving is not None:
             result_of(await arriving)

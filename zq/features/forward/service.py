@@ -44,6 +44,8 @@ class LaneProgress(msgspec.Struct):
     error: str | None = None
     error_code: str | None = None
     failed_at: int | None = None
+    retry_at: int | None = None
+    """When a lane tries again that waits after an error."""
 
 
 class _Waiting(NamedTuple):

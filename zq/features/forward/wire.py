@@ -37,7 +37,8 @@ class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
     `state` is `starting`, `sending`, `idle`, `waiting` (after an error), `paused` or `pulled`.
     `waiting` jobs are here, `under_way` of them have numbers. `bytes` are those of their payloads,
     as they were counted last, and `lag_ms` is the age of the oldest job. `arrived`, `refused`,
-    `dropped` and `sent_bytes` count since the start of the server.
+    `dropped` and `sent_bytes` count since the start of the server. A lane that waits tries again at
+    `retry_at`.
     """
 
     name: str
@@ -55,6 +56,7 @@ class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
     sent_bytes: int
     succeeded_at: int | None = None
     failed_at: int | None = None
+    retry_at: int | None = None
     error: str | None = None
     error_code: str | None = None
     epoch: str
