@@ -167,7 +167,7 @@ def run_shares(args: argparse.Namespace, place: Lab, progress: Progress) -> tupl
 
 
 def run_fleet(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
-    found = fleet(place, args.seconds, progress)
+    found = fleet(place, args.seconds, args.rounds, progress)
     return fleet_table(found), [asdict(each) for each in found]
 
 
@@ -329,7 +329,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--numbers", type=counts, default=[1, 1000, 100_000], help="budgets, and keys")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
     add = command("fleet", run_fleet, "200 devices and a hub, one floods: how long the others wait")
-    add("--seconds", type=float, default=15.0, help="of each case [15]")
+    add("--seconds", type=float, default=10.0, help="of each case [10]")
+    add("--rounds", type=int, default=3, help="runs of each case [3]")
     add = command("lane", run_lane, "a device sends its backlog to a hub: jobs a second")
     add("--jobs", type=lambda text: counts(text)[0], default=100_000, help="[100k]")
     add("--batches", type=counts, default=[100, 500, 2000, 5000], help="jobs of a request")

@@ -1,13 +1,18 @@
 """200 devices send numbered jobs to one hub, and one of them floods: how long the others wait.
 
 A device sends a request each second, on a connection of its own. The one that floods has a backlog:
-it sends the largest batch of a lane as soon as the one before is answered.
+it sends a batch as soon as the one before is answered, once as large as the hub asks for, and once
+as large as a lane sends that is alone.
 """
 
 from __future__ import annotations
 
+import time
+import urllib.request
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle, product
+from statistics import median
 
 import orjson
 
@@ -24,7 +29,7 @@ JOBS_EACH = 20
 
 BATCH = 500
 LAST_ANSWER_S = 60.0
-CASES = ("calm", "one floods", "calm again")
+CASES = ("calm", "one floods", "one floods by 500")
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,20 @@ class DeviceLane:
         self._go_on()
 
 
-async def drive(target: Target, seconds: float) -> list[tuple[list[float], float]]:
-    """For each case, the seconds of all requests but those of the flood, and its jobs a second."""
+def report(target: Target, name: str) -> int:
+    """Report as a device. Return the most jobs of a request, as the hub says."""
+    said = {"instance": "1", "version": "bench", "now": round(time.time() * 1000)}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{target.port}/devices/{name}", orjson.dumps(said), method="PUT"
+    )
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request) as reply:
+        return min(BATCH, orjson.loads(reply.read()).get("batch", BATCH))
+
+
+async def drive(target: Target, seconds: float, rounds: int) -> list[tuple[list[float], float]]:
+    """For each case of each round, the seconds of all requests but those of the flood, and its jobs
+    a second."""
     session = Session(target.port)
     devices = [DeviceLane(f"device-{number}", JOBS_EACH) for number in range(1, DEVICES)]
     found: list[tuple[list[float], float]] = []
@@ -100,11 +117,13 @@ async def drive(target: Target, seconds: float) -> list[tuple[list[float], float
         devices[number % len(devices)].send()
 
     try:
-        for device in devices:
+        for number, device in enumerate(devices, 1):
+            report(target, f"device-{number}")
             await device.connect(session)
-        for case in CASES:
-            flood = DeviceLane("flood", BATCH, floods=True)
-            if case == "one floods":
+        batches = [None, report(target, "flood"), BATCH]
+        for round, batch in product(range(rounds), batches):
+            flood = DeviceLane(f"flood-{round}-{batch}", batch or 0, floods=True)
+            if batch is not None:
                 await flood.connect(session)
                 flood.send()
             before = [len(device.times) for device in devices]
@@ -128,32 +147,37 @@ def _is_idle(device: DeviceLane) -> bool:
     return device.is_idle
 
 
-def run_drive(target: Target, seconds: float) -> list[tuple[list[float], float]]:
-    return run(drive(target, seconds))
+def run_drive(target: Target, seconds: float, rounds: int) -> list[tuple[list[float], float]]:
+    return run(drive(target, seconds, rounds))
 
 
-def fleet(lab: Lab, seconds: float, progress: Progress) -> list[FleetRun]:
-    """All cases on one server, one after the other."""
+def fleet(lab: Lab, seconds: float, rounds: int, progress: Progress) -> list[FleetRun]:
+    """All cases on one server, one after the other, again and again."""
     progress.show("fleet")
     with lab.server("zq") as target:
-        found = in_own_process(run_drive, target, seconds)
+        found = in_own_process(run_drive, target, seconds, rounds)
     progress.clear()
     runs = []
-    for case, (times, flood) in zip(CASES, found, strict=True):
+    for case, (times, flood) in zip(cycle(CASES), found, strict=False):
         p50, p99 = percentiles(times)
         runs.append(FleetRun(case, len(times), p50 * 1e3, p99 * 1e3, max(times) * 1e3, flood))
     return runs
 
 
 def fleet_table(found: list[FleetRun]) -> Table:
-    """A line a case. The last column compares its p99 with that of the first case."""
+    """A line a case, with medians over the rounds.
+
+    The last column compares its p99 with that of the calm case of the same round.
+    """
     header = ["case", "requests", "p50 ms", "p99 ms", "worst ms", "flood, jobs/s", "p99 of calm"]
-    lines = [
-        [
-            *(each.case, number(each.requests)),
-            *(number(ms, 1) for ms in (each.p50, each.p99, each.worst)),
-            *(number(each.flood), ratio([each.p99 / found[0].p99])),
-        ]
-        for each in found
-    ]
+    calm = [each.p99 for each in found if each.case == CASES[0]]
+    lines = []
+    for case in CASES:
+        some = [each for each in found if each.case == case]
+        figures = zip(*((each.p50, each.p99, each.worst, each.flood) for each in some), strict=True)
+        p50, p99, worst, flood = map(median, figures)
+        slower = ratio([each.p99 / at for each, at in zip(some, calm, strict=True)])
+        requests = number(sum(each.requests for each in some))
+        times = [number(ms, 1) for ms in (p50, p99, worst)]
+        lines.append([case, requests, *times, number(flood), slower])
     return Table(header, lines)

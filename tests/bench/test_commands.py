@@ -64,7 +64,7 @@ def test_claims_are_measured_beside_jobs_that_wait_for_a_budget() -> None:
 
 
 def test_devices_are_measured_beside_the_flood_of_one() -> None:
-    shown = bench("fleet", "--seconds", "1", "--json")
+    shown = bench("fleet", "--seconds", "1", "--rounds", "1", "--json")
     assert not shown.returncode, shown.stderr
     calm, floods, _ = json.loads(shown.stdout)["results"]
     assert calm["requests"] == floods["requests"] == 199
