@@ -180,6 +180,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/devices/{name}"): {"instance": "i", "version": "1", "now": 0},
     ("DELETE", "/devices/{name}"): None,
     ("POST", "/devices/{name}/fetch"): {"instance": "i"},
+    ("POST", "/devices/{name}/history"): {"instance": "i"},
     ("POST", "/devices/jobs"): {"to": "d*", "job": new_job(queue="{queue}")},
     ("GET", "/devices/jobs/{group}"): None,
     ("GET", "/crons"): None,

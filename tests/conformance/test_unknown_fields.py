@@ -103,6 +103,7 @@ OURS: dict[Key, list[Doc]] = {
     ("POST", "/budgets/{key}/hold"): [{"for_ms": 1}],
     ("PUT", "/queues/{queue}/fair/{key}"): [{"weight": 2}],
     ("POST", "/devices/{name}/fetch"): [{"instance": "i"}],
+    ("POST", "/devices/{name}/history"): [{"instance": "i"}],
     ("POST", "/devices/jobs"): [{"to": "d*", "job": new_job()}],
     ("PUT", "/forward/{name}"): [{"queues": ["out*"], "url": "http://127.0.0.1:9"}],
     ("POST", "/forward/{name}/resume"): [{}],

@@ -24,10 +24,10 @@ PATIENCE_S = 60.0
 class Edge:
     """A device that forwards `out*` to a hub."""
 
-    def __init__(self, root: Path, **settings: Any) -> None:
+    def __init__(self, root: Path, hub: dict[str, Any] | None = None, **settings: Any) -> None:
         """`settings` are those of the device."""
         self.cable = Cable()
-        self.hub = Site(root / "hub", {})
+        self.hub = Site(root / "hub", hub or {})
         self.device = Site(root / "device", {"device": "d1"} | settings)
         self.clients: list[Client] = []
 

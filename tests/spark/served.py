@@ -98,7 +98,7 @@ def served(root: Path, **settings: Any) -> Iterator[Served]:
         server.stop()
 
 
-def past(root: Path, ticks: int, per_tick: int, device: str = "lab") -> None:
+def past(root: Path, ticks: int, per_tick: int, device: str = "lab", start: int = NOW) -> None:
     """Let a directory have a history: a tick ends so many jobs, and every fifth fails.
 
     Queues and types alternate; each tick is a second after the one before.
@@ -106,7 +106,7 @@ def past(root: Path, ticks: int, per_tick: int, device: str = "lab") -> None:
     root.mkdir(parents=True, exist_ok=True)
     with closing(Ticker(root / "zq.db", history=HistoryOptions(device, Bounds()))) as ticker:
         for tick in range(ticks):
-            ticker.now = NOW + tick * 1_000
+            ticker.now = start + tick * 1_000
             for number in range(per_tick):
                 ticker.store(1, queue=f"q{number % 3}", type=f"t{number % 2}")
             taken = ticker.take(per_tick)

@@ -1,13 +1,16 @@
 """Segments that go through the pipeline as they arrive."""
 
+from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from store.rig import NOW
 
 from spark.fleet import history, write_segments
-from spark.served import served
+from spark.served import Served, past, served
 from spark.test_crash import check
 from zq.features.history.model import HistoryRecord
 from zq.spark.errors import NoHistory
@@ -81,3 +84,39 @@ def test_servers_and_their_exports_meet_in_one_lake(spark: SparkSession, tmp_pat
         "3 new records of 2 segments",
         "0 new records of batch 1 of servers",
     ]
+
+
+def test_a_hub_has_the_sums_of_its_devices(spark: SparkSession, tmp_path: Path) -> None:
+    names = ("edge-1", "edge-2")
+    past(tmp_path / "edge-1", 4, 10, "edge-1")
+    # Databases of tests have one identity: at other times their jobs have other ids.
+    past(tmp_path / "edge-2", 6, 10, "edge-2", NOW + 5_000_000)
+    with ExitStack() as running:
+        hub = running.enter_context(served(tmp_path / "hub", device="hub"))
+        devices = [
+            running.enter_context(served(tmp_path / name, device=name, forward=f"out*={hub.url}"))
+            for name in names
+        ]
+        ends = monotonic() + 60
+        while len(hub.call("GET", "/history")["records"]) < 100:
+            assert monotonic() < ends
+            for device in devices:
+                # What waits for more to be sent with goes at once.
+                device.call("POST", "/forward/out/resume", {})
+        run(spark, [hub.url], str(tmp_path / "lake"), RunProgress(print))
+        at_devices = [record for device in devices for record in _records(device)]
+        at_hub = _records(hub)
+
+    # All that the sums follow from is equal: the numbers are those of the database that is read.
+    assert sorted(map(_of_the_job, at_hub)) == sorted(map(_of_the_job, at_devices))
+    check(open_lake(spark, str(tmp_path / "lake")), at_hub)
+    assert {record.device for record in at_hub} == set(names)
+
+
+def _records(server: Served) -> list[HistoryRecord]:
+    found = server.call("GET", "/history?after=0")["records"]
+    return [msgspec.convert(row, HistoryRecord) for row in found]
+
+
+def _of_the_job(record: HistoryRecord) -> str:
+    return str(msgspec.structs.replace(record, epoch="", seq=0))

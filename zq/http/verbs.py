@@ -63,7 +63,9 @@ class VerbsApi:
         if verb.lines:
             handler: Handler = serve_lines
         elif verb.body is not None:
-            handler = self._endpoints.change(serve, optional=verb.optional)
+            handler = self._endpoints.change(
+                serve, optional=verb.optional, takes_gzip=verb.takes_gzip
+            )
         else:
             handler = endpoint(serve)
         return Route(

@@ -124,25 +124,11 @@ class IdCodec:
         return text
 
     def _parse(self, text: str) -> int | None:
-        key = self._parse_any(text)
+        key = key_of_any(text)
         return key if key is not None and text.endswith(self._suffix) else None
 
     def _suffix_of(self, _key: int) -> str:
         return self._suffix
-
-    @staticmethod
-    def _parse_any(text: str) -> int | None:
-        """The key of a ULID of any database."""
-        if len(text) != LENGTH:
-            return None
-        number = 0
-        for start in range(0, _PREFIX_LENGTH, 2):
-            pair = _PAIR_VALUES.get(text[start : start + 2])
-            if pair is None:
-                return None
-            number = number << 10 | pair
-        key = number - _EPOCH_KEY
-        return key if 0 <= key <= MAX_KEY else None
 
     def position(self, text: str) -> tuple[int, int]:
         """The place of any text among the ids: the last key at or before it, the first at or after
@@ -187,11 +173,25 @@ class RestoredIdCodec(IdCodec):
         ]
 
     def _parse(self, text: str) -> int | None:
-        key = self._parse_any(text)
+        key = key_of_any(text)
         return key if key is not None and text.endswith(self._suffix_of(key)) else None
 
     def _suffix_of(self, key: int) -> str:
         return self._suffixes[bisect_left(self._lasts, key)]
+
+
+def key_of_any(text: str) -> int | None:
+    """The key of a ULID of any database; None if the text is no such id."""
+    if len(text) != LENGTH:
+        return None
+    number = 0
+    for start in range(0, _PREFIX_LENGTH, 2):
+        pair = _PAIR_VALUES.get(text[start : start + 2])
+        if pair is None:
+            return None
+        number = number << 10 | pair
+    key = number - _EPOCH_KEY
+    return key if 0 <= key <= MAX_KEY else None
 
 
 def minted_at(key: int) -> int:

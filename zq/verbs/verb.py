@@ -46,7 +46,7 @@ class Verb(Generic[T]):
     `body` is the type of what it takes, which may be left out if it is `optional`. `refusals` are
     the errors, by status, besides those of all verbs. A verb about the `whole` server is not for
     keys with queue prefixes. Clients may have the list in the field `lines` of its document as
-    NDJSON.
+    NDJSON, and may compress the body of one that `takes_gzip`.
     """
 
     method: str
@@ -60,6 +60,7 @@ class Verb(Generic[T]):
     whole: bool = False
     created: bool = False
     lines: str = ""
+    takes_gzip: bool = False
 
     @property
     def status(self) -> int:

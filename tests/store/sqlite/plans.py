@@ -194,6 +194,7 @@ FINDS: dict[str, set[str]] = {
     "extend_log": {LOG_BY_NAME},
     "append_attempts": {LOG_BY_NAME, BY_ID},
     "append_failures": {LOG_BY_NAME, BY_ID},
+    "append_forwarded": {LOG_BY_NAME},
     "to_be_trimmed": {"SEARCH logs USING INDEX trimmable (trim_at<?)"},
     "extent": {LOG_BY_NAME},
     "oldest": {BATCHES_OF_LOG},

@@ -10,20 +10,24 @@ from zq.features.devices.model import DeviceOrder
 from zq.features.devices.service import Devices
 from zq.features.devices.service_fetch import Fetches
 from zq.features.devices.service_fleet import Fleets
+from zq.features.devices.service_history import DeviceHistory, producer_of
 from zq.features.devices.wire import (
     DeviceDocument,
     DevicesDocument,
     FetchedDocument,
     FleetDocument,
+    HistoryEnd,
     LackingDocument,
     ReportedDocument,
     decode_fetch,
     decode_fleet,
+    decode_history,
     decode_report,
     device_document,
     devices_document,
 )
 from zq.features.forward.wire_sent import sent_jobs
+from zq.features.producers.wire import ProducerBody, mark_of_body
 from zq.model.names import check_group
 from zq.wire.query import choice, limit_in, whole_number
 
@@ -89,6 +93,23 @@ async def fetch(asked: Asked) -> FetchedDocument:
         parts.append(sent_jobs(found.jobs[start : start + SLICE], found.steady))
     batch = await asked.services[Devices].batch()
     return FetchedDocument(found.epoch, found.first, Raw(b"[%b]" % b",".join(parts)), batch)
+
+
+@ANSWERS.to(verbs.HISTORY)
+async def history(asked: Asked) -> HistoryEnd:
+    """Append records of a device's history to that of this server, under the device's name.
+
+    Each record is stored once, by its number. The answer has the last number that is here. The body
+    may be compressed, with `Content-Encoding: gzip`.
+    """
+    name, service = asked.path["name"], asked.services[DeviceHistory]
+    body = decode_history(asked.body, asked.codec)
+    if body.epoch is None:
+        end = await service.end(name, body.instance, asked.key)
+        return HistoryEnd(None, 0) if end is None else HistoryEnd(end.epoch, end.last)
+    mark = mark_of_body(ProducerBody(producer_of(name), body.epoch, body.seq, body.after))
+    end = await service.append(name, body.instance, mark, body.records, asked.key)
+    return HistoryEnd(end.epoch, end.last)
 
 
 @ANSWERS.to(verbs.SEND)

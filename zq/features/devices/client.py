@@ -13,6 +13,8 @@ from zq.features.devices.wire import DeviceDocument as DeviceDocument
 from zq.features.devices.wire import DevicesDocument as DevicesDocument
 from zq.features.devices.wire import FetchedDocument as FetchedDocument
 from zq.features.devices.wire import FleetDocument as FleetDocument
+from zq.features.devices.wire import HistoryBody as HistoryBody
+from zq.features.devices.wire import HistoryEnd as HistoryEnd
 from zq.features.devices.wire import LackingDocument as LackingDocument
 from zq.features.devices.wire import ReportedDocument as ReportedDocument
 
@@ -46,6 +48,10 @@ class ServerDevices:
         """Tell what this device has of its jobs, and get the next ones."""
         return await self._ask(verbs.FETCH, body, wait_ms=body.wait_ms, name=name)
 
+    async def append_history(self, name: str, body: HistoryBody) -> HistoryEnd:
+        """Send records of a device's history, or ask where to go on."""
+        return await self._ask(verbs.HISTORY, body, name=name)
+
     async def send(self, to: str, job: Submission) -> FleetDocument:
         """Send a job to a device, or to those whose names begin so: `device-*`."""
         return await self._ask(verbs.SEND, {"to": to, "job": job})
@@ -57,3 +63,8 @@ class ServerDevices:
     async def forget(self, name: str) -> None:
         """Forget a device: another one may have its name."""
         await self._ask(verbs.DELETE, name=name)
+
+
+def history_path(name: str) -> str:
+    """Where a device sends its history, for a request with a body that is compressed."""
+    return verbs.HISTORY.at({"name": name})

@@ -1,9 +1,12 @@
 """The commands about devices."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from zq.features.devices.model import Device, DeviceReport
-from zq.model.commands import Command
+from zq.features.history.model import StoredAttempt
+from zq.features.producers.model import Producer, ProducerMark
+from zq.model.commands import Command, SyncRule
 
 
 class ReportDevice(Command[Device], frozen=True):
@@ -11,6 +14,23 @@ class ReportDevice(Command[Device], frozen=True):
 
     name: str
     report: DeviceReport
+
+
+class AppendHistory(Command[Producer], frozen=True):
+    """Append attempts of a device to the history here, those that it does not have yet.
+
+    The number of a record is that of the device. The errors are `ProducerFenced` and
+    `TooManyProducers`.
+    """
+
+    brings_more: ClassVar[bool] = True
+    sync: ClassVar[SyncRule] = SyncRule.CHANGES
+    items: ClassVar[str | None] = "records"
+
+    device: str
+    mark: ProducerMark
+    """`seq` is the number of the first record."""
+    records: Sequence[StoredAttempt]
 
 
 class ForgetDevice(Command[None], frozen=True):

@@ -55,6 +55,15 @@ class NobodyThere(Unprocessable):
         )
 
 
+class HistoryNotKept(Unprocessable):
+    """The server keeps no history, so it takes none of devices."""
+
+    code = "no_history"
+
+    def __init__(self) -> None:
+        super().__init__("this server keeps no history: start it with --history 7d")
+
+
 class DeviceKeyNeeded(Forbidden):
     """Only a key that is bound to a device gets the jobs that are for it."""
 

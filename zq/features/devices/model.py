@@ -49,6 +49,9 @@ CLOCK_MS = 60_000
 MOST_FETCHED = 1000
 """The most jobs that a device gets at once."""
 
+MOST_RECORDS = 1000
+"""The most records of its history that a device sends at once."""
+
 MOST_HELD_MS = 60 * 60_000
 """For how long a fetch may wait. Each one costs a device as much of its line as a small job."""
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.devices.commands import ForgetDevice, ReportDevice
+from zq.features.devices.commands import AppendHistory, ForgetDevice, ReportDevice
 from zq.features.devices.errors import DeviceNotFound, DeviceTaken, TooManyDevices
 from zq.features.devices.model import MAX_DEVICES, Device, reported
 from zq.features.devices.tick_address import admit
+from zq.features.devices.tick_history import append_history
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
@@ -56,6 +57,7 @@ def forget_devices(work: UnitOfWork, commands: Sequence[ForgetDevice]) -> list[o
 
 
 PHASES = (
+    Phase(Stage.RECORD, by_slices(append_history), (AppendHistory,)),
     Phase(Stage.RECORD, by_slices(store_reports), (ReportDevice,)),
     Phase(Stage.CHANGE, by_slices(forget_devices), (ForgetDevice,)),
 )

@@ -9,6 +9,8 @@ from zq.features.devices.wire import (
     FetchedDocument,
     FleetBody,
     FleetDocument,
+    HistoryBody,
+    HistoryEnd,
     LackingDocument,
     ReportedDocument,
 )
@@ -45,6 +47,11 @@ PUT = Verb("PUT", _DEVICE, ENQUEUE, ReportedDocument, DeviceReport, refusals=_TA
 FETCH = Verb(
     *("POST", _DEVICE + "/fetch", ENQUEUE, FetchedDocument, FetchBody),
     refusals=_UNKNOWN | {403: "The key is not bound to the device.", 409: _TAKEN[409]},
+)
+HISTORY = Verb(
+    *("POST", _DEVICE + "/history", ENQUEUE, HistoryEnd, HistoryBody),
+    refusals=_UNKNOWN | {403: _TAKEN[403], 409: _TAKEN[409], 422: "The server keeps no history."},
+    takes_gzip=True,
 )
 SEND = Verb(
     *("POST", "/devices/jobs", ENQUEUE, FleetDocument, FleetBody),

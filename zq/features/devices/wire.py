@@ -6,14 +6,18 @@ import msgspec
 from msgspec import Meta, Raw
 
 from zq.features.devices.model import (
+    MOST_RECORDS,
     DeviceReport,
     DeviceSums,
     FetchBody,
+    Label,
     LaneReport,
     SeenDevice,
     faults_of,
     queues_of,
 )
+from zq.features.history.model import ForwardedAttempt
+from zq.features.producers.model import MAX_SEQ
 from zq.model.job import NewJob
 from zq.wire.bodies import JobBody, Limits, new_job
 from zq.wire.codecs import BodyCodec, decode
@@ -46,6 +50,27 @@ class FetchedDocument(msgspec.Struct, omit_defaults=True):
     seq: int
     jobs: Annotated[Raw, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
     batch: int | None = None
+
+
+class HistoryBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Records of a device's history, in their order without gaps, from the number `seq` on.
+
+    `epoch` names the device's database. Where the server has records of another epoch, `after` is
+    the last number of that: `EPOCH:NUMBER`. Without records, it asks where to go on.
+    """
+
+    instance: Label
+    epoch: Label | None = None
+    seq: Annotated[int, Meta(ge=1, le=MAX_SEQ)] = 1
+    after: Annotated[str, Meta(max_length=100)] | None = None
+    records: Annotated[list[ForwardedAttempt], Meta(max_length=MOST_RECORDS)] = []
+
+
+class HistoryEnd(msgspec.Struct):
+    """The last record of a device's history that a server has. `epoch` is null if it has none."""
+
+    epoch: str | None
+    last: int
 
 
 class FleetJob(JobBody, frozen=True, forbid_unknown_fields=True):
@@ -118,6 +143,7 @@ class DevicesDocument(msgspec.Struct, omit_defaults=True):
     next: int | None = None
 
 
+_history = msgspec.json.Decoder(HistoryBody)
 _fetch = msgspec.json.Decoder(FetchBody)
 _fleet = msgspec.json.Decoder(FleetBody)
 _report = msgspec.json.Decoder(DeviceReport)
@@ -131,6 +157,11 @@ def decode_report(body: bytes, codec: BodyCodec) -> DeviceReport:
 def decode_fetch(body: bytes, codec: BodyCodec) -> FetchBody:
     """The body in which a device asks for its jobs. Raises `InvalidRequest`."""
     return decode(body, codec, _fetch)
+
+
+def decode_history(body: bytes, codec: BodyCodec) -> HistoryBody:
+    """The body with records of a device's history. Raises `InvalidRequest`."""
+    return decode(body, codec, _history)
 
 
 def decode_fleet(body: bytes, codec: BodyCodec, limits: Limits) -> tuple[str, NewJob]:

@@ -82,6 +82,8 @@ class LaneRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     max_age_ms: int | None = None
     """How long a job may wait, in milliseconds."""
     when_full: WhenFull = "refuse"
+    history: bool = True
+    """True if the history of this server goes to the hub, too. The first lane to a hub decides."""
 
     @property
     def patterns(self) -> QueuePatterns:

@@ -119,13 +119,7 @@ class Hub:
         body = self._body(ProducerBody(self._producer, epoch, first), jobs)
         if not self._compresses:
             return PackedJobs(body, MINIMAL)
-        encoder = zlib.compressobj(_LEVEL, wbits=_GZIP_BITS)
-        parts: list[bytes] = []
-        for start in range(0, len(body), PART):
-            if start:
-                await asyncio.sleep(0)
-            parts.append(encoder.compress(body[start : start + PART]))
-        return PackedJobs(b"".join([*parts, encoder.flush()]), MINIMAL + GZIP)
+        return PackedJobs(await gzipped(body), MINIMAL + GZIP)
 
     async def store(self, packed: PackedJobs) -> None:
         """Have jobs stored, all or none."""
@@ -144,7 +138,7 @@ class Hub:
     async def _ask(self, request: Request) -> Reply:
         reply = await self._transport.send(request)
         if reply.status >= 300:
-            _refuse(reply)
+            refuse(reply)
         return reply
 
 
@@ -153,6 +147,17 @@ def address_of(rule: LaneRule) -> Address:
     assert rule.url is not None
     tls = Tls(rule.ca, rule.client_cert, rule.client_key)
     return Address(rule.url, _token_of(rule), tls=tls)
+
+
+async def gzipped(body: bytes) -> bytes:
+    """A body that is compressed, part by part."""
+    encoder = zlib.compressobj(_LEVEL, wbits=_GZIP_BITS)
+    parts: list[bytes] = []
+    for start in range(0, len(body), PART):
+        if start:
+            await asyncio.sleep(0)
+        parts.append(encoder.compress(body[start : start + PART]))
+    return b"".join([*parts, encoder.flush()])
 
 
 def retry_after(error: ZqError) -> float:
@@ -165,7 +170,8 @@ class _Health(msgspec.Struct):
     enqueue_commit_mode: str
 
 
-def _refuse(reply: Reply) -> NoReturn:
+def refuse(reply: Reply) -> NoReturn:
+    """Raise the error that an answer is, with the time after which it may be asked again."""
     error = reply.error()
     error.details = {**error.details, "retry_after": reply.retry_after}
     raise error

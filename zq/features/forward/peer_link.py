@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -70,10 +70,44 @@ class LinkProgress(msgspec.Struct):
     """`starting`, `listening`, or `waiting` after an error."""
     fetched: int = 0
     refused: int = 0
+    records: int = 0
+    """So many records of the history have been sent."""
     succeeded_at: int | None = None
     error: str | None = None
     error_code: str | None = None
     failed_at: int | None = None
+
+
+class Pause:
+    """A pause after an error. `end` ends it."""
+
+    def __init__(self) -> None:
+        self._ended = asyncio.Event()
+
+    def clear(self) -> None:
+        """Begin one that nothing has ended yet."""
+        self._ended.clear()
+
+    def end(self) -> None:
+        """End it."""
+        self._ended.set()
+
+    async def over(self) -> None:
+        """Return once it is ended."""
+        await self._ended.wait()
+
+    async def rest(self, error: Exception, failures: int) -> None:
+        """Wait, some time up to a bound that doubles with each failure.
+
+        What the hub refuses to this key, or does not know, is asked for as seldom as may be.
+        """
+        bound = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures, 16))
+        if isinstance(error, BackendError) and error.status in (403, 404, 405, 422):
+            bound = LONGEST_PAUSE_S
+        self.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(random.uniform(0.0, bound)):
+                await self.over()
 
 
 class _Checked(NamedTuple):
@@ -104,8 +138,20 @@ class HubLink:
         """Why the job behind the last number cannot be stored. The hub has to know."""
         self._reported_at = 0.0
         self._news = NewsTeller(self._presence, rule, services.clock)
-        self._hurried = asyncio.Event()
+        self._pause = Pause()
+        self.when_met: list[Callable[[], Awaitable[None]]] = []
+        """Called when the hub has been told of this device. It may be an older state of itself."""
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def device(self) -> str:
+        """The name of this device at the hub."""
+        return self._presence.device
+
+    @property
+    def instance(self) -> str:
+        """The name of this start of the device."""
+        return self._presence.instance
 
     def start(self) -> None:
         """Begin."""
@@ -121,7 +167,7 @@ class HubLink:
 
     def hurry(self) -> None:
         """End a pause after an error."""
-        self._hurried.set()
+        self._pause.end()
 
     async def _run(self) -> None:
         failures = 0
@@ -150,6 +196,8 @@ class HubLink:
 
     async def _meet(self, devices: ServerDevices) -> None:
         await self._presence.tell(devices, self.progress.url)
+        for meet in self.when_met:
+            await meet()
         self._reported_at = self._clock.monotonic()
         self.progress.state = "listening"
 
@@ -163,13 +211,7 @@ class HubLink:
         progress.state, progress.error = "waiting", message
         progress.error_code = error.code if isinstance(error, ZqError) else "internal"
         progress.failed_at = self._clock.now_ms()
-        bound = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures, 16))
-        if isinstance(error, BackendError) and error.status in (403, 404, 405):
-            bound = LONGEST_PAUSE_S
-        self._hurried.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(random.uniform(0.0, bound)):
-                await self._hurried.wait()
+        await self._pause.rest(error, failures)
 
     async def _fetch(self, devices: ServerDevices) -> None:
         """Tell what is stored, get what comes next, and store it."""

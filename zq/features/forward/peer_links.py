@@ -1,4 +1,4 @@
-"""The hubs of this device, as the rules of its lanes name them: one link to each.
+"""The hubs of this device, as the rules of its lanes name them: a link to each, and the history.
 
 A client is imported with the first of them: few servers have one.
 """
@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Self
 from zq.engine.imports import import_aside
 from zq.features.forward.model import LaneRule
 from zq.features.forward.service import Lanes
+from zq.features.forward.service_epochs import HistoryEpochs
+from zq.features.history.engine import HistoryReaders
 from zq.service.services import RunningService, Services
 
 if TYPE_CHECKING:
+    from zq.features.forward.peer_history import HistorySender
     from zq.features.forward.peer_link import HubLink, LinkProgress
 
 
@@ -28,7 +31,11 @@ class Links(RunningService):
     def __init__(self, services: Services) -> None:
         self._services = services
         self._lanes = services[Lanes]
+        self._epochs = services[HistoryEpochs]
         self._running: dict[str, HubLink] = {}
+        self.senders: dict[str, HistorySender] = {}
+        """Those that send the history, by the addresses of their hubs."""
+        self._records = services.engine[HistoryReaders].recording
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -39,6 +46,8 @@ class Links(RunningService):
 
     async def start(self) -> None:
         """Begin."""
+        if self._records:
+            await self._epochs.learn()
         await self._follow()
         self._lanes.when_changed.append(self._changed.set)
         self._task = asyncio.create_task(self._run(), name="zq-links")
@@ -50,6 +59,8 @@ class Links(RunningService):
             await asyncio.wait([self._task])
         for link in self._running.values():
             await link.stop()
+        for sender in self.senders.values():
+            await sender.stop()
 
     async def _run(self) -> None:
         while True:
@@ -67,23 +78,39 @@ class Links(RunningService):
             if _access(link.rule) != _access(rules.get(url)):
                 del self._running[url]
                 await link.stop()
+                if url in self.senders:
+                    await self.senders.pop(url).stop()
         for url, rule in rules.items():
             if url in self._running:
                 self._running[url].hurry()
+                if url in self.senders:
+                    self.senders[url].hurry()
             else:
                 self._running[url] = await self._link(rule)
 
     async def _link(self, rule: LaneRule) -> HubLink:
-        await import_aside("zq.features.forward.peer_link")
+        await import_aside("zq.features.forward.peer_history")
+        from zq.features.forward.peer_history import HistorySender
         from zq.features.forward.peer_link import HubLink
 
         link = HubLink(self._services, rule)
+        if rule.history and self._records:
+            self.senders[link.progress.url] = sender = HistorySender(self._services, link)
+            link.when_met.append(sender.restart)
         link.start()
         return link
 
 
 def _access(rule: LaneRule | None) -> object:
-    """How a rule reaches its hub."""
+    """How a rule reaches its hub, and what for."""
     if rule is None:
         return None
-    return (rule.url, rule.token, rule.key_file, rule.ca, rule.client_cert, rule.client_key)
+    return (
+        rule.url,
+        rule.token,
+        rule.key_file,
+        rule.ca,
+        rule.client_cert,
+        rule.client_key,
+        rule.history,
+    )

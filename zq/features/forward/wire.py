@@ -23,6 +23,7 @@ class LaneBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     max_bytes: int | None = None
     max_age_ms: int | None = None
     when_full: WhenFull = "refuse"
+    history: bool = True
 
 
 class ResumeBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -12,8 +12,13 @@ part.
 
 import re
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
+
+Amount = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+Moment = Annotated[int, Meta(ge=-(2**53) + 1, le=2**53 - 1)]
 
 FORMAT = 1
 """The version of records and manifests. It rises when a field changes its meaning."""
@@ -95,6 +100,28 @@ class StoredAttempt(msgspec.Struct, array_like=True, gc=False):
     outcome: AttemptOutcome | None = None
     error_type: str | None = None
     error_message: str | None = None
+    finished_at: int | None = None
+    """Not None for an attempt of a device that has sent its history here."""
+    id_suffix: str | None = None
+    """The end of its ids: that of the device's database."""
+
+
+class ForwardedAttempt(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A `HistoryRecord` as a device sends it to its hub, without what the request says of all."""
+
+    job_id: str
+    queue: Annotated[str, Meta(min_length=1, max_length=512)]
+    type: Annotated[str, Meta(min_length=1, max_length=512)]
+    attempt: Amount
+    outcome: AttemptOutcome
+    ready_at: Moment
+    finished_at: Moment
+    payload_bytes: Amount
+    priority: Amount
+    dequeued_at: Moment | None = None
+    error_type: Annotated[str, Meta(max_length=1024)] | None = None
+    error_message: Annotated[str, Meta(max_length=1024)] | None = None
+    worker: Annotated[str, Meta(max_length=1024)] | None = None
 
 
 class Segment(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ import msgspec
 
 from zq.features.history.engine import HistoryReaders
 from zq.features.history.model import AttemptOutcome, HistoryRecord, StoredAttempt
-from zq.model.ids import IdCodec, minted_at
+from zq.model.ids import SUFFIX_LENGTH, IdCodec, minted_at
 from zq.model.log import HISTORY_LOG
 from zq.service.services import Services
 from zq.store.api import Store
@@ -74,6 +74,12 @@ class SharedByBatch(msgspec.Struct):
     outcome: AttemptOutcome = AttemptOutcome.COMPLETED
 
 
+def id_of(ids: IdCodec, attempt: StoredAttempt) -> str:
+    """The id of a job, which may be one of a device."""
+    text = ids.text(attempt.key)
+    return text if attempt.id_suffix is None else text[:-SUFFIX_LENGTH] + attempt.id_suffix
+
+
 _attempt = msgspec.json.Decoder(StoredAttempt)
 _shared = msgspec.json.Decoder(SharedByBatch)
 
@@ -93,14 +99,14 @@ def history_records(
             seq=seq,
             epoch=epoch,
             device=common.device,
-            job_id=ids.text(attempt.key),
+            job_id=id_of(ids, attempt),
             queue=attempt.queue,
             type=attempt.type,
             attempt=attempt.attempt,
             outcome=attempt.outcome or common.outcome,
             enqueued_at=minted_at(attempt.key),
             ready_at=attempt.ready_at,
-            finished_at=common.finished_at,
+            finished_at=attempt.finished_at or common.finished_at,
             payload_bytes=attempt.payload_bytes,
             priority=attempt.priority,
             dequeued_at=attempt.dequeued_at,

@@ -6,6 +6,10 @@
 APPEND SELECT count(*) AS n, json_group_array(json_array({attempt_columns})) AS records
 FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = key
 
+-- name: append_forwarded
+-- :records lists attempts of a device in this form.
+APPEND SELECT json_array_length(:records) AS n, :records AS records
+
 -- name: append_failures
 -- The same, with the fields that differ between failures. :failures lists [key, outcome, error_type,
 -- message]. They stay JSON, since as SQL text they would end at a NUL.

@@ -7,7 +7,7 @@ retention. After a crash the end of an attempt and its record are both there, or
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from zq.features.history.model import AttemptOutcome
+from zq.features.history.model import AttemptOutcome, StoredAttempt
 from zq.model.lifecycle import Move
 from zq.model.log import HISTORY_LOG
 from zq.tick.hooks import FailedAttempt, Hooks, Jobs, Options
@@ -74,6 +74,12 @@ class _History:
             if holder is not None and holder in work.workers and work.workers[holder].name
         }
         return {"device": self._device, "finished_at": work.now, "workers": workers}
+
+
+def append_forwarded(work: UnitOfWork, device: str, records: Sequence[StoredAttempt]) -> None:
+    """Record attempts that have ended on a device."""
+    shared = {"device": device, "finished_at": work.now, "workers": {}}
+    _append(work, "append_forwarded", shared, records=list(records))
 
 
 def _append(work: UnitOfWork, statement: str, shared: object, **parameters: object) -> None:

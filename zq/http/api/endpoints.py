@@ -185,7 +185,12 @@ class BodyEndpoints:
         return handler
 
     def change(
-        self, serve: WithBody, *, optional: bool = False, ignores_foreign: bool = False
+        self,
+        serve: WithBody,
+        *,
+        optional: bool = False,
+        ignores_foreign: bool = False,
+        takes_gzip: bool = False,
     ) -> Handler:
         """An endpoint for anything else. It has a reserved share of memory.
 
@@ -203,7 +208,10 @@ class BodyEndpoints:
                 if not ignores_foreign or is_strict(request):
                     raise
                 sent, foreign = JSON, True
-            body = await bodies.read(request, reserved=True)
+            coded = takes_gzip and is_gzip(request)
+            body = await bodies.read(request, reserved=True, coded=coded)
+            if coded:
+                body = await restored(body, bodies, reserved=True)
             size = len(body)
             try:
                 if foreign:
