@@ -1,11 +1,13 @@
 """Segments that go through the pipeline as they arrive."""
 
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic
 
 import msgspec
 import pytest
+from documents import SERVER, code
 from pyspark.sql import SparkSession
 from store.rig import NOW
 
@@ -103,7 +105,9 @@ def test_a_hub_has_the_sums_of_its_devices(spark: SparkSession, tmp_path: Path) 
             for device in devices:
                 # What waits for more to be sent with goes at once.
                 device.call("POST", "/forward/out/resume", {})
-        run(spark, [hub.url], str(tmp_path / "lake"), RunProgress(print))
+        words = shlex.split(code("fleet: report of the fleet").replace(SERVER, hub.url))
+        assert words[:3] == ["zq", "pipeline", "run"] and words[-2] == "--lake"
+        run(spark, [words[4]], str(tmp_path / words[-1]), RunProgress(print))
         at_devices = [record for device in devices for record in _records(device)]
         at_hub = _records(hub)
 
