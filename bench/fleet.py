@@ -103,7 +103,8 @@ def report(target: Target, name: str) -> int:
     )
     request.add_header("Content-Type", "application/json")
     with urllib.request.urlopen(request) as reply:
-        return min(BATCH, orjson.loads(reply.read()).get("batch", BATCH))
+        batch: int = orjson.loads(reply.read()).get("batch", BATCH)
+    return min(BATCH, batch)
 
 
 async def drive(target: Target, seconds: float, rounds: int) -> list[tuple[list[float], float]]:

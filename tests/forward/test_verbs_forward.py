@@ -48,6 +48,44 @@ async def test_a_lane_is_made_shown_stopped_and_dropped(tmp_path: Path) -> None:
         assert (await edge.near.get("/forward/up")).headers["zq-error"] == "lane_not_found"
 
 
+async def test_a_lane_is_seen_wherever_an_operator_looks(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        assert "lanes" not in (await edge.near.get("/health")).doc
+        await edge.lay()
+        await edge.push("sent")
+        await edge.eventually(1)
+        succeeded = edge.device.now
+        edge.cable.cut()
+        edge.device.clock.advance(60_000)
+        await edge.push("x" * 98, "y" * 8)
+        await until(lambda: edge.progress.state == "waiting")
+        stored = edge.device.now
+        edge.device.clock.advance(7000)
+
+        (lane,) = (await edge.near.get("/health")).doc["lanes"]
+        metrics = (await edge.near.get("/metrics")).body.decode()
+        said = await run(edge, "status")
+
+        assert (lane["name"], lane["state"]) == ("up", "waiting")
+        assert (lane["waiting"], lane["bytes"]) == (2, 110)
+        assert (lane["lag_ms"], lane["oldest_at"]) == (7000, stored)
+        assert lane["succeeded_at"] == succeeded and stored <= lane["failed_at"] <= stored + 7000
+        assert lane["error"] == lane["failure"] and "127.0.0.1" in lane["error"]
+        for line in ('jobs{lane="up"} 2', 'bytes{lane="up"} 110'):
+            assert f"zq_lane_waiting_{line}" in metrics
+        assert 'zq_lane_lag_seconds{lane="up"} 7' in metrics
+        assert 'zq_lane_failing{lane="up"} 1' in metrics
+        assert "2 jobs with 110 bytes wait, the oldest for" in said
+        assert "no answer from" in said and "1 have arrived" in said
+
+        edge.cable.target = edge.hub.port
+        await edge.hurry()
+        await edge.eventually(3)
+        await until(lambda: edge.progress.state == "idle")
+        (lane,) = (await edge.near.get("/health")).doc["lanes"]
+        assert lane["waiting"] == lane["bytes"] == 0 and "error" not in lane and lane["failure"]
+
+
 @pytest.mark.parametrize(
     "rule",
     [
@@ -72,7 +110,7 @@ async def test_the_command_line_makes_and_shows_lanes(tmp_path: Path) -> None:
         await edge.push(1)
         await edge.eventually(1)
         assert "out*" in await run(edge, "list")
-        assert "0 jobs wait" in await run(edge, "status", "up")
+        assert "0 jobs with 0 bytes wait" in await run(edge, "status")
         await run(edge, "pause", "up")
         await until(lambda: edge.progress.state == "paused")
         assert '"state":"paused"' in (await run(edge, "status", "up", "--json")).replace(" ", "")

@@ -4,7 +4,12 @@ from zq.answers import Asked, VerbAnswers
 from zq.features.forward import verbs
 from zq.features.forward.model import check_lane
 from zq.features.forward.service import Lanes, LaneStatus
-from zq.features.forward.wire import LaneDocument, LanesDocument, decode_lane, decode_resume
+from zq.features.forward.wire import (
+    LaneDocument,
+    LanesDocument,
+    decode_lane,
+    decode_resume,
+)
 
 ANSWERS = VerbAnswers()
 
@@ -80,12 +85,14 @@ def _document(status: LaneStatus, now: int) -> LaneDocument:
         waiting=status.waiting,
         under_way=status.under_way,
         bytes=status.bytes,
-        lag_ms=None if status.oldest_at is None else max(now - status.oldest_at, 0),
+        lag_ms=status.lag_ms(now),
+        oldest_at=status.oldest_at,
         arrived=progress.arrived,
         refused=progress.refused,
         dropped=progress.dropped,
         sent_bytes=progress.sent_bytes,
         succeeded_at=progress.succeeded_at,
+        failure=progress.failure,
         failed_at=progress.failed_at,
         retry_at=progress.retry_at,
         error=progress.error,

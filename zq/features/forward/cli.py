@@ -65,17 +65,21 @@ def list(remote: Remote) -> None:
 @forward.command(
     epilog=f"""\b
 Examples:
-  zq forward status up
+  zq forward status
   zq forward status up --json
 
 {CODES}
 """
 )
-@click.argument("name")
+@click.argument("name", required=False)
 @talks
-def status(remote: Remote, name: str) -> None:
-    """Show the lane NAME, and why it waits."""
-    _tell(remote, remote.run(_lanes(remote).get(name)))
+def status(remote: Remote, name: str | None) -> None:
+    """Show the lane NAME, or all lanes: what waits, since when, and why."""
+    lanes = _lanes(remote)
+    for lane in remote.run(lanes.all()) if name is None else [remote.run(lanes.get(name))]:
+        _tell(remote, lane)
+        if not remote.as_json:
+            _tell_more(lane)
 
 
 @forward.command(
@@ -210,9 +214,18 @@ def _tell(remote: Remote, lane: "LaneDocument") -> None:
         print_json(msgspec.to_builtins(lane))
         return
     oldest = "" if lane.lag_ms is None else f", the oldest for {span(lane.lag_ms)}"
-    say(f"{one_line(lane.name)} is {lane.state}: {lane.waiting:,} jobs wait{oldest}")
+    waits = f"{lane.waiting:,} jobs with {lane.bytes:,} bytes wait{oldest}"
+    say(f"{one_line(lane.name)} is {lane.state}: {waits}")
     if lane.error is not None:
         say(f"  {one_line(lane.error)}")
+
+
+def _tell_more(lane: "LaneDocument") -> None:
+    last = "none yet" if lane.succeeded_at is None else ago(lane.succeeded_at)
+    say(f"  {lane.arrived:,} have arrived, the last ones {last}")
+    say(f"  {lane.refused:,} were refused, and {lane.dropped:,} dropped")
+    if lane.failure is not None:
+        say(f"  the last failure was {ago(lane.failed_at)}: {one_line(lane.failure)}")
 
 
 def _row(lane: "LaneDocument") -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from zq.http.api.parts import ApiParts
 from zq.http.metrics import Metric, Scrape, Values
 
 MOST_NAMED = 20
-"""How many lanes a scrape names: the first ones by name."""
+"""How many lanes a scrape names: those whose oldest jobs have waited for longest."""
 
 
 class LaneFigures(NamedTuple):
@@ -25,7 +25,9 @@ class LaneReader:
 
     async def read(self) -> LaneFigures:
         """The lanes of this moment. Raises `ReadTimeout`."""
-        return LaneFigures((await self._lanes.status())[:MOST_NAMED])
+        found = await self._lanes.status()
+        found.sort(key=lambda each: (each.oldest_at is None, each.oldest_at))
+        return LaneFigures(found[:MOST_NAMED])
 
 
 def _of(figure: Callable[[LaneStatus], float | None]) -> Callable[[Scrape], Values]:
@@ -40,8 +42,12 @@ def _of(figure: Callable[[LaneStatus], float | None]) -> Callable[[Scrape], Valu
 
 def _lags(scrape: Scrape) -> Values:
     for each in scrape[LaneFigures].lanes:
-        lag = 0 if each.oldest_at is None else max(scrape.now - each.oldest_at, 0)
-        yield (each.lane.name,), lag / 1000
+        yield (each.lane.name,), (each.lag_ms(scrape.now) or 0) / 1000
+
+
+def _failed(status: LaneStatus) -> float | None:
+    at = status.progress.failed_at
+    return None if at is None else at / 1000
 
 
 def _succeeded(status: LaneStatus) -> float | None:
@@ -55,8 +61,15 @@ METRICS = (
     Metric(
         "zq_lane_waiting_jobs",
         "gauge",
-        f"Jobs that have not arrived at the hub, of the first {MOST_NAMED} lanes.",
+        f"Jobs that have not arrived at the hub, of the {MOST_NAMED} lanes furthest behind.",
         _of(lambda each: each.waiting),
+        ("lane",),
+    ),
+    Metric(
+        "zq_lane_waiting_bytes",
+        "gauge",
+        "Bytes of the payloads of these jobs, as they were counted last.",
+        _of(lambda each: each.bytes),
         ("lane",),
     ),
     Metric(
@@ -99,6 +112,20 @@ METRICS = (
         "gauge",
         "When jobs of the lane have arrived last, in seconds since 1970.",
         _of(_succeeded),
+        ("lane",),
+    ),
+    Metric(
+        "zq_lane_failing",
+        "gauge",
+        "1 while the lane waits after an error, else 0. `/health` has the reason.",
+        _of(lambda each: each.progress.error is not None),
+        ("lane",),
+    ),
+    Metric(
+        "zq_lane_last_failure_seconds",
+        "gauge",
+        "When the lane has failed last, in seconds since 1970.",
+        _of(_failed),
         ("lane",),
     ),
 )

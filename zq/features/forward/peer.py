@@ -67,6 +67,7 @@ class Pushers(RunningService):
     async def _follow(self) -> None:
         """Have a pusher for each lane as it is stored, and no others."""
         lanes = {lane.name: lane for lane in await self._lanes.all()}
+        self._lanes.in_use = any(lane.rule.url is not None for lane in lanes.values())
         for name, pusher in list(self._running.items()):
             lane = lanes.get(name)
             if lane is None or not _pushes(lane) or lane.rule != pusher.lane.rule:

@@ -124,7 +124,7 @@ class Presence:
                 each.lane.name,
                 each.waiting,
                 each.bytes,
-                None if each.oldest_at is None else max(now - each.oldest_at, 0),
+                each.lag_ms(now),
                 each.lane.paused,
                 each.progress.error and each.progress.error[:500],
                 dict(Counter(each.queues).most_common(MAX_QUEUES)),

@@ -148,7 +148,7 @@ class LanePusher:
         if progress.error != message:
             log.warning(f"a lane waits: {message}", extra={"fields": {"lane": self.lane.name}})
         progress.state, progress.error, progress.error_code = "waiting", message, code
-        progress.failed_at = self._clock.now_ms()
+        progress.failure, progress.failed_at = message, self._clock.now_ms()
         pause = pause_s(failures, asked, random.random())
         progress.retry_at = progress.failed_at + round(1000 * pause)
         self._hurried.clear()
@@ -269,6 +269,7 @@ class LanePusher:
     async def _doze(self) -> None:
         """Wait until there may be jobs again."""
         self.progress.state = "idle"
+        self.progress.error = self.progress.error_code = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(IDLE_S):
                 await self._awake.wait()

@@ -42,7 +42,10 @@ class LaneProgress(msgspec.Struct):
     sent_bytes: int = 0
     succeeded_at: int | None = None
     error: str | None = None
+    """Why nothing arrives at present."""
     error_code: str | None = None
+    failure: str | None = None
+    """The last error, also after a success."""
     failed_at: int | None = None
     retry_at: int | None = None
     """When a lane tries again that waits after an error."""
@@ -76,6 +79,10 @@ class LaneStatus(NamedTuple):
     queues: Mapping[str, int]
     """The ready jobs by queue."""
 
+    def lag_ms(self, now: int) -> int | None:
+        """The age of the oldest job that waits; None if there is none."""
+        return None if self.oldest_at is None else max(now - self.oldest_at, 0)
+
 
 class Lanes:
     """The lanes of a server. Whoever may manage all queues may manage them."""
@@ -93,6 +100,8 @@ class Lanes:
         self._inbox = inbox
         self._progress: dict[str, LaneProgress] = {}
         self._sizes: dict[str, _Size] = {}
+        self.in_use = False
+        """True while a lane has an address. `/health` asks it first."""
         self.when_changed: list[Callable[[], object]] = []
         """Called when a lane was made, changed or dropped."""
         self.take_overs: set[str] = set()

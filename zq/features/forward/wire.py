@@ -37,8 +37,9 @@ class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     `state` is `starting`, `sending`, `idle`, `waiting` (after an error), `paused` or `pulled`.
     `waiting` jobs are here, `under_way` of them have numbers. `bytes` are those of their payloads,
-    as they were counted last, and `lag_ms` is the age of the oldest job. `arrived`, `refused`,
-    `dropped` and `sent_bytes` count since the start of the server. A lane that waits tries again at
+    as they were counted last, and `lag_ms` is the age of the oldest job, from `oldest_at` on.
+    `arrived`, `refused`, `dropped` and `sent_bytes` count since the start of the server. `failure`
+    is the last error, of `failed_at`, and `error` is one that lasts: the lane tries again at
     `retry_at`.
     """
 
@@ -51,17 +52,34 @@ class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
     under_way: int
     bytes: int
     lag_ms: int | None = None
+    oldest_at: int | None = None
     arrived: int
     refused: int
     dropped: int
     sent_bytes: int
     succeeded_at: int | None = None
+    failure: str | None = None
     failed_at: int | None = None
     retry_at: int | None = None
     error: str | None = None
     error_code: str | None = None
     epoch: str
     next: int
+
+
+class LaneHealth(msgspec.Struct, omit_defaults=True):
+    """How a lane goes, with the fields of `GET /forward`."""
+
+    name: str
+    state: str
+    waiting: int
+    bytes: int
+    lag_ms: int | None = None
+    oldest_at: int | None = None
+    succeeded_at: int | None = None
+    error: str | None = None
+    failed_at: int | None = None
+    failure: str | None = None
 
 
 class LanesDocument(msgspec.Struct):

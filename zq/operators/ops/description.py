@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from zq.features.forward.wire import LaneHealth
 from zq.http.api.description.operation import Operation
 from zq.operators.ops.wire import StatusDocument
 
@@ -68,6 +69,7 @@ class Health(msgspec.Struct):
     quarantined: Quarantine | UnsetType = UNSET
     database_locked: LockInTheWay | UnsetType = UNSET
     faulty_crons: FaultyCrons | UnsetType = UNSET
+    lanes: list[LaneHealth] | UnsetType = UNSET
 
 
 class Version(msgspec.Struct):

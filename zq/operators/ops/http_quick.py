@@ -4,12 +4,15 @@ from aiohttp import web
 
 from zq import __version__
 from zq.features.crons.service import Crons
+from zq.features.forward.service import Lanes, LaneStatus
+from zq.features.forward.wire import LaneHealth
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.damage import Quarantined
-from zq.model.errors import DatabaseLocked
+from zq.model.errors import DatabaseLocked, ZqError
+from zq.store.errors import StoreError
 from zq.wire.codecs import BodyCodec
 
 API_VERSION = "0.7.0"
@@ -30,11 +33,12 @@ def set_aside(found: Quarantined) -> dict[str, object]:
 
 
 class ProbesApi:
-    """The endpoints that need no key: probes have none, and answers tell nothing about jobs."""
+    """The endpoints that need no key: probes have none, and answers show no jobs."""
 
     def __init__(self, parts: ApiParts) -> None:
         services = parts.services
         self._admin, self._crons = services.admin, services[Crons]
+        self._lanes, self._clock = services[Lanes], services.clock
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -51,7 +55,8 @@ class ProbesApi:
 
         `clock_set` tells of the last time since the start that the clock of the machine was set by
         more than a minute: `at`, `by_ms`, and how many dates became due by it (`due_jobs`,
-        `due_schedules`, `due_pauses`).
+        `due_schedules`, `due_pauses`). `lanes` has those to other servers: what waits on each,
+        since when, and its last success and error.
         """
         health = self._admin.health()
         document: dict[str, object] = {
@@ -74,6 +79,8 @@ class ProbesApi:
                 "entries": faulty.entries,
                 "named": [entry._asdict() for entry in faulty.named],
             }
+        if self._lanes.in_use:
+            document["lanes"] = await self._lanes_now()
         if (step := health.clock_set) is not None:
             document["clock_set"] = {"at": step.at, "by_ms": step.by, **step.fields()}
         if health.quarantined.rows:
@@ -81,9 +88,35 @@ class ProbesApi:
             document["quarantined"] = set_aside(health.quarantined)
         return answer(document, accepted)
 
+    async def _lanes_now(self) -> list[LaneHealth]:
+        """How each lane goes. A disk that does not answer leaves that out."""
+        try:
+            found = await self._lanes.status()
+        except (ZqError, StoreError):
+            return []
+        now = self._clock.now_ms()
+        return [_lane_health(each, now) for each in found]
+
     async def version(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The API's level, and zq's own version."""
         return answer({"version": API_VERSION, "zq": __version__}, accepted)
+
+
+def _lane_health(status: LaneStatus, now: int) -> LaneHealth:
+    """A lane as `/health` shows it, at a time in milliseconds."""
+    progress = status.progress
+    return LaneHealth(
+        status.lane.name,
+        progress.state,
+        status.waiting,
+        status.bytes,
+        status.lag_ms(now),
+        status.oldest_at,
+        progress.succeeded_at,
+        progress.error,
+        progress.failed_at,
+        progress.failure,
+    )
 
 
 APIS = (ProbesApi,)
