@@ -12,10 +12,9 @@ from conformance.client import JSON, Client, Doc
 from conformance.site import Site
 from process.cable import Cable
 
-from zq.features.forward.peer_link import LinkProgress
-from zq.features.forward.peer_links import Links
 from zq.features.forward.service import LaneProgress, Lanes
 from zq.features.forward.service_bounds import LaneBounds
+from zq.features.forward.service_hubs import HubProgress, Hubs
 from zq.store.sqlite.identity import renew_identity
 
 PATIENCE_S = 60.0
@@ -60,9 +59,8 @@ class Edge:
         return self.lanes.progress("up")
 
     @property
-    def link(self) -> LinkProgress:
-        (found,) = self.device.server.services[Links].progress
-        return found
+    def link(self) -> HubProgress:
+        return self.device.server.services[Hubs].at(self.url)
 
     async def lay(self, *queues: str, **rule: Any) -> None:
         from zq.features.forward.model import LaneRule

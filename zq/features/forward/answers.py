@@ -1,10 +1,14 @@
 """What the verbs about lanes do."""
 
+from msgspec.structs import asdict
+
 from zq.answers import Asked, VerbAnswers
 from zq.features.forward import verbs
 from zq.features.forward.model import check_lane
 from zq.features.forward.service import Lanes, LaneStatus
+from zq.features.forward.service_hubs import Hubs
 from zq.features.forward.wire import (
+    HubDocument,
     LaneDocument,
     LanesDocument,
     decode_lane,
@@ -16,10 +20,14 @@ ANSWERS = VerbAnswers()
 
 @ANSWERS.to(verbs.LIST)
 async def lanes(asked: Asked) -> LanesDocument:
-    """The lanes by which jobs leave for other servers, and how they go."""
+    """The lanes by which jobs leave for other servers, and how they go.
+
+    `hubs` has what comes back from these servers: the jobs that are for this one.
+    """
     now = asked.services.clock.now_ms()
     found = await asked.services[Lanes].status()
-    return LanesDocument([_document(each, now) for each in found])
+    hubs = [HubDocument(**asdict(hub)) for hub in asked.services[Hubs].all()]
+    return LanesDocument([_document(each, now) for each in found], hubs)
 
 
 @ANSWERS.to(verbs.GET)

@@ -13,8 +13,9 @@ from zq.cli.terminal import one_line, say
 from zq.cli.words import MILLISECONDS
 
 if TYPE_CHECKING:
-    from zq.features.forward.client import LaneDocument, ServerLanes
+    from zq.features.forward.client import HubDocument, LaneDocument, ServerLanes
 
+HUB_COLUMNS = ("HUB", "STATE", "FETCHED", "REFUSED", "RECORDS", "LAST", "ERROR")
 COLUMNS = ("LANE", "STATE", "WAITING", "OLDEST", "ARRIVED", "LAST", "QUEUES", "URL")
 LEAST = ("URL", "QUEUES", "LAST", "ARRIVED")
 """The columns that narrow terminals do without, the least important one first."""
@@ -60,6 +61,31 @@ def list(remote: Remote) -> None:
             print_json(msgspec.to_builtins(lane))
         return
     print_table(COLUMNS, map(_row, found), least=LEAST)
+
+
+@forward.command(
+    epilog=f"""\b
+Examples:
+  zq forward hubs
+  zq forward hubs --json
+
+FETCHED counts the jobs that have come from a hub for this server since its start, and REFUSED those
+that it could not store: they are dead at the hub. RECORDS of the history have gone there. With
+--json, each hub is a line, as GET /forward has it.
+
+{CODES}
+"""
+)
+@tabled
+@talks
+def hubs(remote: Remote) -> None:
+    """List the hubs that lanes lead to, and what comes back from them."""
+    found = remote.run(_lanes(remote).hubs())
+    if remote.as_json:
+        for hub in found:
+            print_json(msgspec.to_builtins(hub))
+        return
+    print_table(HUB_COLUMNS, map(_hub_row, found), least=("RECORDS",))
 
 
 @forward.command(
@@ -226,6 +252,11 @@ def _tell_more(lane: "LaneDocument") -> None:
     say(f"  {lane.refused:,} were refused, and {lane.dropped:,} dropped")
     if lane.failure is not None:
         say(f"  the last failure was {ago(lane.failed_at)}: {one_line(lane.failure)}")
+
+
+def _hub_row(hub: "HubDocument") -> tuple[Any, ...]:
+    last = "" if hub.succeeded_at is None else ago(hub.succeeded_at)
+    return (hub.url, hub.state, hub.fetched, hub.refused, hub.records, last, hub.error or "")
 
 
 def _row(lane: "LaneDocument") -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from zq.client.asking import Ask
 from zq.features.forward import verbs
+from zq.features.forward.wire import HubDocument as HubDocument
 from zq.features.forward.wire import LaneBody as LaneBody
 from zq.features.forward.wire import LaneDocument as LaneDocument
 from zq.features.forward.wire import ResumeBody
@@ -16,6 +17,10 @@ class ServerLanes:
     async def all(self) -> list[LaneDocument]:
         """All lanes by name."""
         return (await self._ask(verbs.LIST)).lanes
+
+    async def hubs(self) -> list[HubDocument]:
+        """The hubs that they lead to, and what comes back from each."""
+        return (await self._ask(verbs.LIST)).hubs
 
     async def get(self, lane: str) -> LaneDocument:
         """One lane."""

@@ -31,6 +31,7 @@ from zq.features.forward.model import LaneRule
 from zq.features.forward.peer_hub import address_of
 from zq.features.forward.peer_news import NewsTeller
 from zq.features.forward.peer_presence import Presence
+from zq.features.forward.service_hubs import Hubs
 from zq.features.producers.commands import EnqueueInOrder
 from zq.features.producers.errors import ProducerFenced, SequenceGap, TooManyProducers
 from zq.features.producers.model import EpochEnd, Producer, ProducerMark
@@ -60,22 +61,6 @@ NO_FAULT_OF_JOBS = (
     *(SequenceGap, ProducerFenced, TooManyProducers),
 )
 """What keeps this server from storing any jobs for a time. All else is wrong with one of them."""
-
-
-class LinkProgress(msgspec.Struct):
-    """How the way back from a hub goes, since the start of the server. Times are as for lanes."""
-
-    url: str
-    state: str = "starting"
-    """`starting`, `listening`, or `waiting` after an error."""
-    fetched: int = 0
-    refused: int = 0
-    records: int = 0
-    """So many records of the history have been sent."""
-    succeeded_at: int | None = None
-    error: str | None = None
-    error_code: str | None = None
-    failed_at: int | None = None
 
 
 class Pause:
@@ -124,7 +109,7 @@ class HubLink:
         """The rule names the hub, and what this device shows it."""
         assert rule.url is not None
         self.rule = rule
-        self.progress = LinkProgress(rule.url)
+        self.progress = services[Hubs].at(rule.url)
         self._presence = services[Presence]
         self._producers = services.store.reads.of(ProducerReads)
         self._jobs = services.jobs

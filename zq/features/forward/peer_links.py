@@ -12,12 +12,13 @@ from zq.engine.imports import import_aside
 from zq.features.forward.model import LaneRule
 from zq.features.forward.service import Lanes
 from zq.features.forward.service_epochs import HistoryEpochs
+from zq.features.forward.service_hubs import Hubs
 from zq.features.history.engine import HistoryReaders
 from zq.service.services import RunningService, Services
 
 if TYPE_CHECKING:
     from zq.features.forward.peer_history import HistorySender
-    from zq.features.forward.peer_link import HubLink, LinkProgress
+    from zq.features.forward.peer_link import HubLink
 
 
 class Links(RunningService):
@@ -31,6 +32,7 @@ class Links(RunningService):
     def __init__(self, services: Services) -> None:
         self._services = services
         self._lanes = services[Lanes]
+        self._hubs = services[Hubs]
         self._epochs = services[HistoryEpochs]
         self._running: dict[str, HubLink] = {}
         self.senders: dict[str, HistorySender] = {}
@@ -38,11 +40,6 @@ class Links(RunningService):
         self._records = services.engine[HistoryReaders].recording
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-
-    @property
-    def progress(self) -> list[LinkProgress]:
-        """How each of them goes, by address."""
-        return [self._running[url].progress for url in sorted(self._running)]
 
     async def start(self) -> None:
         """Begin."""
@@ -78,6 +75,7 @@ class Links(RunningService):
             if _access(link.rule) != _access(rules.get(url)):
                 del self._running[url]
                 await link.stop()
+                self._hubs.forget(url)
                 if url in self.senders:
                     await self.senders.pop(url).stop()
         for url, rule in rules.items():

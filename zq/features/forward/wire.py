@@ -67,6 +67,24 @@ class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
     next: int
 
 
+class HubDocument(msgspec.Struct, omit_defaults=True):
+    """What comes back from a hub, and what has gone there besides jobs, since the start.
+
+    `state` is `starting`, `listening`, or `waiting` after an `error`. `fetched` jobs were for this
+    server, which has `refused` some. `records` of its history were sent.
+    """
+
+    url: str
+    state: str
+    fetched: int
+    refused: int
+    records: int
+    succeeded_at: int | None = None
+    failed_at: int | None = None
+    error: str | None = None
+    error_code: str | None = None
+
+
 class LaneHealth(msgspec.Struct, omit_defaults=True):
     """How a lane goes, with the fields of `GET /forward`."""
 
@@ -83,9 +101,10 @@ class LaneHealth(msgspec.Struct, omit_defaults=True):
 
 
 class LanesDocument(msgspec.Struct):
-    """All lanes by name."""
+    """All lanes by name, and the hubs that they lead to."""
 
     lanes: list[LaneDocument]
+    hubs: list[HubDocument]
 
 
 _lane = msgspec.json.Decoder(LaneBody)
