@@ -117,6 +117,8 @@ def seed(url: str, headers: dict[str, str] | None = None) -> dict[str, str]:
         lanes = [lane, {"name": "old", "paused": True}, {"name": "far", "error": "no route"}]
         clock = {"version": "0.1.0", "now": round(time.time() * 1000), "lanes": lanes}
         call("PUT", "/devices/edge-1", {"instance": "i1", **clock})
+        call("PUT", "/forward/up", {"queues": ["sent-on"], "url": "http://127.0.0.1:9"})
+        call("POST", "/forward/up/pause", {})
         text = '{"queue": "mail", "type": "odd", "payload": ' + HOSTILE + "}"
         reply = http.post("/jobs", content=text, headers={"Content-Type": "application/json"})
         ids["hostile"] = reply.json()["id"]

@@ -137,6 +137,13 @@ def test_a_status_is_a_word_and_a_shape(
 # What is on a page
 
 
+def test_a_server_that_forwards_shows_its_own_lanes(place: Place, page: Page) -> None:
+    go(page, place, "devices")
+    lanes = page.get_by_role("region", name="Lanes of this server")
+    expect(lanes).to_contain_text("up")
+    expect(lanes).to_contain_text("paused")
+
+
 def test_the_overview_says_what_is_wrong_the_worst_first(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:

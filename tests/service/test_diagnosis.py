@@ -16,6 +16,7 @@ from zq.features.diagnosis.model_findings import (
     Severity,
     due_at,
     findings_of_devices,
+    findings_of_lanes,
     findings_of_queue,
     findings_of_server,
     grouped,
@@ -182,6 +183,12 @@ def test_findings_of_one_kind_are_one_line_with_the_first_of_them() -> None:
     assert (alone.number, alone.jobs, alone.since) == (5, 15, 1)
     assert [each.queue for each in alone.first] == ["q5", "q4", "q3"][:MOST_NAMED]
     assert alone.text == "no worker: q5 5 waiting · q4 4 waiting · q3 3 waiting · 2 more"
+
+
+def test_a_lane_that_fails_is_a_line_with_the_reason() -> None:
+    (found,) = findings_of_lanes({"up": "no answer from http://hub"})
+    assert (found.code, found.severity) == ("lane_fails", Severity.WARNING)
+    assert found.text.startswith("the lane up waits: no answer from http://hub")
 
 
 def test_devices_are_a_line_a_fault() -> None:

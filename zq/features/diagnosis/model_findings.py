@@ -1,6 +1,6 @@
 """What is wrong, the worst first: rules over the figures of one moment."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ class FindingCode(StrEnum):
     NO_WORKER = "no_worker"
     FAILING = "failing"
     CRON_FAULTY = "cron_faulty"
+    LANE_FAILS = "lane_fails"
     DEVICE_SILENT = "device_silent"
     DEVICE_BEHIND = "device_behind"
     DEVICE_CLOCK = "device_clock"
@@ -265,6 +266,13 @@ def findings_of_devices(devices: DeviceSums) -> Iterator[Finding]:
             )
             severity = Severity.WARNING if code is FindingCode.DEVICE_SILENT else Severity.NOTE
             yield Finding(severity, code, text)
+
+
+def findings_of_lanes(errors: Mapping[str, str]) -> Iterator[Finding]:
+    """The findings about lanes to other servers, from those that fail and their errors."""
+    for lane, error in errors.items():
+        text = f"the lane {lane} waits: {error}. `zq forward status {lane}` has more"
+        yield Finding(Severity.WARNING, FindingCode.LANE_FAILS, text)
 
 
 def findings_of_queue(queue: QueueFacts, now: int) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Findings that take reads: stuck work, jobs that budgets cannot pay, and devices."""
+"""Findings that take reads: stuck work, jobs that budgets cannot pay, lanes and devices."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
@@ -9,8 +9,10 @@ from zq.features.diagnosis.model_findings import (
     FindingCode,
     Severity,
     findings_of_devices,
+    findings_of_lanes,
 )
 from zq.features.diagnosis.service_stuck import StuckWork
+from zq.features.forward.service import Lanes
 from zq.features.trends.model import MINUTE_MS
 from zq.features.waits.model import budget_text
 from zq.features.waits.model_queue import BudgetLine
@@ -40,13 +42,14 @@ class Noted:
     @classmethod
     def of(cls, services: Services) -> Self:
         """The findings of this kind about all queues of a server."""
-        return cls(services.store, services.clock, services[StuckWork])
+        return cls(services.store, services.clock, services[StuckWork], services[Lanes])
 
-    def __init__(self, store: Store, clock: Clock, stuck: StuckWork) -> None:
+    def __init__(self, store: Store, clock: Clock, stuck: StuckWork, lanes: Lanes) -> None:
         self._reads = store.reads.of(WaitReads)
         self._devices = store.reads.of(DeviceReads)
         self._clock = clock
         self._stuck = stuck
+        self._lanes = lanes
         self._looked = float("-inf")
         self._unpaid: Sequence[Finding] = ()
         self._of_devices: Sequence[Finding] = ()
@@ -65,7 +68,8 @@ class Noted:
             for finding in self._unpaid
             if not settings.get(finding.queue or "", NO_SETTINGS).paused
         ]
-        return NotedFindings(stuck.keys, [*stuck.findings, *unpaid, *self._of_devices])
+        of_lanes = findings_of_lanes(self._lanes.errors())
+        return NotedFindings(stuck.keys, [*stuck.findings, *unpaid, *of_lanes, *self._of_devices])
 
 
 def _findings(lines: Sequence[BudgetLine], now: int) -> Iterator[Finding]:

@@ -75,7 +75,9 @@ class Pushers(RunningService):
                 await pusher.stop()
         for name, lane in lanes.items():
             if not _pushes(lane):
-                self._lanes.progress(name).state = "paused" if lane.paused else "pulled"
+                progress = self._lanes.progress(name)
+                progress.state = "paused" if lane.paused else "pulled"
+                progress.error = progress.error_code = None
             elif name in self._running:
                 self._running[name].hurry()
             else:

@@ -111,6 +111,10 @@ class Lanes:
         """How a lane goes. Whoever carries its jobs keeps it up to date."""
         return self._progress.setdefault(name, LaneProgress())
 
+    def errors(self) -> dict[str, str]:
+        """Why nothing arrives, of each lane that fails."""
+        return {name: each.error for name, each in self._progress.items() if each.error}
+
     async def all(self) -> list[ForwardLane]:
         """All lanes by name."""
         return await self._lanes.lanes()

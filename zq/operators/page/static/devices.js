@@ -34,8 +34,9 @@ export function devices(main, values) {
     all.again();
   };
   const all = new Asked(async () => listed(await get(`devices${query({ order, from: skip, limit: PAGE })}`), order, skip, turn));
-  main.append(el("div", { class: "bar" }, el("h1", {}, "Devices"), all.age), all.place);
-  return { view: { topic: "pulse" }, draw: () => all.draw() };
+  const own = new Asked(async () => sending((await get("forward")).lanes));
+  main.append(el("div", { class: "bar" }, el("h1", {}, "Devices"), all.age), own.place, all.place);
+  return { view: { topic: "pulse" }, draw: () => [own, all].forEach((part) => part.draw()) };
 }
 
 /** @param {any} found @param {string} order @param {number} skip @param {(to: any) => void} turn */
@@ -59,6 +60,18 @@ function listed(found, order, skip, turn) {
   segment("Order of the devices", Object.keys(ORDERS), order, (to) => turn({ order: to }), ORDERS)),
   (skip || found.next) && el("div", { class: "foot" }, el("span", { class: "push acts" },
     skip > 0 && button("First ones", () => turn({})), found.next && button("Next ones", () => turn({ skip: found.next }))))];
+}
+
+/** The lanes by which this server is a device of others. @param {any[]} lanes */
+function sending(lanes) {
+  const now = Date.now();
+  return lanes.length ? [card("Lanes of this server", "what it sends to others", table({ caption: "Lanes of this server",
+    columns: [{ head: "lane" }, { head: "state", is: "w9 st" }, { head: "unsent", is: "num w6" }, { head: "oldest", is: "num w6 c1" }, { head: "bytes", is: "num w7 c3" },
+      { head: "arrived", is: "num w6 c4", title: "when jobs have arrived last" }, { head: "last error", is: "w16 c2" }],
+    rows: lanes.map((lane) => ({ key: lane.name, cells: [name(lane.name), lane.state === "paused" ? pill("paused", "paused")
+      : lane.error ? pill("warning", "fails") : pill("muted", lane.state), number(lane.waiting), briefly(lane.lag_ms), bytes(lane.bytes),
+    lane.succeeded_at ? ago(lane.succeeded_at, now) : "–", name(lane.failure ?? "–")] })),
+    nothing: empty("It has no lane") }))] : [];
 }
 
 /** @param {string} device @param {string} [look] */

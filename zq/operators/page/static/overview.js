@@ -16,7 +16,7 @@ const KINDS = /** @type {Record<string, [string, (queue: string) => any[]]>} */ 
   dead: ["Dead jobs", (queue) => [step("Jobs", queue, deadJobs(queue)), requeue({ status: "dead", queue }, `Requeue the dead jobs of ${queue}`)]],
   paused: ["Paused", (queue) => [pause(queue, true, `Resume: ${queue}`)]],
 });
-for (const code of ["silent", "behind", "clock"]) KINDS[`device_${code}`] = ["Devices", () => [el("a", { class: "btn small", href: "#/devices" }, "Devices")]];
+for (const code of ["lane_fails", "device_silent", "device_behind", "device_clock"]) KINDS[code] = ["Devices", () => [el("a", { class: "btn small", href: "#/devices" }, "Devices")]];
 const SEVERITY = ["", "note", "warning", "alarm"];
 const GONE_MS = 10_000;
 const UNFOLDED_MS = 5000;
