@@ -18,6 +18,7 @@ from bench.compare import Plan, compare, comparison
 from bench.cost import cost, cost_table
 from bench.crowd import crowd, crowd_table
 from bench.depth import depth, depth_table
+from bench.edge import edge, edge_table
 from bench.entries import entries, entries_table
 from bench.examples import EXAMPLES
 from bench.fleet import fleet, fleet_table
@@ -164,6 +165,11 @@ def run_lines(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 def run_shares(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = shares(place, args.jobs, args.numbers, args.ticks, progress)
     return shares_table(found), [asdict(each) for each in found]
+
+
+def run_edge(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = edge(place, progress)
+    return edge_table(found), [asdict(each) for each in found]
 
 
 def run_fleet(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -328,6 +334,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--jobs", type=counts, default=[1, 100, 1000], help="settled and claimed a tick")
     add("--numbers", type=counts, default=[1, 1000, 100_000], help="budgets, and keys")
     add("--ticks", type=int, default=60, help="measured ticks [60]")
+    command("edge", run_edge, "what zq costs a small device: memory, a start, bytes written")
     add = command("fleet", run_fleet, "200 devices and a hub, one floods: how long the others wait")
     add("--seconds", type=float, default=10.0, help="of each case [10]")
     add("--rounds", type=int, default=3, help="runs of each case [3]")

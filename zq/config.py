@@ -41,6 +41,26 @@ AccessLog = Literal["off", "sampled", "all"]
 OnDamage = Literal["refuse", "salvage"]
 CommitMode = Literal["buffered", "fsync"]
 Http2Engine = Literal["h2", "zttp"]
+EventLoop = Literal["uvloop", "asyncio"]
+Preset = Literal["edge"]
+
+PRESETS: Mapping[Preset, Mapping[str, str]] = {
+    "edge": {
+        "page_size": "1KiB",
+        "upkeep_interval": "1m",
+        "cache_size": "4MiB",
+        "event_loop": "asyncio",
+        "no_admin": "yes",
+        "doors": "none",
+        "max_connections": "256",
+        "max_body": "8MiB",
+        "max_inbox_bytes": "16MiB",
+        "max_answer_bytes": "16MiB",
+        "max_wal": "64MiB",
+        "disk_reserve": "16MiB",
+    }
+}
+"""The settings of each preset, by name, in their written form. What is given otherwise wins."""
 
 _U32 = 2**32 - 1
 
@@ -52,10 +72,25 @@ DOORS = tuple(parts("settings", "DOOR", str))
 _OF_ROOMS: tuple[type[RoomSettings], ...] = tuple(parts("settings", "SETTINGS", type))
 
 
+def _flags_of(preset: Preset) -> str:
+    """The settings of a preset, as flags."""
+    flags = (f"--{name} {text}" for name, text in PRESETS[preset].items())
+    return ", ".join(f"`{flag.removesuffix(' yes').replace('_', '-')}`" for flag in flags)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of a server's start. A value out of range raises ConfigError."""
 
+    preset: Annotated[
+        Preset | None,
+        Rule(
+            CHOICE,
+            f"Defaults of another kind: those for a small device are {_flags_of('edge')}.",
+            choices=get_args(Preset),
+            unset="those of this table",
+        ),
+    ] = None
     root_dir: Annotated[
         Path, Rule(PATH, "Directory for the data. One server at a time owns it.")
     ] = Path("zq-root")
@@ -167,6 +202,14 @@ class Settings:
         AccessLog,
         Rule(CHOICE, "Which requests to log: none, a sample or all.", choices=get_args(AccessLog)),
     ] = "off"
+    event_loop: Annotated[
+        EventLoop,
+        Rule(
+            CHOICE,
+            "What runs the server: uvloop is faster, where it is installed, and takes 2 MB more.",
+            choices=get_args(EventLoop),
+        ),
+    ] = "uvloop"
     heartbeat_interval: Annotated[
         int, Rule(DURATION, "Longest silence on a stream before a heartbeat is sent.", low=1)
     ] = 3_000
@@ -227,9 +270,38 @@ class Settings:
             unset="that of `--default-commit-mode`",
         ),
     ] = None
+    flush_interval: Annotated[
+        int,
+        Rule(
+            DURATION,
+            "Gather the changes of this time into one flush, which answers do not wait for: a power"
+            " cut may take them back; 0 flushes as the commit modes say.",
+            high=60_000,
+        ),
+    ] = 0
+    upkeep_interval: Annotated[
+        int,
+        Rule(
+            DURATION,
+            "How long a server must be idle before it copies a log that has not grown much into the"
+            " database, and gives free space back.",
+            low=1_000,
+            high=3_600_000,
+        ),
+    ] = 1_000
     cache_size: Annotated[int, Rule(SIZE, "Memory for database pages.", low=64 * 2**10)] = (
         64 * 2**20
     )
+    page_size: Annotated[
+        int,
+        Rule(
+            SIZE,
+            "Pages of a new database, a power of two: small ones wear a card less, and cost bulks"
+            " more.",
+            low=512,
+            high=65_536,
+        ),
+    ] = 4096
     max_body: Annotated[int, Rule(SIZE, "Largest request body; a larger one gets 413.", low=1)] = (
         64 * 2**20
     )
@@ -393,6 +465,10 @@ class Settings:
         _check_tls("--", self.tls_cert, self.tls_key, self.tls_client_ca)
         admin = (self.admin_tls_cert, self.admin_tls_key, self.admin_tls_client_ca)
         _check_tls("--admin-", *admin)
+        if self.page_size.bit_count() != 1:
+            raise ConfigError(
+                f"--page-size: {self.page_size} is no power of two: give 1KiB or 4KiB"
+            )
         if self.max_inbox_bytes < self.max_body:
             # Such a body would always get 503, "try again".
             raise ConfigError(
@@ -408,6 +484,8 @@ class Settings:
 
         Raises ConfigError for the first value that cannot be used.
         """
+        if preset := values.get("preset"):
+            values = {**_of_preset(preset), **values}
         rooms = []
         for kind in _OF_ROOMS:
             names = [field.name for field in fields(kind) if field.name in values]
@@ -426,6 +504,13 @@ class Settings:
                 source, text = given
                 values[setting.name] = setting.read(text, source)
         return cls.of(**values)
+
+
+def _of_preset(preset: Preset) -> dict[str, Any]:
+    given = PRESETS[preset]
+    return {
+        each.name: each.read(given[each.name], each.flag) for each in SETTINGS if each.name in given
+    }
 
 
 def _check_tls(prefix: str, cert: Path | None, key: Path | None, client_ca: Path | None) -> None:

@@ -76,6 +76,7 @@ class Instance:
             cache_bytes=settings.cache_size,
             read_timeout=settings.read_timeout / 1000,
             max_wal=settings.max_wal,
+            page_bytes=settings.page_size,
             history=history and history.bounds,
             clock=self.clock,
         )

@@ -63,8 +63,9 @@ def prepare_process() -> None:
 def serve(settings: Settings) -> int:
     """Run a server until a signal. Return the process's exit code (see sysexits.h)."""
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
-    with contextlib.suppress(ImportError):
-        from uvloop import new_event_loop as factory
+    if settings.event_loop == "uvloop":
+        with contextlib.suppress(ImportError):
+            from uvloop import new_event_loop as factory
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(_serve(settings))
 

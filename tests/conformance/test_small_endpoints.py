@@ -1,5 +1,7 @@
 """Health, version and reset."""
 
+import asyncio
+
 import zq
 
 from .client import Client
@@ -64,3 +66,14 @@ async def test_a_scheduled_job_that_was_reset_never_arrives(client: Client) -> N
     client.site.clock.advance(2_000)
     await client.heartbeat(stream)
     assert await client.count() == 0
+
+
+async def test_what_was_answered_early_is_flushed_when_nothing_follows(client: Client) -> None:
+    await client.site.restart(flush_interval=500, upkeep_interval=3_600_000)
+    synced = asyncio.Event()
+    client.site.server.engine.when_synced.append(synced.set)
+    await client.enqueue()
+    async with asyncio.timeout(60):
+        while not synced.is_set():
+            client.site.clock.advance(100)
+            await asyncio.sleep(0.01)

@@ -90,7 +90,11 @@ class Engine:
         alarm = Alarm(clock, self.inbox.awake.set)
         self.lock = ForeignLock(clock)
         """The lock of another program that is in the way."""
-        upkeep = Upkeep(store, clock, self.lock, alarm.ring)
+        upkeep = Upkeep(
+            *(store, clock, self.lock, alarm.ring),
+            rest_s=settings.upkeep_interval / 1000,
+            sync_s=self.durability.sync_s,
+        )
         self.when_synced = upkeep.when_synced
         self.compact = upkeep.compact
         """Gives all free space back. Its future is done when that has happened."""
@@ -202,4 +206,6 @@ class Engine:
 def _durability(settings: Settings) -> Durability:
     changes = settings.default_commit_mode
     enqueues = settings.enqueue_commit_mode or changes
+    if settings.flush_interval:
+        return Durability(changes=False, enqueues=False, sync_s=settings.flush_interval / 1000)
     return Durability(changes == "fsync", enqueues == "fsync")

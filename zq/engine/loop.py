@@ -41,8 +41,8 @@ LONGEST_NAP_S = 1.0
 """The loop looks at the clock, which may jump, and at the files, which may go away, this often."""
 
 SYNC_S = 1.0
-"""The longest time that ticks go on without a sync, in seconds. Together with the time until free
-space is looked at, buffered mode can lose two seconds."""
+"""The longest time that ticks go on without a sync, in seconds, if they answer before it. Then an
+idle server syncs after as long again, so buffered mode can lose two seconds."""
 
 
 _COMMAND = attrgetter("command")
@@ -51,10 +51,16 @@ _NOTHING: Mapping[str, Callable[[Any], object]] = {}
 
 class Durability(NamedTuple):
     """True for the commands that are on the disk before they are answered: acknowledgements and
-    changes, and new jobs."""
+    changes, and new jobs. What was answered earlier is flushed within `sync_s` seconds."""
 
     changes: bool
     enqueues: bool
+    sync_s: float = SYNC_S
+
+    @property
+    def loses_ms(self) -> int:
+        """The changes that a power cut may take: those of so many milliseconds, at the most."""
+        return 0 if self.changes and self.enqueues else round(2000 * self.sync_s)
 
 
 class LoopParts(NamedTuple):
@@ -174,7 +180,8 @@ class TickLoop:
             commands=batch,
             claims=plan.claims,
             due=time.due,
-            durable=started - self._synced >= SYNC_S or self._must_sync(batch, plan),
+            durable=started - self._synced >= self._durability.sync_s
+            or self._must_sync(batch, plan),
             workers=self._streams.workers,
             monotonic=started,
             mint=self._mint,
@@ -197,7 +204,7 @@ class TickLoop:
             self._synced = started
         ended = self._clock.monotonic()
         self._tell(Committed(tick, requests, plan, result, ended - started))
-        if self._upkeep.ticked(ended):
+        if self._upkeep.ticked(ended, durable=result.durable):
             # One turn of the event loop first: replies are sent before the disk is busy again.
             await asyncio.sleep(0)
             await self._upkeep.between_ticks()
@@ -278,7 +285,7 @@ class TickLoop:
         if self._durability.changes and plan.claims:
             return True
         # In the order of `SyncRule`.
-        synced = (*self._durability, False)
+        synced = (self._durability.changes, self._durability.enqueues, False)
         return any(synced[command.sync] for command in batch)
 
     def _set_alarm(self, nap: float) -> None:

@@ -17,7 +17,7 @@ from zq.store.errors import StoreBusy, StoreFull
 log = logging.getLogger(__name__)
 
 IDLE_S = 1.0
-"""After this much idle time, free space is given back, a slice at a time."""
+"""After this much idle time the log is copied, if nobody says otherwise."""
 
 CHECK_S = 0.5
 """The files of an idle server are checked this often: they may be removed or replaced."""
@@ -55,8 +55,17 @@ class Upkeep:
         clock: Clock,
         lock: ForeignLock,
         wake: Callable[[], object] = lambda: None,
+        rest_s: float = IDLE_S,
+        sync_s: float = IDLE_S,
     ) -> None:
-        """`wake` makes an idle loop check whether there is something to do."""
+        """`wake` makes an idle loop check whether there is something to do.
+
+        After `rest_s` without ticks the log is copied, and free space is given back, a slice at a
+        time. Ticks that were answered before their flush are flushed after `sync_s` without ticks.
+        """
+        self._rest_s = rest_s
+        self._sync_s = sync_s
+        self._unsynced = False
         self._wake = wake
         self._compaction: _Compaction | None = None
         self._store = store
@@ -67,9 +76,13 @@ class Upkeep:
         self._untidy = True
         self._ticked = self._checkpointed = self._checked = clock.monotonic()
 
-    def ticked(self, now: float) -> bool:
-        """Note that a tick has ended. Return whether upkeep comes before the server is idle."""
+    def ticked(self, now: float, *, durable: bool = True) -> bool:
+        """Note that a tick has ended, on the disk if it is `durable`.
+
+        Return whether upkeep comes before the server is idle.
+        """
         self._untidy = True
+        self._unsynced = not durable
         self._ticked = now
         if self._compaction is not None and now >= self._compaction.next:
             return True
@@ -140,8 +153,7 @@ class Upkeep:
         was_over = self._store.wal_is_over
         await self._store.checkpoint(shrink=shrink)
         if not self._store.uncopied_bytes:
-            for learn in self.when_synced:
-                learn()
+            self._note_synced()
         self._checkpointed = self._clock.monotonic()
         if self._store.wal_is_over is not was_over:
             fields = {"wal_bytes": self._store.wal_bytes()}
@@ -171,8 +183,15 @@ class Upkeep:
             return 0.0
         if not (self._untidy or self._lock.since is not None):
             return wal_retry
-        if (rest := self._ticked + IDLE_S - now) > 0:
-            return min(rest, wal_retry)
+        usual = self._rest_s if self._lock.since is None else LOCK_RETRY_S
+        if (rest := self._ticked + usual - now) > 0:
+            if not self._unsynced:
+                return min(rest, wal_retry)
+            if (waits := self._ticked + self._sync_s - now) > 0:
+                return min(rest, waits, wal_retry)
+            await self._store.sync()
+            self._note_synced()
+            return 0.0
         await self.checkpoint()
         try:
             self._untidy = await self._store.tidy()
@@ -184,6 +203,11 @@ class Upkeep:
         else:
             self._lock.gone()
         return 0.0
+
+    def _note_synced(self) -> None:
+        self._unsynced = False
+        for learn in self.when_synced:
+            learn()
 
     def _wants_checkpoint(self, now: float) -> bool:
         if self._store.wants_checkpoint:

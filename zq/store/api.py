@@ -233,6 +233,9 @@ class Store(Protocol):
         command gets an answer.
         """
 
+    async def sync(self) -> None:
+        """Bring to the disk what ticks have answered before their flush. Raises `StoreFailed`."""
+
     def check_files(self) -> None:
         """Raise `FilesMoved` if committed data is in a file that has lost its name."""
 

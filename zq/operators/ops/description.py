@@ -54,17 +54,26 @@ class LockInTheWay(msgspec.Struct):
     error: str
 
 
+class StorageWritten(msgspec.Struct):
+    """The bytes that went to the disk since the start, and what that is a year."""
+
+    bytes: int
+    bytes_a_year: int
+
+
 class Health(msgspec.Struct):
     """`fsync` or `buffered`: what acknowledgements, and enqueues, wait for.
 
     `flushed_by` says how the log gets to the disk: through the kernel, as `linux-aio` or
-    `io-uring`, or a `thread`.
+    `io-uring`, or a `thread`. `may_lose_ms` is how much of the latest changes a power cut may take.
     """
 
     status: str
     commit_mode: str
     enqueue_commit_mode: str
     flushed_by: str
+    may_lose_ms: int
+    storage_written: StorageWritten | UnsetType = UNSET
     enqueues_refused: Refusal | UnsetType = UNSET
     quarantined: Quarantine | UnsetType = UNSET
     database_locked: LockInTheWay | UnsetType = UNSET

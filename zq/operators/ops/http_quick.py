@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from zq import __version__
+from zq.engine.process import storage_written
 from zq.features.crons.service import Crons
 from zq.features.forward.service import Lanes, LaneStatus
 from zq.features.forward.wire import LaneHealth
@@ -17,6 +18,11 @@ from zq.wire.codecs import BodyCodec
 
 API_VERSION = "0.7.0"
 """The level of Zizq's API. Zizq's clients check it."""
+
+YEAR_S = 365 * 86_400
+
+LEAST_S = 60.0
+"""A younger server is taken for as old as this: one minute tells little of a year."""
 
 COMMIT_MODES = {True: "fsync", False: "buffered"}
 
@@ -39,6 +45,8 @@ class ProbesApi:
         services = parts.services
         self._admin, self._crons = services.admin, services[Crons]
         self._lanes, self._clock = services[Lanes], services.clock
+        self._since = services.clock.monotonic()
+        self._written_before = storage_written() or 0
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
@@ -57,6 +65,11 @@ class ProbesApi:
         more than a minute: `at`, `by_ms`, and how many dates became due by it (`due_jobs`,
         `due_schedules`, `due_pauses`). `lanes` has those to other servers: what waits on each,
         since when, and its last success and error.
+
+        `may_lose_ms` is how much of the latest changes a power cut may take, in milliseconds: 0
+        unless answers come before the flush. `storage_written` has the `bytes` that the kernel was
+        asked to write since the start, and what that is a year (`bytes_a_year`), where the system
+        counts it.
         """
         health = self._admin.health()
         document: dict[str, object] = {
@@ -64,7 +77,10 @@ class ProbesApi:
             "commit_mode": COMMIT_MODES[health.durability.changes],
             "enqueue_commit_mode": COMMIT_MODES[health.durability.enqueues],
             "flushed_by": health.flushed_by,
+            "may_lose_ms": health.durability.loses_ms,
         }
+        if (written := self._written()) is not None:
+            document["storage_written"] = written
         if (refusal := health.refusal) is not None:
             # The status is 200: acknowledgements are accepted, and a restart would not help.
             document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
@@ -96,6 +112,15 @@ class ProbesApi:
             return []
         now = self._clock.now_ms()
         return [_lane_health(each, now) for each in found]
+
+    def _written(self) -> dict[str, int] | None:
+        """The bytes that went to the disk so far, and what those since the start are a year."""
+        bytes = storage_written()
+        if bytes is None:
+            return None
+        seconds = max(self._clock.monotonic() - self._since, LEAST_S)
+        a_year = (bytes - self._written_before) * YEAR_S / seconds
+        return {"bytes": bytes, "bytes_a_year": round(a_year)}
 
     async def version(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The API's level, and zq's own version."""

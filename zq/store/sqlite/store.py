@@ -21,6 +21,7 @@ from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, Sto
 from zq.store.sqlite import damage, upkeep
 from zq.store.sqlite.backup import Copies
 from zq.store.sqlite.connection import (
+    PAGE_BYTES,
     HopConnection,
     is_busy,
     is_full,
@@ -54,15 +55,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PAGE_BYTES = 4096
-"""SQLite's default."""
-
 SLICE_S = 0.004
 """How long a transaction may hold the event loop before other tasks get a turn."""
 
-CHECKPOINT_PAGES = 1024
-"""The pages of a WAL (4 MiB) at which it is copied into the database. Measured: this is as fast as
-larger ones, and has the best tail."""
+CHECKPOINT_BYTES = 4 * 2**20
+"""The size of a WAL at which it is copied into the database. Measured: this is as fast as larger
+ones, and has the best tail."""
 
 
 SLOT = 0
@@ -82,6 +80,7 @@ class SqliteStore(Store):
         ticks: Ticks,
         read_timeout: float,
         max_wal: int,
+        page_bytes: int,
     ) -> None:
         self.directory = directory
         self.slot = SLOT
@@ -120,11 +119,12 @@ class SqliteStore(Store):
         self._rows = 0
         # The first one comes early. A commit of one row writes half a dozen pages, as one of fifty
         # does. A log that is overwritten is also synced faster than one that grows.
-        self._rows_a_checkpoint = CHECKPOINT_PAGES // 8
+        self._page_bytes = page_bytes
+        self._rows_a_checkpoint = CHECKPOINT_BYTES // page_bytes // 8
         self._old_pages = 0
         self._copies = Copies(writer, directory / COPY_NAME, self.free_bytes)
         self.wants_checkpoint = False
-        """True if the WAL has probably grown by `CHECKPOINT_PAGES` since the last checkpoint."""
+        """True if the WAL has probably grown by `CHECKPOINT_BYTES` since the last checkpoint."""
         self._max_wal = max_wal
         self.wal_is_over = False
         """True if the WAL's file was still over its limit after the last checkpoint."""
@@ -184,6 +184,12 @@ class SqliteStore(Store):
             await flushed
             result.flush_s = time.perf_counter() - began
 
+    async def sync(self) -> None:
+        """As in `Store`."""
+        with store_errors(self._writer.raw):
+            self._files.glance()
+            await self._flush.begin()
+
     async def _run(self, slices: Sliced[T]) -> T:
         """Run a transaction. Other tasks get a turn when it has held the event loop for long."""
         send, value = slices.send, None
@@ -235,16 +241,16 @@ class SqliteStore(Store):
         try:
             pages, copied = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
         except StoreBusy:
-            pages, copied = self.wal_bytes() // PAGE_BYTES, 0
+            pages, copied = self.wal_bytes() // self._page_bytes, 0
         except sqlite3.OperationalError as error:
             if not is_full(error, self._writer.raw):
                 raise
             log.warning("the disk is full: the write-ahead log cannot be copied yet")
-            pages, copied = self.wal_bytes() // PAGE_BYTES, 0
+            pages, copied = self.wal_bytes() // self._page_bytes, 0
         if pages == copied and self.wal_bytes() > most_bytes:
             await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
         self.wal_is_over = self.wal_bytes() > self._max_wal
-        self.uncopied_bytes = (pages - copied) * PAGE_BYTES
+        self.uncopied_bytes = (pages - copied) * self._page_bytes
         if pages and pages == copied and not self.wal_is_over:
             await self._restart_log()
         # After a full copy the log starts over. Pages that a reader kept were counted before.
@@ -252,7 +258,7 @@ class SqliteStore(Store):
         self._old_pages = 0 if pages == copied else pages
         if self._rows and grown > 0:
             # How many pages a row needs depends on queues and the size of ticks. So it is measured.
-            planned = self._rows * CHECKPOINT_PAGES // grown
+            planned = self._rows * CHECKPOINT_BYTES // (grown * self._page_bytes)
             self._rows_a_checkpoint = min(max(planned, 100), 100_000)
         self._rows = 0
         self.wants_checkpoint = False
@@ -337,12 +343,14 @@ async def open_store(
     cache_bytes: int,
     read_timeout: float,
     max_wal: int,
+    page_bytes: int = PAGE_BYTES,
     history: Bounds | None = None,
     clock: Clock | None = None,
 ) -> SqliteStore:
     """Lock, open, migrate and recover a data directory. It is made if it is missing.
 
     Its steady time goes on by this `clock`, or by the machine's.
+    A new database has pages of `page_bytes`.
     `read_timeout` is in seconds, `max_wal` in bytes; `history` limits how much of it is retained.
     Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`, `StoreError`
     if the file is damaged or not writable, or `OSError` if the directory is not writable.
@@ -362,7 +370,7 @@ async def open_store(
         await aside(finish_replacing, directory)
         await aside(refuse_foreign_file, path)
         await aside(make_private, directory)
-        writer = await open_writer(path, cache_bytes)
+        writer = await open_writer(path, cache_bytes, page_bytes)
         # Nothing may be written before this check: a write would destroy what it reports.
         pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
         await aside(damage.keep_damaged_log, wal, pages)
@@ -374,6 +382,7 @@ async def open_store(
         await writer.hop(damage.refuse_damage, writer.raw, directory)
         recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT, clock)
         transactions = partial(SqliteTransaction, writer.raw)
+        page_bytes = await writer.hop(upkeep.page_bytes, writer.raw)
         ticks = await writer.hop(make_ticks, transactions, recovered.last_key)
         flush = await open_flush(wal)
         await writer.hop(wait_for_nobody, writer.raw)
@@ -392,7 +401,9 @@ async def open_store(
     finally:
         thread.shutdown(wait=False)
     _log_misfits(misfits)
-    return SqliteStore(directory, lock, writer, flush, recovered, ticks, read_timeout, max_wal)
+    return SqliteStore(
+        *(directory, lock, writer, flush, recovered, ticks, read_timeout, max_wal, page_bytes)
+    )
 
 
 def _log_misfits(misfits: Sequence[Misfit]) -> None:

@@ -222,6 +222,12 @@ def shrink_wal(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
+def page_bytes(connection: sqlite3.Connection) -> int:
+    """The size of the pages of a database."""
+    size: int = connection.execute("PRAGMA page_size").fetchone()[0]
+    return size
+
+
 def tidy(connection: sqlite3.Connection, *, spare: bool = True) -> bool:
     """Delete queues without jobs, and shrink the file by a slice if much of it is free.
 

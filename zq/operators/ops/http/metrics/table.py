@@ -1,6 +1,7 @@
 """The metrics of the core. `python -m zq.operators.ops.http.metrics.table` prints all of them."""
 
 from zq import __version__
+from zq.engine.process import storage_written
 from zq.http.metrics import REST, Metric, Scrape, Values, markdown, one
 from zq.operators.ops.http.metrics.scrape import MOST_QUEUES
 from zq.rooms import parts
@@ -195,6 +196,12 @@ METRICS = (
         "How far the time on which durations run is ahead of the clock of the machine. It changes"
         " when the clock is set.",
         lambda s: one(s.figures.clock_ahead_ms / 1000),
+    ),
+    Metric(
+        "zq_storage_written_bytes_total",
+        "counter",
+        "Bytes that the process had the kernel write to a disk, where the system counts them.",
+        lambda _: [] if (written := storage_written()) is None else one(written),
     ),
     Metric(
         "zq_wal_bytes",
