@@ -31,12 +31,13 @@ class Edge:
         self.clients: list[Client] = []
 
     @asynccontextmanager
-    async def running(self, **rule: Any) -> AsyncIterator["Edge"]:
+    async def running(self, key: str | None = None) -> AsyncIterator["Edge"]:
+        """`key` is that of the test at the hub."""
         await self.cable.lay()
         await self.hub.start()
         self.cable.target = self.hub.port
         await self.device.start()
-        self.near, self.far = Client(self.device, JSON), Client(self.hub, JSON)
+        self.near, self.far = Client(self.device, JSON), Client(self.hub, JSON, key)
         try:
             yield self
         finally:

@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conformance.claims import claim
 from conformance.client import Doc
+
+from zq.model.keys import digest_of, make_key
 
 from .edge import Edge, copied, restored, until
 
@@ -176,3 +179,23 @@ async def test_a_buffered_device_tells_of_jobs_that_are_on_its_disk(tmp_path: Pa
         await edge.lay()
         await send(edge, 1)
         assert await at_device(edge, 1) == [1]
+
+
+@pytest.mark.parametrize("producers", [",producers=d1/*", ""])
+async def test_a_device_fetches_with_the_key_that_is_bound_to_it(
+    tmp_path: Path, producers: str
+) -> None:
+    keys = [
+        make_key(name, digest_of(name.encode()), scopes, [])
+        for name, scopes in (("all", "enqueue,read,manage"), ("device", f"enqueue{producers}"))
+    ]
+    file = tmp_path / "keys"
+    file.write_text("".join(f"{key.line}\n" for key in keys))
+    async with Edge(tmp_path, {"keys": file}).running(key="all") as edge:
+        await edge.lay(token="device")
+        await send(edge, 1)
+        if producers:
+            assert await at_device(edge, 1) == [1]
+        else:
+            await until(lambda: edge.link.error_code == "device_key_needed")
+            assert "producers=d1/*" in str(edge.link.error)
