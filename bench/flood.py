@@ -23,8 +23,6 @@ TENANTS = 100
 WORKERS = 4
 PREFETCH = 10
 CONNECTIONS = 8
-"""Few enough for each to be used often: the server closes those that rest for long."""
-
 FLOOD_CONNECTIONS = 4
 FLOOD_SECONDS = 600.0
 FLOOD = b'"type":"flood"'

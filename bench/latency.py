@@ -79,7 +79,9 @@ class Steady:
         self._queues = queues
         self._share = share
         self._due: deque[int] = deque()
-        self._resting: list[Connection] = []
+        self._resting: deque[Connection] = deque()
+        """Those that have rested longest come first: a server closes a connection that sends no
+        request in the time of a header."""
 
     def enqueue(self, number: int) -> None:
         self.sent[number] = perf_counter()
@@ -101,7 +103,7 @@ class Steady:
         while self._resting and self._due:
             number = self._due.popleft()
             body = orjson.dumps(job(number, self._queues) | self._share(number))
-            self._resting.pop().send(post("/jobs", body))
+            self._resting.popleft().send(post("/jobs", body))
 
 
 async def deliver(target: Target, queues: int, rate: int, seconds: float) -> list[float]:

@@ -44,7 +44,13 @@ function handler (site) {
   }
 }
 
-const job = (n, at) => ({ n, user: `u-${String(n).padStart(6, '0')}`, at })
+const LONG_AGO = -1e9
+
+function job (n, at, order) {
+  if (order.flood) return { n, user: 'flood', at: LONG_AGO }
+  const user = order.users ? n % order.users : n
+  return { n, user: `u-${String(user).padStart(6, '0')}`, at }
+}
 
 async function produce (order, client) {
   const cpuBefore = process.cpuUsage()
@@ -57,7 +63,8 @@ async function produce (order, client) {
   async function caller () {
     while (given < order.jobs && now() - began <= order.seconds) {
       const from = given
-      given = Math.min(given + order.batch, order.jobs)
+      const upto = Math.min(from + order.batch, order.jobs)
+      given = upto
       const at = due || (order.rate ? began + from / order.rate : now())
       // A timer of Node fires up to a millisecond early or late: the rest is waited for in turns.
       while (order.rate && at - now() > 0) {
@@ -66,7 +73,7 @@ async function produce (order, client) {
         else await new Promise(setImmediate)
       }
       const batch = []
-      for (let n = from; n < given; n++) batch.push(job(n, at))
+      for (let n = from; n < upto; n++) batch.push(job(n, at, order))
       const left = due ? Math.max(0, due - now()) : 0
       const sent = now()
       if (order.call) await client.call(batch[0])

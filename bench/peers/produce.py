@@ -45,7 +45,7 @@ class Book:
                 return
             at = self.due or self._turn(first)
             last = min(first + self.order.batch, self.order.jobs)
-            yield [job(number, at) for number in range(first, last)]
+            yield [job(number, at, self.order) for number in range(first, last)]
 
     def _turn(self, number: int) -> float:
         """When it is this job's turn. A caller that is late does not move the turn."""

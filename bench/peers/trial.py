@@ -63,9 +63,17 @@ class Trial:
         self._site = site
         self._log = Path(site.directory).with_suffix(".log")
 
-    def configure(self, results: bool = False, failing: bool = False, detail: bool = False) -> None:
-        """Set what handlers do: return results, fail, or report how late each job is."""
-        self._site = replace(self._site, results=results, failing=failing, detail=detail)
+    def configure(
+        self,
+        *,
+        results: bool = False,
+        failing: bool = False,
+        detail: bool = False,
+        fair: bool = False,
+    ) -> None:
+        """Set what handlers do: return results, fail, or report how late each job is. With `fair`,
+        users share the queue where the peer has fair keys."""
+        self._site = replace(self._site, results=results, failing=failing, detail=detail, fair=fair)
 
     def prepare(self) -> None:
         if command := self.contender.peer.prepare:
@@ -77,12 +85,15 @@ class Trial:
         output = self._run([*self._adapter("produce"), dump(order)], patience)
         return load_receipt(output.splitlines()[-1])
 
-    def fill(self, jobs: int, seconds: float, delay: float = 0.0) -> Receipt:
+    def fill(
+        self, jobs: int, seconds: float, delay: float = 0.0, *, flood: bool = False
+    ) -> Receipt:
         """Enqueue as many jobs as the peer manages within `seconds`, in bulk if it can."""
         bulk = "bulk" not in self.contender.peer.lacks
         if delay and self.contender.peer.adapter == "rq":
             bulk = False  # enqueue_many of this peer has no delays
-        order = Order(jobs, seconds, delay=delay, callers=1 if bulk else FILL_CALLERS)
+        callers = 1 if bulk else FILL_CALLERS
+        order = Order(jobs, seconds, delay=delay, callers=callers, flood=flood)
         return self.enqueue(replace(order, batch=FILL_BATCH) if bulk else order)
 
     @contextlib.contextmanager

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SITE_VARIABLE = "PEERS_SITE"
+LONG_AGO = -1e9
 TRIES = 11  # a job that fails is retried ten times
 
 
@@ -21,7 +22,8 @@ class Site:
     """Where the data of the peer is, and how its handlers behave.
 
     `address` is the place that the peer's client connects to: a URL, `host:port` or a data source
-    name. It is empty if the peer lives in a file below `directory`.
+    name. It is empty if the peer lives in a file below `directory`. With `fair`, jobs bring their
+    users as fair keys, where the peer has them.
     """
 
     address: str
@@ -32,6 +34,7 @@ class Site:
     results: bool = False
     failing: bool = False
     detail: bool = False
+    fair: bool = False
 
     def environment(self) -> dict[str, str]:
         return {SITE_VARIABLE: json.dumps(asdict(self))}
@@ -47,7 +50,9 @@ class Order:
     """Enqueue `jobs`, `batch` a call, from `callers` at once, for at most `seconds`.
 
     With `rate` (jobs/s) they go out at fixed times. With `delay` (seconds) all of them are due at
-    the same time, that long after the start. With `call` a caller waits for each job's result.
+    the same time, that long after the start. With `call` a caller waits for each job's result. With
+    `users` the jobs belong to so many users in turn. With `flood` all belong to one user, and were
+    due at `LONG_AGO`.
     """
 
     jobs: int
@@ -57,6 +62,8 @@ class Order:
     rate: float = 0.0
     delay: float = 0.0
     call: bool = False
+    users: int = 0
+    flood: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,9 @@ def load_report(text: str) -> Report:
     return Report(**json.loads(text))
 
 
-def job(number: int, at: float) -> dict[str, Any]:
+def job(number: int, at: float, order: Order) -> dict[str, Any]:
     """The payload of every job for every peer. `at` is when it was due to be enqueued or to run."""
-    return {"n": number, "user": f"u-{number:06d}", "at": at}
+    if order.flood:
+        return {"n": number, "user": "flood", "at": LONG_AGO}
+    user = number % order.users if order.users else number
+    return {"n": number, "user": f"u-{user:06d}", "at": at}

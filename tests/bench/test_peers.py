@@ -58,7 +58,14 @@ def figures(sample: Sample) -> Figures:
 
 
 def test_zq_in_every_row(place: Lab, homes: dict[str, Home], known: dict[str, Contender]) -> None:
-    jobs = {"bulk": 10_000, "latency": 1_000, "reply": 50, "depth": 1_000, "retries": 50 * 11}
+    jobs = {
+        "bulk": 10_000,
+        "latency": 1_000,
+        "reply": 50,
+        "depth": 1_000,
+        "retries": 50 * 11,
+        "flood": 100,
+    }
     rows = [name for name in ROWS if name != "scheduled"]
     found = run(place, homes, [known["zq-http"]], rows, PATIENT)
     for name in rows:
@@ -66,7 +73,7 @@ def test_zq_in_every_row(place: Lab, homes: dict[str, Home], known: dict[str, Co
         assert measured.jobs == jobs.get(name, JOBS), name
         assert measured.rate > 0, name
         assert measured.server_rss and measured.server_rss > 1, name
-    for name in ("latency", "reply"):
+    for name in ("latency", "reply", "flood"):
         measured = figures(found[name, "zq-http"])
         assert measured.p50 and measured.p99 and 0 < measured.p50 <= measured.p99
 

@@ -19,6 +19,7 @@ import zq
 from zq.client.backend import run
 from zq.client.connect import connect
 from zq.client.values import Submission, TakeRequest
+from zq.model.settings import SettingsPatch
 from zq.testing import run_until_idle
 
 JOB = Submission("q", "work", {"n": 1})
@@ -270,6 +271,28 @@ async def test_time_is_the_clocks_that_it_was_given(tmp_path: Path) -> None:
     (job,) = await backend.enqueue([Submission("q", "work", None, ready_at=clock.now_ms() + 500)])
     assert (job.status, job.created_at) == ("scheduled", clock.now_ms())
     await backend.close()
+
+
+async def test_priorities_age_by_the_clock(tmp_path: Path) -> None:
+    from zq.client.embedded.backend import EmbeddedBackend
+    from zq.client.embedded.home import Home
+
+    clock = ManualClock()
+    backend = EmbeddedBackend(Home(tmp_path / "data", clock))
+    await backend.change_settings("q", SettingsPatch(priority_aging_ms=1_000))
+    (old,) = await backend.enqueue([Submission("q", "work", None, priority=50)])
+    clock.advance(10_500)
+    later = [Submission("q", "work", None, priority=priority) for priority in (39, 41)]
+    urgent, younger = await backend.enqueue(later)
+
+    stream = await backend.take(TakeRequest(("q",), prefetch=3))
+    taken: list[str] = []
+    while len(taken) < 3:
+        taken += [delivery.id for delivery in await stream.deliveries()]
+    await stream.close()
+    await backend.close()
+
+    assert taken == [urgent.id, old.id, younger.id]
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///etc/hostname"])

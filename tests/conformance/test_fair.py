@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from model.fair_queue import FairQueue
 
+from zq.features.fair import sqlite_reads
 from zq.features.fair.model import MAX_KEY
 
 from .claims import claim, claim_one, set_queue
@@ -281,6 +282,18 @@ async def test_keys_are_shown_in_three_orders_and_by_pages(client: Client) -> No
         by_share[1]["key"]
     ]
     assert (await client.get(FAIR, order="name")).status == 400
+
+
+async def test_a_page_of_many_keys_sorts_those_that_come_first(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_reads, "MOST_SORTED", 2)
+    for key in "fedcba":
+        await flood(client, key, 1)
+
+    for order in ("share", "wait", "depth"):
+        assert {key["key"] for key in await shown(client, order=order)} == {"f", "e", "b", "a"}
+    assert (await client.get(f"{FAIR}/d")).doc["waiting"] == 1
 
 
 async def test_a_key_gets_no_more_than_its_rate(client: Client, site: Site) -> None:

@@ -29,6 +29,8 @@ def document(job: dict[str, Any], delay: float) -> dict[str, Any]:
     found: dict[str, Any] = {"queue": "bench", "type": "noop", "payload": job}
     if delay:
         found["ready_at"] = round((time.time() + delay) * 1000)
+    if PLACE.fair:
+        found["fair_key"] = job["user"]
     if PLACE.failing:
         found["retry_limit"] = TRIES - 1
     return found

@@ -13,7 +13,16 @@ zq: Any = import_module("zq")
 app = zq.App(f"http://{PLACE.address}")
 
 
-@app.task(queue="bench", max_attempts=TRIES, result_ttl=None)
+def user(payload: dict[str, Any]) -> str:
+    return str(payload["user"])
+
+
+@app.task(
+    queue="bench",
+    max_attempts=TRIES,
+    result_ttl=None,
+    **({"fair_key": user} if PLACE.fair else {}),
+)
 async def noop(payload: dict[str, Any]) -> dict[str, Any] | None:
     try:
         return handle(payload)

@@ -18,10 +18,14 @@ MOST_SUMMED = 10_000
 MOST_LINES = 5_000
 """The most lines among which those are found that wait longest, and as many of keys at a limit."""
 
+MOST_SORTED = 5_000
+"""A page sorts the keys of so many lines, which an index finds, and so many others. That takes some
+60 ms. A queue with fewer keys is sorted as a whole."""
+
 _ORDERS = {
-    FairOrder.SHARE: "waiting = 0, finish, oldest",
-    FairOrder.WAIT: "oldest IS NULL, oldest",
-    FairOrder.DEPTH: "waiting DESC, s.fair_key",
+    FairOrder.SHARE: ("first_by_turn", "waiting = 0, finish, oldest"),
+    FairOrder.WAIT: ("first_by_age", "oldest IS NULL, oldest"),
+    FairOrder.DEPTH: ("first_by_age", "waiting DESC, s.fair_key"),
 }
 
 _states = msgspec.json.Decoder(list[FairKeyState])
@@ -34,7 +38,7 @@ class SqliteFairReads(FairReads):
         self._lanes = lanes
 
     async def keys(self, queue: str, order: FairOrder, skip: int, limit: int) -> list[FairKeyState]:
-        return await self._lanes.scans(_keys, queue, None, order, skip, limit)
+        return await self._lanes.scans(_keys, queue, order, skip, limit)
 
     async def key(self, queue: str, key: str) -> tuple[FairKeyState | None, FairLimit | None]:
         return await self._lanes.looks(_key, queue, key)
@@ -52,13 +56,19 @@ class SqliteFairReads(FairReads):
 def _keys(
     connection: sqlite3.Connection,
     queue: str,
-    key: str | None,
     order: FairOrder,
     skip: int,
     limit: int,
 ) -> list[FairKeyState]:
-    sql = QUERIES["keys"].replace("ORDERED", _ORDERS[order])
-    names = {"queue": queue, "key": key, "skip": skip, "limit": limit}
+    some, ordered = _ORDERS[order]
+    names = {"queue": queue, "most": MOST_SORTED, "skip": skip, "limit": limit}
+    return _states_of(connection, some, ordered, names)
+
+
+def _states_of(
+    connection: sqlite3.Connection, some: str, ordered: str, names: dict[str, object]
+) -> list[FairKeyState]:
+    sql = QUERIES["keys"].replace("SOME", QUERIES[some]).replace("ORDERED", ordered)
     (text,) = connection.execute(sql, names).fetchone()
     return _states.decode(text)
 
@@ -66,7 +76,8 @@ def _keys(
 def _key(
     connection: sqlite3.Connection, queue: str, key: str
 ) -> tuple[FairKeyState | None, FairLimit | None]:
-    found = _keys(connection, queue, key, FairOrder.SHARE, 0, 1)
+    names = {"queue": queue, "key": key, "skip": 0, "limit": 1}
+    found = _states_of(connection, "one", "s.fair_key", names)
     return found[0] if found else None, _limits(connection, queue, [key]).get(key)
 
 

@@ -1,6 +1,24 @@
--- Fair keys as readers see them. WHICH stands for an order.
+-- Fair keys as readers see them.
+
+-- name: one
+SELECT :key
+
+-- name: first_by_turn
+-- The keys of the lines whose turns come first, by an index, and up to as many others.
+SELECT substr(fair_key, 2) FROM (
+    SELECT fair_key FROM lines
+    WHERE head IS NOT NULL AND shut_by IS NULL AND fair_key <> '' AND queue = :queue
+    ORDER BY priority, place, head LIMIT :most)
+UNION ALL SELECT fair_key FROM (SELECT fair_key FROM shares WHERE queue = :queue LIMIT :most)
+
+-- name: first_by_age
+-- The keys of the lines whose heads are the oldest, by an index, and up to as many others.
+SELECT substr(fair_key, 2) FROM (
+    SELECT fair_key FROM lines WHERE queue = :queue AND head > 0 ORDER BY head LIMIT :most)
+UNION ALL SELECT fair_key FROM (SELECT fair_key FROM shares WHERE queue = :queue LIMIT :most)
 
 -- name: keys
+-- SOME stands for one of these three, ORDERED for an order.
 SELECT json_group_array(json_array(fair_key, max(finish - virtual, 0.0), weight, mean, waiting,
     in_flight, oldest))
 FROM (
@@ -10,7 +28,7 @@ FROM (
             WHERE lines.queue = s.queue AND lines.fair_key = '=' || s.fair_key) AS oldest
     FROM shares AS s CROSS JOIN shared_queues AS q ON q.queue = s.queue
     LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
-    WHERE s.queue = :queue AND s.unfinished > 0 AND (:key IS NULL OR s.fair_key = :key)
+    WHERE s.queue = :queue AND s.unfinished > 0 AND s.fair_key IN (SOME)
     ORDER BY ORDERED LIMIT :limit OFFSET :skip)
 
 -- name: limits
