@@ -4,8 +4,9 @@ The machines that build zq can ask no list of advisories, so this table stands f
 when an advisory names a package that zq depends on, and raise its bound in `pyproject.toml`.
 """
 
+import contextlib
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -35,4 +36,5 @@ def test_no_range_admits_a_version_with_an_advisory(name: str) -> None:
     for requirement in requirements:
         floors = [Version(s.version) for s in requirement.specifier if s.operator == ">="]
         assert floors and max(floors) >= lowest, requirement
-    assert Version(version(name)) >= lowest
+    with contextlib.suppress(PackageNotFoundError):  # jq is not installed everywhere
+        assert Version(version(name)) >= lowest

@@ -21,6 +21,8 @@ ILLUSTRATION = "text"
 SHOWN = {
     "tests": "this suite would run itself",
     "contributing": "this suite would run itself",
+    "pythons": "this suite would run itself",
+    "without": "this suite would run itself",
     "systemd service": "no systemd runs here; tests/test_systemd.py judges the unit",
     "systemd socket": "no systemd runs here; tests/process/test_activation.py hands over a socket",
     "deploying: the server": "no systemd runs here; tests/process/test_activation.py does the same",

@@ -139,8 +139,7 @@ def check_lines(ticker: Ticker) -> None:
     )
 
 
-def test_a_budget_of_one_token_pays_for_one_line_after_the_other(tmp_path: Path) -> None:
-    ticker = Ticker(tmp_path / "zq.db")
+def test_a_budget_of_one_token_pays_for_one_line_after_the_other(ticker: Ticker) -> None:
     ticker.run(CreateBudget("slow", BudgetPolicy(1, 10)))
     draws = drawing((Draw("slow", 1),))
     keys = [ticker.store(1, priority=place, options=draws)[0] for place in range(4)]

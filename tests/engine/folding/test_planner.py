@@ -21,6 +21,7 @@ RULE = BatchRule("b", "true", "$existing + $new")
 
 @pytest.fixture
 async def evaluator() -> AsyncIterator[Evaluator]:
+    pytest.importorskip("jq")
     folds = JqFolds(seconds=30.0)
     yield Evaluator(folds, 1 << 20)
     await folds.close()

@@ -6,7 +6,6 @@ import resource
 import tempfile
 from pathlib import Path
 
-import jq
 import pytest
 
 from zq.engine.jq.filter import MIB, JqFilter
@@ -61,6 +60,7 @@ async def test_modules_are_refused(jq_filter: JqFilter, tmp_path: Path, directiv
     (tmp_path / "module.jq").write_text("def yes: true;")
     (tmp_path / "data.json").write_text("1")
     program = directive.format(directory=tmp_path)
+    jq = pytest.importorskip("jq")
     assert jq.compile(program).input_text("null").first(), "jq alone reads the file"
 
     with pytest.raises(InvalidFilter, match=r"syntax error, unexpected (import|include)"):
@@ -90,6 +90,8 @@ async def test_the_process_is_confined(
     assert limits == dict.fromkeys(limits, (0, 0)) | {"memory": (256 * MIB, 256 * MIB)}
     assert 0 < resource.prlimit(child, resource.RLIMIT_CPU)[0] < 700
     opened = {fd.name: str(fd.readlink()).partition(":")[0] for fd in (proc / "fd").iterdir()}
+    # From 3.5 on, libffi keeps a file of its own open, whose code it maps.
+    opened = {name: file for name, file in opened.items() if "/libffi.so" not in file}
     assert opened == {"0": "pipe", "1": "pipe", "2": "/dev/null"}
     assert (proc / "environ").read_bytes() == b""
     assert str((proc / "cwd").readlink()).startswith(str(tmp_path))
