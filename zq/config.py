@@ -43,6 +43,7 @@ CommitMode = Literal["buffered", "fsync"]
 Http2Engine = Literal["h2", "zttp"]
 EventLoop = Literal["uvloop", "asyncio"]
 Preset = Literal["edge"]
+TimeOff = Literal["counts", "pauses"]
 
 PRESETS: Mapping[Preset, Mapping[str, str]] = {
     "edge": {
@@ -235,6 +236,15 @@ class Settings:
     default_dead_job_retention: Annotated[
         int, Rule(DURATION, "How long dead jobs are kept; 0 deletes them at once.")
     ] = 604_800_000
+    time_off: Annotated[
+        TimeOff,
+        Rule(
+            CHOICE,
+            "What the time in which the machine was off does to durations, such as times to live:"
+            " it counts, by the clock at the next boot, or they pause.",
+            choices=get_args(TimeOff),
+        ),
+    ] = "counts"
     history: Annotated[
         int,
         Rule(DURATION, "How long a record of each finished attempt is kept; 0 writes none."),

@@ -79,6 +79,7 @@ class Instance:
             page_bytes=settings.page_size,
             history=history and history.bounds,
             clock=self.clock,
+            off_counts=settings.time_off == "counts",
         )
         try:
             self._store = await opening()

@@ -174,6 +174,17 @@ def test_a_start_goes_on_from_the_mark_of_the_last_one(step: int, reboot: bool) 
     assert steady.read()[1] >= mark.steady
 
 
+@either_way
+def test_time_without_power_counts_for_nothing_if_it_pauses(step: int) -> None:
+    clock = ManualClock(10 * HOUR_MS)
+    mark = SteadyClock(clock).mark()
+    clock.reboot()
+    clock.step(step)
+    steady = SteadyClock(clock, mark, off_counts=False)
+    clock.advance(2_000)
+    assert steady.read()[1] == 10 * HOUR_MS + 2_000
+
+
 def test_a_clock_that_is_right_again_after_a_reboot_gives_no_time_back() -> None:
     clock = ManualClock(10 * HOUR_MS)
     mark = SteadyClock(clock).mark()

@@ -95,10 +95,13 @@ class SteadyClock:
     by as much the other way, so that steady time goes on as before. It never runs backwards. A
     store keeps a mark of it, from which the next start goes on: within one boot of the machine by
     the time that has elapsed. After a reboot only the wall clock tells how long it took; if that
-    shows less than the mark, steady time goes on from the mark.
+    shows less than the mark, or if the time in which the machine was off does not count, steady
+    time goes on from the mark.
     """
 
-    def __init__(self, clock: Clock, mark: SteadyMark | None = None) -> None:
+    def __init__(
+        self, clock: Clock, mark: SteadyMark | None = None, *, off_counts: bool = True
+    ) -> None:
         self.on_step: Callable[[ClockStep], object] | None = None
         """Called whenever the clock was set, even by little."""
         self.last_step: ClockStep | None = None
@@ -114,7 +117,7 @@ class SteadyClock:
         self.ahead, self._steady = mark.ahead, mark.steady
         if mark.boot is not None and mark.boot == clock.boot and mark.elapsed_ms <= self._elapsed:
             self._go_on(wall, mark.steady + self._elapsed - mark.elapsed_ms)
-        elif wall + mark.ahead < mark.steady:
+        elif wall + mark.ahead < mark.steady or not off_counts:
             self._go_on(wall, mark.steady)
         else:
             self._steady = wall + mark.ahead

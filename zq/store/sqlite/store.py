@@ -346,10 +346,12 @@ async def open_store(
     page_bytes: int = PAGE_BYTES,
     history: Bounds | None = None,
     clock: Clock | None = None,
+    off_counts: bool = True,
 ) -> SqliteStore:
     """Lock, open, migrate and recover a data directory. It is made if it is missing.
 
-    Its steady time goes on by this `clock`, or by the machine's.
+    Its steady time goes on by this `clock`, or by the machine's; over a reboot by as much as that
+    took, if the time in which the machine was off counts (`off_counts`).
     A new database has pages of `page_bytes`.
     `read_timeout` is in seconds, `max_wal` in bytes; `history` limits how much of it is retained.
     Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`, `StoreError`
@@ -380,7 +382,9 @@ async def open_store(
         await writer.hop(damage.note_kept, writer.raw, directory, now)
         misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
         await writer.hop(damage.refuse_damage, writer.raw, directory)
-        recovered = await writer.hop(upkeep.recover, writer.raw, history, SLOT, clock)
+        recovered = await writer.hop(
+            upkeep.recover, writer.raw, history, SLOT, clock, off_counts=off_counts
+        )
         transactions = partial(SqliteTransaction, writer.raw)
         page_bytes = await writer.hop(upkeep.page_bytes, writer.raw)
         ticks = await writer.hop(make_ticks, transactions, recovered.last_key)

@@ -64,6 +64,8 @@ def recover(
     history: Bounds | None = None,
     slot: int = 0,
     clock: Clock | None = None,
+    *,
+    off_counts: bool = True,
 ) -> Recovered:
     """Return the jobs that streams held when the server stopped, and read the identity.
 
@@ -78,7 +80,7 @@ def recover(
         mine = {"first": first, "last": first + (1 << HOLDER_BITS) - 1}
         left = _value(connection, "read_left_in_flight", mine)
         meta = dict(connection.execute(QUERIES["read_meta"]))
-        steady = SteadyClock(clock, _mark_in(meta))
+        steady = SteadyClock(clock, _mark_in(meta), off_counts=off_counts)
         residents = _residents_in(meta)
         died = _died(connection, residents, clock.boot)
         begun = {key for stream in died for key in stream.begun}
