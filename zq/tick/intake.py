@@ -65,6 +65,8 @@ _OPTIONS = attrgetter("options")
 _NONE: Set[str] = frozenset()
 _NOT_AGING: Mapping[str, int] = {}
 
+_NO_LINE = (None, None)
+
 ALL_STORED = EnqueueResult({})
 """The reply to most commands: they bring only new jobs."""
 
@@ -317,7 +319,7 @@ class Intake:
             yield from work.tx.insert_by_slices("jobs", _LINED, self._lined_rows())
         if self._full:
             lines = self._lines([(new.head, new.job) for new in self._full])
-            full = [self._full_row(new, lines.get(new.head[0])) for new in self._full]
+            full = [self._full_row(new, lines.get(new.head[0], _NO_LINE)[0]) for new in self._full]
             yield from work.tx.insert_by_slices("jobs", _FULL, full)
         if self._replaced:
             self._replace_payloads()
@@ -334,31 +336,35 @@ class Intake:
     def _lined_rows(self) -> list[tuple[object, ...]]:
         """The rows of jobs with plain settings that wait in lines."""
         lines = self._lines(self._lined)
-        return [
-            (
-                *(*head, *_payload(job, job.type, None, job.options)),
-                *(_options(job), HELD_IN_LINE, lines[head[0]]),
-            )
-            for head, job in self._lined
-        ]
+        rows: list[tuple[object, ...]] = []
+        for head, job in self._lined:
+            line, options = lines[head[0]]
+            payload = _payload(job, job.type, None, job.options)
+            rows.append((*head, *payload, options, HELD_IN_LINE, line))
+        return rows
 
-    def _lines(self, jobs: Sequence[tuple[_Head, NewJob]]) -> dict[int, int]:
-        """The lines of those jobs that wait in one, by the keys of the jobs."""
+    def _lines(self, jobs: Sequence[tuple[_Head, NewJob]]) -> dict[int, tuple[int, str | None]]:
+        """The lines of those jobs that wait in one, and their options as text, by the keys of the
+        jobs."""
         work = self._work
+        holds = [hold for hold in work.holds if hold.is_used]
         names: dict[int, NewName] = {}
         for (key, queue, _, priority, status, ready_at), job in jobs:
             aging_ms = self._aging.get(queue, 0)
             if job.options is None and not aging_ms:
                 continue
-            holding = [hold for hold in work.holds if hold.holds(job.options)]
+            holding = [hold for hold in holds if hold.holds(job.options)]
             for hold in holding:
-                hold.bring(job, Status(status))
+                hold.bring(job, _STATUSES[status])
             if holding or aging_ms:
                 place = line_priority(priority, ready_at, aging_ms)
                 names[key] = (queue, place, aging_ms, _options(job))
         if not names:
             return {}
-        return dict(zip(names, work.lines.of_new(work.tx, list(names.values())), strict=True))
+        lines = work.lines.of_new(work.tx, list(names.values()))
+        return {
+            key: (line, name[-1]) for (key, name), line in zip(names.items(), lines, strict=True)
+        }
 
     def _full_row(self, new: _Full, line: int | None) -> tuple[object, ...]:
         """The row of a job. If another payload has replaced its own, it has that one."""
