@@ -280,6 +280,22 @@ class Store(Protocol):
         """Close without another write. Nothing else can be done after the disk has failed."""
 
 
+class Recovery(NamedTuple):
+    """What a store does at a start for a room, by statements of the tick: the room names them.
+
+    A room has it as `RECOVERY` of its `store.py`.
+    """
+
+    begin: Sequence[str] = ()
+    """Run in the transaction of a start, after jobs were given back."""
+    returned: Sequence[str] = ()
+    """Run with the `keys` of jobs that were given back, and wait in their lines again."""
+    lost: Sequence[str] = ()
+    """Run when rows were left out, so that what is kept about jobs is counted again."""
+    found: Sequence[str] = ()
+    """Their first values are told as what was found."""
+
+
 class Line(msgspec.Struct, array_like=True, gc=False):
     """An open line: the jobs of a queue that wait, and that nothing tells apart but their ids."""
 

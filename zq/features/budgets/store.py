@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from zq.features.budgets.model import BudgetState
+from zq.store.api import Recovery
 
 
 class BudgetReads(Protocol):
@@ -10,3 +11,11 @@ class BudgetReads(Protocol):
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
         """All budgets in the order of their keys, or the budget with this key, if it exists."""
+
+
+RECOVERY = Recovery(
+    begin=("forget_in_use", "return_in_use"),
+    returned=("count_returned",),
+    lost=("forget_draws", "return_draws"),
+)
+"""What is drawn from budgets is counted again, and returned jobs wait for them."""

@@ -40,7 +40,6 @@ from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import NO_OPTIONS, JobRecord, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import BudgetMaker, Reach
-from zq.store.api import as_json
 from zq.tick.holds import hold_of
 from zq.tick.work import UnitOfWork, note_slice, visible_job
 
@@ -338,5 +337,5 @@ def _rebind(
         hold_of(work, TokenLedger).rebind(_draws(job), job.status, new, job.status)
         work.lines.rename(job)
         work.effects.woken.add(job.queue)
-    work.tx.run("rebind", draws=as_json(rows))
+    work.tx.run("rebind", draws=rows)
     return len(jobs)

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple, Protocol
 
-from zq.features.crons.model import CronEntry, CronGroup, CronSchedule, DueCron
+from zq.features.crons.model import NEXT_FIRING, CronEntry, CronGroup, CronSchedule, DueCron
 from zq.features.schemas.model import StoredSchema
+from zq.store.api import Recovery
 
 
 class EntryPlace(NamedTuple):
@@ -58,3 +59,7 @@ class CronReads(Protocol):
 
     async def schemas(self) -> list[StoredSchema]:
         """The schemas of payloads, in the order of their queues."""
+
+
+RECOVERY = Recovery(found=(NEXT_FIRING,))
+"""When the first entry was due."""

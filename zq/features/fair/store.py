@@ -3,6 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from zq.features.fair.model import FairKeyState, FairLimit, FairOrder
+from zq.store.api import Recovery
 
 
 class FairSums(NamedTuple):
@@ -41,3 +42,11 @@ class FairReads(Protocol):
 
     async def longest_waiting(self, limit: int) -> list[KeyOfQueue]:
         """The keys of all queues whose first job waits for the longest time."""
+
+
+RECOVERY = Recovery(
+    begin=("open_every_key",),
+    returned=("return_shares", "place_returned"),
+    lost=("count_shares", "count_shared_queues"),
+)
+"""Jobs that were given back wait again, and are charged with nothing."""

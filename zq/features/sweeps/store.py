@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from zq.features.sweeps.model import StoredSweep
+from zq.store.api import Recovery
 
 
 class SweepReads(Protocol):
@@ -10,3 +11,7 @@ class SweepReads(Protocol):
 
     async def sweeps(self, before: int, limit: int) -> list[StoredSweep]:
         """Up to `limit` sweeps that changed jobs, with ids below `before`, the latest first."""
+
+
+RECOVERY = Recovery(found=("last_sweep",))
+"""The latest sweep that had changed something."""

@@ -105,7 +105,7 @@ def _each(
     after, handled = 0, 0
     (upto,) = work.new_keys(1)
     while True:
-        (last,), keys = work.tx.table(
+        ((last, keys),) = work.tx.table(
             "look_behind",
             after=after,
             upto=upto,

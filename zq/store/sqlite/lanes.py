@@ -1,20 +1,15 @@
-"""What reads are made of: a lane for each kind of read, and the way between steady times and dates.
-
-The store compares the ends of durations in steady time. Reads turn dates into steady times where
-they enter, and make the times of jobs dates where they leave.
-"""
+"""What reads are made of: a lane for each kind of read, and the dates of steady times."""
 
 from zq.model.clock import SteadyClock
-from zq.model.filters import Filter
-from zq.model.job import JobRecord, show_dates
+from zq.store.dates import Dates
 from zq.store.sqlite.readers import ReaderPool
 
 
-class ReadLanes:
+class ReadLanes(Dates):
     """The lanes of a pool. A read uses the one in which it delays no shorter read."""
 
     def __init__(self, pool: ReaderPool, steady: SteadyClock) -> None:
-        self._steady = steady
+        super().__init__(steady)
         self.looks = pool.looks.read
         self.scans = pool.scans.read
         self.sweeps = pool.sweeps.read
@@ -22,31 +17,3 @@ class ReadLanes:
         self.views = pool.views.read
         self.pages = pool.topics.read
         self.followers = pool.followers.read
-
-    def steady_of(self, now: int) -> int:
-        """The steady time of a date of this moment."""
-        return now + self.ahead()
-
-    def ahead(self) -> int:
-        """How far steady time is ahead, also right after the clock was set."""
-        self._steady.read()
-        return self._steady.ahead
-
-    def dated(self, filter: Filter) -> Filter:
-        """A filter, as it applies to steady times."""
-        return filter.dated(self.ahead())
-
-    def date_of(self, steady: int) -> int:
-        """The date of a steady time that was read."""
-        return steady - self._steady.ahead
-
-    def shown(self, jobs: list[JobRecord]) -> list[JobRecord]:
-        """The jobs, with dates."""
-        show_dates(jobs, self._steady.ahead)
-        return jobs
-
-    def shown_one(self, job: JobRecord | None) -> JobRecord | None:
-        """The job, with dates, if there is one."""
-        if job is not None:
-            show_dates([job], self._steady.ahead)
-        return job

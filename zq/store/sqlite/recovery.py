@@ -1,27 +1,23 @@
-"""What rooms do with their tables at a start and after a salvage, and what they find there."""
+"""What a start does for rooms, and what it finds."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from zq.rooms import parts
-
-
-class Recovery(NamedTuple):
-    """The part of a room in a start. A room has it as `RECOVERY` of its `sqlite_recovery.py`."""
-
-    begin: Callable[[sqlite3.Connection], object] | None = None
-    """Called in the transaction of a start, after jobs were given back."""
-    returned: Callable[[sqlite3.Connection, Sequence[int]], object] | None = None
-    """Called with the keys of jobs that were given back, and wait in their lines again."""
-    lost: Callable[[sqlite3.Connection], object] | None = None
-    """Called when a salvage has left out jobs, so that what is kept about jobs is counted again."""
-    found: Sequence[str] = ()
-    """Statements of the tick. The store tells their first values as what was found."""
+from zq.store.api import Recovery
+from zq.store.sqlite.transaction import QUERIES
 
 
 @cache
 def recoveries() -> list[Recovery]:
     """The parts of all rooms in a start."""
-    return parts("sqlite_recovery", "RECOVERY", Recovery)
+    return parts("store", "RECOVERY", Recovery)
+
+
+def run_all(
+    connection: sqlite3.Connection, names: Sequence[str], parameters: Mapping[str, object] = {}
+) -> None:
+    """Run statements of the tick, one after the other."""
+    for name in names:
+        connection.execute(QUERIES[name], parameters)

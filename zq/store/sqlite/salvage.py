@@ -13,7 +13,7 @@ from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load
-from zq.store.sqlite.recovery import recoveries
+from zq.store.sqlite.recovery import recoveries, run_all
 from zq.store.sqlite.restore import Progress, preparing
 from zq.store.sqlite.unchanged import opened_unchanged
 
@@ -121,8 +121,7 @@ class _Salvage:
         (torn,) = self._target.execute(LINES["torn_lines"]).fetchone()
         self._target.execute(LINES["refresh_lines"], {"lines": torn})
         for room in recoveries():
-            if room.lost is not None:
-                room.lost(self._target)
+            run_all(self._target, room.lost)
         self._target.execute("COMMIT")
         return Salvaged(self._rows, self._gaps, aside)
 

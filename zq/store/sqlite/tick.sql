@@ -23,9 +23,9 @@ SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys}
 -- some queues and states.
 WITH some AS (
     SELECT id, queue, status FROM jobs WHERE id > :after AND id < :upto ORDER BY id LIMIT :limit)
-SELECT json_array(json_array(max(id)), json_group_array(id) FILTER (
+SELECT json_array(json_array(max(id), json_group_array(id) FILTER (
     WHERE queue IN (SELECT value FROM json_each(:queues))
-    AND status IN (SELECT value FROM json_each(:statuses))))
+    AND status IN (SELECT value FROM json_each(:statuses)))))
 FROM some
 
 -- name: read_payloads

@@ -21,7 +21,7 @@ from zq.store.sqlite.identity import read_former_suffixes
 from zq.store.sqlite.logs import last_seq, set_bounds
 from zq.store.sqlite.quarantine import read_quarantine
 from zq.store.sqlite.queries import load
-from zq.store.sqlite.recovery import recoveries
+from zq.store.sqlite.recovery import recoveries, run_all
 from zq.store.sqlite.transaction import QUERIES as TICK
 from zq.store.sqlite.transaction import read_deadlines
 
@@ -88,8 +88,7 @@ def recover(
         held = [each for each in found if each[0] not in begun]
         give_back(connection, held)
         for room in recoveries():
-            if room.begin is not None:
-                room.begin(connection)
+            run_all(connection, room.begin)
         claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
         if history is not None:
             set_bounds(connection, HISTORY_LOG, history)
@@ -177,8 +176,7 @@ def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -
     ]
     _line_up(connection, [key for key, _ in held], [*shut, *heads])
     for room in recoveries():
-        if room.returned is not None:
-            room.returned(connection, [key for key, _ in held])
+        run_all(connection, room.returned, keys)
     deltas = [
         (queue, status, n * sign)
         for queue, n in Counter(queue for _, queue in held).items()
