@@ -25,6 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "wire": {"model", "rooms"},
     "store": {"model"},
     "store.sqlite": {"model", "store", "rooms"},
+    "store.postgres": {"model", "store", "rooms"},
     "tick": {"model", "store", "rooms"},
     "engine": {"model", "store", "tick", "config", "settings", "rooms"},
     "service": {"model", "store", "engine", "config", "settings", "rooms"},
@@ -49,7 +50,7 @@ LAYERS: dict[str, set[str]] = {
     "systemd": set(),
     "keyfile": {"model"},
     "instance": {
-        *("model", "wire", "store", "store.sqlite", "tick", "engine", "service"),
+        *("model", "wire", "store", "store.sqlite", "store.postgres", "tick", "engine", "service"),
         *("config", "setting", "settings"),
     },
     "entrance": {"model", "engine", "http", "http.transport", "config", "setting"},
@@ -78,9 +79,9 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"client", "client.embedded", "model", "config", "runtime"},
     "spark": {"model", "client"},
 }
-PARTS = ("client.embedded", "store.sqlite", "http.transport")
+PARTS = ("client.embedded", "store.sqlite", "store.postgres", "http.transport")
 """Layers of their own within another: the engine in the caller's process, which no other part of
-the client knows; the one store, which only those know who choose it; and what carries requests,
+the client knows; the stores, which only those know who choose one; and what carries requests,
 which knows nothing of what they ask for."""
 
 WINGS = ("features", "doors", "operators")
@@ -91,6 +92,7 @@ WORDS = {
     "errors": "model",
     "job": "model",
     "sqlite": "store.sqlite",
+    "postgres": "store.postgres",
     "description": "http",
     "metrics": "http",
     "opening": "http",

@@ -14,8 +14,8 @@ import pytest
 FAST = ("admin", "engine", "http", "model", "service", "store", "tick", "wire")
 """Folders whose tests are fast. The files that lie in no folder are, too."""
 
-NOT_FAST = ("http2", "tls", "test_systemd.py")
-"""What of those is not: it starts servers, h2spec, or tools of systemd."""
+NOT_FAST = ("http2", "tls", "postgres", "test_systemd.py")
+"""What of those is not: it starts servers, h2spec, PostgreSQL, or tools of systemd."""
 
 ROOT = Path(__file__).parent
 

@@ -95,6 +95,14 @@ class Settings:
     root_dir: Annotated[
         Path, Rule(PATH, "Directory for the data. One server at a time owns it.")
     ] = Path("zq-root")
+    store: Annotated[
+        str | None,
+        Rule(
+            TEXT,
+            "Database for the data in place of a directory: postgresql://… (experimental).",
+            unset="the directory",
+        ),
+    ] = None
     host: Annotated[str, Rule(TEXT, "Address to listen on; localhost means 127.0.0.1 and ::1.")] = (
         "localhost"
     )

@@ -9,10 +9,12 @@ import asyncio
 import logging
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import IO, TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from zq.config import Settings
 from zq.engine.engine import Engine
@@ -23,6 +25,7 @@ from zq.model.log import Bounds, HistoryOptions
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.service.services import Services
+from zq.setting import ConfigError
 from zq.store.api import Store
 from zq.store.errors import DamagedDatabase, StoreDamaged
 from zq.store.sqlite.files import FILE_NAME
@@ -63,33 +66,7 @@ class Instance:
         `StoreError` or OSError.
         """
         settings = self._settings
-        history = _history(settings)
-        directory = Path(settings.root_dir)
-        opening = partial(
-            open_store,
-            directory,
-            make_ticks(
-                _policy(settings),
-                self._rng,
-                {"device": history and history.device, "max_budgets": settings.max_budgets},
-            ),
-            cache_bytes=settings.cache_size,
-            read_timeout=settings.read_timeout / 1000,
-            max_wal=settings.max_wal,
-            page_bytes=settings.page_size,
-            history=history and history.bounds,
-            clock=self.clock,
-            off_counts=settings.time_off == "counts",
-        )
-        try:
-            self._store = await opening()
-        except StoreDamaged:
-            if settings.on_damage != "salvage":
-                raise
-            from zq.store.sqlite.replace import replace_damaged
-
-            await asyncio.to_thread(replace_damaged, directory, self.clock.now_ms())
-            self._store = await opening()
+        self._store = await self._opened(settings)
         self._filter = JqFilter(timeout=settings.filter_timeout / 1000)
         self.engine = Engine(self._store, self.clock, settings)
         self.services = Services(self.engine, self._filter, _inherited(_policy(settings)))
@@ -99,6 +76,48 @@ class Instance:
         except BaseException:
             await self.stop()
             raise
+
+    async def _opened(self, settings: Settings) -> Store:
+        """Open the store that the settings name: the one place that knows which there are."""
+        history = _history(settings)
+        ticks = make_ticks(
+            _policy(settings),
+            self._rng,
+            {"device": history and history.device, "max_budgets": settings.max_budgets},
+        )
+        bounds = history and history.bounds
+        read_timeout, off_counts = settings.read_timeout / 1000, settings.time_off == "counts"
+        if settings.store is not None:
+            open_database = _postgres(settings.store)
+            return await open_database(
+                *(settings.store, ticks),
+                read_timeout=read_timeout,
+                history=bounds,
+                clock=self.clock,
+                off_counts=off_counts,
+            )
+        directory = Path(settings.root_dir)
+        opening = partial(
+            open_store,
+            directory,
+            ticks,
+            cache_bytes=settings.cache_size,
+            read_timeout=read_timeout,
+            max_wal=settings.max_wal,
+            page_bytes=settings.page_size,
+            history=bounds,
+            clock=self.clock,
+            off_counts=off_counts,
+        )
+        try:
+            return await opening()
+        except StoreDamaged:
+            if settings.on_damage != "salvage":
+                raise
+            from zq.store.sqlite.replace import replace_damaged
+
+            await asyncio.to_thread(replace_damaged, directory, self.clock.now_ms())
+            return await opening()
 
     async def stop(self) -> None:
         """Run waiting commands, checkpoint, close. After a failure of the disk, only close."""
@@ -110,6 +129,29 @@ class Instance:
             await self._store.abandon()
         else:
             await self._store.close()
+
+
+def _postgres(address: str) -> Callable[..., Awaitable[Store]]:
+    """How a database of PostgreSQL is opened. Raises `ConfigError`."""
+    if not address.startswith(("postgresql://", "postgres://")):
+        raise ConfigError(f"--store {address}: give the address of a database, postgresql://…")
+    try:
+        # Servers over a directory need neither the library nor its memory.
+        from zq.store.postgres.store import open_store as open_database
+    except ImportError as error:
+        raise ConfigError(
+            f"--store needs the library psycopg: pip install 'zq-queue[postgres]' ({error})"
+        ) from None
+    return open_database
+
+
+def place_of(settings: Settings) -> str:
+    """Where the data is, for people: never with a password."""
+    if settings.store is None:
+        return str(settings.root_dir.absolute())
+    parts = urlsplit(settings.store)
+    hidden = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{hidden}{parts.path}"
 
 
 def database_of(directory: Path) -> Path:

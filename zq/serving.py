@@ -18,7 +18,7 @@ from zq.entrance import ADMIN_CONNECTIONS
 from zq.http.transport.h2.codec import LibraryMissing
 from zq.http.transport.ports import ListenError
 from zq.http.transport.tls import CertificateError
-from zq.instance import database_of
+from zq.instance import database_of, place_of
 from zq.model.keys import InvalidKey
 from zq.runtime import Server
 from zq.service.services import Services
@@ -129,7 +129,7 @@ async def _serve(settings: Settings) -> int:
 
 def _say_how_to_begin(server: Server, settings: Settings) -> None:
     """Log where the data is, the addresses of the API and of the page, and a command to try."""
-    fields = {"data": str(settings.root_dir.absolute()), "server": server.url, **server.places}
+    fields = {"data": place_of(settings), "server": server.url, **server.places}
     there = "" if server.url == OWN_URL else f" --url {server.url}"
     log.info("serving", extra={"fields": {**fields, "try": f"zq push mail hello{there}"}})
 
@@ -177,8 +177,8 @@ async def _start(server: Server, settings: Settings) -> int:
         log.error(str(error))
         return EX_IOERR
     except StoreError as error:
-        file = database_of(Path(settings.root_dir))
-        log.error(f"the database {file} cannot be used: {error}")
+        place = place_of(settings) if settings.store else database_of(Path(settings.root_dir))
+        log.error(f"the database {place} cannot be used: {error}")
         return EX_TEMPFAIL if isinstance(error, StoreBusy) else EX_IOERR
     except (FileExistsError, NotADirectoryError):
         log.error(

@@ -10,9 +10,11 @@ from typing import Any
 
 from blank import lay_out
 from manual_clock import ManualClock
+from store.rig import KIND, address_of, terminate
 
 from zq.config import Settings
 from zq.runtime import Server
+from zq.store.errors import StoreError
 
 
 class Site:
@@ -54,6 +56,8 @@ class Site:
         # Requests that tests write by hand call the server q.
         settings["allow_host"] = ("q",)
         settings |= self._settings | changes
+        if KIND == "postgres":
+            settings["store"] = address_of(self.root)
         return Server(Settings.of(**settings), clock=self.clock, rng=random.Random(1))
 
     @contextlib.contextmanager
@@ -66,7 +70,8 @@ class Site:
             other.execute("ROLLBACK")
 
     async def start(self, **changes: Any) -> None:
-        lay_out(self.root / "zq.db")
+        if KIND == "sqlite":
+            lay_out(self.root / "zq.db")
         self._server = self.build(**changes)
         await self._server.start()
 
@@ -77,6 +82,13 @@ class Site:
 
     async def crash(self) -> None:
         """Go on with the files as they are at this moment, as after a kill of the process."""
+        if KIND == "postgres":
+            terminate(self.root)
+            with contextlib.suppress(StoreError):
+                await self.stop()
+            self._server = None
+            await self.start()
+            return
         image = self.root.with_name(f"{self.root.name}-image")
         # Not copied by this process: closing a database file would drop the server's locks on it.
         copying = await asyncio.create_subprocess_exec("cp", "-r", self.root, image)

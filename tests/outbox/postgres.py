@@ -29,11 +29,11 @@ class Postgres:
         """Its first process, of which all others are children."""
         return int((self._socket / "data" / "postmaster.pid").read_text().split()[0])
 
-    def new_database(self) -> str:
-        """Make an empty database. Return its address."""
+    def new_database(self, template: str = "template1") -> str:
+        """Make a database that is a copy of another one, as a rule an empty one: its address."""
         name = f"shop{next(_names)}"
         with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
         return self._url(name)
 
     def _url(self, name: str) -> str:

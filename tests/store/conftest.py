@@ -7,12 +7,12 @@ import pytest
 
 from zq.model.log import Bounds, HistoryOptions
 
-from .rig import OPENERS, Rig, Ticker
+from .rig import OPENERS, Rig, Ticker, make_ticker
 
 
 @pytest.fixture
 def ticker(tmp_path: Path) -> Iterator[Ticker]:
-    ticker = Ticker(tmp_path / "zq.db")
+    ticker = make_ticker(tmp_path / "zq.db")
     yield ticker
     ticker.close()
 

@@ -1,5 +1,6 @@
 """Stores to experiment on: commands with default fields, and a clock that stands still."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -34,6 +35,9 @@ WORKERS = {1: Holder("ann"), 2: Holder("bob 'ü'", stall_limit=1)}
 """What the holders say of themselves; the third says nothing."""
 
 CACHE_BYTES = 4 * 1024 * 1024
+
+KIND = os.environ.get("ZQ_TESTS_STORE", "sqlite")
+"""The store of tests that say of no store in particular what they say."""
 
 OPENERS = {"sqlite": open_store}
 """How each kind of store is opened."""
@@ -154,6 +158,29 @@ class Ticker(Orders):
 
     def close(self) -> None:
         self.connection.close()
+
+
+def make_ticker(path: Path) -> Ticker:
+    """The tick alone, over the store that is asked for."""
+    if KIND == "sqlite":
+        return Ticker(path)
+    from .on_postgres import PostgresTicker
+
+    return PostgresTicker(path)
+
+
+def address_of(directory: Path) -> str:
+    """The database of PostgreSQL that stands for a directory. It is made at its first use."""
+    from .on_postgres import database_at
+
+    return database_at(directory)
+
+
+def terminate(directory: Path) -> None:
+    """End all connections to such a database, as a kill of its server does."""
+    from .on_postgres import end_connections
+
+    end_connections(directory)
 
 
 class Rig(Orders):

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store.rig import NOW, Ticker
+from store.rig import NOW, Ticker, make_ticker
 
 from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
@@ -41,7 +41,7 @@ def misplaced(ticker: Ticker) -> object:
     return ticker.value(
         "SELECT count(*) FROM jobs LEFT JOIN lines ON lines.id = line"
         " LEFT JOIN queue_settings AS s ON s.queue = jobs.queue"
-        " WHERE status = 1 AND ifnull(lines.aging_ms, 0) <> ifnull(s.aging_ms, 0)"
+        " WHERE status = 1 AND coalesce(lines.aging_ms, 0) <> coalesce(s.aging_ms, 0)"
     )
 
 
@@ -55,7 +55,7 @@ def test_jobs_come_by_priority_and_age_and_wait_no_longer_than_is_stated(
     aging_ms: int, arrivals: list[tuple[int, int]], taken: int
 ) -> None:
     with TemporaryDirectory() as folder:
-        ticker = Ticker(Path(folder) / "zq.db")
+        ticker = make_ticker(Path(folder) / "zq.db")
         ages(ticker, aging_ms)
         delivered = compared(ticker, aging_ms, arrivals, taken)
         ticker.close()

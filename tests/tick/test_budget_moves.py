@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from store.rig import NOW, Ticker, new_job
+from store.rig import NOW, Ticker, make_ticker, new_job
 
 from zq.features.budgets import tick_ledger
 from zq.features.budgets.commands import Binding, BindJob, CreateBudget, DeleteBudget, PutBudget
@@ -80,12 +80,12 @@ def spend(ticker: Ticker) -> None:
 
 def test_what_has_come_since_a_clock_went_back_is_not_forgotten_at_a_start(tmp_path: Path) -> None:
     file = tmp_path / "zq.db"
-    ticker = Ticker(file)
+    ticker = make_ticker(file)
     spend(ticker)
     for passed in (500, 499):
         ticker.close()
         now = ticker.now if passed < 500 else NOW - HOUR_MS
-        ticker = Ticker(file)
+        ticker = make_ticker(file)
         ticker.now = now
         ticker.run()
         ticker.now += passed

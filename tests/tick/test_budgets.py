@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from store.rig import NOW, Ticker, new_job
+from store.rig import NOW, Ticker, make_ticker, new_job
 
 from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
@@ -61,7 +61,7 @@ def draws_of(random: Random) -> JobSettings | None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_each_claim_takes_the_first_jobs_that_can_be_paid(tmp_path: Path, seed: int) -> None:
-    random, ticker, tokens = Random(seed), Ticker(tmp_path / "zq.db"), Tokens()
+    random, ticker, tokens = Random(seed), make_ticker(tmp_path / "zq.db"), Tokens()
     ticker.run(*(CreateBudget(key, policy) for key, policy in POLICIES.items()))
     for _ in range(120):
         ticker.now += random.choice((0, 1, 50, 333))

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store.rig import NOW, Rig, Ticker, new_job
+from store.rig import NOW, Rig, Ticker, make_ticker, new_job
 
 from zq.model.commands import (
     AnyCommand,
@@ -41,7 +41,7 @@ KEPT = JobSettings(retention=Retention(completed_ms=1_000, dead_ms=1_000))
 @contextmanager
 def fresh_ticker() -> Iterator[Ticker]:
     with TemporaryDirectory(prefix="zq-groups-") as folder:
-        ticker = Ticker(Path(folder) / "zq.db")
+        ticker = make_ticker(Path(folder) / "zq.db")
         yield ticker
         ticker.close()
 
@@ -61,7 +61,7 @@ def check_groups(ticker: Ticker) -> None:
         assert len(running) <= 1, "two of a group in flight"
         head = running[0] if running else jobs[0][0]
         assert [key for key, _, held in jobs if not held] == [head]
-    assert not ticker.value("SELECT count(*) FROM jobs WHERE held AND status > 2")
+    assert not ticker.value("SELECT count(*) FROM jobs WHERE held > 0 AND status > 2")
 
 
 class Script:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from store.rig import NOW, Ticker
+from store.rig import NOW, Ticker, make_ticker
 
 from zq.model.commands import (
     AnyCommand,
@@ -264,7 +264,7 @@ def test_a_start_keeps_claimed_leases_unless_their_queue_says_otherwise(
     claim(ticker)
     ticker.run(claims=[Claim(None, [(1, 1)], terms={1: Terms(lease_ms=LEASE_MS)})])
     ticker.close()
-    again = Ticker(tmp_path / "zq.db")
+    again = make_ticker(tmp_path / "zq.db")
     kept = survive is not False
     assert row(again, streamed).status is Status.READY
     job = row(again, claimed)

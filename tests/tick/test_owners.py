@@ -36,7 +36,7 @@ def unique(ticker: Ticker, scope: Scope = EXISTS, count: int = 1, **fields: obje
 def owner(ticker: Ticker) -> int | None:
     """The job that owns the key."""
     rows = ticker.connection.execute(
-        "SELECT id FROM jobs WHERE owns_key = 1 AND unique_key = 'k'"
+        "SELECT id FROM jobs WHERE owns_key AND unique_key = 'k'"
     ).fetchall()
     assert len(rows) <= 1
     return rows[0][0] if rows else None

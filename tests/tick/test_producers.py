@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store.rig import Ticker, new_job
+from store.rig import Ticker, make_ticker, new_job
 
 from zq.features.producers.commands import EnqueueInOrder, ForgetProducer
 from zq.features.producers.errors import (
@@ -226,7 +226,7 @@ def text_of(request: Request, seq: int) -> str:
 @contextmanager
 def new_ticker() -> Iterator[Ticker]:
     with TemporaryDirectory() as directory:
-        ticker = Ticker(Path(directory) / "zq.db")
+        ticker = make_ticker(Path(directory) / "zq.db")
         try:
             yield ticker
         finally:

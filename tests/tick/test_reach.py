@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from store.rig import FOREVER, NOW, Ticker, new_job
+from store.rig import FOREVER, NOW, Ticker, make_ticker, new_job
 
 from zq.model.commands import (
     Claim,
@@ -36,7 +36,7 @@ SHOP = reach_of(["shop-"])
 
 @pytest.fixture
 def ticker(tmp_path: Path) -> Iterator[Ticker]:
-    ticker = Ticker(tmp_path / "zq.db")
+    ticker = make_ticker(tmp_path / "zq.db")
     yield ticker
     ticker.check_counts()
     ticker.close()
@@ -96,7 +96,7 @@ NAMES = st.text(st.sampled_from("ab-.Z é\U0010ffff\ue000\ud7ff"), min_size=1, m
 def test_store_and_model_agree_on_what_a_reach_covers(
     tmp_path_factory: pytest.TempPathFactory, queues: set[str], prefixes: set[str]
 ) -> None:
-    ticker = Ticker(tmp_path_factory.mktemp("reach") / "zq.db")
+    ticker = make_ticker(tmp_path_factory.mktemp("reach") / "zq.db")
     ticker.run(ticker.enqueue(new_job(queue=queue) for queue in sorted(queues)))
     reach = reach_of(prefixes)
     within = {queue for queue in queues if any(queue.startswith(p) for p in prefixes)}

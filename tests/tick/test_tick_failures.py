@@ -143,7 +143,7 @@ def test_a_key_freed_by_a_command_that_failed_is_not_free(ticker: Ticker) -> Non
     # Takes the key over, then breaks a rule of the schema, so it has never been.
     usurper = new_job(unique_key="k", unique_while=Scope.QUEUED)
     ticker.run(ticker.enqueue([usurper, new_job(type="")]))
-    assert ticker.value("SELECT id FROM jobs WHERE owns_key = 1") == owner
+    assert ticker.value("SELECT id FROM jobs WHERE owns_key") == owner
     again = ticker.enqueue([new_job(unique_key="k", unique_while=Scope.EXISTS)])
     (reply,) = ticker.run(again).replies
     assert isinstance(reply, EnqueueResult)

@@ -423,8 +423,20 @@ class Internal(ZqError):
         super().__init__("internal server error")
 
 
+class NotOnThisStore(ZqError):
+    code = "not_on_this_store"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"the store on PostgreSQL does not have this yet: {what}. A server over a data"
+            " directory (--root-dir) has it"
+        )
+
+
 def unexpected(error: Exception) -> ZqError:
     """The error that a caller gets in place of one that zq did not expect."""
+    if isinstance(error, NotOnThisStore):
+        return error
     return OutOfMemory() if isinstance(error, MemoryError) else Internal()
 
 

@@ -1,0 +1,93 @@
+"""The tick alone, over PostgreSQL: a database of its own for each."""
+
+import atexit
+import secrets
+from contextlib import ExitStack
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from outbox.postgres import Postgres, postgres
+
+from zq.model.filters import EVERYTHING
+from zq.model.job import JobRecord, show_dates
+from zq.model.log import HistoryOptions
+from zq.model.settling import Policy
+from zq.store.postgres import lookups
+from zq.store.postgres.connection import SESSION, TICK_SESSION, connect
+from zq.store.postgres.migrate import migrate
+from zq.store.postgres.recovery import recover
+from zq.store.postgres.transaction import PostgresTransaction, read_columns
+from zq.tick.runner import TickRunner
+
+from .rig import POLICY, Orders, Ticker
+
+
+@cache
+def the_server() -> Postgres:
+    """One PostgreSQL for all tests of a process."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(postgres())
+
+
+@cache
+def database_at(path: Path) -> str:
+    """The address of the database that stands for a path: one as a first start makes it."""
+    address = the_server().new_database(_blank())
+    with connect(address, SESSION) as connection:
+        # Each is a database of its own, so each has an epoch of its own.
+        connection.execute(
+            "UPDATE meta SET value = $1 WHERE name = 'epoch'", (secrets.token_hex(16),)
+        )
+    return address
+
+
+@cache
+def _blank() -> str:
+    """The database that others are copies of: to make one takes longer than most tests."""
+    address = the_server().new_database()
+    with connect(address, SESSION) as connection:
+        migrate(connection)
+        return connection.info.dbname
+
+
+class PostgresTicker(Ticker):
+    """The tick alone, over one connection in the test's own thread."""
+
+    def __init__(
+        self, path: Path, policy: Policy = POLICY, history: HistoryOptions | None = None
+    ) -> None:
+        self.connection: Any = connect(database_at(path), {**SESSION, **TICK_SESSION})
+        migrate(self.connection)
+        self.columns = read_columns(self.connection)
+        last_key = recover(self.connection, self.columns, history and history.bounds).last_key
+        self._policy, self._device = policy, history and history.device
+        Orders.__init__(self, last_key)
+        self.restart(last_key)
+
+    def restart(self, last_key: int = 0) -> None:
+        transactions = partial(PostgresTransaction, self.connection, self.columns)
+        self.runner = TickRunner(
+            transactions, self._policy, Random(1), last_key, {"device": self._device}
+        )
+
+    def value(self, sql: str, *parameters: object) -> Any:
+        words = sql.replace("?", "$1")
+        words = words.replace("group_concat(", "string_agg(", 1).replace("(queue)", "(queue, ',')")
+        return self.connection.execute(words, parameters).fetchone()[0]
+
+    def jobs(self) -> dict[int, JobRecord]:
+        found = lookups.list_jobs(self.connection, EVERYTHING, -1, False, 1_000_000, 0)
+        show_dates(found, 0)
+        return {job.key: job for job in found}
+
+
+def end_connections(path: Path) -> None:
+    """End all connections to the database that stands for a path."""
+    with connect(database_at(path), SESSION) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )

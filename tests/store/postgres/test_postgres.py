@@ -1,0 +1,193 @@
+"""What is peculiar to the store on PostgreSQL: its lock, its connections, and its texts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+
+from store.on_postgres import PostgresTicker, database_at, end_connections
+from store.rig import FOREVER, POLICY, Orders, new_job
+from zq.model.commands import Claim, Fail, SetQueue, Succeed
+from zq.model.errors import NotOnThisStore, ReadTimeout
+from zq.model.filters import Filter
+from zq.model.job import DedupeRule
+from zq.model.lifecycle import Status
+from zq.model.reach import EVERYWHERE
+from zq.model.settings import QueueSettings
+from zq.model.settling import Failure
+from zq.model.unique import Scope
+from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreFailed
+from zq.store.postgres import store as store_module
+from zq.store.postgres.connection import SESSION, connect
+from zq.store.postgres.queries import compiled, sent, shown
+from zq.store.postgres.store import PostgresStore, open_store
+from zq.tick.runner import make_ticks
+
+Opening = Callable[[], Coroutine[Any, Any, PostgresStore]]
+
+
+@pytest.fixture
+async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
+    """Opens the database of the test. What is open at its end is closed."""
+    opened: list[PostgresStore] = []
+
+    async def open_one(read_timeout: float = 60.0) -> PostgresStore:
+        ticks = make_ticks(POLICY, Random(1), {})
+        opened.append(await open_store(database_at(tmp_path), ticks, read_timeout=read_timeout))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        if not store.is_closed:
+            await store.abandon()
+
+
+async def test_what_was_acknowledged_and_held_is_there_after_a_restart(opening: Opening) -> None:
+    store = await opening()
+    orders = Orders(store.last_key)
+    await store.tick(orders.tick([orders.enqueue([new_job(), new_job(group="g")])]))
+    result = await store.tick(orders.tick([], [Claim(None, [(1, 10)])]))
+    assert len(result.claimed[0]) == 2
+    await store.close()
+
+    again = await opening()
+    assert again.returned == 2
+    assert again.epoch == store.epoch
+    assert again.last_key >= orders.mint.last
+    counts = await again.reads.counts(orders.now)
+    assert counts == {("q", Status.READY): 2}
+
+
+async def test_one_server_at_a_time_has_a_database(opening: Opening, tmp_path: Path) -> None:
+    store = await opening()
+    with pytest.raises(DirectoryInUse, match="another server uses this database"):
+        await opening()
+    # The lock is the connection's: whoever takes it away leaves nothing that could still commit.
+    end_connections(tmp_path)
+    orders = Orders(store.last_key)
+    with pytest.raises(StoreFailed):
+        await store.tick(orders.tick([orders.enqueue([new_job()])]))
+    again = await opening()
+    assert await again.reads.counts(orders.now) == {}
+
+
+async def test_a_connection_for_reads_is_opened_again(opening: Opening, tmp_path: Path) -> None:
+    store = await opening()
+    assert await store.reads.row(1, EVERYWHERE, 0) is None
+    with connect(database_at(tmp_path), SESSION) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
+        )
+    with pytest.raises(StoreFailed):
+        await store.reads.row(1, EVERYWHERE, 0)
+    assert await store.reads.row(1, EVERYWHERE, 0) is None
+
+
+async def test_a_read_that_takes_too_long_ends(opening: Any) -> None:
+    store = await opening(read_timeout=0.2)
+
+    def sleep(connection: psycopg.Connection[Any]) -> None:
+        connection.execute("SELECT pg_sleep(60)")
+
+    with pytest.raises(ReadTimeout):
+        await store.lanes.looks(sleep)
+
+
+async def test_a_read_that_nobody_waits_for_delays_only_its_lane(opening: Opening) -> None:
+    store = await opening()
+    began = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def sleep(connection: psycopg.Connection[Any]) -> None:
+        loop.call_soon_threadsafe(began.set)
+        connection.execute("SELECT pg_sleep(0.3)")
+
+    reading = asyncio.create_task(store.lanes.looks(sleep))
+    await began.wait()
+    reading.cancel()
+    assert await store.reads.row(1, EVERYWHERE, 0) is None
+
+
+def test_a_newer_schema_and_strange_databases_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = database_at(tmp_path)
+    monkeypatch.setattr(store_module, "OLDEST_VERSION", 99)
+    with pytest.raises(ForeignDatabase, match="zq needs 99 or newer"):
+        store_module._connected(address)
+    monkeypatch.undo()
+    with connect(address, SESSION) as other:
+        other.execute("UPDATE meta SET value = '99' WHERE name = 'version'")
+    with pytest.raises(DatabaseTooNew, match="schema version 99"):
+        store_module._connected(address)
+
+
+@pytest.mark.parametrize("text", ["", "a\0b", "\uffff", "\uffff0", "\0\uffff1\0", "\\\"{},'"])
+def test_every_text_comes_back(tmp_path: Path, text: str) -> None:
+    assert shown(sent(text)) == text
+    ticker = PostgresTicker(tmp_path)
+    job = new_job(type=f"t{text}".replace("\0", ""), unique_key=text, unique_while=Scope.EXISTS)
+    ticker.run(ticker.enqueue([job]))
+    twin = ticker.run(ticker.enqueue([job])).replies[0]
+    (stored,) = ticker.jobs().values()
+    assert (stored.type, stored.unique_key) == (job.type, text)
+    assert twin.owners[0].key == stored.key  # type: ignore[attr-defined]
+    (key,) = ticker.take(1)
+    ticker.run(Fail(key, Failure(f"m{text}", text, None)))
+    assert ticker.value("SELECT count(*) FROM errors") == 1
+    ticker.close()
+
+
+def test_large_payloads_names_and_results_are_stored(tmp_path: Path) -> None:
+    ticker = PostgresTicker(tmp_path)
+    large = '"' + "é" * 100_000 + '"'
+    ticker.run(ticker.enqueue([new_job(payload=large, dedupe=DedupeRule("n"))]))
+    copy = ticker.run(ticker.enqueue([new_job(dedupe=DedupeRule("n"))])).replies[0]
+    assert list(copy.owners) == [0]  # type: ignore[attr-defined]
+    (job,) = ticker.jobs().values()
+    assert job.payload == large
+    ticker.run(Succeed(ticker.take(1)))
+    assert ticker.value("SELECT count(*) FROM payloads") == 0
+    ticker.close()
+
+
+async def test_a_tick_takes_keys_while_requests_take_theirs(opening: Opening) -> None:
+    """The twins of a job get theirs in the tick, which has a thread of its own."""
+    store = await opening()
+    orders = Orders(store.last_key)
+    await store.tick(orders.tick([SetQueue("q", QueueSettings(fan_out=("q", "r")))]))
+    commands = [orders.enqueue([new_job()]) for _ in range(50)]
+    ticking = asyncio.create_task(store.tick(orders.tick(commands)))
+    taken: list[int] = []
+    while not ticking.done():
+        taken += orders.mint.take(1, orders.now)
+        await asyncio.sleep(0)
+    await ticking
+    stored = await store.reads.keys(Filter(), 0, FOREVER, 1_000)
+    assert len(stored) == 100
+    assert not set(stored) & set(taken)
+
+
+async def test_what_has_no_statements_yet_is_refused_by_name(opening: Opening) -> None:
+    store = await opening()
+
+    class SomeReads:
+        __module__ = "zq.features.something.store"
+
+    with pytest.raises(NotOnThisStore, match="something"):
+        await store.reads.of(SomeReads).read()  # type: ignore[attr-defined]
+    with pytest.raises(NotOnThisStore, match="pg_dump"):
+        await store.backup(0)
+
+
+def test_parameters_are_numbered_by_what_is_sent() -> None:
+    statement = compiled("SELECT :a, :a::bigint, :rows.0::text[], :map.values::json[], b::text, :a")
+    assert statement.sql == b"SELECT $1, $2::bigint, $3::text[], $4::json[], b::text, $1"
+    bound = statement.bound({"a": 1, "rows": [('x,"', 1), (None, 2)], "map": {1: {"k": "v"}}})
+    assert bound == ["1", "1", '{"x,\\"",NULL}', '{"{\\"k\\":\\"v\\"}"}']

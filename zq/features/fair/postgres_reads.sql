@@ -1,0 +1,39 @@
+-- Fair keys as readers see them. ORDERED stands for an order.
+
+-- name: keys
+SELECT fair_key, greatest(finish - virtual, 0.0), weight, mean, waiting, in_flight, oldest
+FROM (
+    SELECT s.fair_key, finish, virtual, coalesce(l.weight, s.weight) AS weight,
+        coalesce(s.mean, q.mean) AS mean, waiting, in_flight, (
+            SELECT min(jobs.ready_at) FROM lines JOIN jobs ON jobs.id = lines.head
+            WHERE lines.queue = s.queue AND lines.fair_key = '=' || s.fair_key) AS oldest
+    FROM shares AS s JOIN shared_queues AS q ON q.queue = s.queue
+    LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
+    WHERE s.queue = :queue AND s.unfinished > 0
+        AND (:key::text IS NULL OR s.fair_key = :key::text)) AS s
+ORDER BY ORDERED LIMIT :limit OFFSET :skip
+
+-- name: limits
+SELECT fair_key, weight, max_in_flight, rate FROM fair_limits
+WHERE queue = :queue AND fair_key = ANY (:keys::text[])
+
+-- name: sums
+-- Of up to :most keys.
+SELECT count(*), coalesce(sum(waiting), 0)::bigint, coalesce(sum(in_flight), 0)::bigint,
+    coalesce(sum(coalesce(l.weight, s.weight)) FILTER (WHERE waiting > 0), 0)
+FROM (SELECT * FROM shares WHERE queue = :queue LIMIT :most) AS s
+LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
+WHERE unfinished > 0
+
+-- name: longest_waiting
+-- Keys by the ages of their first lines' heads, among up to :most open lines and as many that are shut.
+SELECT s.queue, s.fair_key, waiting, jobs.ready_at
+FROM (
+    (SELECT * FROM lines WHERE head IS NOT NULL AND shut_by IS NULL
+        ORDER BY aging_ms, priority, head LIMIT :most)
+    UNION ALL
+    (SELECT * FROM lines WHERE shut_by >= '[' AND shut_by < '\' LIMIT :most)) AS lines
+JOIN jobs ON jobs.id = lines.head
+JOIN shares AS s ON s.queue = lines.queue AND s.fair_key = substr(lines.fair_key, 2)
+WHERE lines.fair_key <> ''
+ORDER BY jobs.ready_at LIMIT :limit

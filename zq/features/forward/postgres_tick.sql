@@ -1,0 +1,47 @@
+-- Lanes and the jobs that have numbers.
+
+-- name: lanes
+SELECT id, name, rule, epoch, next, heir, paused, declared FROM lanes ORDER BY name
+
+-- name: lane
+SELECT json_build_array(id, name, rule, epoch, next, heir, paused, declared)::text
+FROM lanes WHERE name = :lane
+
+-- name: put_lane
+INSERT INTO lanes (name, rule, epoch, next, declared)
+VALUES (:lane, :rule::json, :epoch, 1, :declared::integer::boolean)
+ON CONFLICT (name) DO UPDATE SET rule = excluded.rule, declared = excluded.declared
+
+-- name: pause_lane
+UPDATE lanes SET paused = :paused::integer::boolean WHERE name = :lane
+
+-- name: drop_lane
+DELETE FROM lanes WHERE id = :id
+
+-- name: note_next
+UPDATE lanes SET next = :next WHERE id = :id
+
+-- name: name_heir
+UPDATE lanes SET heir = :heir WHERE id = :id
+
+-- name: begin_epoch
+UPDATE lanes SET epoch = :epoch, next = :next, heir = NULL WHERE id = :id
+
+-- name: batches_of_lane
+SELECT first, keys FROM lane_batches WHERE lane = :id AND first <= :upto ORDER BY first
+
+-- name: put_batch
+INSERT INTO lane_batches (lane, first, keys) VALUES (:id, :first, :keys::json)
+
+-- name: drop_batches
+DELETE FROM lane_batches WHERE lane = :id AND first <= :upto
+
+-- name: read_followers
+-- Up to :limit jobs behind the head of each group, in their order, whatever state they are in.
+-- :groups lists [queue, group].
+SELECT {job_row} FROM jobs WHERE id = ANY (ARRAY(
+    SELECT follower.id FROM unnest(:groups.0::text[], :groups.1::text[]) AS g (q, name)
+    CROSS JOIN LATERAL (
+        SELECT id FROM jobs WHERE queue = g.q AND group_id = g.name AND held & 1 = 1
+            AND status <= {in_flight}
+        ORDER BY id LIMIT :limit) AS follower))

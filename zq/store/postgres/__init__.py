@@ -1,0 +1,1 @@
+"""The store on PostgreSQL. `zq.store.postgres.store` opens it."""

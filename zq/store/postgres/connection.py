@@ -1,0 +1,89 @@
+"""Connections to PostgreSQL: their settings, and what their errors mean."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+import psycopg
+from psycopg import errors
+from psycopg.types.json import set_json_loads
+
+from zq.store.errors import StoreBusy, StoreError, StoreFailed, StoreFull
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+SCHEMA = "zq"
+"""All tables are in this schema of the database."""
+
+SESSION = {
+    "search_path": SCHEMA,
+    "application_name": "zq",
+    # A server that dies without a word is noticed in 8 seconds, not in two hours.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "8000",
+    # Times and texts do not depend on the server's settings.
+    "timezone": "UTC",
+    "client_encoding": "UTF8",
+    "default_transaction_isolation": "read committed",
+    "jit": "off",
+}
+
+TICK_SESSION = {
+    # Acknowledged means committed.
+    "synchronous_commit": "on",
+    # Each statement has one plan, whatever the statistics say: rows are looked up by an index.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+}
+
+STATEMENTS = 512
+"""How many statements stay prepared: a tick has many."""
+
+_AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
+"""Nothing was changed, and the whole transaction may be tried again."""
+
+_FULL = (errors.DiskFull, errors.OutOfMemory)
+
+
+def connect(address: str, settings: Mapping[str, str]) -> Connection:
+    """Open a connection with the settings of a session. Raises `StoreError`."""
+    # A backslash keeps a space within a value.
+    values = {name: value.replace(" ", "\\ ") for name, value in settings.items()}
+    options = " ".join(f"-c {name}={value}" for name, value in values.items())
+    with store_errors():
+        connection = psycopg.connect(
+            address,
+            autocommit=True,
+            options=options,
+            connect_timeout=10,
+            cursor_factory=psycopg.RawCursor,
+        )
+    set_json_loads(msgspec.json.decode, connection)
+    connection.prepare_threshold = 0
+    connection.prepared_max = STATEMENTS
+    return connection
+
+
+def store_error(error: psycopg.Error) -> StoreError:
+    """Translate an error of PostgreSQL or of the connection into the store's own."""
+    if isinstance(error, _AGAIN):
+        return StoreBusy(str(error))
+    if isinstance(error, _FULL):
+        return StoreFull(str(error))
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return StoreFailed(f"the connection to PostgreSQL is lost: {error}")
+    return StoreError(str(error))
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Raise the errors of PostgreSQL as the store's own within the block."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise store_error(error) from error

@@ -1,0 +1,53 @@
+-- The statements of logs.
+
+-- name: append
+-- SOURCE yields one row: how many records there are (n), and a JSON array of them (records). A room has a
+-- source of its own: a statement that begins with APPEND.
+INSERT INTO log_batches (log, last_seq, count, at, shared, body, steady_at)
+SELECT logs.id, logs.max_seq + n, n, :now, :shared::json, records::json,
+    nullif(:steady::bigint, :now::bigint)
+FROM logs CROSS JOIN (SOURCE) AS source
+WHERE logs.name = :log AND n > 0
+RETURNING count, (octet_length(body::text) + octet_length(shared::text))::bigint
+
+-- name: extend_log
+UPDATE logs SET max_seq = max_seq + :count::bigint, bytes = bytes + :bytes::bigint,
+    trim_at = coalesce(trim_at, :steady::bigint + max_age_ms)
+WHERE name = :log
+RETURNING min_seq, max_seq, coalesce(bytes > max_bytes OR max_seq - min_seq >= max_records, false)
+
+-- name: to_be_trimmed
+SELECT name FROM logs WHERE trim_at <= :steady
+
+-- name: extent
+SELECT id, min_seq, max_seq, bytes, max_age_ms, max_records, max_bytes FROM logs WHERE name = :log
+
+-- name: oldest
+SELECT last_seq, count, coalesce(steady_at, at),
+    (octet_length(body::text) + octet_length(shared::text))::bigint
+FROM log_batches WHERE log = :id ORDER BY last_seq LIMIT :limit
+
+-- name: trim
+DELETE FROM log_batches WHERE log = :id AND last_seq <= :upto
+
+-- name: note_trim
+UPDATE logs SET min_seq = :upto::bigint + 1, bytes = bytes - :bytes::bigint,
+    trim_at = max_age_ms + (
+        SELECT coalesce(steady_at, at) FROM log_batches WHERE log = logs.id AND last_seq > :upto
+        ORDER BY last_seq LIMIT 1)
+WHERE id = :id
+
+-- name: set_bounds
+UPDATE logs SET max_age_ms = :age_ms, max_records = :records, max_bytes = :bytes,
+    trim_at = :age_ms::bigint + (
+        SELECT coalesce(steady_at, at) FROM log_batches WHERE log = logs.id
+        ORDER BY last_seq LIMIT 1)
+WHERE name = :log
+
+-- name: next
+SELECT greatest(last_seq - count, :after::bigint) + 1 FROM log_batches
+WHERE log = :id AND last_seq > :after ORDER BY last_seq LIMIT 1
+
+-- name: batches
+SELECT last_seq - count + 1, shared::text, body::text FROM log_batches
+WHERE log = :id AND last_seq > :after AND last_seq - count < :upto ORDER BY last_seq

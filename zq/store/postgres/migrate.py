@@ -1,0 +1,61 @@
+"""Brings a database to this version's schema, with numbered scripts in one transaction."""
+
+import secrets
+
+from psycopg import errors
+
+from zq.model.ids import ALPHABET, SUFFIX_LENGTH
+from zq.store.errors import DatabaseTooNew
+from zq.store.postgres.connection import SCHEMA, Connection
+from zq.store.postgres.queries import folder
+
+
+def latest_version() -> int:
+    """The version of the schema that this zq writes."""
+    return len(_scripts())
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the schema to the latest version. Raises `DatabaseTooNew`."""
+    version = version_of(connection)
+    if version > latest_version():
+        raise DatabaseTooNew(
+            f"the database has schema version {version}, this zq knows up to {latest_version()}:"
+            " start a version of zq that is at least as new as the one that wrote it"
+        )
+    scripts = _scripts()[version:]
+    if not scripts:
+        return
+    with connection.transaction():
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}".encode())
+        for script in scripts:
+            connection.execute(script.encode(), prepare=False)
+        if not version:
+            made = {
+                "epoch": secrets.token_hex(16),
+                "id_suffix": "".join(secrets.choice(ALPHABET) for _ in range(SUFFIX_LENGTH)),
+                "high_water": "0",
+            }
+            for name, value in made.items():
+                insert = "INSERT INTO meta (name, value) VALUES ($1, $2)"
+                connection.execute(insert, (name, value))
+        note = (
+            "INSERT INTO meta (name, value) VALUES ('version', $1)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        )
+        connection.execute(note, (str(latest_version()),))
+
+
+def version_of(connection: Connection) -> int:
+    """The version of the schema; 0 if there is none."""
+    try:
+        with connection.transaction():
+            row = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
+    except errors.UndefinedTable:
+        return 0
+    return int(str(row[0])) if row else 0
+
+
+def _scripts() -> list[str]:
+    files = sorted((folder("zq.store.postgres") / "migrations").glob("*.sql"))
+    return [file.read_text(encoding="utf-8") for file in files]

@@ -1,0 +1,248 @@
+"""Loads the named statements of `.sql` files, and binds their parameters.
+
+A statement begins with a line ``-- name: its_name``, and words in braces stand for constants, as in
+`zq.store.sqlite.queries`. A parameter is a name behind a colon. What is passed under it may be a
+list of rows, or a mapping: `:rows.2` is the list of their third columns, `:map.keys` and
+`:map.values` are the lists of its keys and values. So rows go in as arrays, which `unnest` puts
+together again. The cast that follows a parameter says in which form it is sent. `::json` and
+`::json[]` send values as JSON, all others send texts and numbers as they are.
+"""
+
+import re
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from zq.model.aging import AGES, LAST_AGED
+from zq.model.ids import EPOCH_MS, LOW_BITS
+from zq.model.job import Brief, JobRecord
+from zq.model.lifecycle import Status
+from zq.model.unique import KeySpace, Scope
+from zq.rooms import ROOMS, parts
+
+_DIFFERENT = {
+    "key": "id",
+    "group": "group_id",
+    "options": "options::text",
+    "extras": "extras::text",
+    "batched": "(extras -> 'batch' ->> 'key' IS NOT NULL)::integer",
+}
+"""Columns of jobs that differ from the names of their fields."""
+
+
+def columns(struct: type[msgspec.Struct], *, required: bool = False, **different: str) -> str:
+    """The columns of jobs that make a struct, in the order of its fields.
+
+    With `required`, only the fields without a default are read.
+    """
+    names = _DIFFERENT | different
+    fields = [field for field in msgspec.structs.fields(struct) if field.required or not required]
+    return ", ".join(names.get(field.name, f"jobs.{field.name}") for field in fields)
+
+
+_AGING_MS = "(SELECT s.aging_ms FROM queue_settings AS s WHERE s.queue = jobs.queue)"
+
+_CONSTANTS = {
+    **{status.name.lower(): str(status.value) for status in Status},
+    **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
+    **{f"in_{space.name.lower()}": str(space.value) for space in KeySpace},
+    "job_row": columns(JobRecord, key="jobs.id"),
+    "brief_row": columns(Brief, key="jobs.id"),
+    "key_bits": str(LOW_BITS),
+    "key_epoch": str(EPOCH_MS),
+    "line_row": (
+        "lines.id, queue, fair_key, draws, priority, urgency, head, place, ("
+        f"SELECT jobs.id FROM jobs WHERE line = lines.id AND status = {Status.READY.value}"
+        " AND held = 2 AND jobs.id > lines.head ORDER BY jobs.id LIMIT 1)"
+    ),
+    "line_fair_key": "coalesce('=' || (options ->> 'fair_key'), '')",
+    "line_draws": "coalesce((options -> 'budgets')::text, '')",
+    "line_aging_ms": f"coalesce({_AGING_MS}, 0)",
+    "line_priority": (
+        f"coalesce({AGES} + jobs.priority + least(jobs.ready_at, {LAST_AGED}) / {_AGING_MS},"
+        " jobs.priority)"
+    ),
+    "line_urgency": (
+        f"CASE WHEN aging_ms > 0 THEN priority - {AGES} - :now::bigint / aging_ms ELSE priority END"
+    ),
+    "has_line": (
+        "(coalesce(options ->> 'fair_key', options ->> 'budgets') IS NOT NULL"
+        f" OR {_AGING_MS} IS NOT NULL)"
+    ),
+    "ages": str(AGES),
+    "keys": "ANY (:keys::bigint[])",
+    "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
+}
+
+
+@cache
+def constants() -> dict[str, str]:
+    """The words in braces and their meanings. Rooms have theirs in `postgres_constants.py`."""
+    return dict(ChainMap(_CONSTANTS, *parts("postgres_constants", "CONSTANTS", dict)))
+
+
+def folder(package: str) -> Path:
+    """The folder of a package."""
+    return Path(import_module(package).__path__[0])
+
+
+@cache
+def load(module: str) -> dict[str, str]:
+    """The texts of one file, by name. `zq.store.postgres.tick` has those of its `tick.sql`."""
+    package, _, name = module.rpartition(".")
+    text = (folder(package) / f"{name}.sql").read_text(encoding="utf-8")
+    queries: dict[str, str] = {}
+    for block in text.split("-- name: ")[1:]:
+        name, _, body = block.partition("\n")
+        lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
+        queries[name.strip()] = "\n".join(lines).strip().format_map(constants())
+    return queries
+
+
+def load_of_rooms() -> dict[str, str]:
+    """The texts that rooms have for the tick: in `postgres_tick.sql` and `postgres_tick_….sql`.
+
+    One that begins with APPEND makes the records that are appended to a log.
+    """
+    queries: dict[str, str] = {}
+    for room in ROOMS:
+        for file in sorted(each.name for each in folder(room).iterdir()):
+            if file.startswith("postgres_tick") and file.endswith(".sql"):
+                queries |= load(f"{room}.{file.removesuffix('.sql')}")
+    append = load("zq.store.postgres.log")["append"]
+    for name, sql in queries.items():
+        if sql.startswith("APPEND "):
+            queries[name] = append.replace("SOURCE", sql.removeprefix("APPEND "))
+    return queries
+
+
+ESCAPE = "\uffff"
+"""PostgreSQL's texts have no NUL. This noncharacter stands before '0' for one, before '1' for
+itself."""
+
+_encode = msgspec.json.Encoder().encode
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)(?:\.(\w+))?(?:::(\w+(?:\[\])?))?")
+
+
+def sent(value: str) -> str:
+    """A text as PostgreSQL can store it."""
+    if "\0" in value or ESCAPE in value:
+        return value.replace(ESCAPE, ESCAPE + "1").replace("\0", ESCAPE + "0")
+    return value
+
+
+def shown(value: str) -> str:
+    """The text that was sent."""
+    if ESCAPE in value:
+        return value.replace(ESCAPE + "0", "\0").replace(ESCAPE + "1", ESCAPE)
+    return value
+
+
+def as_text(value: object) -> str | None:
+    """A value as a parameter. What is neither text nor number becomes JSON."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return sent(value)
+    if isinstance(value, (int, float)):
+        return str(int(value)) if isinstance(value, int) else repr(value)
+    return _encode(value).decode()
+
+
+def as_array(values: Iterable[object]) -> str:
+    """Numbers as an array."""
+    return "{" + ",".join(["NULL" if v is None else str(v) for v in values]) + "}"
+
+
+def as_texts(values: Iterable[str | None]) -> str:
+    """Texts as an array."""
+    return "{" + ",".join(["NULL" if v is None else _quoted(sent(v)) for v in values]) + "}"
+
+
+def as_json(value: object) -> str | None:
+    """A value as JSON. What is JSON text already stays as it is."""
+    if value is None or isinstance(value, str):
+        return value
+    return _encode(value).decode()
+
+
+def as_jsons(values: Iterable[object]) -> str:
+    """Values as an array of JSON."""
+    return as_texts([None if value is None else _encode(value).decode() for value in values])
+
+
+_FORMS: dict[str, Callable[[Any], str | None]] = {
+    "json": as_json,
+    "json[]": as_jsons,
+    "text[]": as_texts,
+}
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _column(index: int) -> Callable[[Sequence[Sequence[Any]]], list[Any]]:
+    def column(rows: Sequence[Any]) -> list[Any]:
+        if rows and isinstance(rows[0], msgspec.Struct):
+            rows = msgspec.to_builtins(rows)
+        return [row[index] for row in rows]
+
+    return column
+
+
+def _picked(part: str | None) -> Callable[[Any], Any] | None:
+    if part is None:
+        return None
+    if part == "keys":
+        return list
+    if part == "values":
+        return _values
+    return _column(int(part))
+
+
+def _values(mapping: Mapping[Any, Any]) -> list[Any]:
+    return list(mapping.values())
+
+
+class Statement(NamedTuple):
+    """A statement with numbered parameters."""
+
+    sql: bytes
+    places: tuple[tuple[str, Callable[[Any], Any] | None, Callable[[Any], str | None]], ...]
+    """The name of each parameter, the part of it that is sent, and the form in which it is sent."""
+
+    def bound(self, parameters: Mapping[str, Any]) -> list[str | None]:
+        """The values of the parameters, in their order."""
+        values: list[str | None] = []
+        for name, pick, form in self.places:
+            value = parameters[name]
+            values.append(form(value if pick is None else pick(value)))
+        return values
+
+
+def compiled(sql: str) -> Statement:
+    """Number the parameters of a statement."""
+    places: dict[tuple[str, str | None, str | None], int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        place = (found[1], found[2], found[3])
+        nth = places.setdefault(place, len(places) + 1)
+        return f"${nth}" + (f"::{found[3]}" if found[3] else "")
+
+    text = _PARAMETER.sub(number, sql)
+    return Statement(
+        text.encode(), tuple((name, _picked(part), _form(cast)) for name, part, cast in places)
+    )
+
+
+def _form(cast: str | None) -> Callable[[Any], str | None]:
+    if cast is None:
+        return as_text
+    return _FORMS.get(cast) or (as_array if cast.endswith("[]") else as_text)

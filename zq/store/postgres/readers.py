@@ -1,0 +1,170 @@
+"""Reads beside the tick: a lane for each kind of read, so that long reads delay no other kind.
+
+Each lane has its own connections, which are opened at their first use, and threads for them. Reads
+wait for a connection in order: first come, first served.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Concatenate, ParamSpec, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from zq.model.clock import SteadyClock
+from zq.model.errors import ReadersBusy, ReadTimeout
+from zq.store.dates import Dates
+from zq.store.errors import StoreError
+from zq.store.postgres.connection import SESSION, Connection, connect, store_error
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SCANNERS = 2
+"""How many scans may run at once."""
+
+MOST_WAITING = 32
+"""How many scans may wait for a reader. The next one is refused."""
+
+MOST_PAGES_WAITING = 1_000
+"""How many pages may wait for a reader: each takes a few milliseconds."""
+
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class RowReader:
+    """A connection for reads, open from its first use on. One thread at a time uses it."""
+
+    def __init__(self, address: str, timeout: float) -> None:
+        self._address = address
+        self._timeout = timeout
+        self._connection: Connection | None = None
+
+    def read(self, function: Callable[[Connection], T]) -> T:
+        """Run a function whose queries all see one moment."""
+        connection = self._opened()
+        try:
+            connection.execute(_BEGIN)
+            try:
+                return function(connection)
+            finally:
+                if not connection.closed:
+                    connection.execute("ROLLBACK")
+        except errors.QueryCanceled:
+            raise ReadTimeout(
+                f"reading took longer than {self._timeout:g} s: narrow the filter (by id,"
+                " status or queue), ask for a smaller page, or raise --read-timeout"
+            ) from None
+        except psycopg.Error as error:
+            self.close()
+            raise store_error(error) from error
+
+    def close(self) -> None:
+        """Close the connection if it is open. The next read opens another."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            # `psycopg` waits in the kernel, so PostgreSQL itself ends what takes too long.
+            limit = {"statement_timeout": str(max(int(self._timeout * 1000), 1))}
+            try:
+                self._connection = connect(self._address, SESSION | limit)
+            except StoreError as error:
+                raise ReadersBusy(f"no connection can be opened for a read: {error}") from error
+        return self._connection
+
+
+class PostgresLane:
+    """Reads of one kind. `most_waiting` limits how many wait for their turn."""
+
+    def __init__(
+        self, address: str, timeout: float, readers: int = 1, most_waiting: int | None = None
+    ) -> None:
+        """`timeout` is in seconds, for one read and for the wait for a turn."""
+        self._timeout = timeout
+        self._most_waiting = most_waiting
+        self._waiting = 0
+        self._threads = ThreadPoolExecutor(readers, "zq-read")
+        self._readers = [RowReader(address, timeout) for _ in range(readers)]
+        self._free: asyncio.Queue[RowReader] = asyncio.Queue()
+        for reader in self._readers:
+            self._free.put_nowait(reader)
+
+    async def read(
+        self,
+        function: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a function on a reader. All its queries see one moment.
+
+        Raises `ReadTimeout` at its deadline, and `ReadersBusy` if too many reads wait already, its
+        turn does not come in time, or no connection can be opened.
+        """
+
+        def reading(connection: Connection) -> T:
+            return function(connection, *args, **kwargs)
+
+        reader = await self._turn()
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._threads, reader.read, reading)
+        future.add_done_callback(lambda done: self._ended(reader, done))
+        # If nobody waits any more, the reader is free once the read has ended all the same.
+        return await asyncio.shield(future)
+
+    def _ended(self, reader: RowReader, done: "asyncio.Future[T]") -> None:
+        if not done.cancelled():
+            done.exception()
+        self._free.put_nowait(reader)
+
+    async def _turn(self) -> RowReader:
+        """Wait for a reader, within the limits of the lane."""
+        if self._most_waiting is None:
+            return await self._free.get()
+        if self._waiting >= self._most_waiting:
+            raise ReadersBusy(f"{self._waiting} long reads wait for their turn already")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._free.get()
+        except TimeoutError:
+            raise ReadersBusy(
+                f"the long reads before this one took longer than {self._timeout:g} s"
+            ) from None
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Close the connections, once the reads under way have ended."""
+        self._threads.shutdown()
+        for reader in self._readers:
+            reader.close()
+
+
+class PostgresLanes(Dates):
+    """All lanes. A read uses the one in which it delays no shorter read."""
+
+    def __init__(self, address: str, timeout: float, steady: SteadyClock) -> None:
+        super().__init__(steady)
+        self._lanes: list[PostgresLane] = []
+
+        def lane(readers: int = 1, most_waiting: int | None = None) -> PostgresLane:
+            made = PostgresLane(address, timeout, readers, most_waiting)
+            self._lanes.append(made)
+            return made
+
+        self.deliveries = lane().read
+        self.looks = lane().read
+        self.sweeps = lane().read
+        self.views = lane(1, MOST_WAITING).read
+        self.pages = lane(1, MOST_PAGES_WAITING).read
+        self.followers = lane().read
+        self.scans = lane(SCANNERS, MOST_WAITING).read
+
+    def close(self) -> None:
+        """Close all connections, once the reads under way have ended."""
+        for lane in self._lanes:
+            lane.close()

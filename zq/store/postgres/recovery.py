@@ -1,0 +1,163 @@
+"""What a start does: jobs that streams held are returned, and the identity is read."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
+from zq.model.commands import Deadlines
+from zq.model.ids import HOLDER_BITS, FormerSuffix
+from zq.model.leasing import DiedStream, Residents
+from zq.model.lifecycle import Status
+from zq.model.log import HISTORY_LOG, Bounds
+from zq.rooms import parts
+from zq.store.api import Recovery
+from zq.store.postgres.connection import Connection
+from zq.store.postgres.transaction import Columns, PostgresTransaction
+
+
+class FoundAtStart(NamedTuple):
+    """The findings of a start. `zq.store.api.Store` says what each is."""
+
+    deadlines: Deadlines
+    epoch: str
+    id_suffix: str
+    former_suffixes: Sequence[FormerSuffix]
+    last_key: int
+    returned: int
+    claimed: int
+    died: Sequence[DiedStream]
+    last_holder: int
+    logged: int
+    found: Mapping[str, Any]
+    clock: SteadyClock
+
+
+@cache
+def recoveries() -> list[Recovery]:
+    """The parts of all rooms in a start."""
+    return parts("store", "RECOVERY", Recovery)
+
+
+def recover(
+    connection: Connection,
+    columns: Columns,
+    history: Bounds | None = None,
+    slot: int = 0,
+    clock: Clock | None = None,
+    *,
+    off_counts: bool = True,
+) -> FoundAtStart:
+    """Return the jobs that streams held when the server of this slot stopped.
+
+    The jobs keep their attempts, ids and places. A `history` has these bounds from now on. Steady
+    time goes on by this `clock`; over a reboot, if the time in which the machine was off counts.
+    """
+    clock = clock or SystemClock()
+    tx = PostgresTransaction(connection, columns, 0)
+    tx.begin()
+    try:
+        found = _recover(tx, history, slot, clock, off_counts)
+        tx.commit()
+        return found
+    except BaseException:
+        tx.roll_back()
+        raise
+
+
+def note_clock(connection: Connection, columns: Columns, steady: SteadyClock) -> None:
+    """Note the steady time, so that the next start knows how far it has come."""
+    _note_clock(PostgresTransaction(connection, columns, 0), steady)
+
+
+def _recover(
+    tx: PostgresTransaction, history: Bounds | None, slot: int, clock: Clock, off_counts: bool
+) -> FoundAtStart:
+    first = slot << HOLDER_BITS
+    left = tx.pairs("read_left_in_flight", first=first, last=first + (1 << HOLDER_BITS) - 1)
+    meta: dict[str, str] = dict(tx.rows_of("read_meta"))
+    steady = SteadyClock(clock, _decoded(meta, "clock", SteadyMark), off_counts=off_counts)
+    residents = _decoded(meta, "residents", Residents) or Residents(None, ())
+    died = _died(tx, residents, clock.boot)
+    begun = {key for stream in died for key in stream.begun}
+    held = [each for each in left if each[0] not in begun]
+    _give_back(tx, held)
+    for room in recoveries():
+        for name in room.begin:
+            tx.run(name)
+    claimed = tx.value("count_claimed")
+    if history is not None:
+        bounds = {"age_ms": history.age_ms, "records": history.records, "bytes": history.bytes}
+        tx.run("set_bounds", log=HISTORY_LOG, **bounds)
+    highest = tx.value("highest_key")
+    _note_clock(tx, steady)
+    return FoundAtStart(
+        tx.deadlines(),
+        meta["epoch"],
+        meta["id_suffix"],
+        _decoded(meta, "former_suffixes", list[FormerSuffix]) or [],
+        max(int(meta["high_water"]), highest),
+        len(held),
+        claimed - len(begun),
+        died,
+        max((stream.holder for stream in residents.streams), default=0),
+        tx.rows_of("extent", log=HISTORY_LOG)[0][2],
+        {name: tx.value(name) for room in recoveries() for name in room.found},
+        steady,
+    )
+
+
+def _decoded(meta: Mapping[str, str], name: str, type: Any) -> Any:
+    """A value of the table `meta`; None if there is none, or if it cannot be read."""
+    with suppress(msgspec.MsgspecError, KeyError):
+        return msgspec.json.decode(meta[name], type=type)
+    return None
+
+
+def _note_clock(tx: PostgresTransaction, steady: SteadyClock) -> None:
+    steady.read()
+    mark = steady.mark()
+    tx.run("note_clock", mark=mark)
+    steady.stored(mark)
+
+
+def _died(tx: PostgresTransaction, residents: Residents, boot: str | None) -> list[DiedStream]:
+    """The streams that have died with jobs, while the machine went on."""
+    if residents.boot is None or residents.boot != boot:
+        return []
+    died: list[DiedStream] = []
+    for holder, stall_limit, concurrency in residents.streams:
+        if begun := tx.keys("read_begun", holder=holder, concurrency=concurrency):
+            died.append(DiedStream(holder, stall_limit, begun))
+    return died
+
+
+def _give_back(tx: PostgresTransaction, held: Sequence[tuple[int, str]]) -> None:
+    """Return jobs in flight, given by their keys and queues."""
+    if not held:
+        return
+    keys = [key for key, _ in held]
+    tx.run("give_back_all", keys=keys)
+    tx.run("restore_locks", keys=keys)
+    groups = tx.rows_of("groups_of", keys=keys)
+    regrouped = [
+        *tx.keys("shut_groups_telling", groups=groups),
+        *tx.keys("open_groups_telling", groups=groups),
+    ]
+    tx.run("name_lines", keys=keys)
+    tx.run("enter_lines", keys=keys)
+    tx.run("refresh_lines", lines=tx.keys("lines_of_jobs", keys=[*keys, *regrouped]))
+    for room in recoveries():
+        for name in room.returned:
+            tx.run(name, keys=keys)
+    tx.count(
+        [
+            (queue, status, n * sign)
+            for queue, n in Counter(queue for _, queue in held).items()
+            for status, sign in ((Status.IN_FLIGHT, -1), (Status.READY, 1))
+        ]
+    )

@@ -1,0 +1,53 @@
+-- The settings of queues, and the kept counts that gates need.
+
+-- name: read_settings
+SELECT queue, settings::text FROM queue_settings
+
+-- name: set_queue
+INSERT INTO queue_settings (queue, settings, checksum) VALUES (:queue, :settings::json, :checksum)
+ON CONFLICT (queue) DO UPDATE SET settings = excluded.settings, checksum = excluded.checksum
+
+-- name: unset_queue
+DELETE FROM queue_settings WHERE queue = :queue
+
+-- name: read_ended_pauses
+SELECT queue FROM queue_settings
+WHERE paused_until IS NOT NULL AND paused_until <= :now
+LIMIT :limit
+
+-- name: clear_settings
+DELETE FROM queue_settings
+
+-- name: read_depths
+SELECT queue, sum(n)::bigint FROM queue_counts
+WHERE queue = ANY (:queues::text[]) AND status <= {in_flight} GROUP BY queue
+
+-- name: read_in_flight
+SELECT queue, n FROM queue_counts WHERE queue = ANY (:queues::text[]) AND status = {in_flight}
+
+-- name: read_rates
+SELECT queue, level, at FROM queue_rates WHERE queue = ANY (:queues::text[])
+
+-- name: write_rates
+-- :rates lists [queue, level, at].
+INSERT INTO queue_rates (queue, level, at)
+SELECT * FROM unnest(:rates.0::text[], :rates.1::float8[], :rates.2::bigint[])
+ON CONFLICT (queue) DO UPDATE SET level = excluded.level, at = excluded.at
+
+-- name: forget_rate
+DELETE FROM queue_rates WHERE queue = :queue
+
+-- name: clear_rates
+DELETE FROM queue_rates
+
+-- name: put_schema
+INSERT INTO schemas (queue, body, version, updated_at) VALUES (:queue, :body, 1, :now)
+ON CONFLICT (queue) DO UPDATE
+SET body = excluded.body, version = schemas.version + 1, updated_at = excluded.updated_at
+RETURNING version
+
+-- name: drop_schema
+DELETE FROM schemas WHERE queue = :queue
+
+-- name: clear_schemas
+DELETE FROM schemas

@@ -1,0 +1,277 @@
+"""The store: it opens a database of PostgreSQL for one server, and owns its connections."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+from zq.model.clock import Clock
+from zq.model.commands import Tick, TickResult
+from zq.model.damage import Quarantined
+from zq.model.errors import NotOnThisStore
+from zq.model.ids import Mint
+from zq.model.log import Bounds
+from zq.store.api import MakeTicks, Store, Ticks, exhaust
+from zq.store.errors import DirectoryInUse, ForeignDatabase, StoreBusy
+from zq.store.postgres.connection import (
+    SESSION,
+    TICK_SESSION,
+    Connection,
+    connect,
+    store_errors,
+)
+from zq.store.postgres.migrate import migrate
+from zq.store.postgres.readers import PostgresLanes
+from zq.store.postgres.reads import PostgresReads
+from zq.store.postgres.recovery import FoundAtStart, note_clock, recover
+from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+SLOT = 0
+"""One server at a time has a database, until servers share one."""
+
+LOCK_CLASS = 0x7A71
+"""Advisory locks of zq ("zq"), one a slot. Whoever has one lost its tick's connection, and with it
+the lock, before another server can have it: so a fenced server cannot commit."""
+
+OLDEST_VERSION = 15
+
+TRIES = 5
+"""How often a tick is tried that another transaction has pushed out of the way."""
+
+UNKNOWN_SPACE = 1 << 62
+"""The free space of a database that tells nothing of its disk."""
+
+
+class LoopMint(Mint):
+    """Takes keys for a tick in the event loop, where requests take theirs from the same mint."""
+
+    def __init__(self, mint: Mint, loop: asyncio.AbstractEventLoop) -> None:
+        self._mint = mint
+        self._loop = loop
+
+    def take(self, count: int, now_ms: int) -> Sequence[int]:
+        taken: Future[Sequence[int]] = Future()
+        self._loop.call_soon_threadsafe(lambda: taken.set_result(self._mint.take(count, now_ms)))
+        return taken.result()
+
+
+class PostgresStore(Store):
+    """One open database. `open_store` makes it.
+
+    Ticks run on a thread of their own, since they wait for a network. It alone uses their
+    connection.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        thread: ThreadPoolExecutor,
+        connection: Connection,
+        columns: Columns,
+        recovered: FoundAtStart,
+        ticks: Ticks,
+        read_timeout: float,
+    ) -> None:
+        self.slot = SLOT
+        self.id_suffix = recovered.id_suffix
+        self.former_suffixes = recovered.former_suffixes
+        self.epoch = recovered.epoch
+        self.last_key = recovered.last_key
+        self.logged = recovered.logged
+        self.found = recovered.found
+        self.returned = recovered.returned
+        self.claimed = recovered.claimed
+        self.died = recovered.died
+        self.last_holder = recovered.last_holder
+        self.deadlines = recovered.deadlines
+        self.steady = recovered.clock
+        self.quarantined = Quarantined(0, ())
+        self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
+        self.when_rested: Callable[[], object] = bool
+        self.uncopied_bytes = 0
+        self.wants_checkpoint = False
+        self.wal_is_over = False
+        self._thread = thread
+        self._connection = connection
+        self._columns = columns
+        self._ticks = ticks
+        self.lanes = PostgresLanes(address, read_timeout, self.steady)
+        self.reads = PostgresReads(self.lanes)
+        self._bytes = 0
+        """The size of the database when it was last looked at."""
+
+    @property
+    def flushed_by(self) -> str:
+        return "postgresql"
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the tick's connection is closed: by this store, or since it was lost."""
+        return self._connection.closed
+
+    async def tick(self, tick: Tick) -> TickResult:
+        """Run one tick in its thread. PostgreSQL has flushed its commit when this returns."""
+        if tick.mint is not None:
+            mint = LoopMint(tick.mint, asyncio.get_running_loop())
+            tick = msgspec.structs.replace(tick, mint=mint)
+        result = await self._aside(self._run, tick)
+        if result.acknowledged:
+            self.quarantined = Quarantined(0, ())
+        return result
+
+    def _run(self, tick: Tick) -> TickResult:
+        for _ in range(TRIES - 1):
+            try:
+                return exhaust(self._ticks(tick))
+            except StoreBusy as error:
+                log.info("a tick was pushed out of the way, and is tried again", exc_info=error)
+        return exhaust(self._ticks(tick))
+
+    async def sync(self) -> None:
+        """Nothing: PostgreSQL flushes each commit before it says that it is done."""
+
+    def check_files(self) -> None:
+        """Nothing: the files are PostgreSQL's own."""
+
+    async def checkpoint(self, *, shrink: bool = False) -> None:
+        """Nothing: PostgreSQL copies its log by itself."""
+
+    async def tidy(self, *, spare: bool = True) -> bool:
+        self._bytes = await self._aside(self._tidy)
+        return False
+
+    def _tidy(self) -> int:
+        with store_errors():
+            PostgresTransaction(self._connection, self._columns, 0).run("forget_empty_queues")
+            return _size(self._connection)
+
+    async def ping(self) -> None:
+        await self._aside(int)
+
+    async def backup(self, least_free: int) -> BinaryIO:
+        raise NotOnThisStore("backups of the server (pg_dump and pg_basebackup make them)")
+
+    def wal_bytes(self) -> int:
+        """0: the log is PostgreSQL's own."""
+        return 0
+
+    def database_bytes(self) -> int:
+        """The size of the database when it was last looked at: at the start, and while idle."""
+        return self._bytes
+
+    def free_bytes(self) -> int:
+        """More than anyone needs: PostgreSQL does not tell what its disk has."""
+        return UNKNOWN_SPACE
+
+    async def close(self) -> None:
+        try:
+            with store_errors():
+                await self._aside(note_clock, self._connection, self._columns, self.steady)
+        finally:
+            await self.abandon()
+
+    async def abandon(self) -> None:
+        await self._aside(self._connection.close)
+        self._thread.shutdown()
+        await asyncio.get_running_loop().run_in_executor(None, self.lanes.close)
+
+    async def _aside(self, function: Callable[..., T], *args: object) -> T:
+        """Run a function in the thread of ticks."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+
+
+async def open_store(
+    address: str,
+    make_ticks: MakeTicks,
+    *,
+    read_timeout: float,
+    history: Bounds | None = None,
+    clock: Clock | None = None,
+    off_counts: bool = True,
+) -> PostgresStore:
+    """Connect, lock, migrate and recover a database. Its tables are made if they are missing.
+
+    Its steady time goes on by this `clock`, or by the machine's; over a reboot by as much as that
+    took, if the time in which the machine was off counts (`off_counts`).
+    `read_timeout` is in seconds; `history` limits how much of it is retained.
+
+    Raises `DirectoryInUse` if another server has the database, `DatabaseTooNew`, `ForeignDatabase`
+    if this is no PostgreSQL that can hold it, or `StoreError`.
+    """
+    thread = ThreadPoolExecutor(1, "zq-tick")
+    aside = partial(asyncio.get_running_loop().run_in_executor, thread)
+    try:
+        connection = await aside(_connected, address)
+        try:
+            columns = await aside(read_columns, connection)
+            recovering = partial(recover, connection, columns, off_counts=off_counts)
+            recovered = await aside(recovering, history, SLOT, clock)
+            transactions = partial(PostgresTransaction, connection, columns)
+            ticks = await aside(make_ticks, transactions, recovered.last_key)
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        thread.shutdown(wait=False)
+        raise
+    return PostgresStore(address, thread, connection, columns, recovered, ticks, read_timeout)
+
+
+def _connected(address: str) -> Connection:
+    """The tick's connection, to a database of this schema that no other server has."""
+    connection = connect(address, SESSION | TICK_SESSION)
+    try:
+        with store_errors():
+            _refuse_unfit(connection)
+            _lock(connection)
+            migrate(connection)
+        return connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _refuse_unfit(connection: Connection) -> None:
+    told = str(_value(connection, "SELECT version()"))
+    if not told.startswith("PostgreSQL "):
+        raise ForeignDatabase(f"this is no PostgreSQL but {told.split(',')[0]}: choose another")
+    version = connection.info.server_version // 10_000
+    if version < OLDEST_VERSION:
+        raise ForeignDatabase(
+            f"this is PostgreSQL {version}, and zq needs {OLDEST_VERSION} or newer"
+        )
+    if (
+        _value(
+            connection,
+            "SELECT pg_encoding_to_char(encoding) FROM pg_database"
+            " WHERE datname = current_database()",
+        )
+        != "UTF8"
+    ):
+        raise ForeignDatabase("the database is not encoded in UTF8: create one that is")
+
+
+def _lock(connection: Connection) -> None:
+    if not _value(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {SLOT})"):
+        raise DirectoryInUse("another server uses this database: stop it, or choose another one")
+
+
+def _size(connection: Connection) -> int:
+    return int(str(_value(connection, "SELECT pg_database_size(current_database())")))
+
+
+def _value(connection: Connection, sql: str) -> object:
+    row = connection.execute(sql.encode()).fetchone()
+    return None if row is None else row[0]
+
+
+async def _nobody_helps(_source: str, _keys: Sequence[object]) -> None:
+    """Do nothing: PostgreSQL looks after its own pages."""
