@@ -31,8 +31,15 @@ PATIENCE_S = 180.0
 MIB = 1024 * 1024
 DISK_MIB = 64
 LANES = ("a", "b")
+BACK = "back"
+"""What goes from the hub to a device, in a ledger of its own."""
+
+COMMANDS = "commands"
+FORWARDED = [f"{lane}{number}" for lane in LANES for number in range(2)]
+"""The queues whose jobs go to the hub."""
+
 BATCH = 20
-PAUSE_S = 0.03
+PAUSE_S = 0.05
 """Between two requests of a producer."""
 
 LOST = (httpx.HTTPError, OSError)
@@ -108,15 +115,27 @@ class Machine:
             return await self.client.send(method, path)
         return await self.client.call(method, path, doc)
 
-    async def jobs(self) -> list[Doc]:
-        """All jobs, in the order in which they were stored."""
+    async def jobs(self, *queues: str) -> list[Sent]:
+        """The jobs of some queues, in the order in which they were stored."""
         assert self.client is not None
-        found: list[Doc] = []
-        page = await self.client.jobs(limit=2000)
+        found: list[Sent] = []
+        given = {"queue": ",".join(queues), "limit": 2000}
+        page = await self.client.jobs(**given)
         while page:
-            found += page
-            page = await self.client.jobs(limit=2000, **{"from": page[-1]["id"]})
+            found += [Sent(*job["payload"]) for job in page]
+            page = await self.client.jobs(**given, **{"from": page[-1]["id"]})
         return found
+
+    async def count(self, *queues: str) -> int:
+        """How many jobs some queues have."""
+        assert self.client is not None
+        return await self.client.count(queue=",".join(queues))
+
+    async def forget(self, *queues: str) -> None:
+        """Delete the jobs of some queues."""
+        for queue in queues:
+            reply = await self.ask("DELETE", f"/jobs?queue={queue}")
+            assert reply.status == 200, reply.body
 
     def fill_disk(self) -> None:
         """Leave no byte on the disk."""
@@ -136,7 +155,7 @@ class Machine:
         url = await self.server.admin_url()
         async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
             answer = await http.post(f"{url}/backup")
-        assert answer.status_code == 200
+        assert answer.status_code == 200, answer.content
         await asyncio.to_thread(file.write_bytes, answer.content)
         return file
 
@@ -157,6 +176,11 @@ class Device:
     @property
     def name(self) -> str:
         return self.machine.name
+
+    @property
+    def waiting_at_hub(self) -> str:
+        """The queue of the hub whose jobs are for it."""
+        return f"to/{self.name}/{COMMANDS}"
 
     async def lanes(self) -> list[Doc]:
         """How its lanes go."""
@@ -193,15 +217,22 @@ class Fleet:
     @classmethod
     @asynccontextmanager
     async def running(
-        cls, folder: Path, clock_library: Path, random: Random, devices: int = 2
+        cls,
+        folder: Path,
+        clock_library: Path,
+        random: Random,
+        *,
+        devices: int = 2,
+        tree: Path | None = None,
     ) -> AsyncIterator["Fleet"]:
-        """A fleet at work."""
+        """A fleet at work, of this version or of that in a tree."""
         async with AsyncExitStack() as stack:
 
             def machine(name: str, *flags: str) -> Machine:
                 disk = stack.enter_context(small_disk(folder / name))
                 clock = WallClock(clock_library, folder / f"{name}.clock")
                 made = Machine(name, disk, clock, "--disk-reserve", "8MiB", *flags)
+                made.tree = tree
                 stack.push_async_callback(made.kill)
                 return made
 
@@ -221,7 +252,7 @@ class Fleet:
             fleet._may_store.set()
             producers = [
                 asyncio.create_task(fleet._produce(device, lane))
-                for device, lane in product(fleet.devices, LANES)
+                for device, lane in product(fleet.devices, (*LANES, BACK))
             ]
             stack.callback(lambda: [task.cancel() for task in producers])
             fleet._producers = producers
@@ -237,6 +268,11 @@ class Fleet:
     def machines(self) -> list[Machine]:
         """The hub and the devices."""
         return [self.hub, *(device.machine for device in self.devices)]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Which servers run which version."""
+        return {each.name: "this" if each.tree is None else "earlier" for each in self.machines}
 
     async def start(self, *machines: Machine) -> None:
         """Start servers, and lead the cables to the hub."""
@@ -262,9 +298,10 @@ class Fleet:
     async def _produce(self, device: Device, lane: str) -> None:
         random = Random(self.random.random())
         ledger = self.ledger.lanes[LaneName(device.name, lane)]
+        machine = self.hub if lane == BACK else device.machine
         while True:
             await self._may_store.wait()
-            client = device.machine.client
+            client = machine.client
             if client is not None:
                 self._storing += 1
                 numbers = ledger.next(random.randint(1, 15))
@@ -274,7 +311,8 @@ class Fleet:
                 except LOST:
                     pass
                 else:
-                    assert reply.status in (201, 503, 507), reply.body
+                    unknown = reply.headers.get("zq-error") == "device_unknown"
+                    assert reply.status in (201, 503, 507) or unknown, reply.body
                     (ledger.stored if reply.status == 201 else ledger.refused).update(numbers)
                     self.stored += len(numbers) if reply.status == 201 else 0
                 finally:
@@ -282,12 +320,14 @@ class Fleet:
             await asyncio.sleep(random.uniform(0, 2 * PAUSE_S))
 
     def _job(self, random: Random, device: Device, lane: str, number: int) -> dict[str, Any]:
-        queue = f"{lane}{random.randrange(2)}"
-        return {"queue": queue, "type": "t", "payload": [device.name, lane, number]}
+        job: dict[str, Any] = {"type": "t", "payload": [device.name, lane, number]}
+        if lane == BACK:
+            return job | {"queue": COMMANDS, "to": device.name}
+        return job | {"queue": f"{lane}{random.randrange(2)}"}
 
     # Waiting
 
-    async def some_jobs(self, most: int = 200) -> None:
+    async def some_jobs(self, most: int = 100) -> None:
         """Wait until producers have stored some more jobs."""
         enough = self.stored + self.random.randint(most // 4, most)
         await self.until(lambda: self.stored >= enough)
@@ -324,28 +364,31 @@ class Fleet:
     # Judging
 
     async def drained(self) -> bool:
-        """True if no device has a job."""
+        """True if no device has a job for the hub, and the hub none for a device."""
         for device in self.devices:
-            reply = await device.machine.ask("GET", "/jobs/count")
-            if reply.doc["count"]:
+            left = await device.machine.count(*FORWARDED)
+            if left or await self.hub.count(device.waiting_at_hub):
                 await self.recovered()
                 return False
         return True
 
     async def arrived(self) -> list[Sent]:
-        """The jobs of the hub in their order."""
-        return [Sent(*job["payload"]) for job in await self.hub.jobs()]
+        """The jobs of devices that the hub has, in their order."""
+        return await self.hub.jobs(*FORWARDED)
 
     async def judge(self) -> None:
-        """Let everything arrive, and judge what the hub has. It is thrown away then."""
+        """Let everything arrive, and judge what either side has got. It is thrown away then."""
         self._may_store.clear()
         await self.until(lambda: not self._storing)
         await self.until(self.drained)
-        breaches = [*self.ledger.judge(await self.arrived())]
+        got = await self.arrived()
+        for device in self.devices:
+            got += await device.machine.jobs(COMMANDS)
+        breaches = [*self.ledger.judge(got)]
         assert not breaches, "\n".join(breaches)
-        for queue in (f"{lane}{n}" for lane, n in product(LANES, range(2))):
-            reply = await self.hub.ask("DELETE", f"/jobs?queue={queue}")
-            assert reply.status == 200, reply.body
+        await self.hub.forget(*FORWARDED)
+        for device in self.devices:
+            await device.machine.forget(COMMANDS)
         self._may_store.set()
 
 

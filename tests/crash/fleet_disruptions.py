@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
-from .fleet import Device, Fleet, Machine, waiting
+from .fleet import BACK, LANES, Device, Fleet, Machine, waiting
 from .fleet_ledger import LaneName, Sent
 
 DAY_MS = 86_400_000
@@ -144,21 +144,34 @@ async def the_disk_of_the_hub_is_full(fleet: Fleet) -> None:
 def may_come_twice(fleet: Fleet, root: Path, arrived: Collection[Sent]) -> None:
     """Note the jobs of a device's older store that it sends although its later self may have.
 
-    They had not arrived when it was made.
+    They had not arrived when it was made. Nothing was left of an even older store by then.
     """
     for job in waiting(root):
-        if job not in arrived:
+        if job.lane in LANES and job not in arrived:
             fleet.ledger.lanes[job.of].twice[job.number] += 1
 
 
 def tried_by(fleet: Fleet, device: Device) -> dict[LaneName, int]:
-    """How many numbers the producers of a device have given away."""
+    """How many numbers the producers of a device have given away, by lane."""
     lanes = fleet.ledger.lanes
-    return {name: lanes[name].tried for name in lanes if name.device == device.name}
+    names = (LaneName(device.name, lane) for lane in LANES)
+    return {name: lanes[name].tried for name in names}
+
+
+def commands_in(root: Path) -> set[Sent]:
+    """What a dead device has got from the hub."""
+    return {job for job in waiting(root) if job.lane == BACK}
+
+
+def may_be_missing(fleet: Fleet, jobs: Collection[Sent]) -> None:
+    """Note jobs that somebody has had who is gone."""
+    for job in jobs:
+        fleet.ledger.lanes[job.of].lost.add(job.number)
 
 
 async def a_device_is_restored(fleet: Fleet) -> None:
     """It gets an older backup, which has jobs that have arrived since."""
+    await fleet.judge()
     device = any_device(fleet)
     machine = device.machine
     await swallow(fleet, device)
@@ -172,7 +185,9 @@ async def a_device_is_restored(fleet: Fleet) -> None:
     await fleet.until(fleet.recovered)
     await fleet.some_jobs()
     await machine.kill()
+    had = commands_in(machine.root)
     machine.restore(file)
+    may_be_missing(fleet, had - commands_in(machine.root))
     may_come_twice(fleet, machine.root, arrived)
     for name, tried in before.items():
         lane = fleet.ledger.lanes[name]
@@ -183,7 +198,12 @@ async def a_device_is_restored(fleet: Fleet) -> None:
 
 
 async def the_hub_is_restored(fleet: Fleet) -> None:
-    """It gets an older backup. What it has acknowledged since is gone from the devices."""
+    """It gets an older backup. What it has acknowledged since is gone from the devices.
+
+    What they have told to have of the hub's own jobs since then, the backup does not know.
+    """
+    back = [LaneName(device.name, BACK) for device in fleet.devices]
+    before = {name: fleet.ledger.lanes[name].tried for name in back}
     file = await fleet.hub.backup(fleet.folder / "backup.tar.gz")
     await fleet.some_jobs()
     for device in fleet.devices:
@@ -192,13 +212,17 @@ async def the_hub_is_restored(fleet: Fleet) -> None:
     await fleet.hub.kill()
     fleet.hub.restore(file)
     await fleet.hub.start()
-    kept = set(await fleet.arrived())
-    for job in had - kept:
-        fleet.ledger.lanes[job.of].lost.add(job.number)
+    may_be_missing(fleet, had - set(await fleet.arrived()))
+    for name, tried in before.items():
+        lane = fleet.ledger.lanes[name]
+        lane.lost.update(range(tried, lane.tried))
+    for job in await fleet.hub.jobs(*(device.waiting_at_hub for device in fleet.devices)):
+        fleet.ledger.lanes[job.of].twice[job.number] += 1
 
 
 async def a_device_is_cloned(fleet: Fleet) -> None:
     """A copy of it runs for a while. One of the two stops, and the original takes over again."""
+    await fleet.judge()
     device = any_device(fleet)
     machine = device.machine
     await fleet.some_jobs()
@@ -220,6 +244,7 @@ async def a_device_is_cloned(fleet: Fleet) -> None:
 
         await fleet.until(one_has_stopped)
     await copy.kill()
+    may_be_missing(fleet, commands_in(root))
     shutil.rmtree(root)
     await fleet.hub.ask("DELETE", f"/devices/{device.name}")
     await device.hurry(take_over=True)
@@ -228,14 +253,6 @@ async def a_device_is_cloned(fleet: Fleet) -> None:
 def refused(lane: dict[str, object]) -> bool:
     """True if the hub knows another device of this name."""
     return lane.get("error_code") in ("lane_fenced", "producer_fenced", "device_taken")
-
-
-async def another_version_runs(fleet: Fleet, earlier: Path) -> None:
-    """One server goes on as another version: later or earlier than it was."""
-    machine = fleet.random.choice(fleet.machines)
-    await machine.kill()
-    machine.tree = earlier if machine.tree is None else None
-    await fleet.start(machine)
 
 
 DISRUPTIONS: tuple[Disruption, ...] = (

@@ -3,6 +3,7 @@
 `CRASH_SEED` repeats a run's choices.
 """
 
+import asyncio
 from collections.abc import Sequence
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -14,6 +15,7 @@ from tiers import sizes
 from .fleet import Fleet
 from .fleet_disruptions import DISRUPTIONS, disturb
 from .fleet_ledger import FleetLedger, LaneName, Sent
+from .fleet_versions import EARLIER, another_version_runs, checkout
 from .lives import seed
 from .test_time import clock_library
 
@@ -23,7 +25,7 @@ JUDGED_AFTER = 6
 """So many disruptions lie between two looks at all jobs."""
 
 
-@sizes("disruptions", len(DISRUPTIONS), 300)
+@sizes("disruptions", 15, 300)
 async def test_each_job_is_at_the_hub_once_whatever_happens_to_a_fleet(
     disruptions: int, tmp_path: Path, clock_library: Path
 ) -> None:
@@ -37,6 +39,23 @@ async def test_each_job_is_at_the_hub_once_whatever_happens_to_a_fleet(
                 await fleet.judge()
         await fleet.judge()
         print(f"{fleet.ledger.judged} jobs judged after {disruptions} disruptions")
+
+
+@pytest.mark.long
+async def test_versions_may_differ_on_either_side(tmp_path: Path, clock_library: Path) -> None:
+    """All begin with the earlier one. Every other disruption changes that of a server."""
+    random = Random(seed())
+    earlier = await asyncio.to_thread(checkout, EARLIER, tmp_path / "earlier")
+    async with Fleet.running(tmp_path, clock_library, random, tree=earlier) as fleet:
+        for number in range(20):
+            disruption = random.choice(DISRUPTIONS)
+            print(f"{number}: {disruption.__name__}, {fleet.versions}", flush=True)
+            await disturb(fleet, disruption)
+            await another_version_runs(fleet, earlier)
+            await fleet.settle()
+            if number % JUDGED_AFTER == 0:
+                await fleet.judge()
+        await fleet.judge()
 
 
 def judged(*numbers: int, twice: int = -1) -> Sequence[str]:

@@ -94,6 +94,30 @@ class Network:
         with self._far_away():
             ip(*["link", "set", "far", "down"])
 
+    def mend(self) -> None:
+        """Plug the cable in again."""
+        with self._far_away():
+            ip(*["link", "set", "far", "up"])
+
+    def slow_down(self, rate: str) -> None:
+        """Let so much pass from the far end, such as `100kbit` a second, and drop what waits long.
+
+        Needs the module `sch_tbf` of the kernel.
+        """
+        words = f"qdisc replace dev far root tbf rate {rate} burst 4kb latency 200ms"
+        with self._far_away():
+            subprocess.run(["tc", *words.split()], check=True)
+
+    def be_usual(self) -> None:
+        """Be as fast as the machine again."""
+        with self._far_away():
+            subprocess.run(["tc", "qdisc", "del", "dev", "far", "root"], check=True)
+
+    @property
+    def far_away(self) -> tuple[str, ...]:
+        """A command that runs the rest of its line at the far end."""
+        return "nsenter", f"--net=/proc/{os.getpid()}/fd/{self._far}"
+
     def _set_up(self, link: str, address: str) -> None:
         ip(*["link", "set", "lo", "up"])
         ip(*f"address add {address}/30 dev {link}".split())
