@@ -7,6 +7,7 @@ import pytest
 from conformance.claims import claim
 from conformance.client import Doc
 
+from zq.features.forward.peer_presence import Presence
 from zq.model.keys import digest_of, make_key
 
 from .edge import Edge, copied, restored, until
@@ -178,7 +179,15 @@ async def test_a_buffered_device_tells_of_jobs_that_are_on_its_disk(tmp_path: Pa
     async with edge.running():
         await edge.lay()
         await send(edge, 1)
-        assert await at_device(edge, 1) == [1]
+
+        async def is_told() -> bool:
+            # The device syncs a second later.
+            edge.device.clock.advance(1_000)
+            left = await edge.far.get("/jobs/count", status="ready,in_flight")
+            return not left.doc["count"]
+
+        await until(is_told)
+        assert [job["payload"] for job in await commands(edge)] == [1]
 
 
 @pytest.mark.parametrize("producers", [",producers=d1/*", ""])
@@ -199,3 +208,7 @@ async def test_a_device_fetches_with_the_key_that_is_bound_to_it(
         else:
             await until(lambda: edge.link.error_code == "device_key_needed")
             assert "producers=d1/*" in str(edge.link.error)
+            # The next try is minutes away, unless the hub is heard of.
+            edge.device.clock.advance(5)
+            edge.device.server.services[Presence].note(edge.url, None, None)
+            await until(lambda: edge.link.failed_at == edge.device.now)

@@ -45,7 +45,8 @@ async def put(asked: Asked) -> LaneDocument:
     `buffered`, answers of a hub count that a power cut may take back. New jobs are refused once
     `max_bytes` of payloads wait, or a job for `max_age_ms`; with `when_full` `drop_oldest` the
     oldest ones expire instead. With `backlog` `behind`, what was stored in the last minute goes
-    first, and older jobs by the lane NAME.backlog, at most `backlog_rate` a second.
+    first, and older jobs by the lane NAME.backlog, at most `backlog_rate` a second. With `history`
+    false, the history of this server does not go there.
     """
     rule = decode_lane(asked.body, asked.codec)
     await asked.services[Lanes].put(check_lane(asked.path["name"]), rule)

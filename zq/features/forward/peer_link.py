@@ -141,11 +141,13 @@ class HubLink:
     def start(self) -> None:
         """Begin."""
         self._news.start()
+        self._presence.when_heard.append(self._hear)
         self._task = asyncio.create_task(self._run(), name=f"zq-{self._name}")
 
     async def stop(self) -> None:
         """End. What was fetched and is not stored is fetched again."""
         await self._news.stop()
+        self._presence.when_heard.remove(self._hear)
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -153,6 +155,11 @@ class HubLink:
     def hurry(self) -> None:
         """End a pause after an error."""
         self._pause.end()
+
+    def _hear(self, url: str) -> None:
+        """A pause is long where a hub was away for long. A lane may find it first."""
+        if url == self.progress.url:
+            self.hurry()
 
     async def _run(self) -> None:
         failures = 0

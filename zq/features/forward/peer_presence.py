@@ -9,7 +9,7 @@ import asyncio
 import re
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import msgspec
@@ -62,6 +62,8 @@ class Presence:
         self._telling = asyncio.Lock()
         self._batches: dict[str, int | None] = {}
         self._said: dict[str, object] = {}
+        self.when_heard: list[Callable[[str], object]] = []
+        """Called with the address of a hub that has answered a report."""
 
     async def tell(self, devices: ServerDevices, url: str) -> None:
         """Report to the hub at an address. Raises `BackendError`: `device_taken` if the hub knows
@@ -106,6 +108,8 @@ class Presence:
         self._batches[url] = batch
         if report is not None:
             self._said[url] = _notable(report)
+        for learn in self.when_heard:
+            learn(url)
 
     def batch(self, rule: LaneRule) -> int:
         """The most jobs of a request by a rule."""
