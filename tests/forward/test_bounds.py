@@ -1,5 +1,6 @@
 """Bounds of a lane: new jobs are refused over them, or the oldest ones go."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,29 @@ async def test_the_oldest_jobs_make_room_and_are_counted(tmp_path: Path) -> None
         left = [job["payload"][-1] for job in await edge.left()]
         assert left[-1] == "s" and left[:-1] == list("56789")[-len(left) + 1 :]
         assert edge.progress.dropped == 11 - len(left)
+
+
+async def test_a_lane_that_drops_its_oldest_jobs_never_has_more_than_it_may(
+    tmp_path: Path,
+) -> None:
+    async def waiting() -> int:
+        return sum(len(job["payload"]) + 2 for job in await edge.left())
+
+    async with Edge(tmp_path).running() as edge:
+        await bound(edge, max_bytes=1000, when_full="drop_oldest")
+        await edge.lanes.pause("up", paused=True)
+        await until(lambda: edge.progress.state == "paused")
+        for _ in range(15):
+            assert (await pushed(edge, 150)).status == 201
+            assert await waiting() <= 1000
+        assert edge.progress.dropped == 9 and await waiting() == 900
+
+        await edge.push(*["x" * 98] * 7)
+        assert 800 < await waiting() <= 1000
+
+        replies = await asyncio.gather(*(pushed(edge, 100) for _ in range(30)))
+        assert {reply.status for reply in replies} == {201}
+        assert 900 <= await waiting() <= 1000
 
 
 async def test_jobs_beyond_an_age_are_dropped(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The bounds of lanes: how much may wait on one, in bytes and time, and what happens over them.
 
-What waits is counted again and again. Between two counts, what has come is added and nothing is
-taken off, so that a bound on bytes holds at any time for new jobs.
+What waits is counted again and again. Between two counts, what has come is added, and only what was
+dropped is taken off, so that a bound on bytes holds at any time for new jobs. A lane that drops its
+oldest jobs makes room before it takes others. What is under way is never dropped, so where that
+alone is over the bound, the jobs of one request may wait beside it.
 """
 
 import asyncio
@@ -28,6 +30,12 @@ log = logging.getLogger("zq.forward")
 LOOK_S = 1.0
 """The time between two counts. It is longer where a count takes more than a twentieth of it."""
 
+SLACK = 64
+"""Where jobs are dropped, room is made for one part more in so many of the bound."""
+
+MOST_WAITS = 8
+"""How often a request waits for what others have sent, before it is taken without room."""
+
 MOST_DROPPED = 500
 """The most jobs that a transaction drops."""
 
@@ -40,6 +48,17 @@ class _Bound:
         self.patterns = lane.rule.patterns
         self.bytes = 0
         self.age_ms = 0
+        self.arrived = 0
+        """The jobs that had arrived at the last count. It is too high after more have."""
+        self.has_new = False
+        """True if jobs have been taken since the last count began."""
+        self.changing = asyncio.Lock()
+
+    @property
+    def over(self) -> int:
+        """So many bytes more wait than may; below 0 if there is room."""
+        most = self.lane.rule.max_bytes
+        return -MAX_KEY if most is None else self.bytes - most
 
     @property
     def refuses(self) -> bool:
@@ -52,7 +71,12 @@ class _Bound:
             raise LaneFull(self.lane.name, f"{self.bytes:,} of {rule.max_bytes:,} bytes wait")
         if rule.max_age_ms is not None and self.age_ms > rule.max_age_ms:
             raise LaneFull(self.lane.name, f"a job waits for {self.age_ms / 1000:,.0f} s")
+        self.add(size)
+
+    def add(self, size: int) -> None:
+        """Count new jobs that are taken."""
         self.bytes += size
+        self.has_new = True
 
 
 class LaneBounds(RunningService):
@@ -95,10 +119,16 @@ class LaneBounds(RunningService):
         sizes: dict[str, int] = {}
         for queue, payload in payloads:
             for name, bound in self._bounds.items():
-                if bound.refuses and bound.patterns.covers(queue):
+                if bound.patterns.covers(queue):
                     sizes[name] = sizes.get(name, 0) + len(payload)
         for name, size in sizes.items():
-            self._bounds[name].admit(size)
+            bound = self._bounds[name]
+            if bound.refuses:
+                bound.admit(size)
+            elif bound.over + size <= 0:
+                bound.add(size)
+            else:
+                await self._make_room(bound, size)
 
     async def _run(self) -> None:
         while True:
@@ -127,39 +157,69 @@ class LaneBounds(RunningService):
 
     async def _look(self) -> None:
         for bound in list(self._bounds.values()):
-            await self._count(bound)
-            while not bound.refuses and await self._drop(bound):
+            async with bound.changing:
                 await self._count(bound)
+                while not bound.refuses and await self._drop(bound):
+                    await self._count(bound)
+
+    async def _make_room(self, bound: _Bound, size: int) -> None:
+        """Drop the oldest jobs of a lane for new ones, as far as they are not under way."""
+        async with bound.changing:
+            bound.add(size)
+            if bound.arrived != self._lanes.progress(bound.lane.name).arrived:
+                await self._count(bound)
+            for _ in range(MOST_WAITS):
+                while await self._drop(bound):
+                    pass
+                if bound.over <= 0:
+                    break
+                # What others have sent is on its way into the store: it can be dropped there.
+                await self._settle()
 
     async def _count(self, bound: _Bound) -> None:
+        before, arrived = bound.bytes, self._lanes.progress(bound.lane.name).arrived
+        if bound.has_new:
+            bound.has_new = False
+            await self._settle()
         queues = await self._queues(bound.patterns)
-        before = bound.bytes
         counted = await self._stored.waiting_bytes(queues)
         # What has come meanwhile may be missing in the count.
-        bound.bytes = counted + bound.bytes - before
+        bound.bytes, bound.arrived = counted + bound.bytes - before, arrived
         oldest = await self._reads.oldest_ready(queues)
         now = self._clock.now_ms()
         bound.age_ms = max((now - at for at in oldest.values()), default=0)
 
+    async def _settle(self) -> None:
+        """Wait until what was taken so far is stored: a tick may leave new jobs to the next one."""
+        for _ in range(2):
+            await self._inbox.ask(DropOldest(()))
+
     async def _drop(self, bound: _Bound) -> bool:
-        """Drop some of the oldest jobs, if there are too many. Return whether some were."""
-        rule = bound.lane.rule
-        over = 0 if rule.max_bytes is None else bound.bytes - rule.max_bytes
-        too_old = rule.max_age_ms is not None and bound.age_ms > rule.max_age_ms
-        if over <= 0 and not too_old:
+        """Drop some of the oldest jobs, if there are too many. Return whether some were.
+
+        It makes a little more room than is needed, for the next ones.
+        """
+        rule, upto, room = bound.lane.rule, MAX_KEY, 0
+        if rule.max_age_ms is not None and bound.age_ms > rule.max_age_ms:
+            upto, room = key_at(self._clock.now_ms() - rule.max_age_ms), MAX_KEY
+        elif rule.max_bytes is not None and bound.over > 0:
+            room = bound.over + rule.max_bytes // SLACK
+        if not room:
             return False
         queues = await self._queues(bound.patterns)
-        upto = MAX_KEY
-        if over <= 0:
-            assert rule.max_age_ms is not None
-            upto = key_at(self._clock.now_ms() - rule.max_age_ms)
-        keys: list[int] = []
+        found: list[tuple[int, int]] = []
         for key, size in await self._stored.oldest_jobs(queues, upto, MOST_DROPPED):
-            if over <= 0 and not too_old:
+            if room <= 0:
                 break
-            keys.append(key)
-            over -= size
-        dropped = await self._inbox.ask(DropOldest(keys)) if keys else 0
+            found.append((key, size))
+            room -= size
+        if not found:
+            return False
+        dropped = await self._inbox.ask(DropOldest([key for key, _ in found]))
+        if dropped == len(found):
+            bound.bytes -= sum(size for _, size in found)
+        else:
+            await self._count(bound)
         if dropped:
             log.warning(
                 f"lane {bound.lane.name} is full: {dropped:,} of the oldest jobs are dropped"
