@@ -44,6 +44,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "defaults": (),
     "--page-size 2KiB": ("--page-size", "2KiB"),
     "--preset edge": ("--preset", "edge"),
+    "and --flush-interval 5s": ("--preset", "edge", "--flush-interval", "5s"),
 }
 
 
