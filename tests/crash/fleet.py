@@ -29,7 +29,7 @@ from .test_time import WallClock
 
 PATIENCE_S = 180.0
 MIB = 1024 * 1024
-DISK_MIB = 64
+DISK_MIB = 128
 LANES = ("a", "b")
 BACK = "back"
 """What goes from the hub to a device, in a ledger of its own."""
