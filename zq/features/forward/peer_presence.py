@@ -35,7 +35,7 @@ from zq.service.services import Services
 from zq.store.api import Store
 
 MOST_TOLD = 16
-"""How many instances are remembered that a hub may have heard of, beside the accepted one."""
+"""How many earlier instances are remembered that a hub may have heard of."""
 
 
 class Presence:
@@ -69,18 +69,15 @@ class Presence:
         """Report to the hub at an address. Raises `BackendError`: `device_taken` if the hub knows
         another device of this name that is alive."""
         async with self._telling:
-            if url in self._known:
-                await self._send(devices, url, None)
-                return
             note = f"instances at {url}"
             stored = await self._notes.note(note)
             told = [] if stored is None else msgspec.json.decode(stored, type=list[str])
             if self.instance not in told:
-                # The first one was accepted. The hub may have heard of those behind it.
-                told = [*told[:1], *told[1:][-MOST_TOLD:], self.instance]
+                told = [*told[-MOST_TOLD:], self.instance]
                 await self._write(note, told)
-            await self._introduce(devices, url, told[-2::-1])
-            await self._write(note, [self.instance])
+            # A hub that was restored may know an earlier one again.
+            befores: list[str | None] = [*told[-2::-1]]
+            await self._introduce(devices, url, [None, *befores] if url in self._known else befores)
             self._known.add(url)
 
     async def _introduce(
