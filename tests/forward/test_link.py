@@ -115,11 +115,15 @@ async def test_a_restored_hub_goes_on_with_the_device(tmp_path: Path) -> None:
         await send(edge, 3)
         assert await at_device(edge, 3) == [1, 2, 3]
 
+        # The hub knows an earlier start of the device then.
+        await edge.device.restart()
+        await send(edge, 4)
+        await at_device(edge, 4)
         await edge.hub.stop()
         edge.hub.root = backup
         await edge.restart_hub()
-        await send(edge, 4)
-        assert await at_device(edge, 4) == [1, 2, 3, 4]
+        await send(edge, 5)
+        assert await at_device(edge, 5) == [1, 2, 3, 4, 5]
 
 
 async def test_a_job_that_the_device_refuses_is_dead_at_the_hub_and_blocks_nobody(
