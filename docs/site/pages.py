@@ -19,6 +19,8 @@ SHOWN = (
     "bench/README.md",
     "bench/results/*",
     "bench/plots/*",
+    "deploy/*",
+    "deploy/kubernetes/*",
     "systemd/*",
     "tests/crash/README.md",
     "tests/http/transport/http2/README.md",

@@ -166,7 +166,7 @@ async def test_a_restored_server_says_from_which_number_a_producer_must_send_aga
         assert await stored(backend) == [1, 2, 5]
         with pytest.raises(BackendError) as fenced:
             await send(backend, {**device, "seq": 3}, 3)
-        assert fenced.value.details == {"epoch": "8b01", "last": 1}
+        assert fenced.value.details == {"epoch": "8b01", "last": 1, "ended": 2}
 
 
 @asynccontextmanager

@@ -8,7 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from zq.model.keys import digest_of, make_key
+
 from .client import JSON, Client, Doc, Reply
+from .keyed import ALL, client_of, secret
 from .site import Site
 
 ID = "01KB0000000000000000000000"
@@ -86,6 +89,32 @@ async def test_what_is_no_record_of_this_device_is_refused(hub: Client) -> None:
     unknown = await hub.post("/devices/d2/history", {"instance": "i1"})
     assert unknown.headers["zq-error"] == "device_not_found"
     assert await finished(hub) == []
+
+
+async def test_a_key_with_prefixes_brings_no_records_of_other_queues(tmp_path: Path) -> None:
+    keys = [
+        make_key(name, digest_of(secret(name).encode()), scopes, prefixes)
+        for name, scopes, prefixes in (
+            ("root", ALL, []),
+            ("bound", "enqueue,producers=d1/*", ["mail"]),
+        )
+    ]
+    (tmp_path / "keys").write_text("".join(f"{key.line}\n" for key in keys))
+    site = Site(tmp_path / "hub", {"history": 7 * 86_400_000, "keys": tmp_path / "keys"})
+    await site.start()
+    async with client_of(site, JSON, "root") as root, client_of(site, JSON, "bound") as bound:
+        report = {"instance": "i1", "version": "1", "now": site.now}
+        assert (await bound.call("PUT", "/devices/d1", report)).status == 200
+        records = [
+            *attempts(1, queue="mail"),
+            *attempts(2, queue="other"),
+            *attempts(3, queue="mail.in"),
+        ]
+        # All have arrived, for the device has nothing else to do with them.
+        assert (await append(bound, 1, records)).doc["last"] == 3
+        assert (await append(bound, 4, attempts(4, queue="other"))).doc["last"] == 4
+        assert await finished(root) == [1, 3]
+    await site.stop()
 
 
 async def test_a_server_without_a_history_takes_none(tmp_path: Path) -> None:

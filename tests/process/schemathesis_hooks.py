@@ -19,7 +19,7 @@ import requests
 import schemathesis
 from urllib3.exceptions import ReadTimeoutError
 
-from zq.model.outcome import MOST_WAIT_MS
+from zq.features.devices.model import MOST_HELD_MS
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
 
 STREAMS = ("/jobs/take", "/events")
@@ -124,7 +124,7 @@ def before_call(_context: Any, case: Any, kwargs: Any) -> None:
 
 
 def _is_wait(value: Any) -> bool:
-    return str(value).isdigit() and int(value) <= MOST_WAIT_MS
+    return str(value).isdigit() and int(value) <= MOST_HELD_MS
 
 
 def _new_job(url: str, queue: str = "") -> str:

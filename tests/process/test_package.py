@@ -24,7 +24,7 @@ HEAVY = {"pyspark", "pyarrow", "matplotlib", "textual", "cryptography", "schemat
 """What only an extra brings."""
 
 
-FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
+FOR_DEVELOPERS = {"bench", "dev", "docs", "long", "test"}
 """Extras of which users need to know nothing."""
 
 PRODUCT = {

@@ -50,7 +50,7 @@ class PostgresSource:
             import psycopg
         except ModuleNotFoundError:
             raise InvalidOption(
-                "PostgreSQL needs psycopg: pip install 'zq-queue[outbox-postgres]'"
+                "PostgreSQL needs psycopg: pip install 'zq-queue[postgres]'"
             ) from None
         self._psycopg = psycopg
         self._url = url

@@ -99,8 +99,9 @@ async def fetch(asked: Asked) -> FetchedDocument:
 async def history(asked: Asked) -> HistoryEnd:
     """Append records of a device's history to that of this server, under the device's name.
 
-    Each record is stored once, by its number. The answer has the last number that is here. The body
-    may be compressed, with `Content-Encoding: gzip`.
+    Each record is stored once, by its number. Those of queues beyond the key's prefixes are not
+    kept. The answer has the last number that is here. The body may be compressed, with
+    `Content-Encoding: gzip`.
     """
     name, service = asked.path["name"], asked.services[DeviceHistory]
     body = decode_history(asked.body, asked.codec)
@@ -108,7 +109,7 @@ async def history(asked: Asked) -> HistoryEnd:
         end = await service.end(name, body.instance, asked.key)
         return HistoryEnd(None, 0) if end is None else HistoryEnd(end.epoch, end.last)
     mark = mark_of_body(ProducerBody(producer_of(name), body.epoch, body.seq, body.after))
-    end = await service.append(name, body.instance, mark, body.records, asked.key)
+    end = await service.append(name, body.instance, mark, body.records, asked.key, asked.reach)
     return HistoryEnd(end.epoch, end.last)
 
 

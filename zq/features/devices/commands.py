@@ -7,6 +7,7 @@ from zq.features.devices.model import Device, DeviceReport
 from zq.features.history.model import StoredAttempt
 from zq.features.producers.model import Producer, ProducerMark
 from zq.model.commands import Command, SyncRule
+from zq.model.reach import EVERYWHERE, Reach
 
 
 class ReportDevice(Command[Device], frozen=True):
@@ -31,6 +32,8 @@ class AppendHistory(Command[Producer], frozen=True):
     mark: ProducerMark
     """`seq` is the number of the first record."""
     records: Sequence[StoredAttempt]
+    reach: Reach = EVERYWHERE
+    """Records of other queues are not kept."""
 
 
 class ForgetDevice(Command[None], frozen=True):

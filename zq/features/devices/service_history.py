@@ -15,6 +15,7 @@ from zq.features.producers.store import ProducerReads
 from zq.model.errors import InvalidRequest
 from zq.model.ids import SUFFIX_LENGTH, key_of_any
 from zq.model.keys import Key
+from zq.model.reach import Reach
 from zq.service.services import Services
 
 
@@ -57,14 +58,16 @@ class DeviceHistory:
         mark: ProducerMark,
         records: Sequence[ForwardedAttempt],
         key: Key | None,
+        reach: Reach,
     ) -> EpochEnd:
-        """Store the records that are new. Return the last number that is here now.
+        """Store the records that are new, of queues within reach. Return the last number that is
+        here now.
 
         Raises the errors of `end`, `InvalidRequest`, `ProducerFenced` or `TooManyProducers`.
         """
         await self._require(name, instance, key)
         rows = [_stored(record) for record in records]
-        found = await self._inbox.ask(AppendHistory(name, check_mark(mark), rows))
+        found = await self._inbox.ask(AppendHistory(name, check_mark(mark), rows, reach))
         return EpochEnd(found.epoch, found.last)
 
     async def _require(self, name: str, instance: str, key: Key | None) -> None:

@@ -28,7 +28,8 @@ def append_history(work: UnitOfWork, commands: Sequence[AppendHistory]) -> list[
         last = verdict.producer.last
         new = command.records[max(0, last + 1 - mark.seq) :]
         if new:
-            append_forwarded(work, command.device, new)
+            kept = [record for record in new if command.reach.covers(record.queue)]
+            append_forwarded(work, command.device, kept)
             last = mark.seq + len(command.records) - 1
         producer = replace(verdict.producer, last=last, at=work.now, first=last + 1, key=0, step=0)
         book.learn(producer)

@@ -25,6 +25,7 @@ STATUSES: dict[type[ZqError], int] = {
     errors.Unprocessable: 422,
     errors.LimitReached: 429,
     errors.Internal: 500,
+    errors.NotOnThisStore: 501,
     errors.ServiceUnavailable: 503,
     errors.StorageFull: 507,
 }

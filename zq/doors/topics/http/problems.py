@@ -36,6 +36,7 @@ STATUSES: Statuses = {
     errors.LimitReached: 429,
     **dict.fromkeys(BUSY, 429),
     errors.Internal: 500,
+    errors.NotOnThisStore: 501,
     errors.ServiceUnavailable: 503,
     errors.StorageFull: 507,
 }

@@ -20,6 +20,7 @@ CODES: dict[type[ZqError], StatusCode] = {
     QueueNotRegistered: StatusCode.FAILED_PRECONDITION,
     errors.LimitReached: StatusCode.RESOURCE_EXHAUSTED,
     errors.Internal: StatusCode.INTERNAL,
+    errors.NotOnThisStore: StatusCode.UNIMPLEMENTED,
     errors.ServiceUnavailable: StatusCode.UNAVAILABLE,
     errors.StorageFull: StatusCode.RESOURCE_EXHAUSTED,
 }
