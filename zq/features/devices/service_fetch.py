@@ -60,15 +60,22 @@ class Fetches:
         check_device(name)
         if not is_of(key, name):
             raise DeviceKeyNeeded(name)
-        awake = asyncio.Event()
-        timer = self._clock.call_later(asked.wait_ms / 1000, awake.set)
-        ends = self._clock.now_ms() + asked.wait_ms
+        awake, is_over = asyncio.Event(), asyncio.Event()
+
+        def end() -> None:
+            is_over.set()
+            awake.set()
+
+        # No clock is asked whether the time is over: a timer may be early, and the wall may step.
+        timer = self._clock.call_later(asked.wait_ms / 1000, end)
+        if not asked.wait_ms:
+            end()
         try:
             with self._devices.waiting(name, asked.instance, awake):
                 while True:
                     awake.clear()
                     found = await self._look(name, asked)
-                    if found.jobs or self._devices.has_stopped or self._clock.now_ms() >= ends:
+                    if found.jobs or self._devices.has_stopped or is_over.is_set():
                         return found
                     await awake.wait()
         finally:
