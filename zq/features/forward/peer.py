@@ -5,50 +5,28 @@ A client is imported with the first lane that has an address: few servers have o
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from zq.engine.imports import import_aside
 from zq.features.forward.model import ForwardLane
+from zq.features.forward.peer_follower import LaneFollower
 from zq.features.forward.peer_links import Links
-from zq.features.forward.service import Lanes
 from zq.features.forward.service_bounds import LaneBounds
 from zq.features.forward.settings import ForwardSettings
-from zq.service.services import RunningService, Services
 
 if TYPE_CHECKING:
     from zq.features.forward.peer_pusher import LanePusher
 
 
-class Pushers(RunningService):
-    """The pushers of all lanes that have an address. They follow changes of lanes."""
+class Pushers(LaneFollower):
+    """The pushers of all lanes that have an address."""
 
-    @classmethod
-    def of(cls, services: Services) -> Self:
-        """The pushers of a server."""
-        return cls(services)
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._lanes = services[Lanes]
-        self._running: dict[str, LanePusher] = {}
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+    _running: dict[str, LanePusher]
 
     async def start(self) -> None:
         """Store the declared lanes, and begin to push."""
         await self._declare()
-        await self._follow()
-        self._lanes.when_changed.append(self._changed.set)
-        self._task = asyncio.create_task(self._run(), name="zq-forward")
-
-    async def stop(self) -> None:
-        """End. What is under way keeps its numbers."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        for pusher in self._running.values():
-            await pusher.stop()
+        await super().start()
 
     async def _declare(self) -> None:
         declared = self._services.settings[ForwardSettings].lanes()
@@ -57,12 +35,6 @@ class Pushers(RunningService):
                 await self._lanes.drop(lane.name)
         for name, rule in declared.items():
             await self._lanes.put(name, rule, declared=True)
-
-    async def _run(self) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            await self._follow()
 
     async def _follow(self) -> None:
         """Have a pusher for each lane as it is stored, and no others."""

@@ -5,65 +5,45 @@ A client is imported with the first of them: few servers have one.
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from zq.engine.imports import import_aside
 from zq.features.forward.model import LaneRule
-from zq.features.forward.service import Lanes
+from zq.features.forward.peer_follower import LaneFollower
 from zq.features.forward.service_epochs import HistoryEpochs
 from zq.features.forward.service_hubs import Hubs
 from zq.features.history.engine import HistoryReaders
-from zq.service.services import RunningService, Services
+from zq.service.services import Services
 
 if TYPE_CHECKING:
     from zq.features.forward.peer_history import HistorySender
     from zq.features.forward.peer_link import HubLink
 
 
-class Links(RunningService):
+class Links(LaneFollower):
     """A link to each hub. A lane that is paused has one as well."""
 
-    @classmethod
-    def of(cls, services: Services) -> Self:
-        """The links of a server."""
-        return cls(services)
+    _running: dict[str, HubLink]
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._lanes = services[Lanes]
+        super().__init__(services)
         self._hubs = services[Hubs]
         self._epochs = services[HistoryEpochs]
-        self._running: dict[str, HubLink] = {}
         self.senders: dict[str, HistorySender] = {}
         """Those that send the history, by the addresses of their hubs."""
         self._records = services.engine[HistoryReaders].recording
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin."""
+        """Learn the epochs of the history, and begin."""
         if self._records:
             await self._epochs.learn()
-        await self._follow()
-        self._lanes.when_changed.append(self._changed.set)
-        self._task = asyncio.create_task(self._run(), name="zq-links")
+        await super().start()
 
     async def stop(self) -> None:
         """End."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        for link in self._running.values():
-            await link.stop()
+        await super().stop()
         for sender in self.senders.values():
             await sender.stop()
-
-    async def _run(self) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            await self._follow()
 
     async def _follow(self) -> None:
         """Have a link to each hub that a lane names. The first lane says how it is reached."""
