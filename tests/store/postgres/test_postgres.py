@@ -14,13 +14,15 @@ from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.model.commands import Claim, Fail, SetQueue, Succeed
 from zq.model.errors import NotOnThisStore, ReadTimeout
 from zq.model.filters import Filter
-from zq.model.job import DedupeRule
+from zq.model.job import DedupeRule, Extras
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.unique import Scope
+from zq.store.api import as_json
 from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreFailed
+from zq.store.postgres import owning
 from zq.store.postgres import store as store_module
 from zq.store.postgres.connection import SESSION, connect
 from zq.store.postgres.queries import compiled, sent, shown
@@ -118,7 +120,7 @@ def test_a_newer_schema_and_strange_databases_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = database_at(tmp_path)
-    monkeypatch.setattr(store_module, "OLDEST_VERSION", 99)
+    monkeypatch.setattr(owning, "OLDEST_VERSION", 99)
     with pytest.raises(ForeignDatabase, match="zq needs 99 or newer"):
         store_module._connected(address)
     monkeypatch.undo()
@@ -132,11 +134,20 @@ def test_a_newer_schema_and_strange_databases_are_refused(
 def test_every_text_comes_back(tmp_path: Path, text: str) -> None:
     assert shown(sent(text)) == text
     ticker = PostgresTicker(tmp_path)
-    job = new_job(type=f"t{text}".replace("\0", ""), unique_key=text, unique_while=Scope.EXISTS)
+    # JSON has no NUL, but it may have the noncharacter that stands for one.
+    payload, extras = as_json([text]), Extras(meta=as_json([text]), content_type=text)
+    job = new_job(
+        type=f"t{text}".replace("\0", ""),
+        unique_key=text,
+        unique_while=Scope.EXISTS,
+        payload=payload,
+        extras=extras,
+    )
     ticker.run(ticker.enqueue([job]))
     twin = ticker.run(ticker.enqueue([job])).replies[0]
     (stored,) = ticker.jobs().values()
     assert (stored.type, stored.unique_key) == (job.type, text)
+    assert (stored.payload, stored.extras) == (payload, extras)
     assert twin.owners[0].key == stored.key  # type: ignore[attr-defined]
     (key,) = ticker.take(1)
     ticker.run(Fail(key, Failure(f"m{text}", text, None)))

@@ -188,12 +188,16 @@ def leases(connection: Connection, reach: Reach, limit: int) -> list[JobRecord]:
 
 def payloads(connection: Connection, keys: Sequence[int]) -> dict[int, str]:
     """Large payloads by key. Deleted jobs are missing."""
-    return dict(rows_of(connection, QUERIES["payloads"], {"keys": keys}))
+    return _bodies(connection, "payloads", keys)
 
 
 def results(connection: Connection, keys: Sequence[int]) -> dict[int, str]:
     """Large results by key. Deleted jobs are missing."""
-    return dict(rows_of(connection, QUERIES["results"], {"keys": keys}))
+    return _bodies(connection, "results", keys)
+
+
+def _bodies(connection: Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
+    return {key: shown(body) for key, body in rows_of(connection, QUERIES[name], {"keys": keys})}
 
 
 def errors_page(

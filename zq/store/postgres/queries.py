@@ -167,9 +167,9 @@ def as_texts(values: Iterable[str | None]) -> str:
 
 def as_json(value: object) -> str | None:
     """A value as JSON. What is JSON text already stays as it is."""
-    if value is None or isinstance(value, str):
+    if value is None:
         return value
-    return _encode(value).decode()
+    return sent(value if isinstance(value, str) else _encode(value).decode())
 
 
 def as_jsons(values: Iterable[object]) -> str:

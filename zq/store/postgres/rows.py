@@ -20,7 +20,10 @@ _options = msgspec.json.Decoder(JobSettings).decode
 _extras = msgspec.json.Decoder(Extras).decode
 
 _JOB = {name: place for place, name in enumerate(JobRecord.__struct_fields__)}
-_STATUS, _TYPE = _JOB["status"], _JOB["type"]
+_STATUS = _JOB["status"]
+_TEXTS = [_JOB[name] for name in ("type", "payload", "result", "options", "extras", "unique_key")]
+"""The texts that a sender chooses: any of them may be stored in another form."""
+
 _OPTIONS, _EXTRAS = _JOB["options"], _JOB["extras"]
 _KEY, _WHILE, _IN = _JOB["unique_key"], _JOB["unique_while"], _JOB["unique_in"]
 
@@ -41,15 +44,15 @@ def briefs_of(rows: Iterable[Row]) -> list[Brief]:
 def _job(values: list[Any]) -> JobRecord:
     values[_STATUS] = _STATUSES[values[_STATUS]]
     values[_IN] = _SPACES[values[_IN]]
+    for place in _TEXTS:
+        if values[place] is not None and ESCAPE in values[place]:
+            values[place] = shown(values[place])
     if values[_OPTIONS] is not None:
         values[_OPTIONS] = _options(values[_OPTIONS])
     if values[_EXTRAS] is not None:
         values[_EXTRAS] = _extras(values[_EXTRAS])
     if values[_KEY] is not None:
-        values[_KEY] = shown(values[_KEY])
         values[_WHILE] = _SCOPES[values[_WHILE]]
-    if ESCAPE in values[_TYPE]:
-        values[_TYPE] = shown(values[_TYPE])
     return JobRecord(*values)
 
 

@@ -16,7 +16,7 @@ from zq.model.errors import NotOnThisStore
 from zq.model.ids import Mint
 from zq.model.log import Bounds
 from zq.store.api import MakeTicks, Store, Ticks, exhaust
-from zq.store.errors import DirectoryInUse, ForeignDatabase, StoreBusy
+from zq.store.errors import StoreBusy
 from zq.store.postgres.connection import (
     SESSION,
     TICK_SESSION,
@@ -25,6 +25,7 @@ from zq.store.postgres.connection import (
     store_errors,
 )
 from zq.store.postgres.migrate import migrate
+from zq.store.postgres.owning import lock, refuse_unfit, value_of
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import PostgresReads
 from zq.store.postgres.recovery import FoundAtStart, note_clock, recover
@@ -36,12 +37,6 @@ T = TypeVar("T")
 
 SLOT = 0
 """One server at a time has a database, until servers share one."""
-
-LOCK_CLASS = 0x7A71
-"""Advisory locks of zq ("zq"), one a slot. Whoever has one lost its tick's connection, and with it
-the lock, before another server can have it: so a fenced server cannot commit."""
-
-OLDEST_VERSION = 15
 
 TRIES = 5
 """How often a tick is tried that another transaction has pushed out of the way."""
@@ -230,8 +225,8 @@ def _connected(address: str) -> Connection:
     connection = connect(address, SESSION | TICK_SESSION)
     try:
         with store_errors():
-            _refuse_unfit(connection)
-            _lock(connection)
+            refuse_unfit(connection)
+            lock(connection, SLOT)
             migrate(connection)
         return connection
     except BaseException:
@@ -239,38 +234,8 @@ def _connected(address: str) -> Connection:
         raise
 
 
-def _refuse_unfit(connection: Connection) -> None:
-    told = str(_value(connection, "SELECT version()"))
-    if not told.startswith("PostgreSQL "):
-        raise ForeignDatabase(f"this is no PostgreSQL but {told.split(',')[0]}: choose another")
-    version = connection.info.server_version // 10_000
-    if version < OLDEST_VERSION:
-        raise ForeignDatabase(
-            f"this is PostgreSQL {version}, and zq needs {OLDEST_VERSION} or newer"
-        )
-    if (
-        _value(
-            connection,
-            "SELECT pg_encoding_to_char(encoding) FROM pg_database"
-            " WHERE datname = current_database()",
-        )
-        != "UTF8"
-    ):
-        raise ForeignDatabase("the database is not encoded in UTF8: create one that is")
-
-
-def _lock(connection: Connection) -> None:
-    if not _value(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {SLOT})"):
-        raise DirectoryInUse("another server uses this database: stop it, or choose another one")
-
-
 def _size(connection: Connection) -> int:
-    return int(str(_value(connection, "SELECT pg_database_size(current_database())")))
-
-
-def _value(connection: Connection, sql: str) -> object:
-    row = connection.execute(sql.encode()).fetchone()
-    return None if row is None else row[0]
+    return int(str(value_of(connection, "SELECT pg_database_size(current_database())")))
 
 
 async def _nobody_helps(_source: str, _keys: Sequence[object]) -> None:

@@ -1,0 +1,43 @@
+"""Who may have a database of PostgreSQL: it must be fit for zq, and nobody else may have it."""
+
+from zq.store.errors import DirectoryInUse, ForeignDatabase
+from zq.store.postgres.connection import Connection
+
+LOCK_CLASS = 0x7A71
+"""Advisory locks of zq ("zq"), one a slot. Whoever has one lost its tick's connection, and with it
+the lock, before another server can have it: so a fenced server cannot commit."""
+
+OLDEST_VERSION = 15
+
+
+def refuse_unfit(connection: Connection) -> None:
+    """Raise `ForeignDatabase` if this is no PostgreSQL that can hold what zq stores."""
+    told = str(value_of(connection, "SELECT version()"))
+    if not told.startswith("PostgreSQL "):
+        raise ForeignDatabase(f"this is no PostgreSQL but {told.split(',')[0]}: choose another")
+    version = connection.info.server_version // 10_000
+    if version < OLDEST_VERSION:
+        raise ForeignDatabase(
+            f"this is PostgreSQL {version}, and zq needs {OLDEST_VERSION} or newer"
+        )
+    if (
+        value_of(
+            connection,
+            "SELECT pg_encoding_to_char(encoding) FROM pg_database"
+            " WHERE datname = current_database()",
+        )
+        != "UTF8"
+    ):
+        raise ForeignDatabase("the database is not encoded in UTF8: create one that is")
+
+
+def lock(connection: Connection, slot: int) -> None:
+    """Take the lock of a slot for as long as the connection lives. Raises `DirectoryInUse`."""
+    if not value_of(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {slot})"):
+        raise DirectoryInUse("another server uses this database: stop it, or choose another one")
+
+
+def value_of(connection: Connection, sql: str) -> object:
+    """The single value that a query answers; None if it answers no row."""
+    row = connection.execute(sql.encode()).fetchone()
+    return None if row is None else row[0]
