@@ -1,5 +1,6 @@
 """The files for Compose, Kubernetes and KEDA: their schemas, and whether they fit the image."""
 
+import importlib
 import shutil
 import sys
 from pathlib import Path
@@ -42,6 +43,16 @@ def test_the_manifests_are_ones_by_the_schemas_of_kubernetes(path: Path, tmp_pat
     for number, part in enumerate(parts):
         (tmp_path / f"{number}.yaml").write_text(part)
     run(tool("kubernetes-validate"), "--strict", *sorted(tmp_path.glob("*.yaml")))
+
+
+@pytest.mark.long
+def test_the_manifests_are_ones_by_the_types_of_keda() -> None:
+    keda = importlib.import_module("cloudcoil.models.keda.v1alpha1")
+    scaled, authentication = documents(WORKERS)[1:]
+    for found in (scaled, authentication):
+        read = getattr(keda, found["kind"]).model_validate(found, strict=True)
+        # A field that the type does not have is not in it.
+        assert read.model_dump(mode="json", by_alias=True, exclude_unset=True) == found
 
 
 def test_the_manifests_fit_the_image() -> None:
