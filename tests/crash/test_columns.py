@@ -21,7 +21,6 @@ from zq.model.settling import Failure
 from zq.model.sharing import values_of
 from zq.model.unique import Scope
 from zq.store.errors import DatabaseTooNew, ForeignDatabase, StoreError
-from zq.tick.moves import IllegalMove
 
 from .cells import cells
 from .lives import seed
@@ -50,7 +49,7 @@ async def taken(root: Path) -> list[JobRecord] | None:
             return await rig.take(100)
         finally:
             await rig.store.abandon()
-    except (StoreError, DatabaseTooNew, ForeignDatabase, sqlite3.Error, IllegalMove):
+    except (StoreError, DatabaseTooNew, ForeignDatabase, sqlite3.Error):
         return None
 
 

@@ -17,6 +17,7 @@ from zq.model.settling import Policy
 from zq.store.postgres import lookups
 from zq.store.postgres.connection import SESSION, TICK_SESSION, connect
 from zq.store.postgres.migrate import migrate
+from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.recovery import recover
 from zq.store.postgres.transaction import PostgresTransaction, read_columns
 from zq.tick.runner import TickRunner
@@ -62,13 +63,14 @@ class PostgresTicker(Ticker):
         self.connection: Any = connect(database_at(path), {**SESSION, **TICK_SESSION})
         migrate(self.connection)
         self.columns = read_columns(self.connection)
-        last_key = recover(self.connection, self.columns, history and history.bounds).last_key
+        self.pipeline = Pipeline(self.connection)
+        last_key = recover(self.pipeline, self.columns, history and history.bounds).last_key
         self._policy, self._device = policy, history and history.device
         Orders.__init__(self, last_key)
         self.restart(last_key)
 
     def restart(self, last_key: int = 0) -> None:
-        transactions = partial(PostgresTransaction, self.connection, self.columns)
+        transactions = partial(PostgresTransaction, self.pipeline, self.columns)
         self.runner = TickRunner(
             transactions, self._policy, Random(1), last_key, {"device": self._device}
         )

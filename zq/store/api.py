@@ -366,6 +366,13 @@ class Transaction(Protocol):
     def run(self, name: str, **parameters: object) -> int:
         """Run a statement without an answer. Return the number of rows that it changed."""
 
+    def write(self, name: str, expected: int | None = None, /, **parameters: object) -> None:
+        """Run a statement of which nobody needs the answer now.
+
+        If it fails, or changes another number of rows than `expected`, this raises `StoreError`, or
+        a later method does, COMMIT at the latest: nothing is kept then.
+        """
+
     def value(self, name: str, **parameters: object) -> Any:
         """The single value that a statement returns; None if it returns no row."""
 
@@ -443,8 +450,9 @@ class Transaction(Protocol):
     def settings(self) -> dict[str, QueueSettings]:
         """The settings of queues. It may be called outside of a transaction."""
 
-    def deadlines(self) -> Deadlines:
-        """When something falls due next."""
+    def ask_deadlines(self) -> Callable[[], Deadlines]:
+        """Ask when something falls due next after this transaction. COMMIT may come before the
+        answer is looked at."""
 
     def spare(self) -> None:
         """Leave what lies beside deleted jobs: a page of it cannot be read, so none is changed."""

@@ -26,6 +26,13 @@ class StoreBusy(StoreError):
     """Another program holds the store's lock. Nothing was changed, and all data is sound."""
 
 
+class RowsDiffer(StoreError):
+    """A statement has changed another number of rows than a decision counted on."""
+
+    def __init__(self) -> None:
+        super().__init__("a statement has changed fewer or more rows than it was meant for")
+
+
 class DirectoryInUse(Exception):
     """Another server uses the data directory."""
 

@@ -98,7 +98,7 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
             work.effects.acknowledged = work.tx.run("acknowledge_damage", now=work.now)
             return work.effects.acknowledged
         case WriteNote():
-            work.tx.run("write_note", note=command.name, value=command.value)
+            work.tx.write("write_note", note=command.name, value=command.value)
             return None
 
 
@@ -187,7 +187,7 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
     work.write_counts()
     total: int = work.tx.value("count_all")
     for table in ("jobs", "payloads", "results", "errors", "counts", "names"):
-        work.tx.run(f"clear_{table}")
+        work.tx.write(f"clear_{table}")
     if work.lines.is_used:
         work.lines.delete_all(work.tx)
     for hook in work.hooks.cleared:

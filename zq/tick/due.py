@@ -65,7 +65,7 @@ def _lapse(work: UnitOfWork) -> None:
 
 def _forget_names(work: UnitOfWork) -> None:
     """Forget names by which jobs are no longer recognised."""
-    work.tx.run("forget_names", now=work.steady, limit=SLICE)
+    work.tx.write("forget_names", now=work.steady, limit=SLICE)
 
 
 def _resume(work: UnitOfWork) -> None:

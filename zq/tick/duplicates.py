@@ -66,7 +66,7 @@ class KeyTable:
     def release_former_owners(self) -> None:
         """Take the keys from stored jobs that have lost them to new ones."""
         if self._former:
-            self._work.tx.run("release_locks", keys=self._former)
+            self._work.tx.write("release_locks", keys=self._former)
 
     def _keeps(self, owner: JobRecord, scope: Scope | None, on_conflict: OnConflict) -> bool:
         """True if a key stays with its owner although another job brings it."""
@@ -119,7 +119,7 @@ class NameTable:
     def write(self) -> None:
         """Store the new names."""
         if self._new:
-            self._work.tx.run("write_names", names=self._new)
+            self._work.tx.write("write_names", names=self._new)
             self._work.retimed = True
 
     def _read(self, names: set[CopyName]) -> None:

@@ -50,7 +50,7 @@ class QueueEntry:
             if not self._is_over(owner):
                 assert job.unique_key is not None
                 return KeyTaken(job.unique_key)
-            self._work.tx.run("release_locks", keys=[owner.key])
+            self._work.tx.write("release_locks", keys=[owner.key])
         if job.queue != queue or job.status in TERMINAL:
             if not self._room.take(queue):
                 return QueueFull(queue, self._room.bound(queue))

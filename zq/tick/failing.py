@@ -49,7 +49,7 @@ class FailedAttempts:
             hook(work, self._failed)
         work.tx.insert_large("errors", _ERROR_COLUMNS, self._errors)
         if self._last:
-            work.tx.run("note_last_failures", attempts=self._last, now=work.now)
+            work.tx.write("note_last_failures", attempts=self._last, now=work.now)
 
     def _record(self, job: JobRecord, failure: Failure) -> ErrorRecord:
         assert job.dequeued_at is not None

@@ -56,7 +56,7 @@ def retain(work: UnitOfWork, command: RetainJob) -> object:
     if job.purge_at is None:
         remove(work, [brief_of(job)])
     else:
-        work.tx.run("retain", key=job.key, purge_at=job.purge_at)
+        work.tx.write("retain", key=job.key, purge_at=job.purge_at)
         work.retimed = True
     return job
 

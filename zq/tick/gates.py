@@ -135,7 +135,7 @@ class Gates:
             if queue in self._buckets and work.rulebook.of(queue).rate is not None
         ]
         if rates:
-            work.tx.run("write_rates", rates=rates)
+            work.tx.write("write_rates", rates=rates)
 
     def learn(self, work: UnitOfWork, now: float) -> dict[str, float]:
         """Follow a committed transaction. Return when queues open whose rate was asked for."""

@@ -389,11 +389,11 @@ class Intake:
             for job in self._work.tx.jobs("read_jobs", keys=list(jobs))
         }
         jobs = {key: job for key, job in jobs.items() if key in carried}
-        self._work.tx.run("delete_payloads", keys=list(jobs))
+        self._work.tx.write("delete_payloads", keys=list(jobs))
         rows = [(key, *_payload(job, *carried[key])) for key, job in jobs.items()]
-        self._work.tx.run("replace_payloads", payloads=rows)
+        self._work.tx.write("replace_payloads", payloads=rows)
         if self._contents:
-            self._work.tx.run("replace_extras", extras=list(self._contents.items()))
+            self._work.tx.write("replace_extras", extras=list(self._contents.items()))
         beside = jobs.items()
         self._beside += [(k, job) for k, job in beside if job.payload_size > INLINE_PAYLOAD]
 

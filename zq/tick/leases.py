@@ -22,10 +22,10 @@ def extend(work: UnitOfWork, commands: Sequence[Extend]) -> list[object]:
     held, stale = _meant(work, commands)
     untils = {key: work.steady + command.lease_ms for command in commands for key in command.keys}
     if held:
-        work.tx.run("extend", deadlines={job.key: untils[job.key] for job in held})
+        work.tx.write("extend", deadlines={job.key: untils[job.key] for job in held})
         back = {key for command in commands if command.resumed for key in command.keys}
         if back:
-            work.tx.run("forgive_stall", keys=[job.key for job in held if job.key in back])
+            work.tx.write("forgive_stall", keys=[job.key for job in held if job.key in back])
         work.retimed = True
     return [
         Extended(refused, work.now + command.lease_ms)
@@ -50,7 +50,7 @@ def release(work: UnitOfWork, commands: Sequence[Release]) -> list[object]:
 
 def note_residents(work: UnitOfWork, commands: Sequence[NoteResidents]) -> list[object]:
     """Store which streams would die with this process, before they are given a job."""
-    work.tx.run("note_residents", residents=commands[-1].residents)
+    work.tx.write("note_residents", residents=commands[-1].residents)
     return [None for _ in commands]
 
 
@@ -97,7 +97,7 @@ def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
         failed.store()
         work.effects.tally.stalled += len(dying)
         work.effects.news.append((EventType.STALLED, [brief_of(job) for job in dying]))
-        work.tx.run("count_stalls", keys=[job.key for job in dying])
+        work.tx.write("count_stalls", keys=[job.key for job in dying])
         work.effects.buried |= {job.key: (Reason.STALLED, job.stalls) for job in dying}
         bury(work, [(job, Reason.STALLED) for job in dying])
 

@@ -141,13 +141,13 @@ class _Merge:
         """Shut the lines for which nobody can pay. Return whether others are open instead."""
         if not self._shut:
             return False
-        self._work.tx.run("shut_lines", lines=self._shut)
+        self._work.tx.write("shut_lines", lines=self._shut)
         return True in [hold.pass_on() for hold in self._work.holds if hold.is_used]
 
     def shut_drained(self) -> None:
         """Shut the lines that have given what can be paid. No look follows."""
         if self._drained:
-            self._work.tx.run("shut_lines", lines=self._drained)
+            self._work.tx.write("shut_lines", lines=self._drained)
 
     def jobs(self) -> list[JobRecord]:
         """The chosen jobs in dispatch order."""

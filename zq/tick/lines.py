@@ -160,7 +160,7 @@ class Lines:
 
     def delete_all(self, tx: Transaction) -> None:
         """Delete all lines, with all jobs."""
-        tx.run("clear_lines")
+        tx.write("clear_lines")
         self.clear()
 
     def note(
@@ -217,7 +217,7 @@ class Lines:
     def of_new(self, tx: Transaction, names: Sequence[NewName]) -> list[int]:
         """The lines of jobs that are about to be stored, in their order."""
         once = list(dict.fromkeys(names))
-        tx.run("name_new_lines", names=once)
+        tx.write("name_new_lines", names=once)
         lines = dict(zip(once, tx.keys("lines_of_names", names=once), strict=True))
         self._joined.update(lines.values())
         return [lines[name] for name in names]
@@ -237,17 +237,17 @@ class Lines:
         """Find the lines of jobs, and the heads of lines."""
         if self._moving:
             keys = list(self._moving)
-            tx.run("name_lines", keys=keys)
-            tx.run("enter_lines", keys=keys)
-            tx.run("leave_lines", keys=keys)
+            tx.write("name_lines", keys=keys)
+            tx.write("enter_lines", keys=keys)
+            tx.write("leave_lines", keys=keys)
             self._joined.update(tx.keys("lines_of_jobs", keys=keys))
         heads = self._place(tx)
         touched = (self._left | self._joined) - heads.keys()
         if touched:
-            tx.run("refresh_lines", lines=list(touched))
+            tx.write("refresh_lines", lines=list(touched))
         left = [line for line in self._left if heads.get(line) is None]
         if left:
-            tx.run("forget_lines", lines=left)
+            tx.write("forget_lines", lines=left)
         self.clear()
 
     def _place(self, tx: Transaction) -> dict[int, int | None]:

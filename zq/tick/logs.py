@@ -41,5 +41,5 @@ def _trim(work: UnitOfWork, log: str) -> None:
     gone = oldest[: outworn(oldest, max_seq - min_seq + 1, size, Bounds(*bounds), work.steady)]
     if gone:
         upto = gone[-1].last_seq
-        work.tx.run("trim", id=id, upto=upto)
-        work.tx.run("note_trim", id=id, upto=upto, bytes=sum(batch.size for batch in gone))
+        work.tx.write("trim", id=id, upto=upto)
+        work.tx.write("note_trim", id=id, upto=upto, bytes=sum(batch.size for batch in gone))

@@ -100,10 +100,6 @@ _ROWS = {
 """Each row of the table with the single state from which, and to which, the move leads."""
 
 
-class IllegalMove(Exception):
-    """A statement has not found all its jobs in a state from which the move is legal."""
-
-
 def apply(
     work: UnitOfWork,
     move: Move,
@@ -118,7 +114,8 @@ def apply(
 
     `jobs` are as before the move, except for a queue and a status that follow from a single source.
     If they move to different queues or states, `after` has them as they are then. If the table
-    leaves the state open, `to` gives it. Raises `IllegalMove`.
+    leaves the state open, `to` gives it. The transaction fails unless all jobs are in a state from
+    which the move is legal.
     """
     does, source, target = _ROWS[move]
     everyone = [*jobs, *gone] if gone and jobs else (jobs or gone)
@@ -137,9 +134,7 @@ def apply(
     times = {"now": work.now, "steady": work.steady}
     for name, values in rows.items():
         if values:
-            changed = work.tx.run(does.statements[name], **{name: values}, **times)
-            if changed != len(values):
-                raise IllegalMove(f"{move.value}: not all of {len(values)} jobs could be moved")
+            work.tx.write(does.statements[name], len(values), **{name: values}, **times)
     if jobs:
         if after is not None:
             _count_apart(work, jobs, after)
@@ -158,7 +153,7 @@ def apply(
             if does.regains:
                 work.regaining += unique
             elif does.lock and unique:
-                work.tx.run(does.lock, keys=unique)
+                work.tx.write(does.lock, keys=unique)
     if does.revokes:
         revoke(work, everyone)
     if gone:
@@ -186,15 +181,15 @@ def remove(work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False) ->
     if not jobs:
         return
     tx = work.tx
-    tx.run("delete_jobs", keys=[job.key for job in jobs])
+    tx.write("delete_jobs", keys=[job.key for job in jobs])
     # A usual job in flight was deleted without this: nothing of it is stored apart.
     if unusual := [job for job in jobs if job.payload_size]:
         if beside := [job.key for job in unusual if job.payload_size > INLINE_PAYLOAD]:
-            tx.run("delete_payloads", keys=beside)
+            tx.write("delete_payloads", keys=beside)
         if results := [job.key for job in unusual if (job.result_size or 0) > INLINE_PAYLOAD]:
-            tx.run("delete_results", keys=results)
+            tx.write("delete_results", keys=results)
         if failed := [job.key for job in unusual if job.attempts]:
-            tx.run("delete_errors", keys=failed)
+            tx.write("delete_errors", keys=failed)
         for hook in work.hooks.removed:
             hook(work, unusual)
         note_groups(work, unusual, GroupChange.OPENS)

@@ -206,24 +206,25 @@ class TickRunner:
             if self._gates.in_use:
                 self._gates.store(work, tick.monotonic)
             if tick.mark is not None:
-                tx.run("note_clock", mark=tick.mark)
+                tx.write("note_clock", mark=tick.mark)
             high_water = self._high_water
             if work.highest_key > high_water:
                 high_water = work.highest_key + RESERVED_KEYS
-                tx.run("raise_high_water", key=high_water)
+                tx.write("raise_high_water", key=high_water)
             # Claims may have found unreadable heads and set them aside.
             result = work.finish()
             result.replies, result.claimed = replies, claimed
             _show_dates(result, tick.steady - tick.now)
             result.durable = tick.durable or result.promised
-            if work.retimed or tick.due:
-                result.deadlines = tx.deadlines()
             if work.wanted:
                 result.found = {name: tx.value(name) for name in work.wanted}
+            deadlines = tx.ask_deadlines() if work.retimed or tick.due else None
             if result.rows < LARGE_COMMIT:
                 tx.commit()
             else:
                 yield LongCommit(tx.commit)
+            if deadlines is not None:
+                result.deadlines = deadlines()
         except BaseException:
             self._hooks.lines.forget()
             for hold in self._holds:
@@ -294,6 +295,7 @@ class TickRunner:
         try:
             (reply,) = yield from self._apply_together(part, [command])
             part.finish()
+            work.keep(part)
         except Exception as error:
             # Some errors of the disk have already rolled the whole transaction back.
             if not work.tx.is_open:
@@ -303,7 +305,6 @@ class TickRunner:
                 raise
             log.error("a command failed", exc_info=error)
             return unexpected(error)
-        work.keep(part)
         return reply
 
     def _claim(self, work: UnitOfWork, wanted: Claim, monotonic: float) -> Sliced[list[JobRecord]]:

@@ -27,13 +27,13 @@ def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
     was = work.settings_of(queue)
     work.retimed |= (settings.paused_until, was.paused_until) != (None, None)
     if settings.rate is None and was.rate is not None:
-        work.tx.run("forget_rate", queue=queue)
+        work.tx.write("forget_rate", queue=queue)
     work.rulebook = work.rulebook.with_settings(queue, settings)
     if settings == NO_SETTINGS:
-        work.tx.run("unset_queue", queue=queue)
+        work.tx.write("unset_queue", queue=queue)
     else:
         text = as_json(settings)
-        work.tx.run("set_queue", queue=queue, settings=text, checksum=checksum(text))
+        work.tx.write("set_queue", queue=queue, settings=text, checksum=checksum(text))
     work.lines.review(queue, was.priority_aging_ms, settings.priority_aging_ms)
     for hold in work.holds:
         hold.review(queue)
@@ -53,5 +53,5 @@ def clear_settings(work: UnitOfWork) -> None:
     for queue, aging_ms in work.rulebook.aging.items():
         work.lines.review(queue, aging_ms, None)
     work.rulebook = work.rulebook.without_settings()
-    work.tx.run("clear_settings")
-    work.tx.run("clear_rates")
+    work.tx.write("clear_settings")
+    work.tx.write("clear_rates")

@@ -151,7 +151,7 @@ class UnitOfWork:
         """
         keys, self.regaining = sorted(self.regaining), []
         for start in range(0, len(keys), most):
-            self.tx.run("restore_locks", keys=keys[start : start + most])
+            self.tx.write("restore_locks", keys=keys[start : start + most])
             yield None
 
     def open_heads(self) -> None:
@@ -172,8 +172,8 @@ class UnitOfWork:
                 self._open_heads_in_lines(mixed)
             else:
                 if mixed:
-                    self.tx.run("shut_groups", groups=mixed)
-                self.tx.run("open_groups", groups=list(self.groups))
+                    self.tx.write("shut_groups", groups=mixed)
+                self.tx.write("open_groups", groups=list(self.groups))
             self.effects.woken.update([queue for queue, _ in self.groups])
             self.groups.clear()
         if self.lines.is_used:

@@ -75,7 +75,7 @@ def _delete(work: UnitOfWork, command: DeleteUser) -> object:
         return LastAdmin()
     if not work.tx.run("delete_user", id=command.id):
         return UserNotFound()
-    work.tx.run("delete_grants", id=command.id)
+    work.tx.write("delete_grants", id=command.id)
     return None
 
 

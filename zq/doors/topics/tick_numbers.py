@@ -32,7 +32,7 @@ def number_jobs(work: UnitOfWork, commands: Sequence[AnyNumbering]) -> Sliced[li
         if isinstance(command, NumberJobs):
             replies.append(_number(work, command))
         else:
-            work.tx.run("forget_ended", keys=list(command.keys))
+            work.tx.write("forget_ended", keys=list(command.keys))
             work.effects.promised |= command.durable
             replies.append(None)
         yield None
@@ -41,7 +41,7 @@ def number_jobs(work: UnitOfWork, commands: Sequence[AnyNumbering]) -> Sliced[li
 
 def note_expired(work: UnitOfWork, jobs: Jobs, after: object) -> None:
     """Note that jobs were in their topics for too long. Readers will miss them."""
-    work.tx.run("note_expired_numbers", keys=[job.key for job in jobs])
+    work.tx.write("note_expired_numbers", keys=[job.key for job in jobs])
 
 
 class RecordBatch(NamedTuple):
@@ -79,7 +79,7 @@ def make_room(work: UnitOfWork, state: TopicState, count: int) -> Sliced[None]:
     while left and (oldest := _oldest(work, state, min(left, SLICE))):
         keys = [key for _, key in oldest]
         # Without numbers they are not missed by readers as jobs that were there for too long.
-        work.tx.run("forget_numbers", keys=keys)
+        work.tx.write("forget_numbers", keys=keys)
         displace(work, work.tx.briefs("read_briefs", keys=keys))
         state.cap_floor = max(state.cap_floor, oldest[-1][0] + 1)
         left -= len(oldest)
@@ -110,11 +110,11 @@ def give_numbers(
         (base + index, key, record.node, record.tag)
         for index, (key, record) in enumerate(zip(keys, records, strict=True))
     ]
-    work.tx.run("number_jobs", numbers=rows)
+    work.tx.write("number_jobs", numbers=rows)
     # More are looked at than come, so that numbers of jobs that are gone do not gather. Jobs that
     # stay may have the lowest ones, so others are looked at too.
     for after in (0, work.random.randrange(first)):
-        work.tx.run("forget_gone", id=state.id, after=after, limit=len(rows) + LOOKED_AT)
+        work.tx.write("forget_gone", id=state.id, after=after, limit=len(rows) + LOOKED_AT)
     state.head_seq += len(rows)
     return first
 

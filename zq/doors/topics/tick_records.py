@@ -81,7 +81,7 @@ class _Writing:
         except ZqError as refusal:
             if created is not None:
                 # A refused write leaves nothing behind.
-                self._work.tx.run("forget_topic", id=created.id)
+                self._work.tx.write("forget_topic", id=created.id)
                 del self._states[command.topic]
             return refusal
         done.created = created is not None
@@ -97,7 +97,7 @@ class _Writing:
         if isinstance(done, ZqError):
             return done
         remove(work, held)
-        work.tx.run("forget_numbers", keys=[job.key for job in held])
+        work.tx.write("forget_numbers", keys=[job.key for job in held])
         source.dead_lettered += len(held)
         self._changed[source.id] = source
         return len(held)
@@ -111,7 +111,7 @@ class _Writing:
         self._book.write()
         self._forwarding.finish()
         if self._new:
-            self._work.tx.run("note_writes", writes=self._new)
+            self._work.tx.write("note_writes", writes=self._new)
             self._work.retimed = True
 
     def _create(self, command: Append) -> TopicState:

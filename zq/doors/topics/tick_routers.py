@@ -61,7 +61,7 @@ class Forwarding:
     def finish(self) -> None:
         """Write how much was copied."""
         if self._counts:
-            self._work.tx.run("count_forwarded", counts=list(self._counts.items()))
+            self._work.tx.write("count_forwarded", counts=list(self._counts.items()))
 
 
 def _put(work: UnitOfWork, command: PutRouter) -> RouterPut:
@@ -82,7 +82,7 @@ def _put(work: UnitOfWork, command: PutRouter) -> RouterPut:
     for end in missing:
         create_topic(work, end, DEFAULT_CONFIG)
     ends_by_name = {"source": config.source, "dest": config.dest}
-    work.tx.run("write_router", router=name, config=as_json(config), **ends_by_name)
+    work.tx.write("write_router", router=name, config=as_json(config), **ends_by_name)
     return RouterPut(created=former is None)
 
 
@@ -91,7 +91,7 @@ def _delete(work: UnitOfWork, command: DeleteRouter) -> bool:
     if former is None:
         return False
     _require(former, command)
-    work.tx.run("delete_router", router=command.name)
+    work.tx.write("delete_router", router=command.name)
     return True
 
 

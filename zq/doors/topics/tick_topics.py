@@ -66,7 +66,7 @@ def clear_topics(work: UnitOfWork, settings: bool) -> None:
     if not settings:
         return
     for table in ("topics", "topic_records", "topic_jobs", "topic_writes", "topic_routers"):
-        work.tx.run(f"clear_{table}")
+        work.tx.write(f"clear_{table}")
 
 
 def _put(work: UnitOfWork, command: PutTopic) -> object:
@@ -82,7 +82,7 @@ def _put(work: UnitOfWork, command: PutTopic) -> object:
     if config.type != former.type:
         return TopicIncompatible(command.name, former.type)
     if config != former:
-        work.tx.run("configure_topic", id=state.id, config=as_json(config))
+        work.tx.write("configure_topic", id=state.id, config=as_json(config))
         state.config = config
         if config.type == "log":
             # What is too old or too much by now goes a slice at a time.
@@ -100,7 +100,7 @@ def _delete(work: UnitOfWork, command: DeleteTopic) -> object:
         count = work.tx.value("has_jobs", id=state.id, queue=state.name)
     if count:
         return TopicNotEmpty(command.name, count)
-    work.tx.run("drop_topic", id=state.id)
+    work.tx.write("drop_topic", id=state.id)
     routers = work.tx.rows_of("delete_routers_of", topic=command.name)
     work.effects.appended.add(command.name)
     work.effects.dropped.add(command.name)
@@ -121,7 +121,7 @@ def _delete_records(work: UnitOfWork, command: DeleteRecords) -> object:
         tags = command.match._asdict()
         ((count, size, keys),) = work.tx.rows_of("records_tagged", **where, **tags)
     if count:
-        work.tx.run("delete_records", keys=keys)
+        work.tx.write("delete_records", keys=keys)
         state.count -= count
         state.bytes -= size
         first = work.tx.value("first_record", id=state.id)

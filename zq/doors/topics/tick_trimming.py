@@ -39,7 +39,7 @@ def write_topics(work: UnitOfWork, states: Sequence[TopicState]) -> None:
         for state in states
     ]
     if rows:
-        work.tx.run("write_topics", topics=rows)
+        work.tx.write("write_topics", topics=rows)
 
 
 def trim(work: UnitOfWork, state: TopicState, slices: int) -> None:
@@ -51,7 +51,7 @@ def trim(work: UnitOfWork, state: TopicState, slices: int) -> None:
         gone = outworn_records(state, oldest, work.steady)
         if gone.records:
             last = oldest[gone.records - 1].seq
-            work.tx.run("trim_records", id=state.id, upto=last)
+            work.tx.write("trim_records", id=state.id, upto=last)
             state.count -= gone.records
             state.bytes -= gone.size
             state.cap_floor = max(state.cap_floor, gone.last_by_cap + 1 if gone.last_by_cap else 0)
@@ -87,7 +87,7 @@ def trim_topics(work: UnitOfWork) -> None:
 
 def forget_writes(work: UnitOfWork) -> None:
     """Forget writes that are no longer recognised."""
-    work.tx.run("forget_writes", now=work.steady, limit=MOST_WRITES)
+    work.tx.write("forget_writes", now=work.steady, limit=MOST_WRITES)
 
 
 def _about(state: TopicState) -> int:
@@ -111,4 +111,4 @@ def _clear_away(work: UnitOfWork, state: TopicState) -> None:
         work.tx.run(statement, id=state.id, limit=SLICE) < SLICE
         for statement in ("forget_writes_of", "forget_numbers_of")
     ):
-        work.tx.run("forget_topic", id=state.id)
+        work.tx.write("forget_topic", id=state.id)

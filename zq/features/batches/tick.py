@@ -33,11 +33,11 @@ def hooks(options: Options) -> Hooks[UnitOfWork]:
 
 
 def _clear(work: UnitOfWork, settings: bool) -> None:
-    work.tx.run("clear_batches")
+    work.tx.write("clear_batches")
 
 
 def _close_all(work: UnitOfWork, keys: Sequence[int]) -> None:
-    work.tx.run("close_batches", keys=keys)
+    work.tx.write("close_batches", keys=keys)
 
 
 def _close(work: UnitOfWork, jobs: Jobs, after: Jobs | None = None) -> None:
@@ -128,7 +128,7 @@ class HostTable:
             for key, place in self._places.items()
             if key in self._touched
         ]
-        tx.run("close_batches", keys=[*self._former, *(host for host, _, _ in rows)])
+        tx.write("close_batches", keys=[*self._former, *(host for host, _, _ in rows)])
         tx.insert("open_batches", "job_id, key, revision", rows)
 
     def _put(self, key: str, place: HostPlace) -> None:

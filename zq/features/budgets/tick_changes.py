@@ -337,5 +337,5 @@ def _rebind(
         hold_of(work, TokenLedger).rebind(_draws(job), job.status, new, job.status)
         work.lines.rename(job)
         work.effects.woken.add(job.queue)
-    work.tx.run("rebind", draws=rows)
+    work.tx.write("rebind", draws=rows)
     return len(jobs)

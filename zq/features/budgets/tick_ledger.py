@@ -176,7 +176,7 @@ class TokenLedger:
             self._made[maker] -= 1
         self._touched.discard(key)
         self._asked.discard(key)
-        self._tx.run("delete_budgets", budgets=[key])
+        self._tx.write("delete_budgets", budgets=[key])
 
     def unpayable(self, key: str, most: int) -> tuple[int, int]:
         """How many unfinished jobs draw more than `most` tokens, and the most that one draws.
@@ -296,7 +296,7 @@ class TokenLedger:
         if budgets:
             self._accounts.clear()
             self._made.clear()
-            self._tx.run("clear_budgets")
+            self._tx.write("clear_budgets")
         for account in self._accounts.values():
             account.in_use = account.unfinished = account.waiting = account.costliest = 0
             self._touch(account.key)
@@ -356,7 +356,7 @@ class TokenLedger:
             for cost, queue in kinds:
                 more = left // cost - account.offered // cost
                 if more > 0:
-                    self._tx.run("open_shut", by=key, cost=cost, queue=queue, most=more)
+                    self._tx.write("open_shut", by=key, cost=cost, queue=queue, most=more)
                     woken.add(queue)
             account.offered = left
             self._learn_time(account, {cost for cost, _ in kinds})

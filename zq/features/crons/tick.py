@@ -72,8 +72,8 @@ def _clear(work: UnitOfWork, settings: bool) -> None:
     if not settings:
         return
     work.wanted.add(NEXT_FIRING)
-    work.tx.run("clear_crons")
-    work.tx.run("clear_cron_groups")
+    work.tx.write("clear_crons")
+    work.tx.write("clear_cron_groups")
 
 
 def fire(work: UnitOfWork, commands: Sequence[Fire]) -> Sliced[list[object]]:
@@ -90,8 +90,8 @@ def _write(work: UnitOfWork, command: WriteCron) -> Sliced[None]:
     group = command.group
     if command.whole:
         names = [entry.name for entry in command.entries]
-        work.tx.run("delete_other_crons", cron=group.name, names=names)
-    work.tx.run(
+        work.tx.write("delete_other_crons", cron=group.name, names=names)
+    work.tx.write(
         "write_cron_group",
         cron=group.name,
         timezone=group.timezone,
@@ -102,7 +102,7 @@ def _write(work: UnitOfWork, command: WriteCron) -> Sliced[None]:
     entries, kept = command.entries, list(command.kept)
     for start in range(0, len(entries), SLICE_ENTRIES):
         rows = [_row(entry) for entry in entries[start : start + SLICE_ENTRIES]]
-        work.tx.run("write_crons", cron=group.name, entries=rows, kept=kept)
+        work.tx.write("write_crons", cron=group.name, entries=rows, kept=kept)
         yield None
 
 
@@ -129,7 +129,7 @@ def _delete(work: UnitOfWork, command: DeleteCrons) -> int:
     groups = list(command.groups)
     if command.entry is not None:
         return work.tx.run("delete_cron", cron=groups[0], entry=command.entry)
-    work.tx.run("delete_crons_of", groups=groups)
+    work.tx.write("delete_crons_of", groups=groups)
     return work.tx.run("delete_cron_groups", groups=groups)
 
 
@@ -165,7 +165,7 @@ def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan
             last_at = work.now
         moves.append((firing.group, firing.entry, then, last_at))
     if moves:
-        work.tx.run("move_crons", moves=moves, now=work.now)
+        work.tx.write("move_crons", moves=moves, now=work.now)
     return len(moves)
 
 

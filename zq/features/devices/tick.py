@@ -44,7 +44,7 @@ def store_reports(work: UnitOfWork, commands: Sequence[ReportDevice]) -> list[ob
         known[name] = changed[name] = device
         replies.append(device)
     if changed:
-        work.tx.run("write_devices", devices=list(changed.values()))
+        work.tx.write("write_devices", devices=list(changed.values()))
     return replies
 
 

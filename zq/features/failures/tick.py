@@ -33,8 +33,8 @@ def _signature(failure: Failure) -> str:
 def _clear(work: UnitOfWork, settings: bool) -> None:
     """Forget all groups if the settings go as well: they tell of the past, not of jobs."""
     if settings:
-        work.tx.run("clear_error_groups")
-        work.tx.run("clear_failure_counts")
+        work.tx.write("clear_error_groups")
+        work.tx.write("clear_failure_counts")
 
 
 def _count(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
@@ -56,15 +56,15 @@ def _count(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
             others, sample = others + n, key
     if others:
         rows.append((OTHER, OTHER_QUEUE, None, OTHER, others, sample, ()))
-    work.tx.run("write_error_groups", groups=rows, now=work.now, most_types=MOST_TYPES)
-    work.tx.run("write_failure_counts", groups=rows, now=work.now, lengths=list(COUNTED_MS))
+    work.tx.write("write_error_groups", groups=rows, now=work.now, most_types=MOST_TYPES)
+    work.tx.write("write_failure_counts", groups=rows, now=work.now, lengths=list(COUNTED_MS))
 
 
 def forget_old_counts(work: UnitOfWork, lengths: Collection[int]) -> None:
     """Delete the oldest counts of these lengths that are too old, those of one time each."""
     for length in COUNTED_MS.keys() & lengths:
         kept = COUNTED_MS[length]
-        work.tx.run("forget_failure_counts", length=length, before=work.now - kept)
+        work.tx.write("forget_failure_counts", length=length, before=work.now - kept)
 
 
 def _kept(work: UnitOfWork, names: Sequence[Name]) -> set[Name]:

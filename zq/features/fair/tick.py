@@ -45,7 +45,7 @@ def _set(work: UnitOfWork, command: PutFairLimit | DropFairLimit) -> object:
         hold.set_limit((command.queue, command.key), NO_LIMIT)
         return bool(work.tx.run("drop_fair_limit", **place))
     hold.set_limit((command.queue, command.key), command.limit)
-    work.tx.run("put_fair_limit", **place, **msgspec.structs.asdict(command.limit))
+    work.tx.write("put_fair_limit", **place, **msgspec.structs.asdict(command.limit))
     return command.limit
 
 
@@ -54,7 +54,7 @@ def _clear(work: UnitOfWork, settings: bool) -> None:
     if hold.is_used:
         hold.clear()
     if settings:
-        work.tx.run("clear_fair_limits")
+        work.tx.write("clear_fair_limits")
 
 
 PHASES = (Phase(Stage.CHANGE, by_slices(set_limits), (PutFairLimit, DropFairLimit)),)

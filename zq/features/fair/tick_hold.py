@@ -238,8 +238,8 @@ class FairHold:
         if self._is_torn:
             self._is_torn = False
             self.store()
-            self._tx.run("count_shares")
-            self._tx.run("count_shared_queues")
+            self._tx.write("count_shares")
+            self._tx.write("count_shared_queues")
             self._forget_keys()
         opened = list(self._opened)
         self._opened.clear()
@@ -308,8 +308,8 @@ class FairHold:
         """Forget all keys, since all jobs are deleted."""
         self._clear_notes()
         self._ended.clear()
-        self._tx.run("clear_shares")
-        self._tx.run("clear_shared_queues")
+        self._tx.write("clear_shares")
+        self._tx.write("clear_shared_queues")
 
     def _know_queues(self, names: Iterable[str]) -> None:
         missing = [name for name in names if name not in self._queues]
@@ -328,12 +328,12 @@ class FairHold:
             # Nobody is ahead any more. A queue that is used again begins anew.
             queue.virtual = max(queue.virtual, tx.value("last_finish", queue=queue.queue) or 0.0)
             queue.mean = SHORTEST_MS
-        tx.run("write_shared_queues", queues=queues)
+        tx.write("write_shared_queues", queues=queues)
         passed = [(queue.queue, queue.virtual) for queue in queues]
         most = MOST_FORGOTTEN + 2 * len(self._changed)
-        tx.run("pass_shares", queues=passed, now=self._now, limit=most)
+        tx.write("pass_shares", queues=passed, now=self._now, limit=most)
         if ended:
-            tx.run("end_shared_queues", queues=[queue.queue for queue in ended])
+            tx.write("end_shared_queues", queues=[queue.queue for queue in ended])
             for queue in ended:
                 del self._queues[queue.queue]
             self._ended = set(tx.names("ended_queues"))

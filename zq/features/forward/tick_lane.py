@@ -39,7 +39,7 @@ def number(work: UnitOfWork, command: NumberLane) -> Sliced[LaneBatch]:
     batch = LaneBatch(lane.next, [job.key for job in jobs], jobs, work.steady)
     if jobs:
         _store(work, lane, batch)
-        work.tx.run("note_next", id=lane.id, next=batch.last + 1)
+        work.tx.write("note_next", id=lane.id, next=batch.last + 1)
         work.effects.promised = True
     return batch
 
@@ -68,7 +68,7 @@ def arrive(work: UnitOfWork, lane: ForwardLane, last: int) -> Sliced[int]:
             left.append(LaneBatch(last + 1, keys[count:], ()))
     if arrived:
         work.effects.promised = True
-        work.tx.run("drop_batches", id=lane.id, upto=last)
+        work.tx.write("drop_batches", id=lane.id, upto=last)
         for batch in left:
             _store(work, lane, batch)
         for some in _slices(arrived):
@@ -85,10 +85,10 @@ def begin_epoch(work: UnitOfWork, lane: ForwardLane, command: BeginEpoch) -> Sli
         _refuse(work, lane, command.refusal)
     under_way = yield from read(work, lane)
     keys = [job.key for batch in under_way.batches for job in batch.jobs]
-    work.tx.run("drop_batches", id=lane.id, upto=lane.next)
+    work.tx.write("drop_batches", id=lane.id, upto=lane.next)
     if keys:
         _store(work, lane, LaneBatch(1, keys, ()))
-    work.tx.run("begin_epoch", id=lane.id, epoch=command.to, next=len(keys) + 1)
+    work.tx.write("begin_epoch", id=lane.id, epoch=command.to, next=len(keys) + 1)
     work.effects.promised = True
     return True
 
@@ -198,7 +198,7 @@ def _batches(work: UnitOfWork, lane: ForwardLane, upto: int) -> list[tuple[int, 
 
 
 def _store(work: UnitOfWork, lane: ForwardLane, batch: LaneBatch) -> None:
-    work.tx.run("put_batch", id=lane.id, first=batch.first, keys=list(batch.keys))
+    work.tx.write("put_batch", id=lane.id, first=batch.first, keys=list(batch.keys))
 
 
 def _parts(most: int) -> Iterator[int]:

@@ -46,9 +46,9 @@ def put_lane(work: UnitOfWork, command: PutLane) -> ForwardLane:
     if command.rule.backlog == "behind" or (had is not None and _is_under_way(work, had)):
         rules[backlog_of(name)] = command.rule.of_backlog()
     elif had is not None:
-        work.tx.run("drop_lane", id=had.id)
+        work.tx.write("drop_lane", id=had.id)
     for lane, rule in rules.items():
-        work.tx.run(
+        work.tx.write(
             "put_lane",
             lane=lane,
             rule=as_json(rule),
@@ -66,7 +66,7 @@ def _is_under_way(work: UnitOfWork, lane: ForwardLane) -> bool:
 def pause_lane(work: UnitOfWork, command: PauseLane) -> ForwardLane:
     """Pause a lane with its backlog, or let it go on. Raises `LaneNotFound`."""
     for lane in filter(None, (lane_named(work, command.name), backlog_lane(work, command.name))):
-        work.tx.run("pause_lane", lane=lane.name, paused=command.paused)
+        work.tx.write("pause_lane", lane=lane.name, paused=command.paused)
     return lane_named(work, command.name)
 
 
@@ -81,8 +81,8 @@ def backlog_lane(work: UnitOfWork, name: str) -> ForwardLane | None:
 
 def drop_lane(work: UnitOfWork, lane: ForwardLane) -> None:
     """Forget a lane and its numbers."""
-    work.tx.run("drop_batches", id=lane.id, upto=lane.next)
-    work.tx.run("drop_lane", id=lane.id)
+    work.tx.write("drop_batches", id=lane.id, upto=lane.next)
+    work.tx.write("drop_lane", id=lane.id)
     reread(work)
 
 

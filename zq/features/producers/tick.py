@@ -75,7 +75,7 @@ def forget_producers(work: UnitOfWork, commands: Sequence[ForgetProducer]) -> li
 
 
 def _forget(work: UnitOfWork, name: str) -> bool:
-    work.tx.run("delete_ends", producer=name)
+    work.tx.write("delete_ends", producer=name)
     return bool(work.tx.run("delete_producer", producer=name))
 
 

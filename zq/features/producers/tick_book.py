@@ -64,11 +64,11 @@ class ProducerBook:
     def write(self) -> None:
         """Store the numbers."""
         if self._changed:
-            self._work.tx.run("write_producers", producers=list(self._changed.values()))
+            self._work.tx.write("write_producers", producers=list(self._changed.values()))
         if self._over:
             names = list({name for name, *_ in self._over})
-            self._work.tx.run("write_ends", ends=self._over)
-            self._work.tx.run("drop_ends", names=names, kept=MAX_ENDS)
+            self._work.tx.write("write_ends", ends=self._over)
+            self._work.tx.write("drop_ends", names=names, kept=MAX_ENDS)
 
     def _read_ends(self, marks: Sequence[ProducerMark]) -> dict[tuple[str, str], int]:
         """The ends of epochs in which a request was sent, and its producer is no longer."""

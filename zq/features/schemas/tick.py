@@ -16,7 +16,7 @@ def hooks(options: Options) -> Hooks[UnitOfWork]:
 
 def _clear(work: UnitOfWork, settings: bool) -> None:
     if settings:
-        work.tx.run("clear_schemas")
+        work.tx.write("clear_schemas")
 
 
 def change_schemas(work: UnitOfWork, commands: Sequence[PutSchema | DropSchema]) -> list[object]:
@@ -26,7 +26,7 @@ def change_schemas(work: UnitOfWork, commands: Sequence[PutSchema | DropSchema])
 
 def _change(work: UnitOfWork, command: PutSchema | DropSchema) -> StoredSchema | None:
     if isinstance(command, DropSchema):
-        work.tx.run("drop_schema", queue=command.queue)
+        work.tx.write("drop_schema", queue=command.queue)
         return None
     version = work.tx.value("put_schema", queue=command.queue, body=command.body, now=work.now)
     return StoredSchema(command.queue, command.body, version, work.now)

@@ -24,7 +24,7 @@ def hooks(options: Options) -> Hooks[UnitOfWork]:
 def _note(work: UnitOfWork, mark: SliceMark, changed: int) -> None:
     """Store what a sweep has done so far, in the transaction in which it did it."""
     assert isinstance(mark, SweepMark)
-    work.tx.run(
+    work.tx.write(
         "note_slice",
         id=mark.id,
         outline=mark.outline,
@@ -32,12 +32,12 @@ def _note(work: UnitOfWork, mark: SliceMark, changed: int) -> None:
         passed=mark.passed,
         now=work.now,
     )
-    work.tx.run("forget_sweeps", upto=mark.id - MOST_SWEEPS)
+    work.tx.write("forget_sweeps", upto=mark.id - MOST_SWEEPS)
 
 
 def _clear(work: UnitOfWork, settings: bool) -> None:
     if settings:
-        work.tx.run("clear_sweeps")
+        work.tx.write("clear_sweeps")
 
 
 def change_sweeps(work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]) -> list[object]:
@@ -50,7 +50,7 @@ def change_sweeps(work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]) ->
             replies.append(undone)
         else:
             # Its last look has found nothing more.
-            work.tx.run("end_sweep", id=command.id)
+            work.tx.write("end_sweep", id=command.id)
             replies.append(None)
     return replies
 
@@ -70,7 +70,7 @@ def _undo_slice(work: UnitOfWork, command: UndoSlice) -> Undone:
             kept[why] = kept.get(why, 0) + 1
     _restore(work, back, entry)
     if back:
-        work.tx.run("note_undone", id=command.filter.swept, n=len(back))
+        work.tx.write("note_undone", id=command.filter.swept, n=len(back))
     return Undone(len(back), kept)
 
 

@@ -26,8 +26,8 @@ def hooks(options: Options) -> Hooks[UnitOfWork]:
 
 def _clear(work: UnitOfWork, settings: bool) -> None:
     if settings:
-        work.tx.run("clear_trends")
-        work.tx.run("clear_type_trends")
+        work.tx.write("clear_trends")
+        work.tx.write("clear_type_trends")
 
 
 def add_trends(work: UnitOfWork, commands: Sequence[AddTrends]) -> Sliced[list[object]]:
@@ -41,7 +41,7 @@ def add_trends(work: UnitOfWork, commands: Sequence[AddTrends]) -> Sliced[list[o
         for length, kept in KEPT_MS.items():
             if _add(work, length, command):
                 begun.add(length)
-                work.tx.run("forget_trends", length=length, before=work.now - kept)
+                work.tx.write("forget_trends", length=length, before=work.now - kept)
             yield None
         forget_old_counts(work, begun)
     return [None] * len(commands)
@@ -52,7 +52,7 @@ def add_type_trends(work: UnitOfWork, commands: Sequence[AddTypeTrends]) -> Slic
     for command in commands:
         for length, kept in KEPT_TYPES_MS.items():
             if _add_types(work, length, command):
-                work.tx.run("forget_type_trends", length=length, before=work.now - kept)
+                work.tx.write("forget_type_trends", length=length, before=work.now - kept)
             yield None
     return [None] * len(commands)
 
@@ -76,7 +76,7 @@ def _add(work: UnitOfWork, length: int, command: AddTrends) -> bool:
         trends.setdefault(queue, Trend()).add(more)
     changed = {REST, *command.trends} & trends.keys()
     written = [(queue, trends[queue]) for queue in changed]
-    work.tx.run("write_trends", length=length, at=at, rows=written)
+    work.tx.write("write_trends", length=length, at=at, rows=written)
     return not known
 
 
@@ -102,7 +102,7 @@ def _add_types(work: UnitOfWork, length: int, command: AddTypeTrends) -> bool:
         trends.setdefault(name, TypeTrend()).add(more)
     changed = {REST_OF_TYPES, *command.trends} & trends.keys()
     written = [(*name, trends[name]) for name in changed]
-    work.tx.run("write_type_trends", length=length, at=at, rows=written)
+    work.tx.write("write_type_trends", length=length, at=at, rows=written)
     return not known
 
 

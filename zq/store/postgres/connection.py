@@ -8,7 +8,7 @@ import psycopg
 from psycopg import errors
 from psycopg.types.json import set_json_loads
 
-from zq.store.errors import StoreBusy, StoreError, StoreFailed, StoreFull
+from zq.store.errors import RowsDiffer, StoreBusy, StoreError, StoreFailed, StoreFull
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -77,6 +77,9 @@ def store_error(error: psycopg.Error) -> StoreError:
         return StoreFull(str(error))
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreFailed(f"the connection to PostgreSQL is lost: {error}")
+    if isinstance(error, errors.DivisionByZero):
+        # `zq.store.postgres.transaction` lets statements fail so that change other rows.
+        return RowsDiffer()
     return StoreError(str(error))
 
 

@@ -16,7 +16,7 @@ from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
 from zq.rooms import parts
 from zq.store.api import Recovery
-from zq.store.postgres.connection import Connection
+from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction
 
 
@@ -44,7 +44,7 @@ def recoveries() -> list[Recovery]:
 
 
 def recover(
-    connection: Connection,
+    pipeline: Pipeline,
     columns: Columns,
     history: Bounds | None = None,
     slot: int = 0,
@@ -58,7 +58,7 @@ def recover(
     time goes on by this `clock`; over a reboot, if the time in which the machine was off counts.
     """
     clock = clock or SystemClock()
-    tx = PostgresTransaction(connection, columns, 0)
+    tx = PostgresTransaction(pipeline, columns, 0)
     tx.begin()
     try:
         found = _recover(tx, history, slot, clock, off_counts)
@@ -69,9 +69,9 @@ def recover(
         raise
 
 
-def note_clock(connection: Connection, columns: Columns, steady: SteadyClock) -> None:
+def note_clock(pipeline: Pipeline, columns: Columns, steady: SteadyClock) -> None:
     """Note the steady time, so that the next start knows how far it has come."""
-    _note_clock(PostgresTransaction(connection, columns, 0), steady)
+    _note_clock(PostgresTransaction(pipeline, columns, 0), steady)
 
 
 def _recover(
@@ -96,7 +96,7 @@ def _recover(
     highest = tx.value("highest_key")
     _note_clock(tx, steady)
     return FoundAtStart(
-        tx.deadlines(),
+        tx.ask_deadlines()(),
         meta["epoch"],
         meta["id_suffix"],
         _decoded(meta, "former_suffixes", list[FormerSuffix]) or [],

@@ -26,6 +26,7 @@ from zq.store.postgres.connection import (
 )
 from zq.store.postgres.migrate import migrate
 from zq.store.postgres.owning import lock, refuse_unfit, value_of
+from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import PostgresReads
 from zq.store.postgres.recovery import FoundAtStart, note_clock, recover
@@ -69,7 +70,7 @@ class PostgresStore(Store):
         self,
         address: str,
         thread: ThreadPoolExecutor,
-        connection: Connection,
+        pipeline: Pipeline,
         columns: Columns,
         recovered: FoundAtStart,
         ticks: Ticks,
@@ -95,7 +96,7 @@ class PostgresStore(Store):
         self.wants_checkpoint = False
         self.wal_is_over = False
         self._thread = thread
-        self._connection = connection
+        self._pipeline = pipeline
         self._columns = columns
         self._ticks = ticks
         self.lanes = PostgresLanes(address, read_timeout, self.steady)
@@ -110,7 +111,7 @@ class PostgresStore(Store):
     @property
     def is_closed(self) -> bool:
         """True if the tick's connection is closed: by this store, or since it was lost."""
-        return self._connection.closed
+        return self._pipeline.connection.closed
 
     async def tick(self, tick: Tick) -> TickResult:
         """Run one tick in its thread. PostgreSQL has flushed its commit when this returns."""
@@ -145,8 +146,8 @@ class PostgresStore(Store):
 
     def _tidy(self) -> int:
         with store_errors():
-            PostgresTransaction(self._connection, self._columns, 0).run("forget_empty_queues")
-            return _size(self._connection)
+            PostgresTransaction(self._pipeline, self._columns, 0).run("forget_empty_queues")
+            return _size(self._pipeline.connection)
 
     async def ping(self) -> None:
         await self._aside(int)
@@ -169,12 +170,12 @@ class PostgresStore(Store):
     async def close(self) -> None:
         try:
             with store_errors():
-                await self._aside(note_clock, self._connection, self._columns, self.steady)
+                await self._aside(note_clock, self._pipeline, self._columns, self.steady)
         finally:
             await self.abandon()
 
     async def abandon(self) -> None:
-        await self._aside(self._connection.close)
+        await self._aside(self._pipeline.connection.close)
         self._thread.shutdown()
         await asyncio.get_running_loop().run_in_executor(None, self.lanes.close)
 
@@ -207,9 +208,10 @@ async def open_store(
         connection = await aside(_connected, address)
         try:
             columns = await aside(read_columns, connection)
-            recovering = partial(recover, connection, columns, off_counts=off_counts)
+            pipeline = Pipeline(connection)
+            recovering = partial(recover, pipeline, columns, off_counts=off_counts)
             recovered = await aside(recovering, history, SLOT, clock)
-            transactions = partial(PostgresTransaction, connection, columns)
+            transactions = partial(PostgresTransaction, pipeline, columns)
             ticks = await aside(make_ticks, transactions, recovered.last_key)
         except BaseException:
             connection.close()
@@ -217,7 +219,7 @@ async def open_store(
     except BaseException:
         thread.shutdown(wait=False)
         raise
-    return PostgresStore(address, thread, connection, columns, recovered, ticks, read_timeout)
+    return PostgresStore(address, thread, pipeline, columns, recovered, ticks, read_timeout)
 
 
 def _connected(address: str) -> Connection:

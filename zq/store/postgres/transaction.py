@@ -1,12 +1,11 @@
 """The tick's transaction on PostgreSQL: it runs the named statements and decodes their rows."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
-import psycopg
 
 from zq.model.commands import Deadlines, Due
 from zq.model.damage import Misfit
@@ -17,7 +16,8 @@ from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.store.api import Line, SetAsideJob, Sliced, Transaction, exhaust
 from zq.store.errors import StoreDamaged
-from zq.store.postgres.connection import Connection, store_error
+from zq.store.postgres.connection import Connection
+from zq.store.postgres.pipeline import Pipeline, Row
 from zq.store.postgres.queries import Statement, compiled, load, load_of_rooms
 from zq.store.postgres.rows import briefs_of, jobs_of
 from zq.store.postgres.where import where
@@ -49,72 +49,82 @@ Columns = Mapping[tuple[str, str], str]
 
 
 class PostgresTransaction(Transaction):
-    """A transaction of the tick's connection, which nothing else uses meanwhile."""
+    """A transaction of the tick's connection, which nothing else uses meanwhile.
 
-    def __init__(self, connection: Connection, columns: Columns, now: int) -> None:
+    What is written is not waited for. COMMIT fails if any of it has failed.
+    """
+
+    def __init__(self, pipeline: Pipeline, columns: Columns, now: int) -> None:
         self.rows = 0
         self.misfits: list[Misfit] = []
         self.removed: list[SetAsideJob] = []
-        self._connection = connection
+        self._pipeline = pipeline
         self._columns = columns
         self._now = now
 
     @property
     def is_open(self) -> bool:
-        idle = psycopg.pq.TransactionStatus.IDLE
-        return not self._connection.closed and self._connection.info.transaction_status is not idle
+        return self._pipeline.is_open and not self._pipeline.connection.closed
 
     def begin(self) -> None:
-        self._do(_BEGIN)
+        self._pipeline.begin()
 
-    def commit(self) -> object:
-        return self._do(_COMMIT)
+    def commit(self) -> None:
+        self._pipeline.commit()
 
     def roll_back(self) -> None:
         if self.is_open:
-            self._do(_ROLLBACK)
+            self._pipeline.roll_back()
 
     def part(self) -> "PostgresTransaction":
-        self._do(_SAVEPOINT)
-        return PostgresTransaction(self._connection, self._columns, self._now)
+        self._pipeline.send(_SAVEPOINT)
+        return PostgresTransaction(self._pipeline, self._columns, self._now)
 
     def keep(self) -> None:
-        self._do(_RELEASE)
+        self._pipeline.answer(self._pipeline.send(_RELEASE))
 
     def undo(self) -> None:
-        self._do(_UNDO)
-        self._do(_RELEASE)
+        self._pipeline.clear()
+        self._pipeline.send(_UNDO)
+        self._pipeline.answer(self._pipeline.send(_RELEASE))
 
     def run(self, name: str, **parameters: Any) -> int:
-        changed = self._run(name, parameters).rowcount
-        if changed > 0:
-            self.rows += changed
+        pipeline = self._pipeline
+        changed = pipeline.answer(pipeline.send(_statement(name), parameters)).command_tuples or 0
+        self.rows += changed
         return changed
 
+    def write(self, name: str, expected: int | None = None, /, **parameters: Any) -> None:
+        if expected is None:
+            self._pipeline.send(_statement(name), parameters)
+            return
+        self._pipeline.send(_expecting(name), {"expected": expected, **parameters})
+        self.rows += expected
+
     def value(self, name: str, **parameters: Any) -> Any:
-        row = self._run(name, parameters).fetchone()
-        return row[0] if row else None
+        rows = self._run(name, parameters)
+        return rows[0][0] if rows else None
 
     def rows_of(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
-        return self._run(name, parameters).fetchall()
+        return self._run(name, parameters)
 
     def table(self, name: str, **parameters: Any) -> list[list[Any]]:
-        return [list(row) for row in self._run(name, parameters).fetchall()]
+        return [list(row) for row in self._run(name, parameters)]
 
     def jobs(self, name: str, **parameters: Any) -> list[JobRecord]:
-        return jobs_of(self._run(name, parameters).fetchall())
+        return jobs_of(self._run(name, parameters))
 
     def briefs(self, name: str, **parameters: Any) -> list[Brief]:
-        return briefs_of(self._run(name, parameters).fetchall())
+        return briefs_of(self._run(name, parameters))
 
     def pairs(self, name: str, **parameters: Any) -> list[tuple[int, str]]:
-        return self._run(name, parameters).fetchall()
+        return self._run(name, parameters)
 
     def keys(self, name: str, **parameters: Any) -> list[int]:
-        return [key for (key,) in self._run(name, parameters).fetchall()]
+        return [key for (key,) in self._run(name, parameters)]
 
     def names(self, name: str, **parameters: Any) -> list[str]:
-        return [found for (found,) in self._run(name, parameters).fetchall()]
+        return [found for (found,) in self._run(name, parameters)]
 
     def owners(self, locks: Sequence[str]) -> list[JobRecord]:
         return self.jobs_of("read_owners", locks)
@@ -128,8 +138,7 @@ class PostgresTransaction(Transaction):
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
         conditions, parameters = where(filter)
         statement = compiled(TEXTS["matching"].replace("CONDITIONS", conditions))
-        found = self._do(statement, {"slice": keys, **parameters})
-        return [key for (key,) in found.fetchall()]
+        return [key for (key,) in self._do(statement, {"slice": keys, **parameters})]
 
     def first_of(
         self, free: Sequence[str], bounds: Mapping[str, int], limit: int
@@ -143,7 +152,7 @@ class PostgresTransaction(Transaction):
             names: dict[str, Any] = {f"q{index}": queue for index, queue in enumerate(part)}
             names |= {f"m{index}": bound for index, bound in most}
             statement = _merged(len(part) - len(most), len(most))
-            heads += jobs_of(self._do(statement, {"limit": limit, **names}).fetchall())
+            heads += jobs_of(self._do(statement, {"limit": limit, **names}))
         if len(queues) > MOST_ARMS:
             heads.sort(key=lambda job: (job.priority, job.key))
         return heads[:limit]
@@ -189,15 +198,20 @@ class PostgresTransaction(Transaction):
 
     def count(self, deltas: Sequence[tuple[str, Status, int]]) -> None:
         if deltas:
-            self.run("count", deltas=sorted(deltas))
+            self.write("count", deltas=sorted(deltas))
             self.rows += len(deltas)
 
     def settings(self) -> dict[str, QueueSettings]:
         return {queue: _settings(text) for queue, text in self.rows_of("read_settings")}
 
-    def deadlines(self) -> Deadlines:
-        (times,) = self.rows_of("deadlines")
-        return {due: time for due, time in zip(Due, times, strict=True) if time is not None}
+    def ask_deadlines(self) -> Callable[[], Deadlines]:
+        sent = self._pipeline.send(_statement("deadlines"))
+
+        def told() -> Deadlines:
+            (times,) = self._pipeline.rows(sent)
+            return {due: time for due, time in zip(Due, times, strict=True) if time is not None}
+
+        return told
 
     def spare(self) -> None:
         """Nothing: PostgreSQL names no page that lies beside a job."""
@@ -216,7 +230,8 @@ class PostgresTransaction(Transaction):
         statement = self._insertion(table, columns, behind)
         for start in range(0, len(rows), LARGEST_INSERT):
             some = rows[start : start + LARGEST_INSERT]
-            self.rows += self._do(statement, {"rows": some}).rowcount
+            self._pipeline.send(statement, {"rows": some})
+            self.rows += len(some)
             yield None
 
     def _insertion(self, table: str, columns: str, behind: str) -> Statement:
@@ -233,19 +248,13 @@ class PostgresTransaction(Transaction):
         return f" ON CONFLICT ({', '.join(keys)}) DO {does}"
 
     def _lines(self, statement: Statement, parameters: Mapping[str, Any]) -> list[Line]:
-        return [Line(*row) for row in self._do(statement, parameters).fetchall()]
+        return [Line(*row) for row in self._do(statement, parameters)]
 
-    def _run(self, name: str, parameters: Mapping[str, Any]) -> psycopg.Cursor[Any]:
+    def _run(self, name: str, parameters: Mapping[str, Any]) -> list[Row]:
         return self._do(_statement(name), parameters)
 
-    def _do(
-        self, statement: Statement, parameters: Mapping[str, Any] | None = None
-    ) -> psycopg.Cursor[Any]:
-        try:
-            values = statement.bound(parameters or {})
-            return self._connection.execute(statement.sql, values, binary=True)
-        except psycopg.Error as error:
-            raise store_error(error) from error
+    def _do(self, statement: Statement, parameters: Mapping[str, Any]) -> list[Row]:
+        return self._pipeline.rows(self._pipeline.send(statement, parameters))
 
 
 @lru_cache(maxsize=1024)
@@ -254,6 +263,16 @@ def _statement(name: str) -> Statement:
     if text is None:
         raise NotOnThisStore(f"the statement {name}")
     return compiled(text)
+
+
+@cache
+def _expecting(name: str) -> Statement:
+    """The statement, but it fails unless it changes the expected number of rows."""
+    text = TEXTS[name]
+    return compiled(
+        f"WITH changed AS ({text} RETURNING 1)"
+        " SELECT 1 / (count(*) = :expected::bigint)::integer FROM changed"
+    )
 
 
 @lru_cache(maxsize=256)
@@ -288,10 +307,7 @@ def _merged_lines(arm: str, count: int) -> Statement:
     return compiled(TEXTS["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms)))
 
 
-_BEGIN, _COMMIT, _ROLLBACK, _SAVEPOINT, _RELEASE, _UNDO = map(
-    compiled,
-    ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT part", "RELEASE part", "ROLLBACK TO part"),
-)
+_SAVEPOINT, _RELEASE, _UNDO = map(compiled, ("SAVEPOINT part", "RELEASE part", "ROLLBACK TO part"))
 
 
 def read_columns(connection: Connection) -> Columns:

@@ -25,7 +25,7 @@ from zq.store.api import (
     Transaction,
     exhaust,
 )
-from zq.store.errors import StoreDamaged
+from zq.store.errors import RowsDiffer, StoreDamaged
 from zq.store.sqlite.connection import on_bad_page, store_error, store_errors
 from zq.store.sqlite.quarantine import OF_JOBS, is_unreadable, keys_query, set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load, load_of_rooms
@@ -136,6 +136,15 @@ class SqliteTransaction(Transaction):
         if changed > 0:
             self.rows += changed
         return changed
+
+    def write(self, name: str, expected: int | None = None, /, **parameters: Any) -> None:
+        if self._spares and name in BESIDE:
+            return
+        changed = self._do(QUERIES[name], _bound(parameters)).rowcount
+        if changed > 0:
+            self.rows += changed
+        if expected is not None and changed != expected:
+            raise RowsDiffer
 
     def spare(self) -> None:
         self._spares = True
@@ -276,9 +285,10 @@ class SqliteTransaction(Transaction):
         found = self._found(_settings, QUERIES["read_settings"], {})
         return dict(found)
 
-    def deadlines(self) -> Deadlines:
+    def ask_deadlines(self) -> Callable[[], Deadlines]:
         with store_errors(self._connection):
-            return read_deadlines(self._connection)
+            found = read_deadlines(self._connection)
+        return lambda: found
 
     def version(self) -> int:
         # SQLite keeps this number. Inside a transaction, reading it costs a microsecond.

@@ -1,0 +1,192 @@
+"""Sends the statements of ticks in libpq's pipeline mode, and waits only for wanted answers.
+
+PostgreSQL runs the statements in their order. If one fails, it passes over all that were sent after
+it, COMMIT too, until both sides agree where to go on. So no commit comes without the statements
+before it, whoever has looked at their answers.
+"""
+
+import select
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.adapt import Transformer
+from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus
+from psycopg.pq.abc import PGresult
+
+from zq.store.errors import StoreError, StoreFailed
+from zq.store.postgres.connection import STATEMENTS, Connection, store_error
+from zq.store.postgres.queries import Statement, compiled
+
+Row = tuple[Any, ...]
+
+_NOTHING: Mapping[str, Any] = {}
+
+_BEGIN, _COMMIT, _ROLLBACK = map(compiled, ("BEGIN", "COMMIT", "ROLLBACK"))
+
+_FAILED = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE, ExecStatus.PIPELINE_ABORTED})
+
+
+class Sent:
+    """A statement that was sent, or its preparation, and the answer once that has come."""
+
+    __slots__ = ("prepares", "result")
+
+    def __init__(self, prepares: bytes | None = None) -> None:
+        self.prepares = prepares
+        """The text that this prepares."""
+        self.result: PGresult | None = None
+
+
+class Pipeline:
+    """The statements of one connection, which nobody else uses during a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.trips = 0
+        """How often answers were waited for."""
+        self.is_open = False
+        """True if a transaction has begun and not ended."""
+        self._pgconn = connection.pgconn
+        self._decoder = Transformer(connection)
+        self._poll = select.poll()
+        self._poll.register(self._pgconn.socket)
+        self._waiting: deque[Sent] = deque()
+        self._names: dict[bytes, bytes] = {}
+        """The names of prepared statements by their texts, the latest used ones last."""
+        self._named = 0
+
+    def begin(self) -> None:
+        """Begin a transaction. Nothing is waited for."""
+        self.is_open = True
+        self.send(_BEGIN)
+
+    def commit(self) -> None:
+        """Commit. Raises the error of a statement that has failed: nothing is committed then."""
+        self.send(_COMMIT)
+        self._receive(ends=True)
+        self.is_open = False
+
+    def roll_back(self) -> None:
+        """Undo the transaction, whatever has become of its statements."""
+        self.clear()
+        self.send(_ROLLBACK)
+        self._receive(ends=True)
+        self.is_open = False
+
+    def clear(self) -> None:
+        """Wait for all answers. Raises `StoreFailed`, but no error of a statement."""
+        try:
+            self._receive()
+        except StoreFailed:
+            raise
+        except StoreError:
+            return
+
+    def send(self, statement: Statement, parameters: Mapping[str, Any] = _NOTHING) -> Sent:
+        """Send a statement. It is prepared if it is new, or was not used for long."""
+        values = [None if v is None else v.encode() for v in statement.bound(parameters)]
+        sql, pgconn = statement.sql, self._pgconn
+        try:
+            if pgconn.pipeline_status == PipelineStatus.OFF:
+                pgconn.enter_pipeline_mode()
+            name = self._names.pop(sql, None) or self._prepare(sql)
+            self._names[sql] = name
+            pgconn.send_query_prepared(name, values, result_format=Format.BINARY)
+        except psycopg.Error as error:
+            raise store_error(error) from error
+        sent = Sent()
+        self._waiting.append(sent)
+        return sent
+
+    def rows(self, sent: Sent) -> list[Row]:
+        """The rows that a statement has returned."""
+        result = self.answer(sent)
+        self._decoder.set_pgresult(result)
+        return self._decoder.load_rows(0, result.ntuples, tuple)
+
+    def answer(self, sent: Sent) -> PGresult:
+        """The answer to a statement. If it has not come yet, all answers are waited for.
+
+        Raises the error of the first of these statements that has failed.
+        """
+        if sent.result is None:
+            self._receive(ends=not self.is_open)
+        assert sent.result is not None, "the answer was lost with an earlier error"
+        return sent.result
+
+    def _prepare(self, sql: bytes) -> bytes:
+        if len(self._names) >= STATEMENTS:
+            oldest = next(iter(self._names))
+            self._pgconn.send_query_params(b"DEALLOCATE " + self._names.pop(oldest), None)
+            self._waiting.append(Sent())
+        self._named += 1
+        name = b"zq_%d" % self._named
+        self._pgconn.send_prepare(name, sql)
+        self._waiting.append(Sent(sql))
+        return name
+
+    def _receive(self, *, ends: bool = False) -> None:
+        """Wait for all answers. If this `ends` the transaction, leave the pipeline.
+
+        If a statement has failed, agree with PostgreSQL where to go on, and raise its error.
+        """
+        pgconn = self._pgconn
+        if not self._waiting:
+            return
+        self.trips += 1
+        try:
+            if ends:
+                pgconn.pipeline_sync()
+            else:
+                pgconn.send_flush_request()
+            failure = self._take_answers()
+            if failure is not None and not ends:
+                pgconn.pipeline_sync()
+            if failure is not None or ends:
+                self._next()
+            if ends:
+                pgconn.exit_pipeline_mode()
+        except psycopg.Error as error:
+            self._waiting.clear()
+            raise store_error(error) from error
+        if failure is not None:
+            raise store_error(failure) from failure
+
+    def _take_answers(self) -> psycopg.Error | None:
+        """Give all statements their answers. Return the error of the first that has failed.
+
+        Raises `psycopg.OperationalError` if the connection is lost.
+        """
+        failure: psycopg.Error | None = None
+        while self._waiting:
+            sent = self._waiting.popleft()
+            result = self._next()
+            assert result is not None, "each statement has an answer"
+            self._next()
+            if result.status not in _FAILED:
+                sent.result = result
+                continue
+            if sent.prepares is not None:
+                self._names.pop(sent.prepares, None)
+            if failure is None:
+                failure = errors.error_from_result(result, encoding="utf-8")
+                if self._pgconn.status == ConnStatus.BAD:
+                    raise failure
+        return failure
+
+    def _next(self) -> PGresult | None:
+        """The next answer; None at the end of each statement's own."""
+        pgconn = self._pgconn
+        unsent = pgconn.flush()
+        while pgconn.is_busy():
+            self._poll.modify(pgconn.socket, _BOTH if unsent else select.POLLIN)
+            self._poll.poll()
+            pgconn.consume_input()
+            unsent = pgconn.flush()
+        return pgconn.get_result()
+
+
+_BOTH = select.POLLIN | select.POLLOUT
