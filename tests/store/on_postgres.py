@@ -2,7 +2,8 @@
 
 import atexit
 import secrets
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -18,8 +19,11 @@ from zq.store.postgres import lookups
 from zq.store.postgres.connection import SESSION, TICK_SESSION, connect
 from zq.store.postgres.migrate import migrate
 from zq.store.postgres.pipeline import Pipeline
+from zq.store.postgres.queries import load
 from zq.store.postgres.recovery import recover
+from zq.store.postgres.snapshot import PostgresSnapshot
 from zq.store.postgres.transaction import PostgresTransaction, read_columns
+from zq.store.snapshot import Snapshot
 from zq.tick.runner import TickRunner
 
 from .rig import POLICY, Orders, Ticker
@@ -80,10 +84,21 @@ class PostgresTicker(Ticker):
         words = words.replace("group_concat(", "string_agg(", 1).replace("(queue)", "(queue, ',')")
         return self.connection.execute(words, parameters).fetchone()[0]
 
+    def snapshot(self, room: str) -> Snapshot:
+        return PostgresSnapshot(load(f"{room}.postgres_reads"), self.connection)
+
     def jobs(self) -> dict[int, JobRecord]:
         found = lookups.list_jobs(self.connection, EVERYTHING, -1, False, 1_000_000, 0)
         show_dates(found, 0)
         return {job.key: job for job in found}
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep ticks of the database that stands for a path from writing; everybody may read."""
+    with connect(database_at(path), SESSION) as connection, connection.transaction():
+        connection.execute("LOCK TABLE jobs, queue_counts, queue_settings, meta IN EXCLUSIVE MODE")
+        yield
 
 
 def end_connections(path: Path) -> None:

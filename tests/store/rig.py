@@ -3,6 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -18,9 +19,12 @@ from zq.model.leasing import Holder
 from zq.model.lifecycle import Status
 from zq.model.log import HistoryOptions
 from zq.model.settling import Policy
+from zq.store.snapshot import Snapshot
 from zq.store.sqlite import lookups, upkeep
 from zq.store.sqlite.connection import WRITER_PRAGMAS, add_functions
 from zq.store.sqlite.migrate import migrate
+from zq.store.sqlite.queries import load
+from zq.store.sqlite.snapshot import SqliteSnapshot
 from zq.store.sqlite.store import SqliteStore, open_store
 from zq.store.sqlite.transaction import SqliteTransaction
 from zq.tick.runner import TickRunner, make_ticks
@@ -150,6 +154,10 @@ class Ticker(Orders):
         show_dates(found, 0)
         return {job.key: job for job in found}
 
+    def snapshot(self, room: str) -> Snapshot:
+        """What the reads of a room get."""
+        return SqliteSnapshot(load(f"{room}.sqlite_reads"), self.connection)
+
     def check_counts(self) -> None:
         """The counts that the tick keeps are those of a full count."""
         kept = set(self.connection.execute("SELECT queue, status, n FROM queue_counts WHERE n > 0"))
@@ -181,6 +189,13 @@ def terminate(directory: Path) -> None:
     from .on_postgres import end_connections
 
     end_connections(directory)
+
+
+def writing(directory: Path) -> AbstractContextManager[None]:
+    """Keep all others from writing to such a database, as long as this lasts."""
+    from .on_postgres import locked
+
+    return locked(directory)
 
 
 class Rig(Orders):

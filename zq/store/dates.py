@@ -13,7 +13,7 @@ class Dates:
     """The dates of a store's steady times."""
 
     def __init__(self, steady: SteadyClock) -> None:
-        self._steady = steady
+        self.steady = steady
 
     def steady_of(self, now: int) -> int:
         """The steady time of a date of this moment."""
@@ -21,8 +21,8 @@ class Dates:
 
     def ahead(self) -> int:
         """How far steady time is ahead, also right after the clock was set."""
-        self._steady.read()
-        return self._steady.ahead
+        self.steady.read()
+        return self.steady.ahead
 
     def dated(self, filter: Filter) -> Filter:
         """A filter, as it applies to steady times."""
@@ -30,15 +30,15 @@ class Dates:
 
     def date_of(self, steady: int) -> int:
         """The date of a steady time that was read."""
-        return steady - self._steady.ahead
+        return steady - self.steady.ahead
 
     def shown(self, jobs: list[JobRecord]) -> list[JobRecord]:
         """The jobs, with dates."""
-        show_dates(jobs, self._steady.ahead)
+        show_dates(jobs, self.steady.ahead)
         return jobs
 
     def shown_one(self, job: JobRecord | None) -> JobRecord | None:
         """The job, with dates, if there is one."""
         if job is not None:
-            show_dates([job], self._steady.ahead)
+            show_dates([job], self.steady.ahead)
         return job

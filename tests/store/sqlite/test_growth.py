@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from zq.features.waits import sqlite as waits
+from zq.features.waits import store_lookups as waits
 from zq.model.commands import Claim
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.reach import EVERYWHERE, reach_of
@@ -23,7 +23,7 @@ HOT: dict[str, Callable[[Ticker], object]] = {
     "look for what is due": lambda t: t.run(promote=True, purge=True),
     "enqueue a unique job": lambda t: t.store(1, unique_key="new", unique_while=Scope.QUEUED),
     "say why a job waits": lambda t: waits.waiting_job(
-        t.connection, t.store(1, queue="of one job")[0], EVERYWHERE, NOW
+        t.snapshot("zq.features.waits"), t.store(1, queue="of one job")[0], EVERYWHERE, NOW
     ),
     "count by queue": lambda t: lookups.visible_counts(t.connection, NOW),
     "list a page": lambda t: lookups.list_jobs(t.connection, EVERYTHING, 0, False, 5, NOW),

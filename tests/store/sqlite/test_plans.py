@@ -90,7 +90,7 @@ def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
 
 
 def named_queries() -> dict[str, str]:
-    found = load_of_rooms() | load("zq.features.waits.sqlite")
+    found = load_of_rooms() | load("zq.features.waits.sqlite_reads")
     looks = load("zq.store.sqlite.lookups")
     found |= {name: looks[name] for name in ("leases", "due_between")}
     for file in ("tick", "upkeep", "settings", "log", "claims", "lines"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zq.operators.admin import sqlite as windows
+from zq.operators.admin import store_windows as windows
 from zq.operators.admin.model import (
     Anchor,
     AnchorKind,
@@ -30,6 +30,8 @@ INDEX = {
 }
 
 NOTHING = WindowRequest(limit=0)
+
+ADMIN = "zq.operators.admin"
 
 
 def view(anchor: Anchor, limit: int = 20) -> ListsView:
@@ -56,7 +58,8 @@ def test_a_look_at_an_end_costs_the_same_however_many_jobs_wait(
 ) -> None:
     looked = view(Anchor(kind))
     few, many = (
-        steps(t.connection, partial(windows.see, t.connection, looked)) for t in small_and_large
+        steps(t.connection, partial(windows.see, t.snapshot(ADMIN), looked))
+        for t in small_and_large
     )
     assert 0 < many < few * 1.2, (few, many)
 
@@ -68,7 +71,7 @@ def test_a_place_inside_is_found_by_the_index_alone(
     ticker, _ = small_and_large
     request = WindowRequest(Anchor(AnchorKind.OFFSET, offset=40), 5)
     plans = plans_of(
-        ticker, lambda: windows.see(ticker.connection, ListsView().changed(list, request))
+        ticker, lambda: windows.see(ticker.snapshot(ADMIN), ListsView().changed(list, request))
     )
     lines = [line for lines in plans for line in lines]
     found = [line for line in lines if "jobs" in line and "rowid=?" not in line]
@@ -84,12 +87,12 @@ def test_a_search_walks_the_list_in_its_order(tmp_path: Path) -> None:
     ticker = Ticker(tmp_path / "zq.db")
     (first, second, third) = ticker.store(3, queue="mail", priority=3)
     ahead = JobSearch(ListName.READY, Direction.FORWARD, first, ("ai",), (), 2)
-    plans = plans_of(ticker, lambda: windows.search(ticker.connection, ahead))
+    plans = plans_of(ticker, lambda: windows.search(ticker.snapshot(ADMIN), ahead))
     assert not [line for lines in plans for line in lines if "TEMP B-TREE" in line]
 
-    found = windows.search(ticker.connection, ahead)
+    found = windows.search(ticker.snapshot(ADMIN), ahead)
     assert found.position == 1
     assert [job.key for job in found.window.jobs] == [first, second]
     last = JobSearch(ListName.READY, Direction.BACKWARD, None, (), (), 1)
-    assert [job.key for job in windows.search(ticker.connection, last).window.jobs] == [third]
+    assert [job.key for job in windows.search(ticker.snapshot(ADMIN), last).window.jobs] == [third]
     ticker.close()

@@ -1,9 +1,7 @@
 """The reads of budgets."""
 
-from typing import Any
-
-from zq.features.budgets.model import Account, BudgetPolicy, BudgetState
-from zq.features.budgets.store import BudgetReads
+from zq.features.budgets.model import BudgetState
+from zq.features.budgets.store import BudgetReads, account_of
 from zq.store.postgres.connection import Connection
 from zq.store.postgres.lookups import rows_of
 from zq.store.postgres.queries import load
@@ -32,12 +30,7 @@ def list_budgets(
     """
     which = "WHERE key = :key" if key is not None else "ORDER BY key"
     rows = rows_of(connection, f"{QUERIES['read_budgets']} {which}", {"key": key})
-    return [_account(row).state(now, ahead) for row in rows]
-
-
-def _account(row: tuple[Any, ...]) -> Account:
-    key, allocation, duration_ms, burst, *rest = row
-    return Account(key, BudgetPolicy(allocation, duration_ms, burst), *rest)
+    return [account_of(row).state(now, ahead) for row in rows]
 
 
 READS = {BudgetReads: PostgresBudgetReads}

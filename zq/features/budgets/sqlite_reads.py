@@ -1,10 +1,9 @@
 """The reads of budgets."""
 
 import sqlite3
-from typing import Any
 
-from zq.features.budgets.model import Account, BudgetPolicy, BudgetState
-from zq.features.budgets.store import BudgetReads
+from zq.features.budgets.model import BudgetState
+from zq.features.budgets.store import BudgetReads, account_of
 from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.queries import load
 
@@ -31,12 +30,6 @@ def list_budgets(
     """
     rows = connection.execute(QUERIES["budgets"], {"key": key})
     return [account_of(row).state(now, ahead) for row in rows]
-
-
-def account_of(row: tuple[Any, ...]) -> Account:
-    """The account of a budget by its row."""
-    key, allocation, duration_ms, burst, *rest = row
-    return Account(key, BudgetPolicy(allocation, duration_ms, burst), *rest)
 
 
 READS = {BudgetReads: SqliteBudgetReads}

@@ -1,8 +1,9 @@
 """What may be read of budgets, whichever the store is."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from zq.features.budgets.model import BudgetState
+from zq.features.budgets.model import Account, BudgetPolicy, BudgetState
 from zq.store.api import Recovery
 
 
@@ -11,6 +12,12 @@ class BudgetReads(Protocol):
 
     async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
         """All budgets in the order of their keys, or the budget with this key, if it exists."""
+
+
+def account_of(row: Sequence[Any]) -> Account:
+    """The account of a budget by its row."""
+    key, allocation, duration_ms, burst, *rest = row
+    return Account(key, BudgetPolicy(allocation, duration_ms, burst), *rest)
 
 
 RECOVERY = Recovery(

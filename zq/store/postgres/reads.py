@@ -2,7 +2,7 @@
 
 from collections import ChainMap, Counter
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
@@ -19,7 +19,10 @@ from zq.store.api import DueDates, Reads
 from zq.store.postgres import lookups
 from zq.store.postgres.connection import Connection
 from zq.store.postgres.logs import last_seq, read_log
+from zq.store.postgres.queries import load
 from zq.store.postgres.readers import PostgresLanes
+from zq.store.postgres.snapshot import PostgresSnapshot
+from zq.store.snapshot import SnapshotLanes
 
 T = TypeVar("T")
 
@@ -27,7 +30,15 @@ T = TypeVar("T")
 @cache
 def reads_of_rooms() -> dict[type, Callable[[PostgresLanes], Any]]:
     """How the reads of each room are made, by the class that says what they are."""
-    return dict(ChainMap(*parts("postgres_reads", "READS", dict)))
+    shared = ChainMap(*parts("store_reads", "READS", dict))
+    own = ChainMap(*parts("postgres_reads", "READS", dict))
+    return {kind: _of_snapshots(make) for kind, make in shared.items()} | dict(own)
+
+
+def _of_snapshots(make: Callable[[SnapshotLanes], Any]) -> Callable[[PostgresLanes], Any]:
+    """How reads are made that are the same on every store."""
+    texts = load(make.__module__.replace(".store_reads", ".postgres_reads"))
+    return lambda lanes: make(SnapshotLanes(lanes, partial(PostgresSnapshot, texts)))
 
 
 class MissingReads:

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 from collections import ChainMap, Counter
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -17,10 +17,13 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.rooms import parts
 from zq.store.api import DueDates, Reads
+from zq.store.snapshot import SnapshotLanes
 from zq.store.sqlite import bodies, lookups
 from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.logs import last_seq, read_log, unreadable_batch
+from zq.store.sqlite.queries import load
 from zq.store.sqlite.readers import SCANNERS
+from zq.store.sqlite.snapshot import SqliteSnapshot
 
 T = TypeVar("T")
 
@@ -31,7 +34,15 @@ WORTH_SHARING = 1000
 @cache
 def reads_of_rooms() -> dict[type, Callable[[ReadLanes], Any]]:
     """How the reads of each room are made, by the class that says what they are."""
-    return dict(ChainMap(*parts("sqlite_reads", "READS", dict)))
+    shared = ChainMap(*parts("store_reads", "READS", dict))
+    own = ChainMap(*parts("sqlite_reads", "READS", dict))
+    return {kind: _of_snapshots(make) for kind, make in shared.items()} | dict(own)
+
+
+def _of_snapshots(make: Callable[[SnapshotLanes], Any]) -> Callable[[ReadLanes], Any]:
+    """How reads are made that are the same on every store."""
+    texts = load(make.__module__.replace(".store_reads", ".sqlite_reads"))
+    return lambda lanes: make(SnapshotLanes(lanes, partial(SqliteSnapshot, texts)))
 
 
 class SqliteReads(Reads):

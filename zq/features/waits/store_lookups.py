@@ -1,13 +1,12 @@
 """The reads behind the question why a job waits, what comes next, leases that end, and groups."""
 
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from zq.features.budgets.model import Account, Draw
 from zq.features.budgets.model_jobs import draws_in
-from zq.features.budgets.sqlite_reads import account_of
+from zq.features.budgets.store import account_of
 from zq.features.fair.model_jobs import fair_key_of
 from zq.features.waits.model import (
     MOST_AHEAD,
@@ -25,11 +24,7 @@ from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.settings import NO_FAIR_RULE
-from zq.store.sqlite.lookups import found_jobs, get_row, settings
-from zq.store.sqlite.queries import load
-from zq.store.sqlite.where import where
-
-QUERIES = load(__name__)
+from zq.store.snapshot import Snapshot
 
 MOST_LINES = 1_000
 """The most lines of one queue that are examined for budgets that cannot pay."""
@@ -46,72 +41,66 @@ MOST_IN_FLIGHT = 10_000
 """The most jobs in flight that are examined for long runs."""
 
 
-def waiting_job(
-    connection: sqlite3.Connection, key: int, reach: Reach, now: int
-) -> WaitingJob | None:
+def waiting_job(snapshot: Snapshot, key: int, reach: Reach, now: int) -> WaitingJob | None:
     """A job without its large bodies, and what may hold it back, from a bounded number of rows.
 
     None if the job is not within reach, or its retention is over.
     """
-    job = get_row(connection, key, reach, now)
+    job = snapshot.row(key, reach, now)
     if job is None:
         return None
     if job.status is Status.CANCELLED:
-        found = connection.execute(QUERIES["canceller_of"], {"key": key}).fetchone()
-        return WaitingJob(job, canceller=Canceller(*found) if found else NOBODY)
+        found = snapshot.rows("canceller_of", key=key)
+        return WaitingJob(job, canceller=Canceller(*found[0]) if found else NOBODY)
     if job.status is not Status.READY:
         return WaitingJob(job)
     return WaitingJob(
         job,
-        settings(connection, job.queue),
-        _number(connection, "in_flight_of", queue=job.queue),
-        _head(connection, job),
-        list(_unpaid_of(connection, job, now)),
-        _turn_of(connection, job, now),
-        _ahead(connection, job),
+        snapshot.settings(job.queue),
+        _number(snapshot, "in_flight_of", queue=job.queue),
+        _head(snapshot, job),
+        list(_unpaid_of(snapshot, job, now)),
+        _turn_of(snapshot, job, now),
+        _ahead(snapshot, job),
     )
 
 
-def stored_waits(connection: sqlite3.Connection, queue: str, now: int) -> StoredWaits:
+def stored_waits(snapshot: Snapshot, queue: str, now: int) -> StoredWaits:
     """The facts about a queue's waiting jobs, from a bounded number of rows."""
     return StoredWaits(
-        settings(connection, queue),
-        bool(_number(connection, "may_go", queue=queue)),
-        round(_number(connection, "behind", queue=queue, most=MOST_AHEAD)),
-        unpaid_lines(connection, queue, MOST_LINES, now),
+        snapshot.settings(queue),
+        bool(_number(snapshot, "may_go", queue=queue)),
+        _number(snapshot, "behind", queue=queue, most=MOST_AHEAD),
+        unpaid_lines(snapshot, queue, MOST_LINES, now),
     )
 
 
-def unpaid_lines(
-    connection: sqlite3.Connection, queue: str | None, most: int, now: int
-) -> list[BudgetLine]:
+def unpaid_lines(snapshot: Snapshot, queue: str | None, most: int, now: int) -> list[BudgetLine]:
     """The jobs of a queue, or of all, whose budgets cannot pay them now, as far as they are ready.
 
     At most `most` lines are looked at. Those with most jobs come first.
     """
     accounts: dict[str, Account | None] = {}
     found = []
-    sql = QUERIES["lines_of_all" if queue is None else "lines_of_queue"]
-    for name, draws, waiting, since in connection.execute(
-        sql, {"queue": queue, "most": most, "deep": MOST_DEEP}
-    ):
+    sql = "lines_of_all" if queue is None else "lines_of_queue"
+    for name, draws, waiting, since in snapshot.rows(sql, queue=queue, most=most, deep=MOST_DEEP):
         wanted = _draws.decode(draws)
         for draw in wanted:
             if draw.key not in accounts:
-                accounts[draw.key] = _account(connection, draw.key)
+                accounts[draw.key] = _account(snapshot, draw.key)
         if waits := list(_unpaid(wanted, accounts, now)):
             found.append(BudgetLine(name, waiting, since, waits))
     return sorted(found, key=lambda line: -line.waiting)
 
 
 def scheduled(
-    connection: sqlite3.Connection, reach: Reach, after: TimePlace, limit: int, ahead: int
+    snapshot: Snapshot, reach: Reach, after: TimePlace, limit: int, ahead: int
 ) -> list[JobRecord]:
     """The scheduled jobs after a place in the order of times, without large payloads.
 
     That is the order of dates, if steady time is `ahead` of the wall.
     """
-    conditions, parameters = where(Filter(reach=reach))
+    conditions, parameters = snapshot.where(Filter(reach=reach))
     parameters |= after._asdict() | {"due_at": after.ready_at + ahead}
 
     def some(kind: str) -> list[JobRecord]:
@@ -119,8 +108,8 @@ def scheduled(
         # In two parts: a comparison of pairs would begin at the first job of the same time.
         for name in (f"{kind}_beside", f"{kind}_beyond"):
             if len(found) < limit:
-                sql = QUERIES[name].replace("CONDITIONS", conditions)
-                found += found_jobs(connection, sql, parameters | {"limit": limit - len(found)})
+                words = {"CONDITIONS": conditions}
+                found += snapshot.jobs(name, words, **parameters, limit=limit - len(found))
         return found
 
     def place(job: JobRecord) -> tuple[int, int]:
@@ -129,52 +118,49 @@ def scheduled(
     return sorted([*some("scheduled"), *some("waiting")], key=place)[:limit]
 
 
-def running_long(
-    connection: sqlite3.Connection, reach: Reach, before: int, limit: int
-) -> list[JobRecord]:
+def running_long(snapshot: Snapshot, reach: Reach, before: int, limit: int) -> list[JobRecord]:
     """The jobs that are in flight for the longest time, without large payloads."""
-    conditions, parameters = where(Filter(reach=reach))
-    sql = QUERIES["running_long"].replace("CONDITIONS", conditions)
-    bounds = {"before": before, "limit": limit, "most": MOST_IN_FLIGHT}
-    return found_jobs(connection, sql, parameters | bounds)
+    conditions, parameters = snapshot.where(Filter(reach=reach))
+    parameters |= {"before": before, "limit": limit, "most": MOST_IN_FLIGHT}
+    return snapshot.jobs("running_long", {"CONDITIONS": conditions}, **parameters)
 
 
-def groups(connection: sqlite3.Connection, queue: str, after: str, limit: int) -> list[OpenGroup]:
+def groups(snapshot: Snapshot, queue: str, after: str, limit: int) -> list[OpenGroup]:
     """The first groups of a queue beyond `after`, in the order of their names."""
     place = {"queue": queue, "after": after, "limit": limit, "most": MOST_AHEAD}
     found = []
-    for name, key, type, status, *rest in connection.execute(QUERIES["groups"], place):
+    for name, key, type, status, *rest in snapshot.rows("groups", **place):
         found.append(OpenGroup(name, key, type, Status(status), *rest))
     return found
 
 
-def _head(connection: sqlite3.Connection, job: JobRecord) -> int | None:
+def _head(snapshot: Snapshot, job: JobRecord) -> int | None:
     """The job of its group for which a job waits."""
-    if job.group is None or not _number(connection, "is_shut", key=job.key):
+    if job.group is None or not _number(snapshot, "is_shut", key=job.key):
         return None
-    return _number(connection, "head_of_group", queue=job.queue, group=job.group) or None
+    return _number(snapshot, "head_of_group", queue=job.queue, group=job.group) or None
 
 
-def _turn_of(connection: sqlite3.Connection, job: JobRecord, now: int) -> FairWait | None:
+def _turn_of(snapshot: Snapshot, job: JobRecord, now: int) -> FairWait | None:
     """The turn of a job's fair key, if it has one that waits."""
     key = fair_key_of(job.options)
     if key is None:
         return None
     names = {"queue": job.queue, "key": key, "most": MOST_KEYS}
-    row = connection.execute(QUERIES["turn_of"], names).fetchone()
-    if row is None:
+    found = snapshot.rows("turn_of", **names)
+    if not found:
         return None
-    in_flight, opens_at, own, weight, place, keys, weights = row
-    rule = settings(connection, job.queue).fair or NO_FAIR_RULE
+    in_flight, opens_at, own, weight, place, keys, weights = found[0]
+    rule = snapshot.settings(job.queue).fair or NO_FAIR_RULE
     most = rule.max_in_flight if own is None else own
     opens = None if opens_at is None or opens_at <= now else opens_at
     return FairWait(key, place + 1, keys, weight / weights, in_flight, most, opens)
 
 
-def _unpaid_of(connection: sqlite3.Connection, job: JobRecord, now: int) -> Iterator[BudgetWait]:
+def _unpaid_of(snapshot: Snapshot, job: JobRecord, now: int) -> Iterator[BudgetWait]:
     """The budgets that cannot pay a job now."""
     draws = draws_in(job.options) or ()
-    accounts = {draw.key: _account(connection, draw.key) for draw in draws}
+    accounts = {draw.key: _account(snapshot, draw.key) for draw in draws}
     return _unpaid(draws, accounts, now)
 
 
@@ -192,20 +178,19 @@ def _unpaid(
             yield BudgetWait(draw.key, draw.cost, left, capacity, pays_at, held_until)
 
 
-def _account(connection: sqlite3.Connection, key: str) -> Account | None:
-    row = connection.execute(QUERIES["budget"], {"key": key}).fetchone()
-    return None if row is None else account_of(row)
+def _account(snapshot: Snapshot, key: str) -> Account | None:
+    found = snapshot.rows("budget", key=key)
+    return account_of(found[0]) if found else None
 
 
-def _ahead(connection: sqlite3.Connection, job: JobRecord) -> int:
+def _ahead(snapshot: Snapshot, job: JobRecord) -> int:
     place = {"queue": job.queue, "priority": job.priority, "key": job.key}
     counted = 0
     for name in ("more_urgent", "older", "more_urgent_lines", "first_in_line"):
         if counted < MOST_AHEAD:
-            counted += _number(connection, name, **place, most=MOST_AHEAD - counted)
+            counted += _number(snapshot, name, **place, most=MOST_AHEAD - counted)
     return counted
 
 
-def _number(connection: sqlite3.Connection, name: str, **parameters: object) -> int:
-    row = connection.execute(QUERIES[name], parameters).fetchone()
-    return row[0] if row else 0
+def _number(snapshot: Snapshot, name: str, **parameters: object) -> int:
+    return snapshot.value(name, **parameters) or 0

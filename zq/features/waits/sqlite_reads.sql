@@ -63,7 +63,7 @@ SELECT EXISTS (SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue 
 
 -- name: behind
 -- The ready jobs of a queue behind others of their groups, among the first :most of all its groups' jobs.
-SELECT total(is_behind) FROM (
+SELECT ifnull(sum(is_behind), 0) FROM (
     SELECT held & 1 AND status = {ready} AS is_behind FROM jobs
     WHERE queue = :queue AND group_id > '' AND status <= {in_flight} LIMIT :most)
 

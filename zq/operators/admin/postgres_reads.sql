@@ -2,7 +2,7 @@
 -- first column of its order.
 
 -- name: jobs
-SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys} AND LIST
+SELECT {job_row} FROM jobs WHERE id = {keys} AND LIST
 
 -- name: from_head
 SELECT id FROM jobs WHERE LIST ORDER BY PLACE, id LIMIT :limit OFFSET :offset
@@ -31,5 +31,8 @@ ORDER BY id DESC LIMIT 1
 -- name: previous_beyond
 SELECT id FROM jobs WHERE LIST AND PLACE < :place AND MATCHES ORDER BY PLACE DESC, id DESC LIMIT 1
 
+-- name: contains
+strpos(COLUMN, WORD) > 0
+
 -- name: totals
-SELECT status, sum(n) FROM queue_counts WHERE status <= {in_flight} GROUP BY status
+SELECT status, sum(n)::bigint FROM queue_counts WHERE status <= {in_flight} GROUP BY status

@@ -1,15 +1,15 @@
 """The reads of windows on lists of jobs."""
 
-from zq.operators.admin import sqlite as windows
+from zq.operators.admin import store_windows as windows
 from zq.operators.admin.model import FoundJob, JobSearch, ListsView, Sight
 from zq.operators.admin.store import ListReads
-from zq.store.sqlite.lanes import ReadLanes
+from zq.store.snapshot import SnapshotLanes
 
 
-class SqliteListReads(ListReads):
-    """The reads of windows by the lanes of a pool."""
+class StoredListReads(ListReads):
+    """The reads of windows by the lanes of a store."""
 
-    def __init__(self, lanes: ReadLanes) -> None:
+    def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes
 
     async def sight(self, view: ListsView) -> Sight:
@@ -24,4 +24,4 @@ class SqliteListReads(ListReads):
         return found
 
 
-READS = {ListReads: SqliteListReads}
+READS = {ListReads: StoredListReads}

@@ -10,7 +10,7 @@ WITH near AS MATERIALIZED (
     SELECT *, sum(payload_size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - payload_size AS before
     FROM near
 ), written AS MATERIALIZED (SELECT id, {searched} AS text FROM sized WHERE before < :bytes)
-SELECT json_group_array(json_array(id, WORDS)) FROM (SELECT * FROM written ORDER BY id)
+SELECT id, WORDS FROM written ORDER BY id
 
 -- name: descending
 WITH near AS MATERIALIZED (
@@ -21,31 +21,32 @@ WITH near AS MATERIALIZED (
         AS before
     FROM near
 ), written AS MATERIALIZED (SELECT id, {searched} AS text FROM sized WHERE before < :bytes)
-SELECT json_group_array(json_array(id, WORDS)) FROM (SELECT * FROM written ORDER BY id DESC)
+SELECT id, WORDS FROM written ORDER BY id DESC
 
 -- name: places
-SELECT json_group_array(json_array(queue, status, n)) FROM (
-    SELECT queue, status, count(*) AS n FROM jobs WHERE id IN {keys} GROUP BY queue, status)
+SELECT queue, status, count(*) FROM jobs WHERE id IN {keys} GROUP BY queue, status
 
 -- name: types
 -- Of the latest jobs, of the latest dead ones, and of those that a queue would deliver next.
-SELECT json_group_array(type) FROM (SELECT DISTINCT type FROM jobs WHERE id IN (
+SELECT DISTINCT type FROM jobs WHERE id IN (
     SELECT * FROM (SELECT id FROM jobs ORDER BY id DESC LIMIT :limit)
     UNION SELECT * FROM (
         SELECT id FROM jobs WHERE status = {dead} AND status <> {ready} ORDER BY id DESC LIMIT :limit)
     UNION SELECT * FROM (
         SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
         ORDER BY priority, id LIMIT :limit)
-) AND CONDITIONS)
+) AND CONDITIONS
 
 -- name: payload_keys
-SELECT json_group_array(key) FROM (
-    SELECT DISTINCT k.key FROM (SELECT payload FROM jobs WHERE id IN (
-        SELECT * FROM (SELECT id FROM jobs ORDER BY id DESC LIMIT :limit)
-        UNION SELECT * FROM (
-            SELECT id FROM jobs WHERE status = {dead} AND status <> {ready} ORDER BY id DESC LIMIT :limit)
-        UNION SELECT * FROM (
-            SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
-            ORDER BY priority, id LIMIT :limit)
-    ) AND CONDITIONS AND iif(payload IS NULL, false, json_type(payload) = 'object')) AS p
-    CROSS JOIN json_each(p.payload) AS k LIMIT :most)
+SELECT DISTINCT k.key FROM (SELECT payload FROM jobs WHERE id IN (
+    SELECT * FROM (SELECT id FROM jobs ORDER BY id DESC LIMIT :limit)
+    UNION SELECT * FROM (
+        SELECT id FROM jobs WHERE status = {dead} AND status <> {ready} ORDER BY id DESC LIMIT :limit)
+    UNION SELECT * FROM (
+        SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
+        ORDER BY priority, id LIMIT :limit)
+) AND CONDITIONS AND iif(payload IS NULL, false, json_type(payload) = 'object')) AS p
+CROSS JOIN json_each(p.payload) AS k LIMIT :most
+
+-- name: contains
+instr(text, NEEDLE) > 0

@@ -1,6 +1,5 @@
 """The reads of the backlog: kept counts, and a bounded number of steps in indexes."""
 
-import sqlite3
 from collections.abc import Iterator
 
 import msgspec
@@ -8,15 +7,10 @@ import msgspec
 from zq.features.backlog.model import KeyRoom, LineFacts, StoredBacklog
 from zq.features.backlog.store import BacklogReads
 from zq.features.budgets.model import Draw
-from zq.features.budgets.sqlite_reads import account_of
+from zq.features.budgets.store import account_of
 from zq.features.fair.model import let_through
 from zq.model.settings import NO_FAIR_RULE, FairRule
-from zq.store.api import as_json
-from zq.store.sqlite.lanes import ReadLanes
-from zq.store.sqlite.lookups import settings
-from zq.store.sqlite.queries import load
-
-QUERIES = load(__name__)
+from zq.store.snapshot import Snapshot, SnapshotLanes
 
 MOST_COUNTED = 100_000
 """So many jobs of a queue are counted one by one: 100,000 steps in an index take some 10 ms."""
@@ -27,43 +21,42 @@ MOST_LINES = 1_000
 _draws = msgspec.json.Decoder(list[Draw])
 
 
-class SqliteBacklogReads(BacklogReads):
-    """The reads of the backlog by the lanes of a pool."""
+class StoredBacklogReads(BacklogReads):
+    """The reads of the backlog by the lanes of a store."""
 
-    def __init__(self, lanes: ReadLanes) -> None:
+    def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes
 
     async def backlog(self, queue: str, now: int) -> StoredBacklog:
         return await self._lanes.looks(_backlog, queue, self._lanes.steady_of(now))
 
 
-def _backlog(connection: sqlite3.Connection, queue: str, now: int) -> StoredBacklog:
+def _backlog(snapshot: Snapshot, queue: str, now: int) -> StoredBacklog:
     """The facts about a queue at a steady time."""
-    place = {"queue": queue}
-    ready, running = connection.execute(QUERIES["counts"], place).fetchone()
-    rules = settings(connection, queue)
+    ((ready, running),) = snapshot.rows("counts", queue=queue)
+    rules = snapshot.settings(queue)
     if rules.paused or not ready:
         return StoredBacklog(rules, ready, running)
-    has_groups, has_lines = connection.execute(QUERIES["kinds"], place).fetchone()
+    ((has_groups, has_lines),) = snapshot.rows("kinds", queue=queue)
     if not has_groups and not has_lines:
         return StoredBacklog(rules, ready, running, free=ready)
-    free = _count(connection, "free", MOST_COUNTED, queue=queue)
-    lines = list(_lines(connection, queue, MOST_COUNTED - free, rules.fair, now))
+    free = snapshot.value("free", queue=queue, most=MOST_COUNTED)
+    lines = list(_lines(snapshot, queue, MOST_COUNTED - free, rules.fair, now))
     counted = free + sum(line.waiting for line in lines)
     is_all = len(lines) < MOST_LINES and counted < MOST_COUNTED
     keys = {draw.key for line in lines for draw in line.draws}
-    tokens = _tokens(connection, keys, now)
+    tokens = _tokens(snapshot, keys, now)
     return StoredBacklog(rules, ready, running, free, bool(has_groups), lines, tokens, is_all)
 
 
 def _lines(
-    connection: sqlite3.Connection, queue: str, most: int, rule: FairRule | None, now: int
+    snapshot: Snapshot, queue: str, most: int, rule: FairRule | None, now: int
 ) -> Iterator[LineFacts]:
     """The first lines of a queue, with up to `most` jobs in all."""
     rule = rule or NO_FAIR_RULE
-    rows = connection.execute(QUERIES["lines"], {"queue": queue, "most": MOST_LINES}).fetchall()
+    rows = snapshot.rows("lines", queue=queue, most=MOST_LINES)
     for line, draws, key, in_flight, paid_until, own_most, own_rate in rows:
-        waiting = _count(connection, "in_line", most, line=line)
+        waiting = snapshot.value("in_line", line=line, most=most)
         most -= waiting
         wanted = _draws.decode(draws) if draws else ()
         room = None
@@ -76,18 +69,12 @@ def _lines(
         yield LineFacts(waiting, wanted, room)
 
 
-def _tokens(connection: sqlite3.Connection, keys: set[str], now: int) -> dict[str, int]:
+def _tokens(snapshot: Snapshot, keys: set[str], now: int) -> dict[str, int]:
     """What these budgets can pay now, as far as they are there."""
     if not keys:
         return {}
-    rows = connection.execute(QUERIES["budgets"], {"keys": as_json(sorted(keys))})
-    accounts = map(account_of, rows)
+    accounts = map(account_of, snapshot.rows("budgets", keys=sorted(keys)))
     return {account.key: account.available(now) for account in accounts}
 
 
-def _count(connection: sqlite3.Connection, name: str, most: int, **place: object) -> int:
-    found: int = connection.execute(QUERIES[name], place | {"most": most}).fetchone()[0]
-    return found
-
-
-READS = {BacklogReads: SqliteBacklogReads}
+READS = {BacklogReads: StoredBacklogReads}

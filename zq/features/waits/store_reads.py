@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from zq.features.waits import sqlite as waits
+from zq.features.waits import store_lookups as waits
 from zq.features.waits.model import BudgetWait, OpenGroup, WaitingJob
 from zq.features.waits.model_queue import BudgetLine, StoredWaits
 from zq.features.waits.store import TimePlace, WaitReads
 from zq.model.job import JobRecord, show_dates
 from zq.model.reach import Reach
-from zq.store.sqlite.lanes import ReadLanes
+from zq.store.snapshot import SnapshotLanes
 
 
-class SqliteWaitReads(WaitReads):
-    """The reads about waiting jobs by the lanes of a pool."""
+class StoredWaitReads(WaitReads):
+    """The reads about waiting jobs by the lanes of a store."""
 
-    def __init__(self, lanes: ReadLanes) -> None:
+    def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes
 
     async def waiting(self, key: int, reach: Reach, now: int) -> WaitingJob | None:
@@ -61,4 +61,4 @@ class SqliteWaitReads(WaitReads):
         ]
 
 
-READS = {WaitReads: SqliteWaitReads}
+READS = {WaitReads: StoredWaitReads}

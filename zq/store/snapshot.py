@@ -1,0 +1,124 @@
+"""Reads that are the same on every store: functions of a snapshot, which runs queries by name.
+
+A room has them in its `store_reads.py`. Each store has the texts of their queries in the room's
+`sqlite_reads.sql` or `postgres_reads.sql`, makes moments of its own, and runs the functions in its
+lanes.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from zq.model.filters import Filter
+from zq.model.job import JobRecord
+from zq.model.reach import Reach
+from zq.model.settings import QueueSettings
+from zq.store.dates import Dates
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+NO_WORDS: Mapping[str, str] = {}
+
+
+class Snapshot(ABC):
+    """A store at one moment, in the thread of a reader. Its queries are run by their names.
+
+    Lists and tuples among the parameters of a query are passed as a whole. `words` are words of a
+    query's text, and what they stand for.
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    @abstractmethod
+    def rows(self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any) -> Any:
+        """The rows that a query finds, each a tuple: a list."""
+
+    @abstractmethod
+    def jobs(
+        self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
+    ) -> list[JobRecord]:
+        """The jobs that a query finds, without bodies that are stored apart."""
+
+    @abstractmethod
+    def whole(self, query: str, /, **parameters: Any) -> list[JobRecord]:
+        """The jobs that a query finds, with payloads and results, as many as fit in a page."""
+
+    @abstractmethod
+    def where(
+        self, filter: Filter, hide_purged_at: int | None = None
+    ) -> tuple[str, dict[str, object]]:
+        """A filter as conditions over `jobs`, and their parameters.
+
+        With `hide_purged_at` (now, in milliseconds) no job matches whose retention is over.
+        """
+
+    @abstractmethod
+    def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
+        """One job without large bodies, if it is within reach and its retention lasts."""
+
+    @abstractmethod
+    def settings(self, queue: str) -> QueueSettings:
+        """The settings of a queue."""
+
+    @abstractmethod
+    def blame(
+        self, error: Exception, filter: Filter, after: int, descending: bool, limit: int, now: int
+    ) -> None:
+        """If some of these jobs cannot be read, raise an error that says which, for this one."""
+
+    def text(self, name: str) -> str:
+        """A text by its name, which is a part of others."""
+        return self._texts[name]
+
+    def value(self, query: str, /, **parameters: Any) -> Any:
+        """The first value that a query finds; None if it finds no row."""
+        found = self.rows(query, **parameters)
+        return found[0][0] if found else None
+
+    def _sql(self, query: str, words: Mapping[str, str]) -> str:
+        sql = self._texts[query]
+        for word, meaning in words.items():
+            sql = sql.replace(word, meaning)
+        return sql
+
+
+class SnapshotLane:
+    """Reads of one kind: functions of a snapshot, and what is passed to them behind it."""
+
+    def __init__(
+        self, read: Callable[..., Awaitable[Any]], snapshot: Callable[[Any], Snapshot]
+    ) -> None:
+        """`read` runs a function of a connection, and `snapshot` makes one from a connection."""
+        self._read = read
+        self._moment = snapshot
+
+    async def __call__(
+        self, function: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a function. All its queries see one moment. Raises what `Reads` raise."""
+        snapshot = self._moment
+        found: T = await self._read(
+            lambda connection: function(snapshot(connection), *args, **kwargs)
+        )
+        return found
+
+
+class SnapshotLanes(Dates):
+    """The lanes of a store. A read uses the one in which it delays no shorter read."""
+
+    def __init__(self, lanes: Any, snapshot: Callable[[Any], Snapshot]) -> None:
+        super().__init__(lanes.steady)
+        self.looks = SnapshotLane(lanes.looks, snapshot)
+        self.scans = SnapshotLane(lanes.scans, snapshot)
+        self.sweeps = SnapshotLane(lanes.sweeps, snapshot)
+        self.deliveries = SnapshotLane(lanes.deliveries, snapshot)
+        self.views = SnapshotLane(lanes.views, snapshot)
+        self.pages = SnapshotLane(lanes.pages, snapshot)
+        self.followers = SnapshotLane(lanes.followers, snapshot)
+
+
+def flat(rows: Sequence[Sequence[T]]) -> list[T]:
+    """The values of rows that have one each."""
+    return [value for (value,) in rows]
