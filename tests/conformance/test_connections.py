@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from zq.http.transport.gate import peer_of
+from zq.http.transport.gate import MOST_TURNED_AWAY, peer_of
 from zq.http.transport.h2.frames import PREFACE, FrameKind, whole
 
 from .client import JSON, Client, Wire, new_job
@@ -97,6 +97,20 @@ async def test_whoever_is_turned_away_and_silent_is_not_waited_for(
         site.clock.advance(1_000)
         with contextlib.suppress(ConnectionResetError):
             assert await connection.rest() == b""
+
+
+@pytest.mark.settings(max_connections=1)
+async def test_a_crowd_beyond_the_limit_is_dropped_and_the_place_stays_free(
+    site: Site, scrape: Scraper, caplog: pytest.LogCaptureFixture
+) -> None:
+    crowd = [await RawConnection.open(site.port) for _ in range(MOST_TURNED_AWAY + 6)]
+    for dropped in crowd[MOST_TURNED_AWAY:]:
+        with contextlib.suppress(ConnectionResetError):
+            assert await dropped.rest() == b""
+    for each in crowd:
+        await each.close()
+    await scrape.until(lambda m: m["zq_connections"] == 1)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.settings(max_connections=1)

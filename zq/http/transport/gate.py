@@ -126,9 +126,12 @@ class Gate:
         self._turned_away: set[asyncio.Transport] = set()
         self._logged_at = float("-inf")
         self._unlogged = 0
+        self._closed = False
 
     def enter(self, peer: str) -> bool:
         """Let a connection in. Return False if it must be turned away."""
+        if self._closed:
+            return False
         if self.open >= self._max_connections and not self._free_a_place():
             return False
         if not self._peers.enter(peer):
@@ -172,6 +175,9 @@ class Gate:
 
         `word` formats the answer.
         """
+        if self._closed:
+            _drop(transport)
+            return
         if self._within is not None and self.open < self._max_connections:
             self._within.turn_away(transport, peer, word)
             return
@@ -186,7 +192,7 @@ class Gate:
         self.refused[error.code] += 1
         self._note(setting, peer)
         if len(self._turned_away) >= MOST_TURNED_AWAY:
-            transport.abort()
+            _drop(transport)
             return
         self._turned_away.add(transport)
         farewell = _Farewell(self._clock, error, word, self._turned_away.discard)
@@ -200,7 +206,8 @@ class Gate:
         return error
 
     def close(self) -> None:
-        """Close the connections that were turned away and still wait for their answers."""
+        """Let nobody in any more, and drop those that wait to hear why they were turned away."""
+        self._closed = True
         for transport in self._turned_away:
             transport.abort()
 
@@ -212,6 +219,12 @@ class Gate:
             fields = {"limit": setting, "peer": peer, "count": self._unlogged}
             log.warning("connections refused", extra={"fields": fields})
             self._logged_at, self._unlogged = now, 0
+
+
+def _drop(transport: asyncio.Transport) -> None:
+    """End a connection that was not let in, of which nobody needs to hear."""
+    transport.set_protocol(asyncio.Protocol())
+    transport.abort()
 
 
 class _Farewell(asyncio.Protocol):

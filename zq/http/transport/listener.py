@@ -113,13 +113,9 @@ class Listener:
             return await self._ports.adopt(passed)
         return await self._ports.open(host, port, (f"{prefix}host", f"{prefix}port"))
 
-    def refuse(self) -> None:
-        """Accept no more connections. The open ones go on."""
-        self._ports.close()
-
     async def stop(self, patience: float) -> None:
         """Give requests under way `patience` seconds, more than 0, to finish. Then close."""
-        self.refuse()
+        await self._ports.close()
         self._gate.close()
         for opening in list(self._opening):
             opening.transport.abort()

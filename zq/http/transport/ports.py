@@ -58,8 +58,17 @@ class ListeningPorts:
         self._servers = await self._open_all(host, port, flags, TRIES)
         return self._address()
 
-    def close(self) -> None:
-        """Accept no more connections. The open ones go on."""
+    async def close(self) -> None:
+        """Accept no more connections. The open ones go on.
+
+        asyncio loses a connection that was accepted but has not begun when its server closes
+        (`Server._attach` of Python 3.11 fails): nobody would close it. So those begin first.
+        """
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            for listening in server.sockets:
+                loop.remove_reader(listening)
+        await asyncio.sleep(0)
         for server in self._servers:
             server.close()
 

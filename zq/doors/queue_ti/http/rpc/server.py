@@ -70,7 +70,7 @@ class RpcServer:
 
     async def stop(self, patience: float) -> None:
         """Let calls under way finish for up to `patience` seconds, then close."""
-        self._ports.close()
+        await self._ports.close()
         self._gate.close()
         for opening in list(self._opening):
             opening.abort()

@@ -1,0 +1,47 @@
+"""Connections that come while a listener stops: each is closed, and none is left over."""
+
+import asyncio
+import gc
+import socket
+import warnings
+from collections.abc import Callable
+
+import pytest
+import uvloop
+from aiohttp import web
+from http2.serving import serve
+
+PATIENCE_S = 60.0
+ENOUGH_TURNS = 8
+"""Of the event loop, from a connection to the first bytes that it sends."""
+
+Loops = Callable[[], asyncio.AbstractEventLoop]
+
+
+async def nothing(request: web.BaseRequest) -> web.StreamResponse:
+    return web.Response()
+
+
+async def ends_before_a_stop(turns: int) -> bytes:
+    """What a client gets that connects so many turns of the loop before its listener stops."""
+    loop = asyncio.get_running_loop()
+    async with serve("h2", nothing) as port:
+        client = socket.create_connection(("127.0.0.1", port))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    client.setblocking(False)
+    with client:
+        async with asyncio.timeout(PATIENCE_S):
+            try:
+                return await loop.sock_recv(client, 1)
+            except ConnectionResetError:
+                return b""
+
+
+@pytest.mark.parametrize("turns", range(ENOUGH_TURNS))
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_stop_closes_a_connection_that_was_just_accepted(new_loop: Loops, turns: int) -> None:
+    with warnings.catch_warnings(), asyncio.Runner(loop_factory=new_loop) as runner:
+        warnings.simplefilter("error")
+        assert runner.run(ends_before_a_stop(turns)) == b""
+        gc.collect()
