@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from zq.model.commands import Fail
-from zq.model.errors import ReadersBusy, ReadTimeout
+from zq.model.errors import ReadersBusy, ReadTimeout, ServiceUnavailable
 from zq.model.filters import EVERYTHING
 from zq.model.lifecycle import Status
 from zq.model.settling import Failure
@@ -107,6 +107,13 @@ async def all_scanners_busy(rig: Rig) -> AsyncIterator[None]:
             long.go_on.set()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(long.end() for long in busy))
+
+
+async def test_a_read_after_the_end_opens_nothing(rig: Rig) -> None:
+    await rig.store.readers.looks.read(lambda _: None)
+    await rig.store.readers.close()
+    with pytest.raises(ServiceUnavailable, match="stopping"):
+        await rig.store.readers.looks.read(lambda _: None)
 
 
 async def test_a_read_past_its_deadline_is_stopped_with_advice(hasty: Rig) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from zq.model.errors import DatabaseLocked, ReadersBusy, ReadTimeout
+from zq.model.errors import DatabaseLocked, ReadersBusy, ReadTimeout, ServiceUnavailable
 from zq.store.errors import StoreError
 from zq.store.sqlite.connection import (
     Deadline,
@@ -70,9 +70,16 @@ class OpenedLater:
         self._timer: asyncio.TimerHandle | None = None
         self._uses = 0
         self._in_use = False
+        self._closed = False
 
     async def connection(self) -> HopConnection:
-        """The connection. Call `used` after each use. Raises what opening it raises."""
+        """The connection. Call `used` after each use.
+
+        Raises what opening it raises, and `ServiceUnavailable` after `close`: nobody would close
+        what a late request opened.
+        """
+        if self._closed:
+            raise ServiceUnavailable("the server is stopping")
         self._uses += 1
         self._in_use = True
         if self._opened is None:
@@ -91,11 +98,12 @@ class OpenedLater:
     def used(self) -> None:
         """Let it be closed if it is not used again soon."""
         self._in_use = False
-        if self._timer is None:
+        if self._timer is None and not self._closed:
             self._wait()
 
     async def close(self) -> None:
-        """Close it now if it is open. It may not be in use."""
+        """Close it now if it is open, and open it no more. It may not be in use."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._let_go()
