@@ -11,9 +11,10 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from zq.config import Settings
@@ -33,6 +34,8 @@ from zq.store.sqlite.store import open_store
 from zq.tick.runner import make_ticks
 
 if TYPE_CHECKING:
+    from zq.store.moving import Moved
+    from zq.store.moving import Progress as MoveProgress
     from zq.store.sqlite.check import Report
     from zq.store.sqlite.restore import Progress
     from zq.store.sqlite.salvage import Salvaged
@@ -133,23 +136,34 @@ class Instance:
 
 def _postgres(address: str) -> Callable[..., Awaitable[Store]]:
     """How a database of PostgreSQL is opened. Raises `ConfigError`."""
-    if not address.startswith(("postgresql://", "postgres://")):
+    if not is_address(address):
         raise ConfigError(f"--store {address}: give the address of a database, postgresql://…")
+    opening: Callable[..., Awaitable[Store]] = _of_postgres("zq.store.postgres.store").open_store
+    return opening
+
+
+def _of_postgres(module: str) -> Any:
+    """A module of the store on PostgreSQL. Servers over a directory need no library for it."""
     try:
-        # Servers over a directory need neither the library nor its memory.
-        from zq.store.postgres.store import open_store as open_database
+        return import_module(module)
     except ImportError as error:
         raise ConfigError(
-            f"--store needs the library psycopg: pip install 'zq-queue[postgres]' ({error})"
+            f"PostgreSQL needs the library psycopg: pip install 'zq-queue[postgres]' ({error})"
         ) from None
-    return open_database
 
 
 def place_of(settings: Settings) -> str:
     """Where the data is, for people: never with a password."""
     if settings.store is None:
         return str(settings.root_dir.absolute())
-    parts = urlsplit(settings.store)
+    return shown_address(settings.store)
+
+
+def shown_address(address: str) -> str:
+    """The address of a database without the names and passwords in it; a path as it is."""
+    if not is_address(address):
+        return address
+    parts = urlsplit(address)
     hidden = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{hidden}{parts.path}"
 
@@ -189,6 +203,38 @@ def salvage(old: Path, new: Path, progress: Progress) -> Salvaged:
     from zq.store.sqlite.salvage import salvage
 
     return salvage(old, new, time.time_ns() // 1_000_000, progress)
+
+
+def move(source: str, target: str, progress: MoveProgress) -> Moved:
+    """Move everything between a data directory and a database of PostgreSQL, either way.
+
+    Each is a path, or an address `postgresql://…`. See `zq.store.moving.move`. Raises `ConfigError`
+    if they are of one kind, or what `source` and `target` of the stores' `moving` raise.
+    """
+    from zq.store import moving
+
+    if is_address(source) == is_address(target):
+        raise ConfigError(
+            "one of both is a data directory, and the other one the address of a database,"
+            " postgresql://…; `zq backup` and `zq restore` copy a directory, pg_dump a database"
+        )
+    with (
+        _moving_of(source).source(source) as reading,
+        _moving_of(target).target(target) as writing,
+    ):
+        return moving.move(reading, writing, progress)
+
+
+def _moving_of(place: str) -> Any:
+    """The module that reads or fills a place."""
+    if is_address(place):
+        return _of_postgres("zq.store.postgres.moving")
+    return import_module("zq.store.sqlite.moving")
+
+
+def is_address(place: str) -> bool:
+    """True if this is the address of a database of PostgreSQL."""
+    return place.startswith(("postgresql://", "postgres://"))
 
 
 def _policy(settings: Settings) -> Policy:

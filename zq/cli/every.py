@@ -10,6 +10,7 @@ from zq.cli.damage import damage
 from zq.cli.dead import dead
 from zq.cli.jobs import jobs
 from zq.cli.keys import keys
+from zq.cli.move import move
 from zq.cli.pause import pause, resume
 from zq.cli.pipeline import pipeline
 from zq.cli.push import push
@@ -33,7 +34,7 @@ SECTIONS: dict[Section, list[click.Command]] = {
     Section.JOBS: [push, wait, change],
     Section.QUEUES: [pause, resume, settings],
     Section.LOOK_BACK: [pipeline],
-    Section.REPAIR: [backup, restore, compact, check, salvage, damage],
+    Section.REPAIR: [backup, restore, compact, check, salvage, damage, move],
     Section.ACCESS: [keys, tls],
 }
 """The commands of each section of `zq --help`, in their order."""

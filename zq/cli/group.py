@@ -19,7 +19,7 @@ MEANT = {
     "failures": ("errors", "causes", "error-groups"),
     "delete": ("rm", "remove", "purge", "drop"),
     "cancel": ("abort", "kill"),
-    "change": ("move", "edit", "set-priority"),
+    "change": ("edit", "set-priority"),
     "queues": ("stats", "queue"),
     "serve": ("server", "start", "run", "up"),
     "settings": ("config", "set"),

@@ -2,30 +2,32 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 Advance = Callable[[int, int], None]
-"""Takes the number of bytes done, and the number of all."""
+"""Takes the number of bytes or rows done, and the number of all."""
+
+
+def bar_of_bytes(title: str) -> AbstractContextManager[Advance]:
+    """A bar within the block, for the bytes that are done. Gives the function that moves it."""
+    return _bar(title, "DownloadColumn", "TransferSpeedColumn")
+
+
+def bar_of_rows(title: str) -> AbstractContextManager[Advance]:
+    """A bar within the block, for the rows that are done. Gives the function that moves it."""
+    return _bar(title, "MofNCompleteColumn")
 
 
 @contextmanager
-def bar_of_bytes(title: str) -> Iterator[Advance]:
-    """A bar within the block. Yields the function that moves it."""
+def _bar(title: str, *columns: str) -> Iterator[Advance]:
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
 
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    text = TextColumn("{task.description}")
-    with Progress(text, *columns, console=Console(stderr=True), transient=True) as progress:
+    shown = [getattr(rich, name)() for name in ("BarColumn", *columns, "TimeRemainingColumn")]
+    text = rich.TextColumn("{task.description}")
+    with rich.Progress(text, *shown, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -41,6 +41,10 @@ class DatabaseTooNew(Exception):
     """A later version wrote the database, and this version does not know its rules."""
 
 
+class DatabaseTooOld(Exception):
+    """An earlier version wrote the database, and may not be changed for what is asked."""
+
+
 class ForeignDatabase(Exception):
     """The file is a database, but not one of zq's."""
 
@@ -54,7 +58,11 @@ class DirectoryNotEmpty(Exception):
 
 
 class RestoreUnfinished(Exception):
-    """A restore into the data directory was cut off: the database is not complete."""
+    """A restore or a move into the store was cut off: the database is not complete."""
+
+
+class StoreDiffers(Exception):
+    """What a move has written is not what it has read."""
 
 
 class FilesMoved(StoreFailed):

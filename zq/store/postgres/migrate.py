@@ -1,11 +1,9 @@
 """Brings a database to this version's schema, with numbered scripts in one transaction."""
 
-import secrets
-
 from psycopg import errors
 
-from zq.model.ids import ALPHABET, SUFFIX_LENGTH
 from zq.store.errors import DatabaseTooNew
+from zq.store.identity import new_identity
 from zq.store.postgres.connection import SCHEMA, Connection
 from zq.store.postgres.queries import folder
 
@@ -31,12 +29,7 @@ def migrate(connection: Connection) -> None:
         for script in scripts:
             connection.execute(script.encode(), prepare=False)
         if not version:
-            made = {
-                "epoch": secrets.token_hex(16),
-                "id_suffix": "".join(secrets.choice(ALPHABET) for _ in range(SUFFIX_LENGTH)),
-                "high_water": "0",
-            }
-            for name, value in made.items():
+            for name, value in {**new_identity(), "high_water": "0"}.items():
                 insert = "INSERT INTO meta (name, value) VALUES ($1, $2)"
                 connection.execute(insert, (name, value))
         note = (

@@ -1,6 +1,7 @@
 """Who may have a database of PostgreSQL: it must be fit for zq, and nobody else may have it."""
 
-from zq.store.errors import DirectoryInUse, ForeignDatabase
+from zq.store.errors import DirectoryInUse, ForeignDatabase, RestoreUnfinished
+from zq.store.moving import MARK
 from zq.store.postgres.connection import Connection
 
 LOCK_CLASS = 0x7A71
@@ -35,6 +36,20 @@ def lock(connection: Connection, slot: int) -> None:
     """Take the lock of a slot for as long as the connection lives. Raises `DirectoryInUse`."""
     if not value_of(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {slot})"):
         raise DirectoryInUse("another server uses this database: stop it, or choose another one")
+
+
+def refuse_unfinished(connection: Connection) -> None:
+    """Raise `RestoreUnfinished` if a move into the database was cut off."""
+    if is_unfinished(connection):
+        raise RestoreUnfinished(
+            "a move into this database did not end: run `zq move` again, which goes on from there,"
+            " or begin without data after DROP SCHEMA zq CASCADE"
+        )
+
+
+def is_unfinished(connection: Connection) -> bool:
+    """True if the database is the target of a move that is not complete."""
+    return bool(value_of(connection, f"SELECT count(*) FROM meta WHERE name = '{MARK}'"))
 
 
 def value_of(connection: Connection, sql: str) -> object:

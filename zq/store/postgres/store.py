@@ -25,7 +25,7 @@ from zq.store.postgres.connection import (
     store_errors,
 )
 from zq.store.postgres.migrate import migrate
-from zq.store.postgres.owning import lock, refuse_unfit, value_of
+from zq.store.postgres.owning import lock, refuse_unfinished, refuse_unfit, value_of
 from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import PostgresReads
@@ -230,6 +230,7 @@ def _connected(address: str) -> Connection:
             refuse_unfit(connection)
             lock(connection, SLOT)
             migrate(connection)
+            refuse_unfinished(connection)
         return connection
     except BaseException:
         connection.close()

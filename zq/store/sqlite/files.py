@@ -16,15 +16,23 @@ COPY_NAME = f"{FILE_NAME}.copy"
 RESTORING_NAME = f"{FILE_NAME}.restoring"
 """The name of a database that a restore has not finished."""
 
+MOVING_NAME = f"{FILE_NAME}.moving"
+"""The name of a database that a move has not finished."""
+
 PRIVATE = 0o600
 
 
 def refuse_unfinished(directory: Path) -> None:
-    """Raise `RestoreUnfinished` if a restore was cut off."""
+    """Raise `RestoreUnfinished` if a restore or a move was cut off."""
     if (directory / RESTORING_NAME).exists():
         raise RestoreUnfinished(
             f"a restore into {directory} did not end: run `zq restore` again, or remove"
             f" {directory / RESTORING_NAME}* to begin without data"
+        )
+    if (directory / MOVING_NAME).exists():
+        raise RestoreUnfinished(
+            f"a move into {directory} did not end: run `zq move` again, which goes on from there,"
+            f" or remove {directory / MOVING_NAME}* to begin without data"
         )
 
 

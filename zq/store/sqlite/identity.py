@@ -1,24 +1,15 @@
-"""The identity of a database: the name of its history, and the suffix of its ids."""
+"""Reads and changes the identity of a database."""
 
-import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from zq.model.ids import ALPHABET, SUFFIX_LENGTH, FormerSuffix, IdCodec, codec_of
-from zq.store.api import as_json
+from zq.model.ids import FormerSuffix, IdCodec, codec_of
+from zq.store.identity import renewed
 from zq.store.sqlite.queries import load
 
 QUERIES = load("zq.store.sqlite.upkeep")
-
-
-def new_identity() -> dict[str, str]:
-    """Make an identity that no other database has."""
-    return {
-        "epoch": secrets.token_hex(16),
-        "id_suffix": "".join(secrets.choice(ALPHABET) for _ in range(SUFFIX_LENGTH)),
-    }
 
 
 def read_former_suffixes(connection: sqlite3.Connection) -> Sequence[FormerSuffix]:
@@ -35,14 +26,14 @@ def codec_in(connection: sqlite3.Connection) -> IdCodec:
 
 def renew_identity(connection: sqlite3.Connection) -> None:
     """Give a database a new identity, in a transaction. Its jobs keep their ids."""
-    meta = dict(connection.execute(QUERIES["read_meta"]))
+    meta = {name: str(value) for name, value in connection.execute(QUERIES["read_meta"])}
     highest: int = connection.execute(QUERIES["highest_key"]).fetchone()[0]
-    last = FormerSuffix(max(meta["high_water"], highest), meta["id_suffix"])
-    former = [*read_former_suffixes(connection), last]
-    changed: dict[str, object] = {
-        **new_identity(),
-        "high_water": last.last_key,
-        "former_suffixes": as_json(former),
-    }
-    for name, value in changed.items():
-        connection.execute(QUERIES["rewrite_meta"], {"name": name, "value": value})
+    rewrite_meta(connection, renewed(meta, highest))
+
+
+def rewrite_meta(connection: sqlite3.Connection, values: Mapping[str, str]) -> None:
+    """Store what a database says of itself, in a transaction."""
+    for name, value in values.items():
+        # The one number among texts.
+        stored = int(value) if name == "high_water" else value
+        connection.execute(QUERIES["rewrite_meta"], {"name": name, "value": stored})

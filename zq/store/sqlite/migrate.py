@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from zq.store.errors import DatabaseTooNew, ForeignDatabase
+from zq.store.identity import new_identity
 from zq.store.sqlite.connection import is_read_only
-from zq.store.sqlite.identity import new_identity
 from zq.store.sqlite.queries import folder, load
 
 APPLICATION_ID = 0x7A71_6462

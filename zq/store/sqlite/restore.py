@@ -48,7 +48,7 @@ def preparing(directory: Path) -> Iterator[Path]:
     existed = directory.exists()
     lock = DirectoryLock(directory)
     try:
-        _refuse_content(directory)
+        refuse_content(directory, RESTORING_NAME)
         _remove_rest(directory)
         file = directory / RESTORING_NAME
         try:
@@ -68,8 +68,9 @@ def preparing(directory: Path) -> Iterator[Path]:
         lock.release()
 
 
-def _refuse_content(directory: Path) -> None:
-    own = (LOCK_NAME, RESTORING_NAME)
+def refuse_content(directory: Path, unfinished: str) -> None:
+    """Raise `DirectoryNotEmpty` if there is more in it than what an earlier try has left."""
+    own = (LOCK_NAME, unfinished)
     others = sorted(path.name for path in directory.iterdir() if not path.name.startswith(own))
     if others:
         raise DirectoryNotEmpty(
