@@ -81,6 +81,35 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     await store.close()
 
 
+async def test_who_comes_during_a_tick_does_not_wait_for_a_copy_of_the_log_too(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox, store, jobs = instance.engine.inbox, instance._store, instance.services.jobs
+    order: list[str] = []
+    checkpoint, others = store.checkpoint, list[asyncio.Task[None]]()
+    copied = asyncio.Event()
+
+    async def noted(*, shrink: bool = False) -> None:
+        order.append("log copied")
+        copied.set()
+        await checkpoint(shrink=shrink)
+
+    async def store_one(name: str) -> None:
+        await jobs.enqueue([new_job()], EVERYWHERE)
+        order.append(name)
+
+    def taken() -> None:
+        if len(others) < 3:
+            others.append(asyncio.create_task(store_one(f"job {len(others) + 1}")))
+
+    monkeypatch.setattr(store, "checkpoint", noted)
+    monkeypatch.setattr(inbox, "when_taken", taken)
+    await jobs.enqueue([new_job()] * 1_000, EVERYWHERE)
+    await copied.wait()
+    await asyncio.gather(*others)
+    assert order[:2] == ["job 1", "log copied"]
+
+
 def failing(
     monkeypatch: pytest.MonkeyPatch, instance: Instance, *errors: Exception
 ) -> list[Sequence[AnyCommand]]:

@@ -2,17 +2,34 @@
 
 import asyncio
 import sqlite3
+import sys
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
+from typing import Any
 
 import pytest
 from store.rig import Rig, Ticker, new_job
 
-from zq.model.commands import Claim, Clear, Extend, Extended, Release, Return, Settled, Succeed
+from zq.model.commands import (
+    AnyCommand,
+    Claim,
+    Clear,
+    Extend,
+    Extended,
+    Release,
+    Return,
+    Settled,
+    Succeed,
+    TickResult,
+)
 from zq.model.filters import EVERYTHING
-from zq.model.job import NewJob
+from zq.model.job import DedupeRule, JobSettings, NewJob
 from zq.model.lifecycle import Status
+from zq.model.unique import Scope
 from zq.store.errors import StoreBusy
+from zq.tick.intake import SLICE_JOBS
 from zq.tick.slices import SLICE_ROWS, claim_parts
 
 MANY = 3 * SLICE_ROWS + 7
@@ -76,6 +93,74 @@ def test_a_claim_of_many_takes_them_in_order(ticker: Ticker) -> None:
     keys = ticker.store(MANY)
     (jobs,) = ticker.run(claims=[Claim(None, [(1, MANY + 5)])]).claimed
     assert [job.key for job in jobs] == keys
+
+
+class Work:
+    """What a tick does, in steps of SQLite and calls in Python: in the event loop, and in all."""
+
+    def __init__(self, ticker: Ticker) -> None:
+        self.longest = Counter[str]()
+        self._all = Counter[str]()
+        self._ticker = ticker
+        self._now = Counter[str]()
+
+    def run(self, command: AnyCommand) -> TickResult:
+        """Run a command. Steps that are too long for the loop count for all only."""
+        ticker = self._ticker
+        slices, answer = ticker.runner.slices(ticker.tick([command])), None
+        try:
+            while True:
+                long = self._counted(partial(slices.send, answer))
+                self.longest |= self._now
+                answer = None if long is None else self._counted(long)
+        except StopIteration as end:
+            result: TickResult = end.value
+            return result
+
+    def share(self, kind: str) -> float:
+        """The share of the longest piece in all."""
+        return self.longest[kind] / self._all[kind]
+
+    def _counted(self, piece: Callable[[], Any]) -> Any:
+        self._now = Counter()
+        self._ticker.connection.set_progress_handler(self._step, 100)
+        sys.setprofile(self._call)
+        try:
+            return piece()
+        finally:
+            sys.setprofile(None)
+            self._ticker.connection.set_progress_handler(None, 0)
+            self._all += self._now
+
+    def _step(self) -> None:
+        self._now["steps"] += 1
+
+    def _call(self, _frame: object, event: str, _argument: object) -> None:
+        self._now["calls"] += event in ("call", "c_call")
+
+
+KINDS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "plain": lambda n: {},
+    "queues": lambda n: {"queue": f"q{n}"},
+    "groups": lambda n: {"group": f"g{n}"},
+    "keys": lambda n: {"unique_key": f"u{n}", "unique_while": Scope.QUEUED},
+    "names": lambda n: {"dedupe": DedupeRule(f"d{n}")},
+    "fair": lambda n: {"options": JobSettings(fair_key=f"f{n}")},  # type: ignore[call-arg]
+    "limits": lambda n: {"ttl_ms": 60_000 + n, "options": JobSettings(retry_limit=n)},
+    "large": lambda n: {"payload": f'"{n}{"x" * 3_000}"'},
+}
+EACH = list(KINDS.values())
+KINDS["all"] = lambda n: {name: value for each in EACH for name, value in each(n).items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_new_jobs_holds_the_loop_in_one_piece(ticker: Ticker, kind: str) -> None:
+    """Nine slices of jobs come as new ones, and then again. No piece is a third of the work."""
+    for _ in range(2):
+        work = Work(ticker)
+        work.run(ticker.enqueue([new_job(**KINDS[kind](n)) for n in range(9 * SLICE_JOBS)]))
+        assert work.share("steps") < 0.3
+        assert work.share("calls") < 0.3
 
 
 async def test_others_have_their_turn_between_slices(rig: Rig) -> None:

@@ -109,6 +109,8 @@ class TickLoop:
         self._when_found = when_found
         self._mint = mint
         self._stopping = False
+        self._puts_off = False
+        """True if the upkeep after the last tick has been put off until after the next one."""
         self._logged = ""
         """The last failure in the log, while it goes on."""
         self._faulty: list[Subscriber] = []
@@ -207,7 +209,10 @@ class TickLoop:
         if self._upkeep.ticked(ended, durable=result.durable):
             # One turn of the event loop first: replies are sent before the disk is busy again.
             await asyncio.sleep(0)
-            await self._upkeep.between_ticks()
+            # Who has come during this tick is not to wait for the upkeep too: that goes second.
+            self._puts_off = bool(self._inbox.commands) and not self._puts_off
+            if not self._puts_off:
+                await self._upkeep.between_ticks()
         elif not (requests or result.durable):
             # Many groups may be asked in one such tick after the other: requests come in between.
             await asyncio.sleep(0)

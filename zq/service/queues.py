@@ -21,6 +21,9 @@ Counts = Counter[tuple[str, Status]]
 AT_A_TIME = 200
 """How many queues are counted up before other tasks get a turn."""
 
+GROUPED_AT_A_TIME = 5_000
+"""How many counts are put with their queues before that."""
+
 
 class QueueStatistics(NamedTuple):
     """One queue: its jobs by status, as far as it has any, and its traffic."""
@@ -123,9 +126,11 @@ class Queues:
         else:
             found = await self._reads.counts(self._clock.now_ms(), among)
         counts: dict[str, dict[Status, int]] = {}
-        for (queue, status), n in found.items():
+        for index, ((queue, status), n) in enumerate(found.items(), 1):
             if n:
                 counts.setdefault(queue, {})[status] = n
+            if not index % GROUPED_AT_A_TIME:
+                await asyncio.sleep(0)
         return counts
 
     async def _statistics(

@@ -1,10 +1,10 @@
 """The tick's phase of new jobs."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cached_property, partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -37,8 +37,13 @@ from zq.tick.lines import HELD_IN_LINE, NewName
 from zq.tick.moves import GroupChange, note_groups
 from zq.tick.work import UnitOfWork
 
+T = TypeVar("T")
+
 SLICE_JOBS = 512
 """How many jobs are decided before other tasks may have a turn."""
+
+SLICE_BYTES = 1024 * 1024
+"""The bytes of payloads whose checksums are calculated before that: about a millisecond's work."""
 
 LONGEST_MS = MAX_TIME // 2
 """Longer lives are cut to this, so that the sum of one and a date can be stored."""
@@ -145,12 +150,17 @@ class Intake:
         if self._keyed is not None:
             command = yield from self._keyed(self._work, command)
         drawing = any(map(_OPTIONS, command.jobs))
-        refusal = self._refusal(command, drawing)
+        is_large = len(command.jobs) > SLICE_JOBS
+        if is_large and (drawing or self._depths is not None or command.reach is not EVERYWHERE):
+            refusal = yield partial(self._refusal, command, drawing)
+        else:
+            refusal = self._refusal(command, drawing)
         if refusal is not None:
             return refusal
         holding: Sequence[Hold[UnitOfWork]] = ()
         if drawing:
-            admit_new(self._work, command.jobs, command.reach.maker)
+            admit = partial(admit_new, self._work, command.jobs, command.reach.maker)
+            (yield admit) if is_large else admit()
             holding = [hold for hold in self._work.holds if hold.is_used]
         if command.keys:
             self._work.highest_key = max(self._work.highest_key, command.keys[-1])
@@ -176,6 +186,8 @@ class Intake:
             ):
                 if reply is ALL_STORED:
                     reply = EnqueueResult({}, set(), {}, {}, {})
+                    if is_large:
+                        yield self._look_up
                 if not self._take_unusual(head, job, command, index - 1, reply):
                     continue
             else:
@@ -200,6 +212,10 @@ class Intake:
             self._replaced |= command.plan.payloads
             self._hosts.note_folds(command)
         return reply
+
+    def _look_up(self) -> None:
+        """Read which unique keys and names of the new jobs are known."""
+        _ = self._keys, self._names
 
     def _refusal(self, command: Enqueue, drawing: bool) -> object | None:
         """Why none of a command's jobs can be stored. `drawing`: some of them have options."""
@@ -305,10 +321,7 @@ class Intake:
             if status is Status.READY:
                 work.effects.woken.add(queue)
         if self._unusual:
-            # They come after all others of their groups, so no head changes.
-            note_groups(work, [new.job for new in self._full], GroupChange.OPENS)
-            self._keys.release_former_owners()
-            self._names.write()
+            yield from _at_length(self._write_names, len(self._full))
         if self._planned:
             self._hosts.write()
         if self._plain:
@@ -316,20 +329,34 @@ class Intake:
         if self._tuned:
             yield from work.tx.insert_by_slices("jobs", _TUNED, self._tuned)
         if self._lined:
-            yield from work.tx.insert_by_slices("jobs", _LINED, self._lined_rows())
+            rows = yield from _at_length(self._lined_rows, len(self._lined))
+            yield from work.tx.insert_by_slices("jobs", _LINED, rows)
         if self._full:
-            lines = self._lines([(new.head, new.job) for new in self._full])
-            full = [self._full_row(new, lines.get(new.head[0], _NO_LINE)[0]) for new in self._full]
-            yield from work.tx.insert_by_slices("jobs", _FULL, full)
+            rows = yield from _at_length(self._full_rows, len(self._full))
+            yield from work.tx.insert_by_slices("jobs", _FULL, rows)
         if self._replaced:
-            self._replace_payloads()
+            yield from _at_length(self._replace_payloads, len(self._replaced))
         if self._beside:
             yield from self._store_payloads()
+
+    def _write_names(self) -> None:
+        """Write the groups, unique keys and names of the jobs that are about to be stored."""
+        # They come after all others of their groups, so no head changes.
+        note_groups(self._work, [new.job for new in self._full], GroupChange.OPENS)
+        self._keys.release_former_owners()
+        self._names.write()
 
     def _store_payloads(self) -> Sliced[None]:
         """Write the payloads that are stored apart from their jobs."""
         work = self._work
-        beside = [(key, job.payload, checksum(job.payload)) for key, job in self._beside]
+        beside: list[tuple[object, ...]] = []
+        left = SLICE_BYTES
+        for key, job in self._beside:
+            beside.append((key, job.payload, checksum(job.payload)))
+            left -= job.payload_size
+            if left < 0:
+                yield None
+                left = SLICE_BYTES
         yield from work.tx.insert_large_by_slices("payloads", "job_id, body, checksum", beside)
         work.tx.rows += sum(job.payload_size // BYTES_A_ROW for _, job in self._beside)
 
@@ -366,6 +393,11 @@ class Intake:
             key: (line, name[-1]) for (key, name), line in zip(names.items(), lines, strict=True)
         }
 
+    def _full_rows(self) -> list[tuple[object, ...]]:
+        """The rows of jobs with unusual settings."""
+        lines = self._lines([(new.head, new.job) for new in self._full])
+        return [self._full_row(new, lines.get(new.head[0], _NO_LINE)[0]) for new in self._full]
+
     def _full_row(self, new: _Full, line: int | None) -> tuple[object, ...]:
         """The row of a job. If another payload has replaced its own, it has that one."""
         key = new.head[0]
@@ -396,6 +428,11 @@ class Intake:
             self._work.tx.write("replace_extras", extras=list(self._contents.items()))
         beside = jobs.items()
         self._beside += [(k, job) for k, job in beside if job.payload_size > INLINE_PAYLOAD]
+
+
+def _at_length(step: Callable[[], T], jobs: int) -> Sliced[T]:
+    """Run a step that is about so many jobs, in the connection's thread if they are many."""
+    return (yield step) if jobs > SLICE_JOBS else step()
 
 
 _stored = maker(NewJob, JobRecord, "key", "status", "ready_at", "expires_at", "payload", "ttl_ms")

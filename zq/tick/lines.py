@@ -143,6 +143,11 @@ class Lines:
         self._agings = {aging_ms for aging_ms, _ in aged} | set(aging.values())
         return {queue for _, queue in aged}
 
+    @property
+    def noted(self) -> int:
+        """How many lines and jobs `flush` has to look at."""
+        return len(self._left) + len(self._joined) + len(self._moving)
+
     def forget(self) -> None:
         """Forget everything. The next transaction reads it again."""
         self._is_known = False

@@ -192,6 +192,10 @@ class TickRunner:
             if tick.due:
                 attend(work, tick.due)
                 yield None
+            is_long = work.is_long
+            if is_long:
+                # After one bulk thousands of groups and lines may have new heads.
+                yield work.open_heads
             if work.lines.is_astray:
                 work.open_heads()
                 work.lines.lead(tx, work.rulebook.aging)
@@ -212,7 +216,8 @@ class TickRunner:
                 high_water = work.highest_key + RESERVED_KEYS
                 tx.write("raise_high_water", key=high_water)
             # Claims may have found unreadable heads and set them aside.
-            result = work.finish()
+            # Holds write what the lines of before have changed.
+            result = (yield work.finish) if is_long or work.is_long else work.finish()
             result.replies, result.claimed = replies, claimed
             _show_dates(result, tick.steady - tick.now)
             result.durable = tick.durable or result.promised

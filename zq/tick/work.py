@@ -19,6 +19,9 @@ from zq.tick.rulebook import Rulebook
 
 NOBODY: Mapping[int, Holder] = {}
 
+SLICE_NOTES = 512
+"""The most queues, groups and lines that are written while the event loop waits: 2 to 8 ms."""
+
 _TIMED = TERMINAL | {Status.SCHEDULED}
 """States in which a job may wait for a time."""
 
@@ -103,6 +106,11 @@ class UnitOfWork:
         self.lines.forget()
         for hold in self.holds:
             hold.recall()
+
+    @property
+    def is_long(self) -> bool:
+        """True if writing what follows from moves of jobs would hold the event loop for long."""
+        return len(self.counts) + len(self.groups) + self.lines.noted > SLICE_NOTES
 
     def finish(self) -> TickResult:
         """Write everything that follows from the moves of jobs. Return the result for memory."""
