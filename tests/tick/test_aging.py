@@ -3,6 +3,7 @@
 The state machine compares the order of claims with an exact model as well (`naive_claiming.py`).
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import floor
 from pathlib import Path
@@ -17,7 +18,17 @@ from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import drawing
 from zq.model.aging import longest_overtaken_ms
-from zq.model.commands import Claim, Fail, PatchJob, Release, SetQueue
+from zq.model.commands import (
+    AnyCommand,
+    CancelJob,
+    Claim,
+    DeleteJob,
+    Fail,
+    PatchJob,
+    Release,
+    SetQueue,
+    Succeed,
+)
 from zq.model.job import JobSettings
 from zq.model.patching import Patch
 from zq.model.settings import QueueSettings
@@ -223,6 +234,41 @@ def test_another_setting_leads_jobs_to_their_places_slice_by_slice_also_after_a_
     keys = sorted(ticker.jobs())
     assert ticker.take(2 * MOST_LED + 10) == keys
     assert ticker.value("SELECT count(*) FROM lines") == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda key: CancelJob(key),
+        lambda key: DeleteJob(key),
+        lambda key: PatchJob(key, "id", Patch(queue="other")),
+        lambda key: PatchJob(key, "id", Patch(ready_at=NOW + 60_000)),
+    ],
+)
+def test_the_next_job_is_taken_when_the_first_of_its_line_goes(
+    ticker: Ticker, change: Callable[[int], AnyCommand]
+) -> None:
+    ages(ticker, 1_000)
+    first, second = ticker.store(2)
+
+    ticker.run(change(first))
+
+    assert ticker.take(1, queues=("q",)) == [second]
+
+
+def test_a_job_behind_its_group_keeps_the_place_of_its_key_when_its_queue_ages_no_more(
+    ticker: Ticker,
+) -> None:
+    ages(ticker, 1_000)
+    options = JobSettings(fair_key="k")  # type: ignore[call-arg]
+    first, second = [put(ticker, options=options, group="g") for _ in range(2)]
+    assert ticker.take(9) == [first]
+    ages(ticker, None)
+    ticker.run()
+
+    ticker.run(Succeed([first]))
+
+    assert ticker.take(9) == [second]
 
 
 def test_jobs_that_are_led_come_in_the_new_order_in_the_same_transaction(ticker: Ticker) -> None:

@@ -76,7 +76,8 @@ FROM (
         SELECT jobs.id FROM jobs WHERE line = v.id AND status = {ready} AND held = 2
         ORDER BY jobs.id LIMIT 1) AS head
     FROM unnest(:lines::bigint[]) AS v (id)) AS new
-WHERE lines.id = new.id AND lines.head IS DISTINCT FROM new.head
+WHERE lines.id = new.id
+    AND (lines.head IS DISTINCT FROM new.head OR (lines.place IS NULL AND lines.fair_key <> ''))
 
 -- name: forget_lines
 -- Deletes those of the lines in which no job is left.

@@ -73,7 +73,8 @@ FROM (
         SELECT jobs.id FROM jobs WHERE line = value AND status = {ready} AND held = 2
         ORDER BY jobs.id LIMIT 1) AS head
     FROM json_each(:lines)) AS new
-WHERE lines.id = new.id AND lines.head IS NOT new.head
+WHERE lines.id = new.id
+    AND (lines.head IS NOT new.head OR (lines.place IS NULL AND lines.fair_key <> ''))
 
 -- name: forget_lines
 -- Deletes those of the lines in which no job is left.

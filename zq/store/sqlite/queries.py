@@ -44,17 +44,17 @@ NEW_JOB_COLUMNS = f"{columns(JobRecord, required=True)}, checksum"
 
 JOB_COLUMNS = columns(JobRecord)
 
-_USUAL = "coalesce(options, unique_key, group_id, expires_at, extras, finished_at, ttl_ms) IS NULL"
+_USUAL = "coalesce(unique_key, group_id, expires_at, extras, finished_at, ttl_ms) IS NULL"
 
 LINED_COLUMNS = JOB_COLUMNS[: JOB_COLUMNS.index(", unique_key")]
 """The columns up to the settings of a job: all that differ among new jobs in lines."""
 
 JOB_ROW = (
-    f"CASE WHEN deliveries = 0 AND {_USUAL}"
+    f"CASE WHEN deliveries = 0 AND {_USUAL} AND options IS NULL AND line IS NULL"
     f" THEN json_array({NEW_JOB_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
 )
 LINED_ROW = (
-    f"CASE WHEN deliveries = 0 AND {_USUAL.replace('options, ', '')}"
+    f"CASE WHEN deliveries = 0 AND {_USUAL}"
     f" THEN json_array({LINED_COLUMNS}) ELSE json_array({JOB_COLUMNS}) END"
 )
 BRIEF_ROW = (
