@@ -19,7 +19,7 @@ from zq.model.queue_patterns import NO_QUEUES, QueuePatterns
 from zq.model.reach import BudgetMaker, Reach
 from zq.model.settling import Failure
 from zq.store.api import Line, Sliced, Transaction
-from zq.tick.lines import Lines, Places
+from zq.tick.lines import Lines, Placed
 
 W = TypeVar("W")
 """The unit of work: `zq.tick.work.UnitOfWork`. It has a table of hooks itself."""
@@ -195,8 +195,8 @@ class Hold(Protocol[W_contra]):
     def mend(self) -> None:
         """Note that jobs were set aside of which nothing is known."""
 
-    def places(self) -> Places:
-        """Where lines stand now whose jobs have moved, as far as they share their queues."""
+    def places(self) -> Placed:
+        """Where lines stand now whose keys have moved, as far as they share their queues."""
 
     def flush(self) -> set[str]:
         """Open lines for what was noted. Return the queues with jobs that claims may have now."""

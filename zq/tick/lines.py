@@ -16,7 +16,7 @@ same transaction, so a crash cannot come in between.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from zq.model.job import Brief, JobRecord, JobSettings
 from zq.model.lifecycle import Status
@@ -29,6 +29,18 @@ _WAITS = frozenset({Status.SCHEDULED, Status.READY})
 
 Places = dict[str, dict[str, float]]
 """The places of lines, by their queues and the keys by which they share these."""
+
+
+class Placed(NamedTuple):
+    """Where lines stand now whose keys have moved."""
+
+    found: Places
+    """Lines whose jobs have come or gone too, so that they may have other heads."""
+    moved: Places
+    """Lines to which nothing else has happened. They stay in three of their four indexes."""
+
+
+NOWHERE = Placed({}, {})
 
 NewName = tuple[str, int, int, str | None]
 """What names the line of a job: its queue, the priority of the line, the time in which this gains a
@@ -49,8 +61,8 @@ class LineHold(Protocol):
     def holds(self, options: JobSettings | None) -> bool:
         """True if it holds jobs with these options while they wait."""
 
-    def places(self) -> Places:
-        """Where lines stand now whose jobs have moved, as far as they share their queues."""
+    def places(self) -> Placed:
+        """Where lines stand now whose keys have moved, as far as they share their queues."""
 
     def note(
         self,
@@ -259,7 +271,11 @@ class Lines:
         """Place the lines that share their queues. Return the heads that were found on the way."""
         heads: dict[int, int | None] = {}
         for hold in self._holds:
-            if hold.is_used and (places := hold.places()):
-                heads.update(tx.rows_of("place_lines", places=places))
+            if hold.is_used:
+                placed = hold.places()
+                if placed.moved:
+                    tx.run("move_lines", places=placed.moved)
+                if placed.found:
+                    heads.update(tx.rows_of("place_lines", places=placed.found))
         tx.rows += len(heads)
         return heads

@@ -287,6 +287,10 @@ FINDS: dict[str, set[str]] = {
         "SEARCH lines USING INDEX sqlite_autoindex_lines_1 (queue=? AND fair_key=?)",
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=?)",
     },
+    "move_lines": {
+        "SCAN p",
+        "SEARCH lines USING COVERING INDEX sqlite_autoindex_lines_1 (queue=? AND fair_key=?)",
+    },
     "jobs_in_lines": {
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=? AND status=? AND held=? AND id>?)",
     },

@@ -22,7 +22,7 @@ from zq.features.budgets.tick_tokens import TokenAccounts
 from zq.model.job import MAX_TIME, Brief, JobRecord, NewJob
 from zq.model.lifecycle import Status
 from zq.store.api import Transaction
-from zq.tick.lines import Places
+from zq.tick.lines import NOWHERE, Placed
 
 MOST_DUE = 1_000
 """So many budgets are looked at in one tick because new tokens have come by now."""
@@ -268,9 +268,9 @@ class TokenLedger:
 
     # The store
 
-    def places(self) -> Places:
+    def places(self) -> Placed:
         """Budgets have no places."""
-        return {}
+        return NOWHERE
 
     def flush(self) -> set[str]:
         """Open lines that can be paid now. Return their queues."""

@@ -29,7 +29,7 @@ from zq.model.lifecycle import Status
 from zq.model.reach import BudgetMaker
 from zq.model.settings import NO_FAIR_RULE, FairRule
 from zq.store.api import Line, Transaction
-from zq.tick.lines import Places
+from zq.tick.lines import Placed
 from zq.tick.rulebook import Rulebook
 from zq.tick.work import UnitOfWork
 
@@ -214,24 +214,27 @@ class FairHold:
 
     # The store
 
-    def places(self) -> Places:
+    def places(self) -> Placed:
         """Change the keys whose jobs have moved. Return where their lines stand now."""
         notes = self._notes
         self.know(notes)
-        places: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        moved: defaultdict[str, dict[str, float]] = defaultdict(dict)
         for name in sorted(notes, key=lambda name: self._shares[name].finish):
             share, noted = self._shares[name], notes[name]
             place = share.finish
             change(share, self._queues[share.queue], noted)
             if noted.delivered:
                 share.paid_until = self._paid.get(name, share.paid_until)
-            if noted.came or noted.left or share.finish != place:
+            if noted.came or noted.left:
+                found[share.queue][f"={share.key}"] = share.finish
+            elif share.finish != place and share.waiting:
                 # A job that took what its key was charged with moves no line by its end.
-                places[share.queue][f"={share.key}"] = share.finish
+                moved[share.queue][f"={share.key}"] = share.finish
         self._changed.update(notes)
         notes.clear()
         self._paid.clear()
-        return dict(places)
+        return Placed(dict(found), dict(moved))
 
     def flush(self) -> set[str]:
         """Open the lines of keys that have room again. Return their queues."""

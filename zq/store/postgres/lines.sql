@@ -63,6 +63,12 @@ FROM (
 WHERE lines.id = p.id
 RETURNING lines.id, lines.head
 
+-- name: move_lines
+-- As above, for keys whose jobs have neither come nor gone.
+UPDATE lines SET place = k.value::float8
+FROM json_each(:places::json) AS q CROSS JOIN LATERAL json_each_text(q.value) AS k
+WHERE lines.queue = q.key AND lines.fair_key = k.key
+
 -- name: refresh_lines
 -- Finds the heads again. A line is open again once it has an earlier head than before. A new line of a
 -- key that nothing else has changed has the place of those that its jobs come from.

@@ -61,6 +61,14 @@ FROM (
 WHERE lines.queue = p.queue AND lines.fair_key = p.fair_key
 RETURNING id, head
 
+-- name: move_lines
+-- As above, for keys whose jobs have neither come nor gone.
+UPDATE lines SET place = p.place
+FROM (
+    SELECT q.key AS queue, p.key AS fair_key, p.value AS place
+    FROM json_each(:places) AS q CROSS JOIN json_each(q.value) AS p LIMIT -1) AS p
+WHERE lines.queue = p.queue AND lines.fair_key = p.fair_key
+
 -- name: refresh_lines
 -- Finds the heads again. A line is open again once it has an earlier head than before. A new line of a
 -- key that nothing else has changed has the place of those that its jobs come from.
