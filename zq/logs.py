@@ -29,8 +29,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from logging import DEBUG, ERROR, INFO, WARNING
+from typing import TYPE_CHECKING
 
-from zq.logfile import RotatingFile
+if TYPE_CHECKING:
+    from zq.logfile import RotatingFile
 
 __all__ = ["DEBUG", "ERROR", "INFO", "TRACE", "WARN", "event", "set_up"]
 
@@ -58,7 +60,7 @@ def event(logger: logging.Logger, level: int, message: str, /, **fields: object)
 
 
 def set_up(
-    level: str, form: str | None = None, fd: int = _STDOUT, file: RotatingFile | None = None
+    level: str, form: str | None = None, fd: int = _STDOUT, file: "RotatingFile | None" = None
 ) -> None:
     """Send everything of at least `level` (a key of LEVELS) to `fd`, and to `file` if it is given.
 

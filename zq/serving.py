@@ -58,6 +58,10 @@ def prepare_process() -> None:
     # Whatever the server writes is its owner's alone: the database, logs, folders, copies.
     os.umask(0o077)
     share_one_heap()
+    # Objects that exist by now will stay. Requests leave few cycles, so collect them seldom.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 def serve(settings: Settings) -> int:
@@ -83,10 +87,8 @@ async def _serve(settings: Settings) -> int:
     code = await _start(server, settings)
     if code:
         return code
-    # Objects that exist now will stay. Requests leave few cycles, so collect them seldom.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
     trim_heap()
     for entrance in server.entrances:
         entrance.announce()

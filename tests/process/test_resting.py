@@ -15,8 +15,8 @@ from process.server import SCRIPT, clean_environment, running
 MOST_THREADS = 4
 
 LIBRARIES = {
-    *("aiohttp", "aiosqlite", "attr", "caio", "click", "cronsim", "idna", "msgpack", "msgspec"),
-    *("multidict", "propcache", "typing_extensions", "tzlocal", "ulid", "uvloop", "yarl"),
+    *("aiohttp", "aiosqlite", "attr", "caio", "click", "idna", "msgpack", "msgspec"),
+    *("multidict", "propcache", "typing_extensions", "uvloop", "yarl"),
 }
 """The libraries that a start loads. Each of the others comes with the first request for it."""
 
@@ -28,12 +28,13 @@ LATER = (
     *("zq.cli.every", "zq.doors.queue_ti.http", "zq.doors.topics.http"),
     *("zq.http.api.description", "zq.http.api.rest", "zq.operators.admin.http.routes"),
     *("zq.operators.ops.http", "zq.operators.page.http", "zq.wire.archive"),
-    *("difflib", "gzip", "importlib.metadata", "multiprocessing.pool"),
-    *("tarfile", "wsgiref", "zipfile"),
+    *("zq.logfile", "zq.features.crons.model_walk"),
+    *("difflib", "gzip", "importlib.metadata", "logging.handlers", "multiprocessing.pool"),
+    *("tarfile", "tomllib", "wsgiref", "zipfile", "zoneinfo"),
 )
 """What a start once loaded, and what costs memory on a small device."""
 
-MOST_MODULES = 780
+MOST_MODULES = 740
 """The names that a start looks for, and a few more for other versions of Python and libraries."""
 
 

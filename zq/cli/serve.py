@@ -1,9 +1,10 @@
 """`zq serve`: runs a server until it is told to stop."""
 
+import gc
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,8 +12,10 @@ from zq import logs
 from zq.cli.variables import unread_variables
 from zq.config import SETTINGS, Settings
 from zq.lightly import import_aiohttp_lightly
-from zq.logfile import RotatingFile
 from zq.setting import SWITCH, ConfigError, Setting, variable_given
+
+if TYPE_CHECKING:
+    from zq.logfile import RotatingFile
 
 EX_CONFIG = 78  # sysexits.h; systemd does not restart a service after this code
 
@@ -79,6 +82,8 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
     except ConfigError as error:
         raise _StartError(str(error)) from None
 
+    # What is imported stays. The collector would look through it a hundred times.
+    gc.disable()
     import_aiohttp_lightly()
     from zq import serving
 
@@ -91,10 +96,12 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
     ctx.exit(serving.serve(settings))
 
 
-def _log_file(settings: Settings) -> RotatingFile | None:
+def _log_file(settings: Settings) -> "RotatingFile | None":
     directory = settings.log_directory
     if directory is None:
         return None
+    from zq.logfile import RotatingFile
+
     try:
         return RotatingFile(
             directory, settings.log_rotation, settings.log_max_size, settings.log_max_files

@@ -44,7 +44,7 @@ class Cleaning(RunningService):
             services.clock,
             services.engine.inbox,
             partial(services[Sweeps].delete, author=BY_SCHEDULE),
-            services.engine[Scheduler].zone_of(None),
+            partial(services.engine[Scheduler].zone_of, None),
             configured,
         )
 
@@ -54,10 +54,10 @@ class Cleaning(RunningService):
         clock: Clock,
         inbox: Inbox,
         delete: Callable[[Filter], Awaitable[int]],
-        zone: tzinfo,
+        zone: Callable[[], tzinfo],
         configured: str,
     ) -> None:
-        """`zone` is for schedules without one. An empty schedule deletes nothing."""
+        """`zone` gives the zone of schedules without one. An empty schedule deletes nothing."""
         self.schedule = configured
         self._reads = store.reads.of(CronReads)
         self._clock = clock
@@ -100,7 +100,7 @@ class Cleaning(RunningService):
             self._timer.cancel()
         now = self._clock.now_ms()
         schedule = ChoreSchedule(self.schedule) if self.schedule else None
-        self._next = None if schedule is None else schedule.after(now, self._zone)
+        self._next = None if schedule is None else schedule.after(now, self._zone())
         if self._next is not None:
             self._wait(now)
 

@@ -7,16 +7,16 @@ Here they are translated for cronsim, or added to its walk. (croniter has less o
 """
 
 import re
-from calendar import monthrange
 from collections.abc import Iterator
-from datetime import date, datetime, tzinfo
+from datetime import datetime, tzinfo
 from functools import lru_cache
 from itertools import islice
-from zoneinfo import ZoneInfo
-
-from cronsim import CronSim, CronSimError
+from typing import TYPE_CHECKING
 
 from zq.model.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from zq.features.crons.model_walk import CronWalk
 
 MAX_EXPRESSION = 256
 """The longest expression, in characters."""
@@ -64,7 +64,7 @@ class CronExpression:
             if found := _RESERVED.search(self._parts.replace(" ", "")):
                 raise ValueError(f"{found[0]!r} means nothing here")
             self._walk(_ANY_DAY)
-        except (CronSimError, ValueError) as error:
+        except ValueError as error:
             raise _refusal(text, str(error).lower()) from None
 
     def after(self, now: int, zone: tzinfo) -> int | None:
@@ -91,8 +91,10 @@ class CronExpression:
             raise _refusal(self.text, "it never comes")
         return found
 
-    def _walk(self, start: datetime) -> "_Walk":
-        walk = _Walk(self._parts, start)
+    def _walk(self, start: datetime) -> "CronWalk":
+        from zq.features.crons.model_walk import CronWalk  # with cronsim, which few servers need
+
+        walk = CronWalk(self._parts, start)
         walk.nearest = self._nearest
         if self._only_nearest:
             walk.days = set()
@@ -108,30 +110,6 @@ class CronExpression:
 def parsed(text: str) -> CronExpression:
     """An expression that was stored, and so is valid."""
     return CronExpression(text)
-
-
-class _Walk(CronSim):
-    """cronsim's walk, extended by the weekday nearest to a day."""
-
-    nearest: frozenset[int] = frozenset()
-
-    def match_dom(self, d: date) -> bool:
-        return super().match_dom(d) or any(
-            _nearest_weekday(d, day) == d.day for day in self.nearest
-        )
-
-
-def _nearest_weekday(month: date, day: int) -> int | None:
-    """The weekday from Monday to Friday nearest to `day` in this month; None without that day."""
-    _, last = monthrange(month.year, month.month)
-    if day > last:
-        return None
-    weekday = month.replace(day=day).weekday()
-    if weekday == 5:
-        return day - 1 if day > 1 else day + 2
-    if weekday == 6:
-        return day + 1 if day < last else day - 2
-    return day
 
 
 def _fields(text: str) -> list[str]:
@@ -218,6 +196,8 @@ MAX_ZONE = 255
 @lru_cache(maxsize=1024)
 def zone_named(name: str) -> tzinfo:
     """The zone of the IANA database with this name. Raises `InvalidRequest`."""
+    from zoneinfo import ZoneInfo
+
     if 0 < len(name) <= MAX_ZONE:
         try:
             return ZoneInfo(name)

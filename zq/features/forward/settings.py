@@ -2,7 +2,6 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +51,8 @@ class ForwardSettings(RoomSettings):
             token = os.environ.get("ZQ_TOKEN") or None
             _add(found, "--forward", name, LaneRule((pattern,), url, token))
         if self.forward_rules is not None:
+            import tomllib
+
             place = f"--forward-rules: {self.forward_rules}"
             try:
                 text = self.forward_rules.read_text(encoding="utf-8")
