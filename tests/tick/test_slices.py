@@ -163,6 +163,19 @@ def test_no_kind_of_new_jobs_holds_the_loop_in_one_piece(ticker: Ticker, kind: s
         assert work.share("calls") < 0.3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_acknowledgement_of_many_jobs_holds_the_loop_in_one_piece(
+    ticker: Ticker, kind: str
+) -> None:
+    jobs = [new_job(**KINDS[kind](n)) for n in range(9 * SLICE_ROWS)]
+    ticker.run(ticker.enqueue(jobs))
+    work = Work(ticker)
+    work.run(Succeed(ticker.take(len(jobs))))
+    assert ticker.jobs() == {}
+    assert work.share("steps") < 0.3
+    assert work.share("calls") < 0.3
+
+
 async def test_others_have_their_turn_between_slices(rig: Rig) -> None:
     """A transaction of many jobs holds the loop for some milliseconds at a time, not for all."""
     command = rig.enqueue(_jobs(20_000))

@@ -127,6 +127,10 @@ class Hold(Protocol[W_contra]):
     is_retimed: bool
     """True if it has a deadline that was not known before this transaction."""
 
+    @property
+    def noted(self) -> int:
+        """How many of its own things have changed since they were written."""
+
     def learn(self, tx: Transaction) -> None:
         """Read the store, before the first transaction."""
 

@@ -58,6 +58,10 @@ class LineHold(Protocol):
 
     is_used: bool
 
+    @property
+    def noted(self) -> int:
+        """How many of its own things have changed since they were written."""
+
     def holds(self, options: JobSettings | None) -> bool:
         """True if it holds jobs with these options while they wait."""
 
@@ -157,8 +161,12 @@ class Lines:
 
     @property
     def noted(self) -> int:
-        """How many lines and jobs `flush` has to look at."""
-        return len(self._left) + len(self._joined) + len(self._moving)
+        """How many lines and jobs `flush` has to look at, and of what the holds have to write."""
+        noted = len(self._left) + len(self._joined) + len(self._moving)
+        for hold in self._holds:
+            if hold.is_used:
+                noted += hold.noted
+        return noted
 
     def forget(self) -> None:
         """Forget everything. The next transaction reads it again."""

@@ -192,7 +192,7 @@ class TickRunner:
             if tick.due:
                 attend(work, tick.due)
                 yield None
-            is_long = work.is_long
+            is_long = tx.rows > SLICE_ROWS and work.is_long
             if is_long:
                 # After one bulk thousands of groups and lines may have new heads.
                 yield work.open_heads
@@ -217,7 +217,10 @@ class TickRunner:
                 tx.write("raise_high_water", key=high_water)
             # Claims may have found unreadable heads and set them aside.
             # Holds write what the lines of before have changed.
-            result = (yield work.finish) if is_long or work.is_long else work.finish()
+            if is_long or (tx.rows > SLICE_ROWS and work.is_long):
+                result = yield work.finish
+            else:
+                result = work.finish()
             result.replies, result.claimed = replies, claimed
             _show_dates(result, tick.steady - tick.now)
             result.durable = tick.durable or result.promised

@@ -268,6 +268,11 @@ class TokenLedger:
 
     # The store
 
+    @property
+    def noted(self) -> int:
+        """How many budgets have changed."""
+        return len(self._touched)
+
     def places(self) -> Placed:
         """Budgets have no places."""
         return NOWHERE

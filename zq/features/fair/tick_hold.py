@@ -214,6 +214,11 @@ class FairHold:
 
     # The store
 
+    @property
+    def noted(self) -> int:
+        """How many keys have changed."""
+        return len(self._notes) + len(self._changed)
+
     def places(self) -> Placed:
         """Change the keys whose jobs have moved. Return where their lines stand now."""
         notes = self._notes
