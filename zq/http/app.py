@@ -62,7 +62,9 @@ class Application:
             path = request.rel_url.path_safe
             door, methods, parameters = self._router.find(path)
             # Where a place takes an id, a later route may have a word.
-            if self._later and not (request.method in methods and _has_ids(door, parameters)):
+            if self._later and (
+                request.method not in methods or (parameters and not _has_ids(door, parameters))
+            ):
                 await self._complete(path, door.prefix)
                 door, methods, parameters = self._router.find(path)
             request[PATH] = parameters

@@ -217,6 +217,7 @@ class TickRunner:
                 tx.write("raise_high_water", key=high_water)
             # Claims may have found unreadable heads and set them aside.
             # Holds write what the lines of before have changed.
+            result: TickResult
             if is_long or (tx.rows > SLICE_ROWS and work.is_long):
                 result = yield work.finish
             else:
