@@ -6,7 +6,7 @@ lanes.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from zq.model.filters import Filter
@@ -34,6 +34,12 @@ class Snapshot(ABC):
     @abstractmethod
     def rows(self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any) -> Any:
         """The rows that a query finds, each a tuple: a list."""
+
+    @abstractmethod
+    def each(
+        self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
+    ) -> Iterator[Any]:
+        """The rows that a query finds, one by one: whoever has enough stops."""
 
     @abstractmethod
     def jobs(
@@ -67,6 +73,10 @@ class Snapshot(ABC):
         self, error: Exception, filter: Filter, after: int, descending: bool, limit: int, now: int
     ) -> None:
         """If some of these jobs cannot be read, raise an error that says which, for this one."""
+
+    @abstractmethod
+    def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
+        """The error that these rows of a table are not what was stored."""
 
     def text(self, name: str) -> str:
         """A text by its name, which is a part of others."""

@@ -69,19 +69,19 @@ FINDS: dict[str, set[str]] = {
     "has_jobs": {BY_ID, JOBS_OF_TOPIC},
     "forget_numbers_of": {NUMBER, NUMBERS},
     "clear_topic_jobs": set(),
-    "look for record standing": {"SEARCH queue_counts USING PRIMARY KEY (queue=?)"},
-    "look for record first_job": {BY_ID, "SCAN t", NUMBERS},
-    "look for record examined": {NUMBERS},
-    "look for record jobs_page": {
+    "look for topic standing": {"SEARCH queue_counts USING PRIMARY KEY (queue=?)"},
+    "look for topic first_job": {BY_ID, "SCAN t", NUMBERS},
+    "look for topic jobs_examined": {NUMBERS},
+    "look for topic jobs_page": {
         BY_ID,
         "SCAN t",
         NUMBERS,
         "SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
     },
-    "look for record held": {BY_ID, NUMBER.replace("topic_jobs", "t")},
-    "look for record labels": {JOB_IN_TOPIC},
-    "look for record numbered": {BY_ID, JOBS_OF_TOPIC},
-    "look for record tagged": {
+    "look for topic held": {BY_ID, NUMBER.replace("topic_jobs", "t")},
+    "look for topic labels": {JOB_IN_TOPIC},
+    "look for topic numbered": {BY_ID, JOBS_OF_TOPIC},
+    "look for topic tagged": {
         BY_ID,
         "SEARCH t USING INDEX topic_jobs_by_tag (<expr>=? AND tag>?)",
     },
@@ -94,9 +94,9 @@ FINDS: dict[str, set[str]] = {
     "delete_router": {ROUTER},
     "delete_routers_of": {ROUTERS_OF_SOURCE, ROUTERS_OF_DEST},
     "clear_topic_routers": set(),
-    "look for router router": {ROUTER},
-    "look for router count_routers": {"SCAN topic_routers USING COVERING INDEX routers_by_dest"},
-    "look for router routers_page": {
+    "look for topic router": {ROUTER},
+    "look for topic count_routers": {"SCAN topic_routers USING COVERING INDEX routers_by_dest"},
+    "look for topic routers_page": {
         "SEARCH topic_routers USING PRIMARY KEY (name>?)",
     },
     "look for topic topic": {
@@ -119,7 +119,6 @@ FINDS: dict[str, set[str]] = {
         "USE TEMP B-TREE FOR ORDER BY",
     },
     "look for topic records": {RECORDS_OF_TOPIC},
-    "look for topic texts": {RECORDS_OF_TOPIC},
 }
 
 SORTS = {"look for topic fitting", "note_expired_numbers"}
@@ -128,13 +127,10 @@ SORTS = {"look for topic fitting", "note_expired_numbers"}
 
 def named() -> dict[str, str]:
     """The statements that readers run, by the names that they have here."""
+    read = load("zq.doors.topics.sqlite_reads")
     found: dict[str, str] = {}
-    for what, file in (("topic", "lookups"), ("record", "jobs")):
-        read = load(f"zq.doors.topics.sqlite_{file}")
-        found |= {
-            f"look for {what} {name}": sql.replace("OTHERS", read["others"])
-            for name, sql in read.items()
-            if name != "others"
-        }
-    of_routers = load("zq.doors.topics.sqlite_router_lookups")
-    return found | {f"look for router {name}": sql for name, sql in of_routers.items()}
+    for name, sql in read.items():
+        others = "jobs_others" if name == "jobs_page" else "others"
+        if name not in ("others", "jobs_others"):
+            found[f"look for topic {name}"] = sql.replace("OTHERS", read[others])
+    return found

@@ -1,13 +1,7 @@
--- The statements of users: those of ticks, and those of readers.
+-- The statements of users.
 
 -- name: user
 SELECT {user_row} FROM users WHERE id = :id
-
--- name: user_named
-SELECT {user_row} FROM users WHERE name = :name
-
--- name: users
-SELECT {user_row} FROM users ORDER BY name
 
 -- name: any_user
 SELECT EXISTS (SELECT 1 FROM users)

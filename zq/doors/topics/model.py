@@ -316,7 +316,7 @@ class TagMatch(NamedTuple):
 
 def tag_is(tag: str) -> TagMatch:
     """A match of exactly this tag."""
-    return TagMatch(tag, tag + "\0")  # which no tag holds
+    return TagMatch(tag, tag + "\1")  # what lies between these would hold a NUL, as no tag does
 
 
 def tag_begins(prefix: str) -> TagMatch:

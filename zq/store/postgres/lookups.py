@@ -131,7 +131,7 @@ def all_settings(connection: Connection) -> dict[str, QueueSettings]:
 def last_errors(connection: Connection, keys: Sequence[int]) -> dict[int, LastError]:
     """The latest failure of each job that has one."""
     found = rows_of(connection, QUERIES["last_errors"], {"keys": keys})
-    return {key: LastError(*_texts(texts)) for key, *texts in found}
+    return {key: LastError(*texts(error)) for key, *error in found}
 
 
 def count_jobs(connection: Connection, filter: Filter, now: int) -> int:
@@ -209,7 +209,7 @@ def errors_page(
     records: list[ErrorRecord] = []
     total = 0
     for row in rows_of(connection, QUERIES[name], page):
-        record = ErrorRecord(*_texts(row))
+        record = ErrorRecord(*texts(row))
         total += record.weight
         if records and (len(records) == limit or total > PAGE_BYTES):
             return records, True
@@ -261,7 +261,7 @@ def _first_bytes(jobs: list[JobRecord]) -> list[JobRecord]:
     return jobs
 
 
-def _texts(values: Sequence[Any]) -> Iterator[Any]:
+def texts(values: Sequence[Any]) -> Iterator[Any]:
     """Values of a row, of which texts may have a NUL."""
     return (shown(value) if isinstance(value, str) else value for value in values)
 

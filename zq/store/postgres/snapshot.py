@@ -1,12 +1,13 @@
 """A snapshot of a store on PostgreSQL: a connection, and the texts of the queries of a room."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
+from zq.store.errors import StoreDamaged
 from zq.store.postgres import lookups
 from zq.store.postgres.connection import Connection
 from zq.store.postgres.rows import jobs_of
@@ -22,12 +23,19 @@ class PostgresSnapshot(Snapshot):
         self._connection = connection
 
     def rows(self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any) -> Any:
-        return lookups.rows_of(self._connection, self._sql(query, words), parameters)
+        rows = lookups.rows_of(self._connection, self._sql(query, words), parameters)
+        return [tuple(lookups.texts(row)) for row in rows]
+
+    def each(
+        self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
+    ) -> Iterator[Any]:
+        return iter(self.rows(query, words, **parameters))
 
     def jobs(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
     ) -> list[JobRecord]:
-        return jobs_of(self.rows(query, words, **parameters))
+        rows = lookups.rows_of(self._connection, self._sql(query, words), parameters)
+        return jobs_of(rows)
 
     def whole(self, query: str, /, **parameters: Any) -> list[JobRecord]:
         return lookups.whole_jobs(self._connection, self.jobs(query, **parameters))
@@ -47,3 +55,6 @@ class PostgresSnapshot(Snapshot):
         self, error: Exception, filter: Filter, after: int, descending: bool, limit: int, now: int
     ) -> None:
         """Nothing: PostgreSQL checks its own pages."""
+
+    def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
+        return StoreDamaged(f"rows of {table} cannot be read: {', '.join(map(str, keys))}")

@@ -1,7 +1,8 @@
 """A snapshot of a SQLite store: a connection, and the texts of the queries of a room."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from zq.model.filters import Filter
@@ -11,7 +12,7 @@ from zq.model.settings import QueueSettings
 from zq.store.api import as_json
 from zq.store.snapshot import NO_WORDS, Snapshot
 from zq.store.sqlite import lookups
-from zq.store.sqlite.quarantine import is_unreadable
+from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable
 from zq.store.sqlite.where import where
 
 
@@ -24,6 +25,13 @@ class SqliteSnapshot(Snapshot):
 
     def rows(self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any) -> Any:
         return self._connection.execute(self._sql(query, words), _bound(parameters)).fetchall()
+
+    def each(
+        self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
+    ) -> Iterator[Any]:
+        sql = self._sql(query, words)
+        with closing(self._connection.execute(sql, _bound(parameters))) as rows:
+            yield from rows
 
     def jobs(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
@@ -51,6 +59,9 @@ class SqliteSnapshot(Snapshot):
             page = (filter, after, descending, limit, now)
             jobs = lookups.list_jobs(self._connection, *page)
             lookups.last_errors(self._connection, [job.key for job in jobs])
+
+    def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
+        return UnreadableRows(table, keys)
 
 
 def _bound(parameters: dict[str, Any]) -> dict[str, Any]:

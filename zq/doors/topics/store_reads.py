@@ -2,21 +2,21 @@
 
 from collections.abc import Sequence
 
-from zq.doors.topics import sqlite_jobs as topic_job_lookups
-from zq.doors.topics import sqlite_lookups as topic_lookups
-from zq.doors.topics import sqlite_router_lookups as router_lookups
+from zq.doors.topics import store_jobs as topic_job_lookups
+from zq.doors.topics import store_lookups as topic_lookups
+from zq.doors.topics import store_routers as router_lookups
 from zq.doors.topics.model import TopicPage, TopicState
 from zq.doors.topics.model_jobs import HeldRecord, JobsWanted, Labels
 from zq.doors.topics.model_routers import RoutersWanted, TopicRouter
 from zq.doors.topics.store import PageWanted, TopicReads
 from zq.model.reach import Reach
-from zq.store.sqlite.lanes import ReadLanes
+from zq.store.snapshot import SnapshotLanes
 
 
-class SqliteTopicReads(TopicReads):
-    """Reads by the connections of a pool."""
+class StoredTopicReads(TopicReads):
+    """Reads by the lanes of a store."""
 
-    def __init__(self, lanes: ReadLanes) -> None:
+    def __init__(self, lanes: SnapshotLanes) -> None:
         self._of = lanes.steady_of
         self._looks = lanes.looks
         self._hurried = lanes.deliveries
@@ -62,4 +62,4 @@ class SqliteTopicReads(TopicReads):
         return await self._looks(router_lookups.count_routers)
 
 
-READS = {TopicReads: SqliteTopicReads}
+READS = {TopicReads: StoredTopicReads}

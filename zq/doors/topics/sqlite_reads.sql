@@ -1,4 +1,54 @@
--- What is looked up of queue topics, whose records are jobs. They have those that are unfinished.
+-- What readers of topics look up.
+
+-- name: topic
+SELECT {topic_row} FROM topics WHERE name = :name
+
+-- name: count_topics
+SELECT count(*) FROM topics WHERE name IS NOT NULL
+
+-- name: topics_page
+SELECT {topic_row} FROM topics
+WHERE name > :after AND name >= :low AND (:high IS NULL OR name < :high) ORDER BY name LIMIT :limit
+
+-- name: record_from
+-- The first record from a number on: its number, and the time from which its age counts.
+SELECT key & {max_seq}, ifnull(steady_at, at) FROM topic_records
+WHERE key >= :id << {seq_bits} | :seq AND key <= :id << {seq_bits} | {max_seq} ORDER BY key LIMIT 1
+
+-- name: examined
+-- The last record that one look at a topic examines, where there are more than these.
+SELECT key & {max_seq} FROM topic_records
+WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto
+ORDER BY key LIMIT 1 OFFSET :most - 1
+
+-- name: extent
+-- How many records a page could have, their bytes, and the last of them.
+SELECT count(*), ifnull(sum(size), 0), max(key) & {max_seq} FROM (
+    SELECT key, size FROM topic_records
+    WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto AND OTHERS
+    ORDER BY key LIMIT :limit)
+
+-- name: fitting
+-- The last record of those that fit into so many bytes, one at least.
+SELECT max(key) & {max_seq} FROM (
+    SELECT key, sum(size) OVER (ORDER BY key) - size AS before FROM (
+        SELECT key, size FROM topic_records
+        WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto AND OTHERS
+        ORDER BY key LIMIT :limit))
+WHERE before < :bytes
+
+-- name: records
+-- The texts are bytes: who edits a file by hand may leave what is no text.
+SELECT key & {max_seq}, at, node, tag, checksum, CAST(data AS BLOB), CAST(meta AS BLOB)
+FROM topic_records
+WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto AND OTHERS
+ORDER BY key
+
+-- name: others
+-- Those that none of these nodes has written.
+(node IS NULL OR node NOT IN (SELECT value FROM json_each(:nodes)))
+
+-- Queue topics have unfinished jobs as their records.
 
 -- name: standing
 -- All unfinished jobs, those that are ready, and those in flight.
@@ -16,7 +66,7 @@ CROSS JOIN jobs ON jobs.id = t.job
 WHERE jobs.queue = :queue AND jobs.status <= {in_flight}
 LIMIT 1
 
--- name: examined
+-- name: jobs_examined
 -- The last number that one look at a queue examines, where there are more than these.
 SELECT key & {max_seq} FROM topic_jobs
 WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto
@@ -35,7 +85,7 @@ CROSS JOIN jobs ON jobs.id = t.job LEFT JOIN payloads ON jobs.payload IS NULL AN
 WHERE jobs.queue = :queue AND jobs.status <= {in_flight} AND OTHERS
 LIMIT :limit
 
--- name: others
+-- name: jobs_others
 (t.node IS NULL OR t.node NOT IN (SELECT value FROM json_each(:nodes)))
 
 -- name: held
@@ -61,3 +111,15 @@ WHERE t.key >> {seq_bits} = :id AND t.tag >= :low AND (:high IS NULL OR t.tag < 
     AND t.key <= :id << {seq_bits} | :upto
     AND jobs.queue = :queue AND jobs.status <= {in_flight}
 LIMIT :limit
+
+-- name: router
+SELECT name, json(config), forwarded FROM topic_routers WHERE name = :name
+
+-- name: count_routers
+SELECT count(*) FROM topic_routers
+
+-- name: routers_page
+SELECT name, json(config), forwarded FROM topic_routers
+WHERE name > :after AND name >= :low AND (:high IS NULL OR name < :high)
+    AND (:source IS NULL OR source = :source) AND (:dest IS NULL OR dest = :dest)
+ORDER BY name LIMIT :limit

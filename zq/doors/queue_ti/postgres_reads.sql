@@ -1,0 +1,10 @@
+-- Users as readers see them.
+
+-- name: user
+SELECT {user_row} FROM users WHERE id = :id
+
+-- name: user_named
+SELECT {user_row} FROM users WHERE name = :name
+
+-- name: users
+SELECT {user_row} FROM users ORDER BY name

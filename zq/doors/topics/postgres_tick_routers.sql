@@ -1,0 +1,45 @@
+-- The statements of routers.
+
+-- name: routers_behind
+-- The routers that writes to these topics pass, and those that the copies pass.
+WITH RECURSIVE behind (topic) AS (
+    SELECT unnest(:topics::text[]) COLLATE "C"
+    UNION
+    SELECT dest FROM behind JOIN topic_routers ON source = topic)
+SELECT name, config, forwarded FROM behind JOIN topic_routers ON source = topic
+
+-- name: routers_around
+-- The routers that are connected with these topics, against their direction too.
+WITH RECURSIVE around (topic) AS (
+    SELECT unnest(:topics::text[]) COLLATE "C"
+    UNION
+    SELECT found.topic FROM around CROSS JOIN LATERAL (
+        SELECT dest AS topic FROM topic_routers WHERE source = around.topic
+        UNION ALL
+        SELECT source FROM topic_routers WHERE dest = around.topic) AS found)
+SELECT name, config, forwarded FROM around JOIN topic_routers ON source = topic
+
+-- name: routers_named
+SELECT name, config, forwarded FROM topic_routers WHERE name = :router
+
+-- name: count_routers
+SELECT count(*) FROM topic_routers
+
+-- name: write_router
+INSERT INTO topic_routers (name, source, dest, config)
+VALUES (:router, :source, :dest, :config::json)
+ON CONFLICT (name) DO UPDATE
+SET source = excluded.source, dest = excluded.dest, config = excluded.config
+
+-- name: count_forwarded
+-- :counts lists [name, copies].
+UPDATE topic_routers SET forwarded = forwarded + c.n
+FROM unnest(:counts.0::text[], :counts.1::bigint[]) AS c (name, n)
+WHERE topic_routers.name = c.name
+
+-- name: delete_router
+DELETE FROM topic_routers WHERE name = :router
+
+-- name: delete_routers_of
+DELETE FROM topic_routers WHERE source = :topic OR dest = :topic
+RETURNING name
