@@ -140,6 +140,7 @@ class Engine:
         """Set when the store has failed: nothing can be stored any more."""
         self._task: asyncio.Task[None] | None = None
         store.when_unreadable = self.set_aside
+        store.when_away = self._loop.hold_up
 
     def __getitem__(self, kind: type[P]) -> P:
         """The part of a room. It is made at its first use."""

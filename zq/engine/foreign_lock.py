@@ -1,12 +1,15 @@
-"""Another program's lock on the database: how long it is in the way, and what the log says of it.
+"""What is in the way of all changes: for how long, and what the log says of it.
 
-A sqlite3 shell in a transaction holds such a lock, and so do backup tools. Nothing is broken then.
-Changes wait for a while, and are refused after that until the lock is gone.
+It is another program's lock on the database, as a sqlite3 shell in a transaction and backup tools
+hold it, or the lost connection to a database. Nothing is broken then. Changes wait for a while, and
+are refused after that until it is gone.
 """
 
 import logging
 
 from zq.model.clock import Clock
+from zq.model.errors import DatabaseAway, DatabaseLocked, ZqError
+from zq.store.errors import StoreAway, StoreBusy
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +19,7 @@ are refused at once."""
 
 
 class ForeignLock:
-    """The lock that is in the way at present, if any. The log names one that is held for long."""
+    """What is in the way at present, if anything. The log names what stays for long."""
 
     def __init__(self, clock: Clock) -> None:
         self.since: int | None = None
@@ -25,9 +28,12 @@ class ForeignLock:
         self._met = 0.0
         self.is_long = False
         """True if changes are refused: it has been held for too long to wait for it."""
+        self.refusal: ZqError = DatabaseLocked()
+        """The answer to changes meanwhile."""
 
-    def met(self) -> bool:
+    def met(self, cause: StoreBusy) -> bool:
         """Note that it is in the way. Return whether that has lasted too long to wait for it."""
+        self.refusal = refusal_by(cause)
         now = self._clock.monotonic()
         if self.since is None:
             self.since, self._met = self._clock.now_ms(), now
@@ -35,10 +41,13 @@ class ForeignLock:
             return False
         if not self.is_long:
             self.is_long = True
-            log.warning(
-                "another program holds the database's lock: changes are refused until it is"
-                " released (fuser or lsof on zq.db shows which program)"
-            )
+            if isinstance(cause, StoreAway):
+                log.warning("%s: changes are refused until it is there again", cause)
+            else:
+                log.warning(
+                    "another program holds the database's lock: changes are refused until it is"
+                    " released (fuser or lsof on zq.db shows which program)"
+                )
         return True
 
     def seconds(self) -> float:
@@ -49,5 +58,10 @@ class ForeignLock:
         """Note that a transaction has begun: nothing is in the way."""
         if self.is_long:
             fields = {"held_s": round(self.seconds(), 1)}
-            log.info("the database's lock is free again", extra={"fields": fields})
+            log.info("the database takes changes again", extra={"fields": fields})
         self.since, self.is_long = None, False
+
+
+def refusal_by(cause: StoreBusy) -> ZqError:
+    """The answer to a change that cannot be made for this cause."""
+    return DatabaseAway(str(cause)) if isinstance(cause, StoreAway) else DatabaseLocked()

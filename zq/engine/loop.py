@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -16,14 +15,14 @@ from msgspec import structs
 from zq.engine.after_commit import Committed, Subscriber
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import NO_PLAN, Plan
-from zq.engine.foreign_lock import ForeignLock
+from zq.engine.foreign_lock import ForeignLock, refusal_by
 from zq.engine.inbox import Inbox, PendingCommand
-from zq.engine.pace import Pace
+from zq.engine.pace import MOST_ROWS, Pace
 from zq.engine.timetable import Alarm, Openings, TickTime, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock
 from zq.model.commands import AnyCommand, Return, Tick, TickResult
-from zq.model.errors import DatabaseLocked, OutcomeUnknown, StorageFull, ZqError, unexpected
+from zq.model.errors import OutcomeUnknown, StorageFull, ZqError, unexpected
 from zq.model.ids import Mint
 from zq.store.api import Store
 from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreFailed, StoreFull
@@ -192,8 +191,8 @@ class TickLoop:
         try:
             try:
                 result = await self._store.tick(tick)
-            except StoreBusy:
-                tick, result = await self._once_unlocked(tick)
+            except StoreBusy as cause:
+                tick, result = await self._once_unlocked(tick, cause)
         except BaseException:
             self._streams.postpone(plan)
             raise
@@ -241,13 +240,13 @@ class TickLoop:
                 except Exception as error:
                     self._log_once(subscriber, error)
 
-    async def _once_unlocked(self, tick: Tick) -> tuple[Tick, TickResult]:
-        """Run a tick that another program's lock holds up, with the time at which it ran.
+    async def _once_unlocked(self, tick: Tick, cause: StoreBusy) -> tuple[Tick, TickResult]:
+        """Run a tick that something holds up, with the time at which it ran.
 
-        Raises `StoreBusy` if the lock is held for too long.
+        Raises `StoreBusy` if that takes too long.
         """
         pause = FIRST_LOOK_S
-        while not self._lock.met():
+        while not self._lock.met(cause):
             await asyncio.sleep(pause)
             pause = min(2 * pause, LAST_LOOK_S)
             time = self._timetable.tick_time()
@@ -255,9 +254,16 @@ class TickLoop:
             mark = self._store.steady.unstored()
             times = {"now": time.now, "steady": time.steady, "monotonic": now, "mark": mark}
             tick = structs.replace(tick, **times)
-            with suppress(StoreBusy):
+            try:
                 return tick, await self._store.tick(tick)
-        raise StoreBusy("another program holds the database's lock")
+            except StoreBusy as error:
+                cause = error
+        raise cause
+
+    def hold_up(self, cause: StoreBusy) -> None:
+        """Refuse what waits, if the tick under way has been held up for long."""
+        if self._lock.met(cause):
+            self._refuse(self._inbox.take(MOST_ROWS, MOST_ROWS), cause)
 
     def _refuse(self, requests: list[PendingCommand], error: Exception) -> None:
         """Answer those commands of a failed tick that have no answer yet."""
@@ -315,7 +321,7 @@ def _answer_to(error: Exception) -> ZqError:
         )
     if isinstance(error, StoreFull):
         return StorageFull(STORAGE_FULL)
-    return DatabaseLocked() if isinstance(error, StoreBusy) else unexpected(error)
+    return refusal_by(error) if isinstance(error, StoreBusy) else unexpected(error)
 
 
 def failure_text(error: StoreFailed) -> str:

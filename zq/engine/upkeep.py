@@ -129,7 +129,7 @@ class Upkeep:
             elif compaction.slices % SLICES_A_CHECKPOINT == 0:
                 await self.checkpoint()
         except StoreBusy as error:
-            if self._lock.met():
+            if self._lock.met(error):
                 self._end_compaction(error)
             compaction.next = began + LOCK_RETRY_S
             return
@@ -197,8 +197,8 @@ class Upkeep:
             self._untidy = await self._store.tidy()
         except StoreFull:
             self._ticked = self._clock.monotonic()  # try again after a rest
-        except StoreBusy:
-            self._lock.met()
+        except StoreBusy as error:
+            self._lock.met(error)
             self._ticked = self._clock.monotonic()
         else:
             self._lock.gone()

@@ -75,6 +75,7 @@ ZqError
 │   ├── BackupDisturbed     another program writes to the database
 │   ├── OutOfMemory         the server got no memory for this request
 │   ├── DatabaseLocked      another program holds the database's lock
+│   ├── DatabaseAway        the connection to the database is lost
 │   ├── DiskFailed          the disk has failed, and nothing is stored or told any more
 │   └── OutcomeUnknown      the disk failed while the change was being written
 ├── LimitReached            a limit is reached for now; there will be room again
@@ -465,6 +466,13 @@ class DatabaseLocked(ServiceUnavailable):
             "another program holds the database's lock (say a sqlite3 shell in a transaction, or a"
             " backup tool): nothing was changed, try again when that program has released it"
         )
+
+
+class DatabaseAway(ServiceUnavailable):
+    code = "database_away"
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"{cause}: nothing was changed, try again when the database is back")
 
 
 class DiskFailed(ServiceUnavailable):

@@ -18,6 +18,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
+from zq.store.errors import StoreBusy
 
 T = TypeVar("T")
 
@@ -212,6 +213,8 @@ class Store(Protocol):
     quarantined: Quarantined
     when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]]
     """Called with a table and the keys of rows. Some of these rows cannot be read."""
+    when_away: Callable[[StoreBusy], object]
+    """Called from time to time while a tick under way waits for a lost connection."""
     when_rested: Callable[[], object]
     """Called when a connection was closed that nobody has read from lately: memory is free then."""
     uncopied_bytes: int

@@ -26,6 +26,10 @@ class StoreBusy(StoreError):
     """Another program holds the store's lock. Nothing was changed, and all data is sound."""
 
 
+class StoreAway(StoreBusy):
+    """The connection to the store is lost. Nothing was changed, and the store connects again."""
+
+
 class RowsDiffer(StoreError):
     """A statement has changed another number of rows than a decision counted on."""
 

@@ -77,6 +77,7 @@ class Health(msgspec.Struct):
     enqueues_refused: Refusal | UnsetType = UNSET
     quarantined: Quarantine | UnsetType = UNSET
     database_locked: LockInTheWay | UnsetType = UNSET
+    database_away: LockInTheWay | UnsetType = UNSET
     faulty_crons: FaultyCrons | UnsetType = UNSET
     lanes: list[LaneHealth] | UnsetType = UNSET
 

@@ -12,7 +12,7 @@ from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.damage import Quarantined
-from zq.model.errors import DatabaseLocked, ZqError
+from zq.model.errors import ZqError
 from zq.store.errors import StoreError
 from zq.wire.codecs import BodyCodec
 
@@ -86,9 +86,9 @@ class ProbesApi:
             document["enqueues_refused"] = {"code": refusal.code, "error": refusal.message}
         if health.locked_since is not None:
             # A restart would not help here either.
-            document["database_locked"] = {
+            document[health.locked_by.code] = {
                 "since": health.locked_since,
-                "error": DatabaseLocked().message,
+                "error": health.locked_by.message,
             }
         if (faulty := self._crons.faulty).entries:
             document["faulty_crons"] = {

@@ -8,7 +8,7 @@ from zq.engine.engine import Engine
 from zq.engine.subscribers.figures import RecentTimes
 from zq.features.crons.engine import Scheduler
 from zq.features.crons.model_faults import FaultyEntries
-from zq.model.errors import DatabaseLocked, InboxFull, WalFull
+from zq.model.errors import InboxFull, WalFull
 from zq.service.services import Services
 
 
@@ -80,7 +80,7 @@ class StatusReader:
         if self._engine.store.wal_is_over and WalFull.code not in reached:
             reached.append(WalFull.code)
         if self._engine.lock.is_long:
-            reached.append(DatabaseLocked.code)
+            reached.append(self._engine.lock.refusal.code)
         if self._engine.inbox.waiting_jobs >= self._settings.max_inbox_jobs:
             reached.append(InboxFull.code)
         if self._engine.streams.free <= 0:

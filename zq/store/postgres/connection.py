@@ -8,7 +8,7 @@ import psycopg
 from psycopg import errors
 from psycopg.types.json import set_json_loads
 
-from zq.store.errors import RowsDiffer, StoreBusy, StoreError, StoreFailed, StoreFull
+from zq.store.errors import RowsDiffer, StoreAway, StoreBusy, StoreError, StoreFull
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -50,8 +50,8 @@ _AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAv
 _FULL = (errors.DiskFull, errors.OutOfMemory)
 
 
-def connect(address: str, settings: Mapping[str, str]) -> Connection:
-    """Open a connection with the settings of a session. Raises `StoreError`."""
+def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Connection:
+    """Open a connection with the settings of a session, within some time. Raises `StoreError`."""
     # A backslash keeps a space within a value.
     values = {name: value.replace(" ", "\\ ") for name, value in settings.items()}
     options = " ".join(f"-c {name}={value}" for name, value in values.items())
@@ -60,7 +60,7 @@ def connect(address: str, settings: Mapping[str, str]) -> Connection:
             address,
             autocommit=True,
             options=options,
-            connect_timeout=10,
+            connect_timeout=seconds,
             cursor_factory=psycopg.RawCursor,
         )
     set_json_loads(msgspec.json.decode, connection)
@@ -76,7 +76,7 @@ def store_error(error: psycopg.Error) -> StoreError:
     if isinstance(error, _FULL):
         return StoreFull(str(error))
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return StoreFailed(f"the connection to PostgreSQL is lost: {error}")
+        return StoreAway(f"the connection to PostgreSQL is lost: {str(error).strip()}")
     if isinstance(error, errors.DivisionByZero):
         # `zq.store.postgres.transaction` lets statements fail so that change other rows.
         return RowsDiffer()

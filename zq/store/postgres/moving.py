@@ -19,10 +19,10 @@ from zq.store.postgres.queries import sent, shown
 SLOT = 0
 """Who has the lock of the first slot keeps servers away."""
 
-_OWN = ("version", MARK)
+_OWN = ("version", "starts", MARK)
 """Entries of `meta` that other stores do not have."""
 
-PECULIAR = frozenset[str]()
+PECULIAR = frozenset({"ticks"})
 """Tables that no other store has. A move leaves them out."""
 
 _COLUMNS = """

@@ -1,6 +1,12 @@
 """Who may have a database of PostgreSQL: it must be fit for zq, and nobody else may have it."""
 
-from zq.store.errors import DirectoryInUse, ForeignDatabase, RestoreUnfinished
+from zq.store.errors import (
+    DirectoryInUse,
+    ForeignDatabase,
+    RestoreUnfinished,
+    StoreAway,
+    StoreFailed,
+)
 from zq.store.moving import MARK
 from zq.store.postgres.connection import Connection
 
@@ -9,6 +15,10 @@ LOCK_CLASS = 0x7A71
 the lock, before another server can have it: so a fenced server cannot commit."""
 
 OLDEST_VERSION = 15
+
+TRIES = 5
+"""How often the lock is tried while PostgreSQL ends the process of a lost connection, with a second
+in between."""
 
 
 def refuse_unfit(connection: Connection) -> None:
@@ -50,6 +60,28 @@ def refuse_unfinished(connection: Connection) -> None:
 def is_unfinished(connection: Connection) -> bool:
     """True if the database is the target of a move that is not complete."""
     return bool(value_of(connection, f"SELECT count(*) FROM meta WHERE name = '{MARK}'"))
+
+
+def take_over(connection: Connection, slot: int, former: int) -> None:
+    """Take the lock of a slot for the process that a lost connection had in PostgreSQL.
+
+    It may not have noticed yet, so it is ended: its transaction ends before the lock is free.
+    Raises `StoreFailed` if another server has the lock, `StoreAway` if the process does not end.
+    """
+    for _ in range(TRIES):
+        if value_of(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {slot})"):
+            return
+        holder = value_of(
+            connection,
+            f"SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = {LOCK_CLASS}"
+            f" AND objid = {slot} AND objsubid = 2 AND granted AND database ="
+            " (SELECT oid FROM pg_database WHERE datname = current_database())",
+        )
+        if holder == former:
+            value_of(connection, f"SELECT pg_terminate_backend({former}, 1000)")
+        elif holder is not None:
+            raise StoreFailed("another server has the database since the connection was lost")
+    raise StoreAway("PostgreSQL has not ended the lost connection yet")
 
 
 def value_of(connection: Connection, sql: str) -> object:

@@ -16,7 +16,7 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus
 from psycopg.pq.abc import PGresult
 
-from zq.store.errors import StoreError, StoreFailed
+from zq.store.errors import StoreAway, StoreError
 from zq.store.postgres.connection import STATEMENTS, Connection, store_error
 from zq.store.postgres.queries import Statement, compiled
 
@@ -32,31 +32,47 @@ _FAILED = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE, ExecStatus
 class Sent:
     """A statement that was sent, or its preparation, and the answer once that has come."""
 
-    __slots__ = ("prepares", "result")
+    __slots__ = ("is_lost", "prepares", "result")
 
     def __init__(self, prepares: bytes | None = None) -> None:
         self.prepares = prepares
         """The text that this prepares."""
         self.result: PGresult | None = None
+        self.is_lost = False
+        """True if the connection was lost before the answer came."""
 
 
 class Pipeline:
     """The statements of one connection, which nobody else uses during a transaction."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
         self.trips = 0
         """How often answers were waited for."""
+        self.adopt(connection)
+
+    def adopt(self, connection: Connection) -> None:
+        """Use a connection that was just opened from now on."""
+        self.connection = connection
+        self.process = connection.info.backend_pid
+        """The process that PostgreSQL has for it."""
         self.is_open = False
         """True if a transaction has begun and not ended."""
         self._pgconn = connection.pgconn
         self._decoder = Transformer(connection)
         self._poll = select.poll()
-        self._poll.register(self._pgconn.socket)
+        self._poll.register(self._pgconn.socket, select.POLLIN)
         self._waiting: deque[Sent] = deque()
         self._names: dict[bytes, bytes] = {}
         """The names of prepared statements by their texts, the latest used ones last."""
         self._named = 0
+
+    def look(self) -> None:
+        """See if the connection was lost while nobody used it, before anything is sent by it."""
+        if not self.connection.closed and self._poll.poll(0):
+            try:
+                self._pgconn.consume_input()
+            except psycopg.Error as error:
+                self._lost(error)
 
     def begin(self) -> None:
         """Begin a transaction. Nothing is waited for."""
@@ -77,10 +93,10 @@ class Pipeline:
         self.is_open = False
 
     def clear(self) -> None:
-        """Wait for all answers. Raises `StoreFailed`, but no error of a statement."""
+        """Wait for all answers. Raises `StoreAway`, but no error of a statement."""
         try:
             self._receive()
-        except StoreFailed:
+        except StoreAway:
             raise
         except StoreError:
             return
@@ -96,7 +112,7 @@ class Pipeline:
             self._names[sql] = name
             pgconn.send_query_prepared(name, values, result_format=Format.BINARY)
         except psycopg.Error as error:
-            raise store_error(error) from error
+            raise self._lost(error) from error
         sent = Sent()
         self._waiting.append(sent)
         return sent
@@ -150,10 +166,18 @@ class Pipeline:
             if ends:
                 pgconn.exit_pipeline_mode()
         except psycopg.Error as error:
-            self._waiting.clear()
-            raise store_error(error) from error
+            raise self._lost(error) from error
         if failure is not None:
             raise store_error(failure) from failure
+
+    def _lost(self, error: psycopg.Error) -> StoreError:
+        """Give up the connection. Statements that were sent get no answers any more."""
+        self.is_open = False
+        for sent in self._waiting:
+            sent.is_lost = True
+        self._waiting.clear()
+        self.connection.close()
+        return store_error(error)
 
     def _take_answers(self) -> psycopg.Error | None:
         """Give all statements their answers. Return the error of the first that has failed.
@@ -162,10 +186,11 @@ class Pipeline:
         """
         failure: psycopg.Error | None = None
         while self._waiting:
-            sent = self._waiting.popleft()
+            sent = self._waiting[0]
             result = self._next()
             assert result is not None, "each statement has an answer"
             self._next()
+            self._waiting.popleft()
             if result.status not in _FAILED:
                 sent.result = result
                 continue
@@ -180,13 +205,13 @@ class Pipeline:
     def _next(self) -> PGresult | None:
         """The next answer; None at the end of each statement's own."""
         pgconn = self._pgconn
-        unsent = pgconn.flush()
+        while pgconn.flush():
+            # PostgreSQL reads no more before somebody reads what it says.
+            self._poll.modify(pgconn.socket, select.POLLIN | select.POLLOUT)
+            self._poll.poll()
+            self._poll.modify(pgconn.socket, select.POLLIN)
+            pgconn.consume_input()
         while pgconn.is_busy():
-            self._poll.modify(pgconn.socket, _BOTH if unsent else select.POLLIN)
             self._poll.poll()
             pgconn.consume_input()
-            unsent = pgconn.flush()
         return pgconn.get_result()
-
-
-_BOTH = select.POLLIN | select.POLLOUT

@@ -15,7 +15,7 @@ from psycopg import errors
 from zq.model.clock import SteadyClock
 from zq.model.errors import ReadersBusy, ReadTimeout
 from zq.store.dates import Dates
-from zq.store.errors import StoreError
+from zq.store.errors import StoreAway, StoreError
 from zq.store.postgres.connection import SESSION, Connection, connect, store_error
 
 P = ParamSpec("P")
@@ -42,7 +42,19 @@ class RowReader:
         self._connection: Connection | None = None
 
     def read(self, function: Callable[[Connection], T]) -> T:
-        """Run a function whose queries all see one moment."""
+        """Run a function whose queries all see one moment.
+
+        If the connection was lost since the last read, it runs once more on another one.
+        """
+        was_open = self._connection is not None
+        try:
+            return self._read(function)
+        except StoreAway as error:
+            if not was_open:
+                raise ReadersBusy(str(error)) from error
+        return self._read(function)
+
+    def _read(self, function: Callable[[Connection], T]) -> T:
         connection = self._opened()
         try:
             connection.execute(_BEGIN)

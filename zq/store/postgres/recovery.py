@@ -35,6 +35,8 @@ class FoundAtStart(NamedTuple):
     logged: int
     found: Mapping[str, Any]
     clock: SteadyClock
+    start: int
+    """The number of this start."""
 
 
 @cache
@@ -94,6 +96,7 @@ def _recover(
         bounds = {"age_ms": history.age_ms, "records": history.records, "bytes": history.bytes}
         tx.run("set_bounds", log=HISTORY_LOG, **bounds)
     highest = tx.value("highest_key")
+    tx.write("forget_ticks")
     _note_clock(tx, steady)
     return FoundAtStart(
         tx.ask_deadlines()(),
@@ -108,6 +111,7 @@ def _recover(
         tx.rows_of("extent", log=HISTORY_LOG)[0][2],
         {name: tx.value(name) for room in recoveries() for name in room.found},
         steady,
+        int(tx.value("count_start")),
     )
 
 

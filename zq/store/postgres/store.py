@@ -26,10 +26,10 @@ from zq.store.postgres.connection import (
 )
 from zq.store.postgres.migrate import migrate
 from zq.store.postgres.owning import lock, refuse_unfinished, refuse_unfit, value_of
-from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import PostgresReads
 from zq.store.postgres.recovery import FoundAtStart, note_clock, recover
+from zq.store.postgres.ticking import TickPipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ SLOT = 0
 """One server at a time has a database, until servers share one."""
 
 TRIES = 5
-"""How often a tick is tried that another transaction has pushed out of the way."""
+"""How often a tick is tried that another transaction, or a lost connection, has interrupted."""
 
 UNKNOWN_SPACE = 1 << 62
 """The free space of a database that tells nothing of its disk."""
@@ -70,7 +70,7 @@ class PostgresStore(Store):
         self,
         address: str,
         thread: ThreadPoolExecutor,
-        pipeline: Pipeline,
+        pipeline: TickPipeline,
         columns: Columns,
         recovered: FoundAtStart,
         ticks: Ticks,
@@ -90,6 +90,7 @@ class PostgresStore(Store):
         self.deadlines = recovered.deadlines
         self.steady = recovered.clock
         self.quarantined = Quarantined(0, ())
+        self.when_away: Callable[[StoreBusy], object] = bool
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
         self.when_rested: Callable[[], object] = bool
         self.uncopied_bytes = 0
@@ -97,6 +98,8 @@ class PostgresStore(Store):
         self.wal_is_over = False
         self._thread = thread
         self._pipeline = pipeline
+        loop = asyncio.get_running_loop()
+        pipeline.when_away = lambda error: loop.call_soon_threadsafe(self.when_away, error)
         self._columns = columns
         self._ticks = ticks
         self.lanes = PostgresLanes(address, read_timeout, self.steady)
@@ -125,10 +128,12 @@ class PostgresStore(Store):
 
     def _run(self, tick: Tick) -> TickResult:
         for _ in range(TRIES - 1):
+            self._pipeline.mend()
             try:
                 return exhaust(self._ticks(tick))
             except StoreBusy as error:
-                log.info("a tick was pushed out of the way, and is tried again", exc_info=error)
+                log.info("a tick was interrupted, and is tried again", exc_info=error)
+        self._pipeline.mend()
         return exhaust(self._ticks(tick))
 
     async def sync(self) -> None:
@@ -145,6 +150,7 @@ class PostgresStore(Store):
         return False
 
     def _tidy(self) -> int:
+        self._pipeline.mend()
         with store_errors():
             PostgresTransaction(self._pipeline, self._columns, 0).run("forget_empty_queues")
             return _size(self._pipeline.connection)
@@ -208,11 +214,12 @@ async def open_store(
         connection = await aside(_connected, address)
         try:
             columns = await aside(read_columns, connection)
-            pipeline = Pipeline(connection)
+            pipeline = TickPipeline(address, SLOT, connection)
             recovering = partial(recover, pipeline, columns, off_counts=off_counts)
             recovered = await aside(recovering, history, SLOT, clock)
             transactions = partial(PostgresTransaction, pipeline, columns)
             ticks = await aside(make_ticks, transactions, recovered.last_key)
+            pipeline.start = recovered.start
         except BaseException:
             connection.close()
             raise

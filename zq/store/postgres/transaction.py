@@ -208,7 +208,8 @@ class PostgresTransaction(Transaction):
         sent = self._pipeline.send(_statement("deadlines"))
 
         def told() -> Deadlines:
-            (times,) = self._pipeline.rows(sent)
+            again = self._pipeline.send(_statement("deadlines")) if sent.is_lost else sent
+            (times,) = self._pipeline.rows(again)
             return {due: time for due, time in zip(Due, times, strict=True) if time is not None}
 
         return told

@@ -37,3 +37,11 @@ SELECT coalesce(max(id), 0) FROM jobs
 
 -- name: forget_empty_queues
 DELETE FROM queue_counts WHERE n = 0
+
+-- name: count_start
+INSERT INTO meta (name, value) VALUES ('starts', '1')
+ON CONFLICT (name) DO UPDATE SET value = (meta.value::bigint + 1)::text RETURNING value
+
+-- name: forget_ticks
+-- Those of all starts before: nobody asks for their outcome any more.
+DELETE FROM ticks

@@ -99,6 +99,7 @@ class SqliteStore(Store):
         """The last record of the history when the store was opened."""
         self.found = recovered.found
         self.quarantined = recovered.quarantined
+        self.when_away: Callable[[StoreBusy], object] = bool
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
         """Called with a table and the keys of rows. Some of these rows cannot be read."""
         self.when_rested: Callable[[], object] = bool

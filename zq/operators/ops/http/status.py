@@ -39,8 +39,8 @@ class StatusApi:
         """The state of the server: recent ticks and flushes, waiting commands, the log, the disk.
 
         `limits_reached` names the reached limits: `storage_full`, `wal_full`, `inbox_full`,
-        `server_limit` (jobs in flight), `database_locked` (by another program). `flags` has the
-        settings that are not at their defaults.
+        `server_limit` (jobs in flight), `database_locked` (by another program), `database_away`
+        (its connection is lost). `flags` has the settings that are not at their defaults.
         """
         parameters(request, ())
         document = status_document(self._status.read(), self._admin.health())

@@ -1,0 +1,156 @@
+"""Lost connections: the outcome of a tick is looked up, and each job is stored and given once."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from conformance.client import JSON, Client
+from conformance.client import new_job as new_body
+from conformance.site import Site
+from conformance.streams import pause
+
+from store.on_postgres import database_at, end_connections
+from store.postgres.cutting import Cut, Proxy
+from store.rig import FOREVER, POLICY, Orders, new_job
+from zq.model.commands import Claim, Succeed
+from zq.model.filters import Filter
+from zq.store.errors import StoreAway, StoreFailed
+from zq.store.postgres.store import PostgresStore, open_store
+from zq.tick.runner import make_ticks
+
+CLAIM = [Claim(None, [(1, 10)])]
+
+
+@pytest.fixture
+def proxy(tmp_path: Path) -> Iterator[Proxy]:
+    proxy = Proxy(database_at(tmp_path))
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+async def store(proxy: Proxy) -> AsyncIterator[PostgresStore]:
+    store = await open_store(proxy.address, make_ticks(POLICY, Random(1), {}), read_timeout=60.0)
+    yield store
+    await store.abandon()
+
+
+async def stored(store: PostgresStore) -> list[int]:
+    return await store.reads.keys(Filter(), 0, FOREVER, 10_000)
+
+
+@pytest.mark.parametrize("cut", Cut)
+async def test_a_tick_is_done_once_wherever_its_commit_is_cut(
+    store: PostgresStore, proxy: Proxy, cut: Cut
+) -> None:
+    orders = Orders(store.last_key)
+    command = orders.enqueue([new_job(), new_job(group="g"), new_job(ttl_ms=10_000)])
+    proxy.cut = cut
+    result = await store.tick(orders.tick([command]))
+    assert proxy.cut is None, "nothing was cut"
+    assert await stored(store) == list(command.keys)
+    # What falls due next was asked for with the COMMIT.
+    assert result.deadlines
+
+    proxy.cut = cut
+    more = orders.enqueue([new_job()] * 3)
+    claimed = (await store.tick(orders.tick([more], CLAIM))).claimed[0]
+    assert [job.key for job in claimed] == [*command.keys, *more.keys]
+    assert {job.deliveries for job in claimed} == {1}
+
+    proxy.cut = cut
+    done = [job.key for job in claimed[:5]]
+    await store.tick(orders.tick([Succeed(done)], CLAIM))
+    assert await stored(store) == [more.keys[-1]]
+    assert (await store.tick(orders.tick([], CLAIM))).claimed == [[]]
+
+
+async def test_each_job_is_stored_once_while_connections_end_at_any_time(
+    store: PostgresStore, tmp_path: Path
+) -> None:
+    orders = Orders(store.last_key)
+    sent: list[int] = []
+    given: list[int] = []
+    rng = random.Random(7)
+    over = asyncio.Event()
+
+    async def end_them() -> None:
+        while not over.is_set():
+            await asyncio.sleep(rng.uniform(0.0, 0.05))
+            await asyncio.to_thread(end_connections, tmp_path)
+
+    ending = asyncio.create_task(end_them())
+    try:
+        for _ in range(40):
+            command = orders.enqueue([new_job()] * 20)
+            settled = [Succeed(given[-5:])] if given else []
+            tick = orders.tick([*settled, command], [Claim(None, [(1, 5)])])
+            while True:
+                try:
+                    result = await store.tick(tick)
+                    break
+                except StoreAway:
+                    await asyncio.sleep(0.01)
+            sent += command.keys
+            given += [job.key for job in result.claimed[0]]
+    finally:
+        over.set()
+        await ending
+    assert given == sent[:200]
+    assert await stored(store) == sent[195:]
+
+
+async def test_a_server_ends_whose_database_another_one_has_had(
+    store: PostgresStore, proxy: Proxy, tmp_path: Path
+) -> None:
+    orders = Orders(store.last_key)
+    ticks = make_ticks(POLICY, Random(1), {})
+    proxy.is_shut = True
+    proxy.end_all()
+    other = await open_store(database_at(tmp_path), ticks, read_timeout=60.0)
+    with pytest.raises(StoreAway, match="the connection to PostgreSQL is lost"):
+        await store.tick(orders.tick([orders.enqueue([new_job()])]))
+    proxy.is_shut = False
+    with pytest.raises(StoreFailed, match="another server has the database"):
+        await store.tick(orders.tick([orders.enqueue([new_job()])]))
+    await other.close()
+    with pytest.raises(StoreFailed, match="another server has had the database"):
+        await store.tick(orders.tick([orders.enqueue([new_job()])]))
+
+
+@pytest.mark.parametrize("cut", [None, Cut.AFTER])
+async def test_changes_are_refused_with_the_cause_until_the_database_is_back(
+    proxy: Proxy, tmp_path: Path, cut: Cut | None
+) -> None:
+    """The job whose COMMIT may have been done waits: its outcome is not guessed."""
+    site = Site(tmp_path / "own", {"store": proxy.address})
+    await site.start()
+    async with Client(site, JSON) as client, asyncio.timeout(120):
+        proxy.is_shut = True
+        if cut is None:
+            proxy.end_all()
+        proxy.cut = cut
+        first = asyncio.create_task(client.post("/jobs", new_body()))
+        # The server's clock stands still, so that nothing is refused before this test moves it.
+        while (told := (await client.get("/health")).doc.get("database_away")) is None:
+            await pause()
+        second = asyncio.create_task(client.post("/jobs", new_body()))
+        site.clock.advance(5_000)
+        refused = await second
+        assert refused.status == 503
+        assert refused.headers["zq-error"] == "database_away"
+        assert "the connection to PostgreSQL is lost" in refused.error
+        assert "the connection to PostgreSQL is lost" in told["error"]
+        assert (await client.get("/status")).doc["limits_reached"] == ["database_away"]
+        assert first.done() is (cut is None)
+        proxy.is_shut = False
+        assert (await first).status == (503 if cut is None else 201)
+        while (again := await client.post("/jobs", new_body())).status == 503:
+            await pause()
+        assert again.status == 201
+        assert await client.count() == (1 if cut is None else 2)
+        assert "database_away" not in (await client.get("/health")).doc
+    await site.stop()

@@ -1,0 +1,94 @@
+"""The connection of ticks: it is made again when it is lost, and a tick's outcome is never guessed.
+
+The lock of the slot is held by this connection. So whoever holds it next knows that the transaction
+of the connection before has ended, and that the row of a tick is either there or will never be.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+from zq.store.errors import StoreAway, StoreFailed
+from zq.store.postgres.connection import SESSION, TICK_SESSION, Connection, connect, store_errors
+from zq.store.postgres.owning import take_over, value_of
+from zq.store.postgres.pipeline import Pipeline
+from zq.store.postgres.queries import compiled, load
+
+log = logging.getLogger(__name__)
+
+_TEXTS = load("zq.store.postgres.ticking")
+_NOTE, _FORGET, _FIND = map(compiled, (_TEXTS["note"], _TEXTS["forget"], _TEXTS["find"]))
+
+KEPT = 1000
+"""So many ticks leave their rows before they are deleted together."""
+
+CONNECT_S = 2
+"""How long one attempt to connect again may take."""
+
+PAUSE_S, PATIENCE_S = 0.1, 60.0
+"""The pause between two attempts to learn the outcome of a tick, and how long they go on."""
+
+
+class TickPipeline(Pipeline):
+    """The pipeline of ticks. Each commit has a number, once the number of the start is known."""
+
+    def __init__(self, address: str, slot: int, connection: Connection) -> None:
+        super().__init__(connection)
+        self.start = 0
+        """The number of this start of a server; 0 while it is not known."""
+        self.when_away: Callable[[StoreAway], object] = bool
+        """Called from time to time while the outcome of a tick cannot be learned."""
+        self._address = address
+        self._slot = slot
+        self._no = 0
+
+    def commit(self) -> None:
+        if not self.start:
+            super().commit()
+            return
+        self._no += 1
+        number = {"start": self.start, "no": self._no}
+        try:
+            self.send(_NOTE, number)
+            if not self._no % KEPT:
+                self.send(_FORGET, number)
+            super().commit()
+        except StoreAway:
+            if not self._was_committed(number):
+                raise
+
+    def mend(self) -> None:
+        """Connect again if the connection is lost. Raises `StoreAway` if that is impossible now.
+
+        Raises `StoreFailed` if another server has had the database meanwhile.
+        """
+        self.look()
+        if not self.connection.closed:
+            return
+        connection = connect(self._address, SESSION | TICK_SESSION, CONNECT_S)
+        try:
+            with store_errors():
+                take_over(connection, self._slot, self.process)
+                starts = value_of(connection, "SELECT value FROM meta WHERE name = 'starts'")
+        except BaseException:
+            connection.close()
+            raise
+        if starts != str(self.start):
+            connection.close()
+            raise StoreFailed("another server has had the database since the connection was lost")
+        log.info("the connection to PostgreSQL is there again")
+        self.adopt(connection)
+
+    def _was_committed(self, number: dict[str, int]) -> bool:
+        """Learn what has become of a tick whose COMMIT was not answered."""
+        log.warning("the answer of a COMMIT was lost: the row of its tick says if it was done")
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self.mend()
+                return bool(self.rows(self.send(_FIND, number)))
+            except StoreAway as error:
+                if time.monotonic() > until:
+                    raise StoreFailed(f"what became of a tick cannot be learned: {error}") from None
+                self.when_away(error)
+                time.sleep(PAUSE_S)
