@@ -13,8 +13,9 @@ from zq.features.fair import tick_hold
 from zq.features.fair.commands import DropFairLimit, PutFairLimit
 from zq.features.fair.model import FairLimit
 from zq.features.fair.tick_hold import MOST_FORGOTTEN, MOST_OPENED
-from zq.model.commands import Claim, Clear, SetQueue, Succeed
+from zq.model.commands import Claim, Clear, PatchJob, SetQueue, Succeed
 from zq.model.job import JobSettings, NewJob
+from zq.model.patching import Patch
 from zq.model.settings import FairRule, QueueSettings
 
 from .test_tick import statements
@@ -104,6 +105,20 @@ def test_a_limit_of_a_known_key_holds_at_once(ticker: Ticker) -> None:
     ticker.run(DropFairLimit("q", "key-0"))
 
     assert (len(limited), len(ticker.take(5))) == (2, 3)
+
+
+def test_a_job_in_flight_counts_where_it_moves_to(ticker: Ticker) -> None:
+    ticker.run(SetQueue("q", QueueSettings(fair=FairRule(max_in_flight=1))))
+    with_keys(ticker, 2, 1)
+    (moved,) = ticker.take(9)
+
+    ticker.run(PatchJob(moved, "id", Patch(queue="other")))
+    counts = "SELECT queue, waiting, in_flight FROM shares ORDER BY queue"
+
+    assert len(ticker.take(9)) == 1
+    assert ticker.connection.execute(counts).fetchall() == [("other", 0, 1), ("q", 0, 1)]
+    ticker.run(Succeed(list(ticker.jobs())))
+    assert ticker.value("SELECT count(*) FROM shares WHERE unfinished > 0") == 0
 
 
 def test_a_tick_forgets_a_number_of_keys_and_the_next_ones_go_on(ticker: Ticker) -> None:

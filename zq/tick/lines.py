@@ -282,7 +282,7 @@ class Lines:
             if hold.is_used:
                 placed = hold.places()
                 if placed.moved:
-                    tx.run("move_lines", places=placed.moved)
+                    tx.write("move_lines", places=placed.moved)
                 if placed.found:
                     heads.update(tx.rows_of("place_lines", places=placed.found))
         tx.rows += len(heads)

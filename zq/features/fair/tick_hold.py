@@ -165,10 +165,12 @@ class FairHold:
         then.unfinished += after in _UNFINISHED
         was.left += before is Status.READY
         then.came += after is Status.READY
-        if before is Status.IN_FLIGHT and after is not Status.IN_FLIGHT:
+        runs_on = after is Status.IN_FLIGHT
+        if before is Status.IN_FLIGHT and not (runs_on and queue == job.queue):
             was.ran.append(counted(now - (job.dequeued_at or now)))
             self._opened.add((job.queue, key))
-        elif after is Status.IN_FLIGHT and before is not Status.IN_FLIGHT:
+            then.brought += runs_on
+        elif runs_on and before is not Status.IN_FLIGHT:
             then.delivered += 1
 
     def note_together(

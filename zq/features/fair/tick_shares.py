@@ -72,6 +72,8 @@ class KeyNotes(msgspec.Struct, gc=False):
     left: int = 0
     """Jobs that are not ready any more."""
     delivered: int = 0
+    brought: int = 0
+    """Jobs in flight that have come from another queue."""
     ran: list[float] = []
     """What those count that are no longer in flight, in milliseconds."""
     weight: float | None = None
@@ -100,6 +102,13 @@ def change(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
         queue.virtual = start_of(queue.virtual, last)
         share.owed += charged * notes.delivered
         share.in_flight += notes.delivered
+    if notes.brought:
+        # It is nobody's turn, so the queue's time stays.
+        charged = charged_to(share, queue)
+        for _ in range(notes.brought):
+            share.finish = finish_of(start_of(queue.virtual, share.finish), charged, pull)
+        share.owed += charged * notes.brought
+        share.in_flight += notes.brought
     share.waiting = max(share.waiting + notes.came - notes.left, 0)
     share.unfinished = max(share.unfinished + notes.unfinished, share.waiting + share.in_flight)
     queue.unfinished = max(queue.unfinished + notes.unfinished, 0)
