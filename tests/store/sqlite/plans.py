@@ -515,8 +515,9 @@ FINDS: dict[str, set[str]] = {
     "clear_shared_queues": set(),
     "clear_fair_limits": set(),
     "count_shares": {
-        "SCAN s",
-        "SEARCH j USING AUTOMATIC PARTIAL COVERING INDEX (queue=?) LEFT-JOIN",
+        "SCAN shares",
+        "SCAN jobs",
+        GROUPED,
         "SCAN c",
         SHARE,
     },

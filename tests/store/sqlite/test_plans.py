@@ -24,9 +24,11 @@ from .backlog import (
     EXPIRED,
     HOUR_MS,
     IN_FLIGHT,
+    NEWER,
     QUEUES,
     READY,
     SCHEDULED,
+    alike,
     fill,
     plan,
     plans_of,
@@ -40,6 +42,11 @@ OF_ROOMS = of_room("doors.topics", "plans")
 FINDS = OF_CORE.copy()
 for _room in OF_ROOMS:
     FINDS |= _room.FINDS
+if NEWER:
+    # It sorts the few types of an error, and knows that records come in order.
+    FINDS["write_error_groups"] = {SORTED}
+    for _page in FINDS.keys() & {"look for topic fitting"}:
+        FINDS[_page] = FINDS[_page] - {SORTED}
 
 # Its arms are filled in when it runs; what becomes of it is traced below.
 COMPOSED = {"claim_merged", "lines_merged"}
@@ -111,7 +118,7 @@ def named_queries() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", FINDS)
 def test_a_named_query_finds_its_rows_by_the_index_made_for_it(ticker: Ticker, name: str) -> None:
-    assert set(plan(ticker.connection, named_queries()[name])) == FINDS[name]
+    assert set(plan(ticker.connection, named_queries()[name])) == set(alike(FINDS[name]))
 
 
 def test_the_plan_of_every_query_is_known() -> None:
@@ -137,6 +144,7 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
         "count_draws",
         "read_begun",
         "return_shares",
+        "count_shares",
     }
     # A bounded number of jobs for each queue and priority is merged.
     heads |= {"claim_span"}
@@ -144,6 +152,8 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     heads |= {"running_long"}
     # A bounded number of counts is added up by their groups, or by their types.
     heads |= {"failures_since", "type_trends"}
+    # The few types of an error are sorted by newer SQLites.
+    heads |= {"write_error_groups"}
     # A bounded number of lines is sorted as claims have them.
     heads |= {"backlog: lines"}
     heads = heads.union(*(room.SORTS for room in OF_ROOMS))
@@ -263,7 +273,8 @@ def test_a_sweep_by_status_finds_its_next_slice_by_the_index(
     (lines,) = plans_of(
         ticker, lambda: lookups.list_keys(ticker.connection, filter, 0, FOREVER, 1000)
     )
-    assert lines == ["SEARCH jobs USING COVERING INDEX not_ready (status=? AND id>? AND id<?)"]
+    slice = ["SEARCH jobs USING COVERING INDEX not_ready (status=? AND id>? AND id<?)"]
+    assert lines == alike(slice)
 
 
 def test_finished_jobs_are_listed_and_counted_by_the_index(ticker: Ticker) -> None:
@@ -319,7 +330,9 @@ def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
         "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority>?)",
         "SEARCH jobs USING INDEX ready_by_queue (queue=? AND priority=?)",
     }
-    assert {
+    of_lines = [
         "SEARCH lines USING COVERING INDEX heads_of_lines (queue=? AND head>?)",
         "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
-    } <= set(plan(ticker.connection, lookups.QUERIES["oldest_in_lines"]))
+    ]
+    found = plan(ticker.connection, lookups.QUERIES["oldest_in_lines"])
+    assert set(alike(of_lines)) <= set(found)

@@ -90,10 +90,13 @@ DELETE FROM fair_limits
 -- Counts the keys again from the rows of jobs, after unreadable rows were set aside.
 UPDATE shares SET unfinished = c.unfinished, waiting = c.waiting, in_flight = c.in_flight
 FROM (
-    SELECT s.queue AS queue, s.fair_key AS key, count(j.id) AS unfinished,
-        total(j.status = {ready}) AS waiting, total(j.status = {in_flight}) AS in_flight
-    FROM shares AS s LEFT JOIN jobs AS j
-        ON j.queue = s.queue AND j.status <= {in_flight} AND j.options ->> '$.fair_key' = s.fair_key
+    SELECT queue, key, sum(unfinished) AS unfinished, sum(waiting) AS waiting,
+        sum(in_flight) AS in_flight
+    FROM (
+        SELECT queue, fair_key AS key, 0 AS unfinished, 0 AS waiting, 0 AS in_flight FROM shares
+        UNION ALL
+        SELECT queue, options ->> '$.fair_key', 1, status = {ready}, status = {in_flight}
+        FROM jobs WHERE status <= {in_flight} AND options ->> '$.fair_key' IS NOT NULL)
     GROUP BY 1, 2) AS c
 WHERE shares.queue = c.queue AND shares.fair_key = c.key
 

@@ -25,7 +25,7 @@ ON CONFLICT (length, queue, at) DO UPDATE SET
 
 -- name: forget_trends
 -- Those of the oldest time before :before.
-DELETE FROM trends WHERE length = :length AND at = (
+DELETE FROM trends INDEXED BY trends_by_time WHERE length = :length AND at = (
     SELECT min(at) FROM trends WHERE length = :length AND at < :before)
 
 -- name: clear_trends
