@@ -26,6 +26,7 @@ ROOMS = (
     "zq.features.fair",
     "zq.features.forward",
     "zq.features.history",
+    "zq.features.inbox",
     "zq.features.producers",
     "zq.features.schemas",
     "zq.features.search",

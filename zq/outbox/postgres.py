@@ -14,6 +14,7 @@ from zq.outbox.source import (
     OutboxLane,
     OutboxRow,
     RefusedRow,
+    RelayNotNeeded,
 )
 from zq.outbox.table import HOW_TO_CREATE
 
@@ -36,6 +37,7 @@ _MOVE = """\
 UPDATE zq_outbox_lane SET epoch = %s, first = %s, ids = %s
 WHERE epoch = %s AND first = %s AND ids = %s"""
 _SET_ASIDE = "UPDATE zq_outbox SET error = %s WHERE id = %s"
+_IS_VIEW = "SELECT relkind = 'v' FROM pg_class WHERE oid = to_regclass('zq_outbox')"
 # A number that was given must not be lost with a power cut.
 _DURABLE = """\
 SELECT set_config('synchronous_commit', 'on', false)
@@ -66,6 +68,10 @@ class PostgresSource:
                 )
                 await self._connection.execute(_DURABLE)
                 await self._connection.execute("LISTEN zq_outbox")
+                found = await (await self._connection.execute(_IS_VIEW)).fetchone()
+            if found == (True,):
+                await self.close()
+                raise RelayNotNeeded
 
     async def leads(self) -> bool:
         """True if this connection has the lock of the table. It ends with the connection."""

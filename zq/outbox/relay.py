@@ -18,7 +18,13 @@ from zq.model.errors import ZqError
 from zq.outbox.address import source_at
 from zq.outbox.document import job_of
 from zq.outbox.numbering import NumberedRows, RowNumbers
-from zq.outbox.source import DatabaseUnavailable, OutboxLane, OutboxRow, RefusedRow
+from zq.outbox.source import (
+    DatabaseUnavailable,
+    OutboxLane,
+    OutboxRow,
+    RefusedRow,
+    RelayNotNeeded,
+)
 
 STANDBY_S = 1.0
 """How often a relay looks whether the one that leads has ended."""
@@ -48,7 +54,10 @@ class Relay:
         self._state = ""
 
     async def run(self) -> None:
-        """Move rows until it is cancelled. While the database or the server is away, it waits."""
+        """Move rows until it is cancelled. While the database or the server is away, it waits.
+
+        Raises `RelayNotNeeded`.
+        """
         failures = 0
         self._state = ""
         keep_loggers()
@@ -64,6 +73,8 @@ class Relay:
                         await self._source.changed()
                     self._tell("standing by: another relay moves the rows")
                     await asyncio.sleep(STANDBY_S)
+                except RelayNotNeeded:
+                    raise
                 except ZqError as error:
                     if isinstance(error, DatabaseUnavailable):
                         await self._source.close()

@@ -20,6 +20,18 @@ class DatabaseUnavailable(ZqError):
     code = "database_unavailable"
 
 
+class RelayNotNeeded(ZqError):
+    """The database is zq's own: its server takes the rows of the outbox by itself."""
+
+    code = "relay_not_needed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the zq server of this database takes the rows of its outbox by itself: no relay is"
+            " needed"
+        )
+
+
 class OutboxRow(NamedTuple):
     """A row that is committed and still has to be sent."""
 

@@ -1,7 +1,8 @@
 """The tables of an outbox in the dialects of SQLite and PostgreSQL.
 
 A row of `zq_outbox` is a job in the form of `POST /jobs`, as text. `error` tells why the server has
-refused it; the relay leaves such a row where it is.
+refused it; the relay leaves such a row where it is. In a database of zq's own, `zq_outbox` is a
+view of `zq.inbox`, which its server takes rows from.
 
 The one row of `zq_outbox_lane` is the producer as which relays send, with its epoch. `ids` is a
 list in JSON: the rows that have numbers, in their order. The number of the first one is `first`.
@@ -40,6 +41,17 @@ CREATE TABLE IF NOT EXISTS zq_outbox_lane (
 # The notification is sent when the transaction commits, and never if it rolls back. A trigger sends
 # it for whoever writes the row. Where all is there already, no lock keeps others from writing.
 _POSTGRESQL = (
+    # Where zq keeps its jobs in this database, rows go to its inbox, and no relay is needed.
+    """\
+DO $$ BEGIN
+    IF to_regclass('zq_outbox') IS NULL AND EXISTS (
+        SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+        WHERE nspname = 'zq' AND relname = 'inbox' AND has_schema_privilege(nspname, 'USAGE')
+            AND has_table_privilege(pg_class.oid, 'INSERT')
+    ) THEN
+        CREATE VIEW zq_outbox AS SELECT id, document, created, error FROM zq.inbox;
+    END IF;
+END $$""",
     """\
 CREATE TABLE IF NOT EXISTS zq_outbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -57,7 +69,9 @@ CREATE TABLE IF NOT EXISTS zq_outbox_lane (
 )""",
     """\
 DO $$ BEGIN
-    IF NOT EXISTS (
+    IF EXISTS (
+        SELECT FROM pg_class WHERE oid = CAST('zq_outbox' AS regclass) AND relkind = 'r'
+    ) AND NOT EXISTS (
         SELECT FROM pg_trigger
         WHERE tgname = 'zq_outbox_notify' AND tgrelid = CAST('zq_outbox' AS regclass)
     ) THEN

@@ -146,7 +146,9 @@ class Jobs:
         planner = self._planner_of(jobs)
         if planner is not None:
             if through is not None:
-                raise InvalidRequest("jobs with a `batch` cannot be numbered by a producer")
+                raise InvalidRequest(
+                    "jobs with a `batch` can neither be numbered by a producer nor come by an inbox"
+                )
             reply = await planner.enqueue(keys, jobs, now, size, reach)
         else:
             reply = await self._inbox.ask(

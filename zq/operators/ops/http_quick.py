@@ -7,6 +7,7 @@ from zq.engine.process import storage_written
 from zq.features.crons.service import Crons
 from zq.features.forward.service import Lanes, LaneStatus
 from zq.features.forward.wire import LaneHealth
+from zq.features.inbox.service import InboxState
 from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
@@ -45,6 +46,7 @@ class ProbesApi:
         services = parts.services
         self._admin, self._crons = services.admin, services[Crons]
         self._lanes, self._clock = services[Lanes], services.clock
+        self._inbox = services[InboxState]
         self._since = services.clock.monotonic()
         self._written_before = storage_written() or 0
 
@@ -64,7 +66,8 @@ class ProbesApi:
         `clock_set` tells of the last time since the start that the clock of the machine was set by
         more than a minute: `at`, `by_ms`, and how many dates became due by it (`due_jobs`,
         `due_schedules`, `due_pauses`). `lanes` has those to other servers: what waits on each,
-        since when, and its last success and error.
+        since when, and its last success and error. `inbox_refused` counts rows of `zq.inbox` that
+        cannot become jobs, and names some with the codes of their errors.
 
         `may_lose_ms` is how much of the latest changes a power cut may take, in milliseconds: 0
         unless answers come before the flush. `storage_written` has the `bytes` that the kernel was
@@ -94,6 +97,11 @@ class ProbesApi:
             document["faulty_crons"] = {
                 "entries": faulty.entries,
                 "named": [entry._asdict() for entry in faulty.named],
+            }
+        if (refused := self._inbox.refused).rows:
+            document["inbox_refused"] = {
+                "rows": refused.rows,
+                "named": [{"id": id, "code": code} for id, code in refused.first],
             }
         if self._lanes.in_use:
             document["lanes"] = await self._lanes_now()

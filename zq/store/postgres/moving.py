@@ -22,7 +22,7 @@ SLOT = 0
 _OWN = ("version", "starts", MARK)
 """Entries of `meta` that other stores do not have."""
 
-PECULIAR = frozenset({"ticks"})
+PECULIAR = frozenset({"inbox", "ticks"})
 """Tables that no other store has. A move leaves them out."""
 
 _COLUMNS = """

@@ -161,6 +161,7 @@ class PostgresLanes(Dates):
 
     def __init__(self, address: str, timeout: float, steady: SteadyClock) -> None:
         super().__init__(steady)
+        self.address = address
         self._lanes: list[PostgresLane] = []
 
         def lane(readers: int = 1, most_waiting: int | None = None) -> PostgresLane:

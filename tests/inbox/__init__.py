@@ -1,0 +1,1 @@
+"""Jobs that others write into the inbox of zq's own database."""

@@ -1,0 +1,1 @@
+"""Jobs that others write into the table `inbox` of zq's own database, in their transactions."""

@@ -1,0 +1,18 @@
+"""What is known of the inbox without a look at the database."""
+
+from typing import Self
+
+from zq.features.inbox.store import RefusedRows
+from zq.service.services import Services
+
+
+class InboxState:
+    """The rows that were refused when the inbox was last looked at."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The state of a server's inbox."""
+        return cls()
+
+    def __init__(self) -> None:
+        self.refused = RefusedRows()
