@@ -35,6 +35,7 @@ PROGRAMS = {
     "zq": ZQ,
     "zq-history": [*ZQ, "--history", "7d"],
     "zq-admin": [part for part in ZQ if part != "--no-admin"],
+    "zq-postgres": ZQ,
     "zq-edge": [*ZQ, "--preset", "edge"],
     "zq-pages-2k": [*ZQ, "--page-size", "2KiB"],
     "zq-pages-1k": [*ZQ, "--page-size", "1KiB"],
@@ -108,7 +109,10 @@ class Lab:
         root = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.directory))
         log = root.with_suffix(".log")
         try:
-            with running(partial(self._start, name, root, log), end) as process:
+            with (
+                self._store(name) as store,
+                running(partial(self._start, name, root, log, store), end) as process,
+            ):
                 try:
                     yield Target(
                         wait_for_port(process, log, seconds=self.start_seconds), process.pid
@@ -121,10 +125,24 @@ class Lab:
             shutil.rmtree(root)
             log.unlink()
 
-    def _start(self, name: str, root: Path, log: Path) -> subprocess.Popen[bytes]:
+    @contextlib.contextmanager
+    def _store(self, name: str) -> Iterator[list[str]]:
+        """Where a server keeps its data, if that is not a directory. PostgreSQL flushes commits."""
+        if name != "zq-postgres":
+            yield []
+            return
+        sys.path.insert(0, str(REPOSITORY / "tests"))
+        from outbox.postgres import postgres
+
+        with postgres(flushes=True) as database:
+            yield ["--store", database.new_database()]
+
+    def _start(
+        self, name: str, root: Path, log: Path, store: Sequence[str]
+    ) -> subprocess.Popen[bytes]:
         with log.open("wb") as output:
             return subprocess.Popen(
-                self.command(name, root),
+                [*self.command(name, root), *store],
                 cwd=self.working_directory(name),
                 env={**os.environ, **self.environment},
                 stdout=output,

@@ -351,8 +351,8 @@ class Transaction(Protocol):
     def begin(self) -> None:
         """Begin. Raises `StoreBusy` at once if another program holds the lock for writing."""
 
-    def commit(self) -> object:
-        """Make the changes visible."""
+    def commit(self, durable: bool = True) -> object:
+        """Make the changes visible. If they are not `durable`, a later `sync` flushes them."""
 
     def roll_back(self) -> None:
         """Undo the changes, unless a failure has already ended the transaction."""

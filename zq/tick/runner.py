@@ -229,9 +229,9 @@ class TickRunner:
                 result.found = {name: tx.value(name) for name in work.wanted}
             deadlines = tx.ask_deadlines() if work.retimed or tick.due else None
             if result.rows < LARGE_COMMIT:
-                tx.commit()
+                tx.commit(result.durable)
             else:
-                yield LongCommit(tx.commit)
+                yield LongCommit(tx.commit, result.durable)
             if deadlines is not None:
                 result.deadlines = deadlines()
         except BaseException:

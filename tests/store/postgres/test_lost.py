@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from conformance.client import JSON, Client
@@ -18,6 +19,10 @@ from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.model.commands import Claim, Succeed
 from zq.model.filters import Filter
 from zq.store.errors import StoreAway, StoreFailed
+from zq.store.postgres.connection import SESSION, connect
+from zq.store.postgres.owning import value_of
+from zq.store.postgres.pipeline import Pipeline, Sent
+from zq.store.postgres.queries import Statement
 from zq.store.postgres.store import PostgresStore, open_store
 from zq.tick.runner import make_ticks
 
@@ -154,3 +159,49 @@ async def test_changes_are_refused_with_the_cause_until_the_database_is_back(
         assert await client.count() == (1 if cut is None else 2)
         assert "database_away" not in (await client.get("/health")).doc
     await site.stop()
+
+
+async def test_a_server_ends_if_the_database_has_lost_what_was_committed(
+    store: PostgresStore, tmp_path: Path
+) -> None:
+    """So it is after a crash that took commits which were not durable, or on a copy behind."""
+    orders = Orders(store.last_key)
+    await store.tick(orders.tick([orders.enqueue([new_job()])]))
+    with connect(database_at(tmp_path), SESSION) as other:
+        other.execute("DELETE FROM ticks")
+    end_connections(tmp_path)
+    with pytest.raises(StoreFailed, match="PostgreSQL has lost commits"):
+        await store.tick(orders.tick([orders.enqueue([new_job()])]))
+
+
+async def test_only_durable_ticks_wait_for_their_flush_and_a_sync_flushes_the_others(
+    store: PostgresStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = Orders(store.last_key)
+    sent: list[bytes] = []
+    send = Pipeline.send
+
+    def sends(self: Pipeline, statement: Statement, *parameters: Any) -> Sent:
+        sent.append(statement.sql)
+        return send(self, statement, *parameters)
+
+    monkeypatch.setattr(Pipeline, "send", sends)
+
+    async def is_flushed(durable: bool) -> bool:
+        sent.clear()
+        result = await store.tick(orders.tick([orders.enqueue([new_job()])], durable=durable))
+        assert result.durable is durable
+        return b"SET LOCAL synchronous_commit = off" not in sent
+
+    assert await is_flushed(True)
+    sent.clear()
+    await store.sync()
+    assert not sent
+    assert not await is_flushed(False)
+    with connect(database_at(tmp_path), SESSION) as other:
+        written = value_of(other, "SELECT pg_current_wal_insert_lsn()::text")
+        await store.sync()
+        assert value_of(other, f"SELECT pg_current_wal_flush_lsn() >= '{written}'")
+    sent.clear()
+    await store.sync()
+    assert not sent

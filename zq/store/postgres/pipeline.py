@@ -24,7 +24,9 @@ Row = tuple[Any, ...]
 
 _NOTHING: Mapping[str, Any] = {}
 
-_BEGIN, _COMMIT, _ROLLBACK = map(compiled, ("BEGIN", "COMMIT", "ROLLBACK"))
+_BEGIN, _COMMIT, _ROLLBACK, _LATER = map(
+    compiled, ("BEGIN", "COMMIT", "ROLLBACK", "SET LOCAL synchronous_commit = off")
+)
 
 _FAILED = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE, ExecStatus.PIPELINE_ABORTED})
 
@@ -79,8 +81,13 @@ class Pipeline:
         self.is_open = True
         self.send(_BEGIN)
 
-    def commit(self) -> None:
-        """Commit. Raises the error of a statement that has failed: nothing is committed then."""
+    def commit(self, durable: bool = True) -> None:
+        """Commit, and wait for the flush if it is `durable`.
+
+        Raises the error of a statement that has failed: nothing is committed then.
+        """
+        if not durable:
+            self.send(_LATER)
         self.send(_COMMIT)
         self._receive(ends=True)
         self.is_open = False

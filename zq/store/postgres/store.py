@@ -137,7 +137,8 @@ class PostgresStore(Store):
         return exhaust(self._ticks(tick))
 
     async def sync(self) -> None:
-        """Nothing: PostgreSQL flushes each commit before it says that it is done."""
+        """Bring to the disk what ticks have answered before their flush."""
+        await self._aside(self._pipeline.sync)
 
     def check_files(self) -> None:
         """Nothing: the files are PostgreSQL's own."""

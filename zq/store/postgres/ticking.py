@@ -41,8 +41,12 @@ class TickPipeline(Pipeline):
         self._address = address
         self._slot = slot
         self._no = 0
+        self._done = 0
+        """The number of the last tick that was committed."""
+        self._unsynced = False
+        """True if PostgreSQL may not have flushed all commits yet."""
 
-    def commit(self) -> None:
+    def commit(self, durable: bool = True) -> None:
         if not self.start:
             super().commit()
             return
@@ -52,10 +56,19 @@ class TickPipeline(Pipeline):
             self.send(_NOTE, number)
             if not self._no % KEPT:
                 self.send(_FORGET, number)
-            super().commit()
+            super().commit(durable)
         except StoreAway:
             if not self._was_committed(number):
                 raise
+        self._done = self._no
+        self._unsynced = not durable
+
+    def sync(self) -> None:
+        """Have all commits flushed: the commit of an empty tick that is durable flushes them."""
+        if self._unsynced:
+            self.mend()
+            self.begin()
+            self.commit()
 
     def mend(self) -> None:
         """Connect again if the connection is lost. Raises `StoreAway` if that is impossible now.
@@ -76,8 +89,14 @@ class TickPipeline(Pipeline):
         if starts != str(self.start):
             connection.close()
             raise StoreFailed("another server has had the database since the connection was lost")
-        log.info("the connection to PostgreSQL is there again")
         self.adopt(connection)
+        if self._done and not self._has({"start": self.start, "no": self._done}):
+            connection.close()
+            raise StoreFailed(
+                "PostgreSQL has lost commits: it was started again before it had flushed them, or"
+                " this is a copy that had not got them yet"
+            )
+        log.info("the connection to PostgreSQL is there again")
 
     def _was_committed(self, number: dict[str, int]) -> bool:
         """Learn what has become of a tick whose COMMIT was not answered."""
@@ -86,9 +105,12 @@ class TickPipeline(Pipeline):
         while True:
             try:
                 self.mend()
-                return bool(self.rows(self.send(_FIND, number)))
+                return self._has(number)
             except StoreAway as error:
                 if time.monotonic() > until:
                     raise StoreFailed(f"what became of a tick cannot be learned: {error}") from None
                 self.when_away(error)
                 time.sleep(PAUSE_S)
+
+    def _has(self, number: dict[str, int]) -> bool:
+        return bool(self.rows(self.send(_FIND, number)))

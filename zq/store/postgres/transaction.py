@@ -69,8 +69,8 @@ class PostgresTransaction(Transaction):
     def begin(self) -> None:
         self._pipeline.begin()
 
-    def commit(self) -> None:
-        self._pipeline.commit()
+    def commit(self, durable: bool = True) -> None:
+        self._pipeline.commit(durable)
 
     def roll_back(self) -> None:
         if self.is_open:

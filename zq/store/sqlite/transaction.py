@@ -109,7 +109,7 @@ class SqliteTransaction(Transaction):
     def begin(self) -> None:
         self._do("BEGIN IMMEDIATE")
 
-    def commit(self) -> object:
+    def commit(self, durable: bool = True) -> object:
         return self._do("COMMIT")
 
     def roll_back(self) -> None:
