@@ -83,6 +83,32 @@ def statistics(site: Site, count: int) -> Outcome:
     return outcome(site.request("GET", "/stats", headers={"Accept": MSGPACK}))
 
 
+def jobs_of_all_kinds(site: Site, count: int) -> Outcome:
+    """A bulk of jobs that have each a queue, a group, a unique key and a fair key of their own."""
+    jobs = [
+        {
+            "queue": f"q{n}",
+            "type": "t",
+            "payload": 1,
+            "ttl_ms": 600_000 + n,
+            "group": f"g{n}",
+            "unique_key": f"u{n}",
+            "fair_key": f"f{n}",
+        }
+        for n in range(count)
+    ]
+    reply = site.request("POST", "/jobs/bulk", json.dumps({"jobs": jobs}).encode())
+    return Outcome(f"{reply.status or reply.text}")
+
+
+def schedules(site: Site, count: int) -> Outcome:
+    """A group of cron entries."""
+    job = {"queue": "q", "type": "t", "payload": 1}
+    entries = [{"name": f"e{n}", "expression": "0 0 29 2 1", "job": job} for n in range(count)]
+    body = json.dumps({"entries": entries}).encode()
+    return outcome(site.request("PUT", "/crons/g", body))
+
+
 def gzip_of_noise(site: Site, count: int) -> Outcome:
     """A compressed body that cannot be compressed: it is no JSON either."""
     body = gzip.compress(random.Random(1).randbytes(count), 1)
@@ -146,5 +172,7 @@ ATTACKS = (
     Attack("12 payloads of 300000 fields in a stream", stream_in_msgpack, 12, 1),
     Attack("3 payloads of 300000 fields as messages", pages_of_messages, 3, 1),
     Attack("statistics of 50000 queues", statistics, 50_000, 500),
+    Attack("10000 jobs with keys of their own", jobs_of_all_kinds, 10_000, 600),
+    Attack("9000 schedules", schedules, 9_000, 100),
     Attack("32 MB of noise in gzip", gzip_of_noise, 32 << 20, 1 << 16, ("--topics-gzip",)),
 )

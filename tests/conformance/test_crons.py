@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from zq.engine.turns import SLICE
+from zq.features.crons.wire import ENTRY_STEPS
+
 from .client import Client, Doc, Reply
 from .crons import SECOND_MS, entry, entry_of, put
 
@@ -227,3 +230,10 @@ async def test_the_zone_is_the_entrys_or_the_groups(client: Client) -> None:
     assert (await client.patch("/crons/g", {})).doc == cleared
     await put(client, "g", timezone="UTC")
     assert "timezone" not in await put(client, "g")
+
+
+async def test_many_entries_are_checked_in_slices(client: Client) -> None:
+    turns = client.site.server.engine.turns
+    before = turns.waited
+    await put(client, "g", *[entry(f"e{n}") for n in range(300)])
+    assert turns.waited - before >= 300 * ENTRY_STEPS // SLICE

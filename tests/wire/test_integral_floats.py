@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from zq.features.budgets.model_jobs import draws_in
-from zq.features.crons.wire import decode_group
+from zq.features.crons.wire import decode_group, drafts_in
 from zq.wire import codecs
 from zq.wire.bodies import Limits, decode_job
 from zq.wire.codecs import JSON
@@ -24,8 +24,9 @@ def test_the_deepest_field_of_a_body_may_be_a_float() -> None:
         "budgets": [{"key": "b", "cost": 3.0}],
     }
     entries = [{"name": "n", "expression": "* * * * *", "job": job}]
-    draft = decode_group(json.dumps({"entries": entries}).encode(), JSON, LIMITS)
-    made = draft.entries[0].job
+    sent = decode_group(json.dumps({"entries": entries}).encode(), JSON, LIMITS)
+    (draft,) = drafts_in(sent, JSON, LIMITS)
+    made = draft.job
     assert made.options is not None and made.options.backoff is not None
     assert made.options.backoff.base_ms == 5
     draws = draws_in(made.options)

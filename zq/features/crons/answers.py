@@ -1,9 +1,12 @@
 """What the verbs of cron do."""
 
 from zq.answers import Asked, VerbAnswers
+from zq.engine.turns import Slices
 from zq.features.crons import verbs
+from zq.features.crons.model import EntryDraft
 from zq.features.crons.service import Crons
 from zq.features.crons.wire import (
+    ENTRY_STEPS,
     CronEntryDocument,
     CronGroupDocument,
     CronNames,
@@ -12,8 +15,10 @@ from zq.features.crons.wire import (
     decode_group,
     decode_group_patch,
     decode_paused,
+    drafts_in,
     entry_document,
     group_document,
+    group_draft,
 )
 from zq.wire.counts import Deleted
 
@@ -45,8 +50,13 @@ async def put_group(asked: Asked) -> CronGroupDocument:
     An entry with the same expression and zone as before keeps its next time. A missing `paused`
     keeps the present value. A missing `timezone` is cleared.
     """
-    name, draft = _group(asked), decode_group(asked.body, asked.codec, asked.limits)
-    return group_document(*await _crons(asked).replace_group(name, draft, asked.reach))
+    name, sent = _group(asked), decode_group(asked.body, asked.codec, asked.limits)
+    drafts, slices = list[EntryDraft](), Slices(asked.services.turns)
+    for draft in drafts_in(sent, asked.codec, asked.limits):
+        drafts.append(draft)
+        await slices.count(ENTRY_STEPS)
+    group = group_draft(sent, drafts)
+    return group_document(*await _crons(asked).replace_group(name, group, asked.reach))
 
 
 @ANSWERS.to(verbs.PATCH_GROUP)
