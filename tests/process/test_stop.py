@@ -1,7 +1,11 @@
 """SIGTERM and SIGINT: deliveries end, acknowledgements pass, streams end, nothing is lost."""
 
 import asyncio
+import contextlib
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -10,7 +14,7 @@ from conformance.client import JSON, MSGPACK, Client, new_job
 from conformance.raw import RawConnection
 from conformance.streams import CUTTERS, pause
 
-from .server import ServerProcess, running
+from .server import ServerProcess, clean_environment, running
 
 RECOVERED = "jobs in flight at the last stop are ready again"
 
@@ -179,3 +183,22 @@ async def test_an_unfinished_request_does_not_hold_the_stop_up(
         assert (await client.get("/health")).status == 200  # a connection that stays open, idle
         await stopping(server)
         await stopped(server)
+
+
+def test_the_first_process_of_a_container_ends_while_it_starts(tmp_path: Path) -> None:
+    """The kernel keeps signals from it that it has no handler for."""
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(3600)\n")
+    apart = ("unshare", "--pid", "--fork", "--kill-child")
+    words = (*apart, sys.executable, "-m", "zq.cli", "worker", "slow:app")
+    environment = clean_environment() | {"PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(words, env=environment) as started:
+        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+        for _ in range(600):
+            for child in children.read_text().split():
+                os.kill(int(child), signal.SIGTERM)  # too early, it goes nowhere
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                started.wait(0.1)
+                break
+        else:
+            started.kill()
+    assert started.returncode == 128 + signal.SIGTERM

@@ -1,5 +1,5 @@
 """`python -m zq.cli` is the command `zq`."""
 
-from zq.cli.group import main
+from zq.cli import main
 
-main(prog_name="zq")
+main()
