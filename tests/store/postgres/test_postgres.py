@@ -4,17 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from random import Random
+from string import ascii_letters
 from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from store.on_postgres import PostgresTicker, database_at, end_connections
 from store.rig import FOREVER, POLICY, Orders, new_job
+from zq.features.batches.model import BatchRule
+from zq.features.budgets.commands import PutBudget
+from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.model.commands import Claim, Fail, SetQueue, Succeed
 from zq.model.errors import NotOnThisStore, ReadTimeout
 from zq.model.filters import Filter
-from zq.model.job import DedupeRule, Extras
+from zq.model.job import DedupeRule, Extras, JobSettings
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
@@ -22,11 +27,12 @@ from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store.api import as_json
 from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreFailed
-from zq.store.postgres import owning
+from zq.store.postgres import lookups, owning
 from zq.store.postgres import store as store_module
 from zq.store.postgres.connection import SESSION, connect
-from zq.store.postgres.queries import compiled, sent, shown
+from zq.store.postgres.queries import compiled
 from zq.store.postgres.store import PostgresStore, open_store
+from zq.store.postgres.texts import sent, shown
 from zq.tick.runner import make_ticks
 
 Opening = Callable[[], Coroutine[Any, Any, PostgresStore]]
@@ -128,13 +134,29 @@ def test_a_newer_schema_and_strange_databases_are_refused(
         store_module._connected(address)
 
 
-@pytest.mark.parametrize("text", ["", "a\0b", "\uffff", "\uffff0", "\0\uffff1\0", "\\\"{},'"])
+TEXTS = [
+    "",
+    "a\0b",
+    "\uffff",
+    "\uffff0",
+    "\0\uffff1\0",
+    "\\\"{},'",
+    "\\u0000",
+    "\\\\u0000",
+    "\uffff2",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
 def test_every_text_comes_back(tmp_path: Path, text: str) -> None:
     assert shown(sent(text)) == text
     ticker = PostgresTicker(tmp_path)
     # JSON has no NUL, but it may have the noncharacter that stands for one.
-    payload, extras = as_json([text]), Extras(meta=as_json([text]), content_type=text)
+    payload, rule = as_json([text]), BatchRule(text, "true", ".")
+    extras = replace(Extras(meta=as_json([text]), content_type=text), batch=rule)
+    queue = f"q{text}".replace("\0", "").replace(",", "")
     job = new_job(
+        queue=queue,
         type=f"t{text}".replace("\0", ""),
         unique_key=text,
         unique_while=Scope.EXISTS,
@@ -145,11 +167,24 @@ def test_every_text_comes_back(tmp_path: Path, text: str) -> None:
     twin = ticker.run(ticker.enqueue([job])).replies[0]
     (stored,) = ticker.jobs().values()
     assert (stored.type, stored.unique_key) == (job.type, text)
-    assert (stored.payload, stored.extras) == (payload, extras)
+    assert (stored.queue, stored.payload, stored.extras) == (queue, payload, extras)
     assert twin.owners[0].key == stored.key  # type: ignore[attr-defined]
-    (key,) = ticker.take(1)
+    (key,) = ticker.take(1, queues=(queue,))
     ticker.run(Fail(key, Failure(f"m{text}", text, None)))
-    assert ticker.value("SELECT count(*) FROM errors") == 1
+    (error,), _ = lookups.errors_page(ticker.connection, key, 0, False, 10)
+    assert (error.message, error.error_type) == (f"m{text}", text)
+    ticker.close()
+
+
+def test_jobs_that_draw_from_many_budgets_wait_in_lines(tmp_path: Path) -> None:
+    """What they draw is part of the name of their line, and larger than a row of an index."""
+    ticker = PostgresTicker(tmp_path)
+    names = ["".join(Random(seed).choices(ascii_letters, k=500)) for seed in range(8)]
+    ticker.run(*(PutBudget(name, BudgetPolicy(5)) for name in names))
+    draws = replace(JobSettings(), budgets=tuple(Draw(name, 1) for name in names))
+    ticker.run(ticker.enqueue([new_job(options=draws)] * 2))
+    assert ticker.value("SELECT count(*) FROM lines") == 1
+    assert len(ticker.take(5)) == 2
     ticker.close()
 
 

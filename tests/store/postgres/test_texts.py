@@ -27,7 +27,7 @@ WORDS = {
 """Words in texts, each with a meaning that leaves the text a statement."""
 
 NO_STATEMENTS = {
-    *("contains", "others", "jobs_others"),
+    *("contains", "others", "jobs_others", "one", "first_by_turn", "first_by_age"),
     *("claim_arm", "claim_bounded_arm", "claim_merged", "line_arm", "aging_arm", "lines_merged"),
 }
 """Texts that are parts of others, or made of others. Claims of several queues run these."""

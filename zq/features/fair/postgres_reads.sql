@@ -1,6 +1,23 @@
--- Fair keys as readers see them. ORDERED stands for an order.
+-- Fair keys as readers see them.
+
+-- name: one
+SELECT :key::text
+
+-- name: first_by_turn
+-- The keys of the lines whose turns come first, by an index, and up to as many others.
+(SELECT substr(fair_key, 2) FROM lines
+    WHERE head IS NOT NULL AND shut_by IS NULL AND fair_key <> '' AND queue = :queue
+    ORDER BY queue, priority, place, head LIMIT :most)
+UNION ALL (SELECT fair_key FROM shares WHERE queue = :queue ORDER BY queue, fair_key LIMIT :most)
+
+-- name: first_by_age
+-- The keys of the lines whose heads are the oldest, by an index, and up to as many others.
+(SELECT substr(fair_key, 2) FROM lines
+    WHERE queue = :queue AND head > 0 ORDER BY queue, head LIMIT :most)
+UNION ALL (SELECT fair_key FROM shares WHERE queue = :queue ORDER BY queue, fair_key LIMIT :most)
 
 -- name: keys
+-- SOME stands for one of these three, ORDERED for an order.
 SELECT fair_key, greatest(finish - virtual, 0.0), weight, mean, waiting, in_flight, oldest
 FROM (
     SELECT s.fair_key, finish, virtual, coalesce(l.weight, s.weight) AS weight,
@@ -9,8 +26,7 @@ FROM (
             WHERE lines.queue = s.queue AND lines.fair_key = '=' || s.fair_key) AS oldest
     FROM shares AS s JOIN shared_queues AS q ON q.queue = s.queue
     LEFT JOIN fair_limits AS l ON l.queue = s.queue AND l.fair_key = s.fair_key
-    WHERE s.queue = :queue AND s.unfinished > 0
-        AND (:key::text IS NULL OR s.fair_key = :key::text)) AS s
+    WHERE s.queue = :queue AND s.unfinished > 0 AND s.fair_key = ANY (ARRAY(SOME))) AS s
 ORDER BY ORDERED LIMIT :limit OFFSET :skip
 
 -- name: limits

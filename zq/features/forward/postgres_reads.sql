@@ -12,10 +12,24 @@ WHERE status <= {in_flight} AND queue = ANY (:queues::text[]) AND id >= :first A
 
 -- name: new_jobs
 -- The ready jobs of some queues from a key on, of those in no line: their number and the first key by
--- queue.
-SELECT queue, count(*), min(id) FROM jobs
-WHERE status = {ready} AND held = 0 AND queue = ANY (:queues::text[]) AND id >= :first
-GROUP BY queue
+-- queue. It steps from one priority to the next, and reads no older ones.
+WITH RECURSIVE heads (queue, priority) AS (
+    SELECT q.name, (
+        SELECT min(priority) FROM jobs WHERE status = {ready} AND held = 0 AND queue = q.name)
+    FROM unnest(:queues::text[]) AS q (name)
+    UNION ALL
+    SELECT queue, (
+        SELECT min(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue
+            AND priority > heads.priority)
+    FROM heads WHERE priority IS NOT NULL
+), few AS (SELECT * FROM heads LIMIT 4000)
+SELECT few.queue, sum(found.jobs)::bigint, min(found.oldest) FROM few
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs, min(id) AS oldest FROM jobs
+    WHERE status = {ready} AND held = 0 AND jobs.queue = few.queue
+        AND jobs.priority = few.priority AND jobs.id >= :first) AS found
+WHERE found.jobs > 0 GROUP BY 1
 
 -- name: oldest_jobs
 -- The oldest ready jobs of some queues up to a key, with their bytes.

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import msgspec
 import psycopg
 from psycopg import errors
 from psycopg.types.json import set_json_loads
 
 from zq.store.errors import RowsDiffer, StoreAway, StoreBusy, StoreError, StoreFull
+from zq.store.postgres.texts import BinaryTextLoader, TextLoader, load_json
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -63,7 +63,9 @@ def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Con
             connect_timeout=seconds,
             cursor_factory=psycopg.RawCursor,
         )
-    set_json_loads(msgspec.json.decode, connection)
+    set_json_loads(load_json, connection)
+    for loader in (TextLoader, BinaryTextLoader):
+        connection.adapters.register_loader("text", loader)
     connection.prepare_threshold = 0
     connection.prepared_max = STATEMENTS
     return connection

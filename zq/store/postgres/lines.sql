@@ -12,6 +12,7 @@ ON CONFLICT DO NOTHING
 UPDATE jobs SET held = held | 2, line = (
     SELECT lines.id FROM lines WHERE lines.queue = jobs.queue AND lines.fair_key = {line_fair_key}
         AND lines.aging_ms = {line_aging_ms} AND lines.priority = {line_priority}
+        AND hashtextextended(lines.draws, 0) = hashtextextended({line_draws}, 0)
         AND lines.draws = {line_draws})
 WHERE id = {keys} AND status <= {ready} AND {has_line}
 
@@ -37,7 +38,9 @@ SELECT lines.id FROM (
     FROM unnest(:names.0::text[], :names.1::bigint[], :names.2::bigint[], :names.3::text[])
         WITH ORDINALITY AS n (queue, priority, aging_ms, said, nth)) AS n
 JOIN lines ON lines.queue = n.queue AND lines.fair_key = {line_fair_key}
-    AND lines.aging_ms = n.aging_ms AND lines.priority = n.priority AND lines.draws = {line_draws}
+    AND lines.aging_ms = n.aging_ms AND lines.priority = n.priority
+    AND hashtextextended(lines.draws, 0) = hashtextextended({line_draws}, 0)
+    AND lines.draws = {line_draws}
 ORDER BY nth
 
 -- name: lines_of_jobs

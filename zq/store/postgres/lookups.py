@@ -5,7 +5,7 @@ makes.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +26,7 @@ from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.store.api import PAGE_BYTES, DueDates
 from zq.store.postgres.connection import Connection
-from zq.store.postgres.queries import Statement, compiled, load, shown
+from zq.store.postgres.queries import Statement, compiled, load
 from zq.store.postgres.rows import jobs_of
 from zq.store.postgres.where import where
 
@@ -131,7 +131,7 @@ def all_settings(connection: Connection) -> dict[str, QueueSettings]:
 def last_errors(connection: Connection, keys: Sequence[int]) -> dict[int, LastError]:
     """The latest failure of each job that has one."""
     found = rows_of(connection, QUERIES["last_errors"], {"keys": keys})
-    return {key: LastError(*texts(error)) for key, *error in found}
+    return {key: LastError(*error) for key, *error in found}
 
 
 def count_jobs(connection: Connection, filter: Filter, now: int) -> int:
@@ -188,16 +188,12 @@ def leases(connection: Connection, reach: Reach, limit: int) -> list[JobRecord]:
 
 def payloads(connection: Connection, keys: Sequence[int]) -> dict[int, str]:
     """Large payloads by key. Deleted jobs are missing."""
-    return _bodies(connection, "payloads", keys)
+    return dict(rows_of(connection, QUERIES["payloads"], {"keys": keys}))
 
 
 def results(connection: Connection, keys: Sequence[int]) -> dict[int, str]:
     """Large results by key. Deleted jobs are missing."""
-    return _bodies(connection, "results", keys)
-
-
-def _bodies(connection: Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
-    return {key: shown(body) for key, body in rows_of(connection, QUERIES[name], {"keys": keys})}
+    return dict(rows_of(connection, QUERIES["results"], {"keys": keys}))
 
 
 def errors_page(
@@ -209,7 +205,7 @@ def errors_page(
     records: list[ErrorRecord] = []
     total = 0
     for row in rows_of(connection, QUERIES[name], page):
-        record = ErrorRecord(*texts(row))
+        record = ErrorRecord(*row)
         total += record.weight
         if records and (len(records) == limit or total > PAGE_BYTES):
             return records, True
@@ -259,11 +255,6 @@ def _first_bytes(jobs: list[JobRecord]) -> list[JobRecord]:
         if total > PAGE_BYTES and index:
             return jobs[:index]
     return jobs
-
-
-def texts(values: Sequence[Any]) -> Iterator[Any]:
-    """Values of a row, of which texts may have a NUL."""
-    return (shown(value) if isinstance(value, str) else value for value in values)
 
 
 @lru_cache(maxsize=256)

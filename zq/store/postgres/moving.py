@@ -14,7 +14,7 @@ from zq.store.postgres.owning import (
     refuse_unfit,
     value_of,
 )
-from zq.store.postgres.queries import sent, shown
+from zq.store.postgres.texts import sent
 
 SLOT = 0
 """Who has the lock of the first slot keeps servers away."""
@@ -108,7 +108,7 @@ class PostgresSide(MoveSide):
 
     def meta(self) -> dict[str, str]:
         found = self._connection.execute("SELECT name, value FROM meta").fetchall()
-        return {str(name): shown(str(value)) for name, value in found if name not in self._own}
+        return {str(name): str(value) for name, value in found if name not in self._own}
 
     _own: Sequence[str] = _OWN
 
@@ -125,8 +125,7 @@ class PostgresSide(MoveSide):
         text += f" ORDER BY {', '.join(key)}"
         with self._connection.cursor() as cursor:
             values = [sent(value) if isinstance(value, str) else value for value in after or ()]
-            for row in cursor.stream(text.encode(), values, binary=True):
-                yield tuple([shown(value) if isinstance(value, str) else value for value in row])
+            yield from cursor.stream(text.encode(), values, binary=True)
 
     def highest_key(self) -> int:
         return int(str(value_of(self._connection, "SELECT coalesce(max(id), 0) FROM jobs")))

@@ -24,6 +24,7 @@ from zq.model.job import Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.unique import KeySpace, Scope
 from zq.rooms import ROOMS, parts
+from zq.store.postgres.texts import sent
 
 _DIFFERENT = {
     "key": "id",
@@ -121,27 +122,9 @@ def load_of_rooms() -> dict[str, str]:
     return queries
 
 
-ESCAPE = "\uffff"
-"""PostgreSQL's texts have no NUL. This noncharacter stands before '0' for one, before '1' for
-itself."""
-
 _encode = msgspec.json.Encoder().encode
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)(?:\.(\w+))?(?:::(\w+(?:\[\])?))?")
-
-
-def sent(value: str) -> str:
-    """A text as PostgreSQL can store it."""
-    if "\0" in value or ESCAPE in value:
-        return value.replace(ESCAPE, ESCAPE + "1").replace("\0", ESCAPE + "0")
-    return value
-
-
-def shown(value: str) -> str:
-    """The text that was sent."""
-    if ESCAPE in value:
-        return value.replace(ESCAPE + "0", "\0").replace(ESCAPE + "1", ESCAPE)
-    return value
 
 
 def as_text(value: object) -> str | None:

@@ -8,7 +8,6 @@ import msgspec
 from zq.model.job import Brief, Extras, JobRecord, JobSettings
 from zq.model.lifecycle import Status
 from zq.model.unique import KeySpace, Scope
-from zq.store.postgres.queries import ESCAPE, shown
 
 Row = Sequence[Any]
 
@@ -21,9 +20,6 @@ _extras = msgspec.json.Decoder(Extras).decode
 
 _JOB = {name: place for place, name in enumerate(JobRecord.__struct_fields__)}
 _STATUS = _JOB["status"]
-_TEXTS = [_JOB[name] for name in ("type", "payload", "result", "options", "extras", "unique_key")]
-"""The texts that a sender chooses: any of them may be stored in another form."""
-
 _OPTIONS, _EXTRAS = _JOB["options"], _JOB["extras"]
 _KEY, _WHILE, _IN = _JOB["unique_key"], _JOB["unique_while"], _JOB["unique_in"]
 
@@ -44,9 +40,6 @@ def briefs_of(rows: Iterable[Row]) -> list[Brief]:
 def _job(values: list[Any]) -> JobRecord:
     values[_STATUS] = _STATUSES[values[_STATUS]]
     values[_IN] = _SPACES[values[_IN]]
-    for place in _TEXTS:
-        if values[place] is not None and ESCAPE in values[place]:
-            values[place] = shown(values[place])
     if values[_OPTIONS] is not None:
         values[_OPTIONS] = _options(values[_OPTIONS])
     if values[_EXTRAS] is not None:
@@ -62,6 +55,5 @@ def _brief(values: list[Any]) -> Brief:
     if values[options] is not None:
         values[options] = _options(values[options])
     if values[key] is not None:
-        values[key] = shown(values[key])
         values[scope] = _SCOPES[values[scope]]
     return Brief(*values)

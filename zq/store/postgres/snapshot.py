@@ -23,8 +23,7 @@ class PostgresSnapshot(Snapshot):
         self._connection = connection
 
     def rows(self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any) -> Any:
-        rows = lookups.rows_of(self._connection, self._sql(query, words), parameters)
-        return [tuple(lookups.texts(row)) for row in rows]
+        return lookups.rows_of(self._connection, self._sql(query, words), parameters)
 
     def each(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
@@ -34,8 +33,7 @@ class PostgresSnapshot(Snapshot):
     def jobs(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
     ) -> list[JobRecord]:
-        rows = lookups.rows_of(self._connection, self._sql(query, words), parameters)
-        return jobs_of(rows)
+        return jobs_of(self.rows(query, words, **parameters))
 
     def whole(self, query: str, /, **parameters: Any) -> list[JobRecord]:
         return lookups.whole_jobs(self._connection, self.jobs(query, **parameters))
