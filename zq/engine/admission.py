@@ -11,6 +11,9 @@ SPACE_CHECK_S = 1.0
 ROW_BYTES = 512
 """The approximate size of a job besides its payload, in the table and its indexes."""
 
+ENOUGH = 1 << 62
+"""The free bytes of a store that does not know its disk."""
+
 COPIES = 2
 """Each byte is written to the log and, by a checkpoint, to the database."""
 
@@ -71,7 +74,8 @@ class Admission:
             # Admitted jobs will still be written, even if no more are admitted.
             owed = _cost(self._inbox.waiting_jobs, self._inbox.waiting_bytes)
             owed += self._store.uncopied_bytes
-            self._left = self._store.free_bytes() - self._disk_reserve - owed
+            free = self._store.free_bytes()
+            self._left = ENOUGH if free is None else free - self._disk_reserve - owed
         return self._left >= cost
 
 

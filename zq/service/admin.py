@@ -17,7 +17,7 @@ from zq.model.errors import WorkerNotFound, ZqError
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.reach import Reach
-from zq.store.api import Store
+from zq.store.api import Bloat, Store
 
 
 class ServerHealth(NamedTuple):
@@ -37,6 +37,8 @@ class ServerHealth(NamedTuple):
     """When another program's lock on the database came in the way (ms); None if nothing does."""
     clock_set: NotedStep | None
     """The latest large step of the wall clock since the start."""
+    bloat: Bloat | None
+    """The old versions of rows, in a store that keeps some."""
 
 
 class ServerFigures(NamedTuple):
@@ -53,7 +55,7 @@ class ServerFigures(NamedTuple):
     streams: int
     wal_bytes: int
     database_bytes: int
-    free_bytes: int
+    free_bytes: int | None
     lock_wait_s: float
     """How long another program's lock on the database has been in the way; 0 if nothing is."""
     quarantined: int
@@ -62,6 +64,8 @@ class ServerFigures(NamedTuple):
     """How often the wall clock was set by more than a minute."""
     clock_ahead_ms: int
     """How far the time on which durations run is ahead of the wall clock."""
+    bloat: Bloat | None
+    """The old versions of rows, in a store that keeps some."""
 
 
 class OpenStream(NamedTuple):
@@ -148,6 +152,7 @@ class Admin:
             self._engine.lock.since,
             self._engine.lock.refusal,
             self._engine.steps.latest,
+            self._store.bloat(),
         )
 
     def figures(self) -> ServerFigures:
@@ -168,6 +173,7 @@ class Admin:
             store.quarantined.rows,
             self._engine.steps.count,
             store.steady.ahead,
+            store.bloat(),
         )
 
     async def acknowledge_damage(self) -> int:

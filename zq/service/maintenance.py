@@ -67,7 +67,8 @@ class Maintenance:
             raise Internal from error
 
     def _refuse_too_large(self) -> None:
-        if self._store.free_bytes() - self._needed() < self._disk_reserve:
+        free = self._store.free_bytes()
+        if free is not None and free - self._needed() < self._disk_reserve:
             raise self._too_large()
 
     def _needed(self) -> int:

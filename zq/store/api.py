@@ -180,6 +180,16 @@ class Reads(LogReads, Protocol):
         """
 
 
+class Bloat(NamedTuple):
+    """The old versions of rows in a store that keeps them, and who keeps it from removing them."""
+
+    dead_rows: int = 0
+    snapshot_s: float = 0.0
+    """The age of the oldest moment at which somebody still reads, in seconds."""
+    holder: str = ""
+    """Who reads there."""
+
+
 class Store(Protocol):
     """One open store."""
 
@@ -269,8 +279,11 @@ class Store(Protocol):
     def database_bytes(self) -> int:
         """The size of the database without the log."""
 
-    def free_bytes(self) -> int:
-        """The free space for the store."""
+    def free_bytes(self) -> int | None:
+        """The free space for the store; None if it does not know its disk."""
+
+    def bloat(self) -> Bloat | None:
+        """The old versions of rows; None if the store keeps none."""
 
     async def close(self) -> None:
         """Checkpoint, close, and release the directory.

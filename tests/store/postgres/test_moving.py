@@ -20,6 +20,7 @@ from zq.model.ids import FormerSuffix
 from zq.store import moving
 from zq.store.moving import MovedTable, MoveSide, Row
 from zq.store.postgres import moving as postgres
+from zq.store.postgres.connection import SESSION, connect
 from zq.store.sqlite import moving as sqlite
 
 from .full import fill
@@ -228,6 +229,15 @@ def test_errors_say_what_to_do(full: Path, address: str, tmp_path: Path) -> None
     nobody = move(full, "postgresql://zq:secret@127.0.0.1:1/none")
     assert nobody.exit_code in (74, 78)
     assert "secret" not in nobody.output
+
+
+def test_rows_of_the_inbox_are_not_left_behind(full: Path, address: str, tmp_path: Path) -> None:
+    assert move(full, address).exit_code == 0
+    with connect(address, SESSION) as other:
+        other.execute("INSERT INTO inbox (document) VALUES ('{}')")
+    left = move(address, tmp_path / "back")
+    assert left.exit_code == 74
+    assert "1 rows are in its table zq.inbox" in left.stderr
 
 
 def test_a_damaged_source_is_named(full: Path, address: str) -> None:

@@ -38,6 +38,7 @@ class FindingCode(StrEnum):
     SERVER_LIMIT = "server_limit"
     SLOW_DISK = "slow_disk"
     LITTLE_DISK = "little_disk"
+    OLD_SNAPSHOT = "old_snapshot"
     GROWING = "growing"
     STUCK = "stuck"
     BUDGET = "budget"
@@ -128,11 +129,16 @@ class ServerFacts(NamedTuple):
 
     reached: Sequence[str] = ()
     flush_p99_s: float | None = None
-    free_bytes: int = 2**63
+    free_bytes: int | None = None
+    """None if it is not known."""
     reserve_bytes: int = 0
     faulty: FaultyEntries = NONE_FAULTY
     set_aside: int = 0
     """Damaged rows and logs that no operator has acknowledged."""
+    snapshot_s: float = 0.0
+    """The age of the oldest snapshot by which somebody reads the database, in seconds."""
+    holder: str = ""
+    """Who reads by it."""
 
 
 ALONE_MS = MINUTE_MS
@@ -145,6 +151,9 @@ GROWING_LEAST = 10 / 300
 
 OLD_MS = 5 * MINUTE_MS
 """The age in ms at which a ready job is a finding."""
+
+OLD_SNAPSHOT_S = 60.0
+"""A transaction that is open for so long is a finding, and an alarm after ten times as long."""
 
 SLOW_FLUSH_S = 0.1
 FEW_RESERVES = 4
@@ -246,10 +255,19 @@ def findings_of_server(server: ServerFacts) -> Iterator[Finding]:
         text = f"the cron entry {first.group}/{first.entry}{more} is set aside: {first.reason}"
         yield Finding(Severity.WARNING, FindingCode.CRON_FAULTY, text)
     is_full = FindingCode.STORAGE_FULL in server.reached
-    if not is_full and server.free_bytes < FEW_RESERVES * server.reserve_bytes:
-        mib = server.free_bytes // 2**20
+    free = server.free_bytes
+    if not is_full and free is not None and free < FEW_RESERVES * server.reserve_bytes:
+        mib = free // 2**20
         text = f"the disk has {mib} MiB left: below --disk-reserve new jobs are refused"
         yield Finding(Severity.WARNING, FindingCode.LITTLE_DISK, text)
+    if server.snapshot_s >= OLD_SNAPSHOT_S:
+        text = (
+            f"{server.holder} has a transaction open in the database for"
+            f" {server.snapshot_s / 60:.0f} minutes: until it ends, no old version of a row can be"
+            " removed, and everything becomes slower"
+        )
+        severity = Severity.ALARM if server.snapshot_s >= 10 * OLD_SNAPSHOT_S else Severity.WARNING
+        yield Finding(severity, FindingCode.OLD_SNAPSHOT, text)
 
 
 def findings_of_devices(devices: DeviceSums) -> Iterator[Finding]:

@@ -67,7 +67,9 @@ class ProbesApi:
         more than a minute: `at`, `by_ms`, and how many dates became due by it (`due_jobs`,
         `due_schedules`, `due_pauses`). `lanes` has those to other servers: what waits on each,
         since when, and its last success and error. `inbox_refused` counts rows of `zq.inbox` that
-        cannot become jobs, and names some with the codes of their errors.
+        cannot become jobs, and names some with the codes of their errors. `bloat` tells of a
+        database of PostgreSQL how many old versions of rows it has, and for how long the oldest
+        transaction has been open.
 
         `may_lose_ms` is how much of the latest changes a power cut may take, in milliseconds: 0
         unless answers come before the flush. `storage_written` has the `bytes` that the kernel was
@@ -97,6 +99,11 @@ class ProbesApi:
             document["faulty_crons"] = {
                 "entries": faulty.entries,
                 "named": [entry._asdict() for entry in faulty.named],
+            }
+        if (bloat := health.bloat) is not None:
+            document["bloat"] = {
+                "dead_rows": bloat.dead_rows,
+                "oldest_snapshot_s": round(bloat.snapshot_s, 1),
             }
         if (refused := self._inbox.refused).rows:
             document["inbox_refused"] = {

@@ -10,6 +10,7 @@ from zq.features.crons.engine import Scheduler
 from zq.features.crons.model_faults import FaultyEntries
 from zq.model.errors import InboxFull, WalFull
 from zq.service.services import Services
+from zq.store.api import Bloat
 
 
 class StatusNow(NamedTuple):
@@ -25,7 +26,7 @@ class StatusNow(NamedTuple):
     log_bytes: int
     uncopied_bytes: int
     database_bytes: int
-    free_bytes: int
+    free_bytes: int | None
     set_aside: int
     """Damaged rows and logs that no operator has acknowledged."""
     settings: Settings
@@ -36,6 +37,8 @@ class StatusNow(NamedTuple):
     """The settings that are not at their defaults, in their written form."""
     faulty: FaultyEntries
     """The cron entries that are set aside."""
+    bloat: Bloat | None
+    """The old versions of rows, in a store that keeps some."""
 
 
 class StatusReader:
@@ -72,6 +75,7 @@ class StatusReader:
             self._reached(),
             self._flags,
             engine[Scheduler].faulty,
+            store.bloat(),
         )
 
     def _reached(self) -> list[str]:

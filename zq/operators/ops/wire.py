@@ -33,11 +33,12 @@ class WriteAheadLogDocument(msgspec.Struct):
 
 
 class DiskDocument(msgspec.Struct):
-    """The bytes of the database without the log, the free bytes, and those kept in reserve."""
+    """The bytes of the database without the log, the free bytes where the store knows its disk, and
+    those kept in reserve."""
 
     database_bytes: int
-    free_bytes: int
     reserve_bytes: int
+    free_bytes: int | UnsetType = UNSET
 
 
 class StatusDocument(msgspec.Struct):

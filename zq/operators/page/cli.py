@@ -99,9 +99,10 @@ def _figures(overview: dict[str, Any], now: int, status: dict[str, Any]) -> dict
     slots = "jobs"
     if "slots" in tiles:
         slots = f"of {tiles['slots']:,} slots, {counted(tiles['workers'], 'worker')}"
-    free = status["disk"]["free_bytes"] / 1e9
+    free = status["disk"].get("free_bytes")
+    space = "" if free is None else f", {free / 1e9:,.1f} GB free"
     return {
-        "server": f"zq {status['zq']}, up {span(now - status['since'])}, {free:,.1f} GB free",
+        "server": f"zq {status['zq']}, up {span(now - status['since'])}{space}",
         "waiting": waiting,
         "running": f"{tiles['busy']:,} {slots}",
         "flow": f"{flow} (five minutes)",

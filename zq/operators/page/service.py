@@ -278,4 +278,5 @@ def _server_facts(status: StatusNow) -> ServerFacts:
         status.settings.disk_reserve,
         status.faulty,
         status.set_aside,
+        *(() if status.bloat is None else (status.bloat.snapshot_s, status.bloat.holder)),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from zq.store.errors import DatabaseTooOld, DirectoryNotEmpty
+from zq.store.errors import DatabaseTooOld, DirectoryNotEmpty, StoreError
 from zq.store.moving import MARK, MovedTable, MoveSide, MoveTarget, Row
 from zq.store.postgres.connection import SESSION, Connection, connect, store_errors
 from zq.store.postgres.migrate import latest_version, migrate, version_of
@@ -52,6 +52,11 @@ def source(address: str) -> Iterator["PostgresSide"]:
                 " and stop it again"
             )
         refuse_unfinished(connection)
+        if waiting := value_of(connection, "SELECT count(*) FROM inbox"):
+            raise StoreError(
+                f"{waiting} rows are in its table zq.inbox, which no directory has: start `zq serve`"
+                " once more, so that it takes them in, and mend or delete those that it refuses"
+            )
         yield PostgresSide(connection)
 
 

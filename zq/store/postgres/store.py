@@ -15,7 +15,7 @@ from zq.model.damage import Quarantined
 from zq.model.errors import NotOnThisStore
 from zq.model.ids import Mint
 from zq.model.log import Bounds
-from zq.store.api import MakeTicks, Store, Ticks, exhaust
+from zq.store.api import Bloat, MakeTicks, Store, Ticks, exhaust
 from zq.store.errors import StoreBusy
 from zq.store.postgres.connection import (
     SESSION,
@@ -31,6 +31,7 @@ from zq.store.postgres.reads import PostgresReads
 from zq.store.postgres.recovery import FoundAtStart, note_clock, recover
 from zq.store.postgres.ticking import TickPipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
+from zq.store.postgres.vacuum import Vacuum
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +42,6 @@ SLOT = 0
 
 TRIES = 5
 """How often a tick is tried that another transaction, or a lost connection, has interrupted."""
-
-UNKNOWN_SPACE = 1 << 62
-"""The free space of a database that tells nothing of its disk."""
 
 
 class LoopMint(Mint):
@@ -104,6 +102,8 @@ class PostgresStore(Store):
         self._ticks = ticks
         self.lanes = PostgresLanes(address, read_timeout, self.steady)
         self.reads = PostgresReads(self.lanes)
+        self._vacuum = Vacuum(address)
+        self._vacuum.start()
         self._bytes = 0
         """The size of the database when it was last looked at."""
 
@@ -122,6 +122,7 @@ class PostgresStore(Store):
             mint = LoopMint(tick.mint, asyncio.get_running_loop())
             tick = msgspec.structs.replace(tick, mint=mint)
         result = await self._aside(self._run, tick)
+        self._vacuum.has_changed = True
         if result.acknowledged:
             self.quarantined = Quarantined(0, ())
         return result
@@ -170,9 +171,11 @@ class PostgresStore(Store):
         """The size of the database when it was last looked at: at the start, and while idle."""
         return self._bytes
 
-    def free_bytes(self) -> int:
-        """More than anyone needs: PostgreSQL does not tell what its disk has."""
-        return UNKNOWN_SPACE
+    def free_bytes(self) -> None:
+        """PostgreSQL does not tell what its disk has."""
+
+    def bloat(self) -> Bloat:
+        return self._vacuum.bloat
 
     async def close(self) -> None:
         try:
@@ -182,6 +185,7 @@ class PostgresStore(Store):
             await self.abandon()
 
     async def abandon(self) -> None:
+        await self._vacuum.stop()
         await self._aside(self._pipeline.connection.close)
         self._thread.shutdown()
         await asyncio.get_running_loop().run_in_executor(None, self.lanes.close)

@@ -301,6 +301,9 @@ class SqliteStore(Store):
         disk = os.statvfs(self.directory)
         return disk.f_bavail * disk.f_frsize
 
+    def bloat(self) -> None:
+        """SQLite changes rows in their places."""
+
     async def close(self) -> None:
         """Checkpoint, close the connections, release the directory."""
         try:

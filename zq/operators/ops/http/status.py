@@ -63,7 +63,11 @@ def status_document(now: StatusNow, health: ServerHealth) -> StatusDocument:
         streams=now.streams,
         claims=now.claims,
         log=WriteAheadLogDocument(now.log_bytes, settings.max_wal, now.uncopied_bytes),
-        disk=DiskDocument(now.database_bytes, now.free_bytes, settings.disk_reserve),
+        disk=DiskDocument(
+            now.database_bytes,
+            settings.disk_reserve,
+            UNSET if now.free_bytes is None else now.free_bytes,
+        ),
         limits_reached=now.reached,
         flags=dict(now.flags),
     )

@@ -49,7 +49,7 @@ const limits = (status) => el("section", { class: "card", "aria-label": "Limits"
 const tiles = (status, now) => [
   tile({ label: "Flush p99", value: ms(status.flushes.p99_ms), warn: status.flushes.p99_ms > SLOW_MS, note: `p50 ${ms(status.flushes.p50_ms)}, of 5 min` }),
   tile({ label: "Tick p99", value: ms(status.ticks.p99_ms), note: `p50 ${ms(status.ticks.p50_ms)}, ${number(status.ticks.count)} in 5 min` }),
-  tile({ label: "Free on the disk", value: bytes(status.disk.free_bytes), note: `the database has ${bytes(status.disk.database_bytes)}` }),
+  tile({ label: "Free on the disk", value: status.disk.free_bytes === undefined ? "unknown" : bytes(status.disk.free_bytes), note: `the database has ${bytes(status.disk.database_bytes)}` }),
   tile({ label: "Write-ahead log", value: bytes(status.log.bytes), unit: `of ${bytes(status.log.bytes_limit)}`, note: `${bytes(status.log.uncopied_bytes)} not yet copied` }),
   tile({ label: "Inbox", value: number(status.inbox.jobs), unit: `of ${number(status.inbox.jobs_limit)}`, note: "jobs that wait to be stored" }),
   tile({ label: "Runs for", value: long(now - status.since), note: `zq ${status.zq}, API ${status.version}` }),

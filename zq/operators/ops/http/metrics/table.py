@@ -219,7 +219,20 @@ METRICS = (
         "zq_disk_free_bytes",
         "gauge",
         "Space left where the data lies (`--disk-reserve`).",
-        lambda s: one(s.figures.free_bytes),
+        lambda s: [] if (free := s.figures.free_bytes) is None else one(free),
+    ),
+    Metric(
+        "zq_store_dead_rows",
+        "gauge",
+        "Old versions of rows that PostgreSQL has not removed yet.",
+        lambda s: [] if (bloat := s.figures.bloat) is None else one(bloat.dead_rows),
+    ),
+    Metric(
+        "zq_store_oldest_snapshot_seconds",
+        "gauge",
+        "Age of the oldest transaction of anybody in zq's database of PostgreSQL: what it may still"
+        " read cannot be removed.",
+        lambda s: [] if (bloat := s.figures.bloat) is None else one(bloat.snapshot_s),
     ),
     Metric(
         "zq_loop_lag_seconds",
