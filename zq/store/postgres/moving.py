@@ -54,8 +54,8 @@ def source(address: str) -> Iterator["PostgresSide"]:
         refuse_unfinished(connection)
         if waiting := value_of(connection, "SELECT count(*) FROM inbox"):
             raise StoreError(
-                f"{waiting} rows are in its table zq.inbox, which no directory has: start `zq serve`"
-                " once more, so that it takes them in, and mend or delete those that it refuses"
+                f"{waiting} rows are in its table zq.inbox, which no directory has: start `zq"
+                " serve` once more, so that it takes them in, and mend or delete what it refuses"
             )
         yield PostgresSide(connection)
 
