@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 NAME = ".s.PGSQL.5432"
 SYNC = b"S\x00\x00\x00\x04"
-"""The end of what a tick sends with its COMMIT, and of nothing else that it sends."""
+"""The end of what a tick sends with its COMMIT."""
 READY = b"Z\x00\x00\x00\x05I"
 """The end of PostgreSQL's answer to that."""
 
@@ -80,7 +80,7 @@ class _Pair:
     def ask(self) -> None:
         with suppress(OSError):
             while data := self._client.recv(1 << 20):
-                if self._proxy.cut is not None and data.endswith(SYNC):
+                if self._proxy.cut is not None and _is_commit(data):
                     self._cut, self._proxy.cut = self._proxy.cut, None
                 if self._cut is Cut.BEFORE:
                     break
@@ -100,6 +100,10 @@ class _Pair:
                 elif data.endswith(READY):
                     break
         _end(self._client)
+
+
+def _is_commit(data: bytes) -> bool:
+    return b"_COMMIT" in data[-200:] and data.endswith(SYNC)
 
 
 def _end(some: socket.socket) -> None:

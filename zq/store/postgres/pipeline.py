@@ -143,10 +143,10 @@ class Pipeline:
     def _prepare(self, sql: bytes) -> bytes:
         if len(self._names) >= STATEMENTS:
             oldest = next(iter(self._names))
-            self._pgconn.send_query_params(b"DEALLOCATE " + self._names.pop(oldest), None)
+            self._pgconn.send_query_params(b'DEALLOCATE "%s"' % self._names.pop(oldest), None)
             self._waiting.append(Sent())
         self._named += 1
-        name = b"zq_%d" % self._named
+        name = b"zq_%d_%s" % (self._named, sql.split(None, 1)[0])
         self._pgconn.send_prepare(name, sql)
         self._waiting.append(Sent(sql))
         return name
