@@ -307,7 +307,8 @@ class Recovery(NamedTuple):
     returned: Sequence[str] = ()
     """Run with the `keys` of jobs that were given back, and wait in their lines again."""
     lost: Sequence[str] = ()
-    """Run when rows were left out, so that what is kept about jobs is counted again."""
+    """Run at a wall time `now` when rows were left out, so that what is kept about jobs is made and
+    counted again."""
     found: Sequence[str] = ()
     """Their first values are told as what was found."""
 
@@ -478,6 +479,12 @@ class Transaction(Protocol):
 
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
         """Set aside the unreadable rows among these rows of a table."""
+
+    def mend(self) -> None:
+        """Set aside rows that no command can be served with, and make anew what is kept about jobs.
+
+        It is a transaction of its own, after one that has failed. `misfits` says what it has found.
+        """
 
 
 Transactions = Callable[[int], Transaction]

@@ -155,7 +155,10 @@ class _Merge:
             return self._others
         jobs = self._work.tx.jobs("read_lined", keys=list(self._lines))
         for job in jobs:
-            job.line = self._lines[job.key].id
+            line = self._lines[job.key]
+            if job.queue != line.queue:
+                raise ValueError(f"a line of the queue {line.queue} has a job of {job.queue}")
+            job.line = line.id
         jobs += self._others
         jobs.sort(key=self._place_of)
         return jobs

@@ -58,6 +58,9 @@ STORAGE_FULL = (
 
 NO_OPTIONS: Options = {}
 
+MENDS_MS = 60_000
+"""So long after it has found nothing to mend, a failing tick does not look again."""
+
 LARGE_COMMIT = 4096
 """A COMMIT of this many rows or more takes so long that the event loop does not wait for it."""
 
@@ -119,6 +122,10 @@ class TickRunner:
             hold.learn(transactions(0))
         self._random = random
         self._high_water = high_water
+        self._mended: Transaction | None = None
+        """One that has set rows aside. The next commit tells of them."""
+        self._mends_at = 0
+        """The steady time before which nothing is mended again."""
         self._spares = False
         """Set once a page could not be read: see `Transaction.spare`."""
 
@@ -131,12 +138,13 @@ class TickRunner:
 
         Nothing else may use the connection meanwhile.
 
-        If a statement or a decision raises, nothing of the transaction is kept. The commands then
-        run again one by one, and only those that raise fail. If the disk is full, only the enqueues
-        fail. At the first damaged page the tick runs again, and leaves what lies beside deleted
-        jobs where it is, as later ticks do. Any other error of the disk is raised, since the state
-        on the disk is unknown. So is an error without a command, since it would come again, and a
-        lock of another program.
+        If a statement or a decision raises, nothing of the transaction is kept. If rows that the
+        disk has changed may be the cause, they are set aside, and the tick runs again. Otherwise
+        the commands run again one by one, and only those that raise fail. If the disk is full, only
+        the enqueues fail. At the first damaged page the tick runs again, and leaves what lies
+        beside deleted jobs where it is, as later ticks do. Any other error of the disk is raised,
+        since the state on the disk is unknown. So is an error without a command, since it would
+        come again, and a lock of another program.
         """
         try:
             return (yield from self._commit(tick, self._apply_together))
@@ -149,6 +157,8 @@ class TickRunner:
             self._spares = True
             return (yield from self._commit(tick, self._apply_together))
         except Exception as error:
+            if not isinstance(error, StoreFailed | StoreBusy | StoreFull) and self._mend(tick):
+                return (yield from self.slices(tick))
             if not tick.commands or isinstance(error, StoreFailed | StoreBusy):
                 raise
             # The claims counted on settlements that may fail now. The next tick makes them.
@@ -158,6 +168,32 @@ class TickRunner:
                 return (yield from self._commit(again, self._apply_without_enqueues))
             log.error("a tick failed, its commands run again one by one", exc_info=error)
             return (yield from self._commit_singly(again))
+
+    def _mend(self, tick: Tick) -> bool:
+        """Set aside rows with which no tick can go on. Return whether there were any.
+
+        After it has found none, it does not look again for some time.
+        """
+        if tick.steady < self._mends_at:
+            return False
+        tx = self._transactions(tick.now)
+        try:
+            tx.begin()
+            tx.mend()
+            tx.commit()
+        except Exception as error:
+            log.error("what the disk may have changed cannot be mended", exc_info=error)
+            tx.roll_back()
+            tx.misfits = []
+        if not tx.misfits:
+            self._mends_at = tick.steady + MENDS_MS
+            return False
+        if self._mended is not None:
+            tx.misfits += self._mended.misfits
+            tx.removed += self._mended.removed
+        self._mended = tx
+        self._reread_settings(self._transactions(tick.now))
+        return True
 
     def _commit_singly(self, tick: Tick) -> Sliced[TickResult]:
         """Commit a tick in which only those commands fail that raise."""
@@ -188,6 +224,9 @@ class TickRunner:
                 *(self._random, self._hooks, tick.workers, tick.mint),
                 partial(claim, gates=self._gates, monotonic=tick.monotonic),
             )
+            if self._mended is not None:
+                tx.misfits += self._mended.misfits
+                tx.removed += self._mended.removed
             replies = (yield from apply(work, tick.commands)) if tick.commands else []
             if tick.due:
                 attend(work, tick.due)
@@ -244,6 +283,7 @@ class TickRunner:
         for hold in self._holds:
             if hold.is_used:
                 hold.commit()
+        self._mended = None
         self._high_water = high_water
         self._rulebook = work.rulebook
         if self._gates.in_use:

@@ -220,6 +220,8 @@ FINDS: dict[str, set[str]] = {
         "SEARCH jobs USING COVERING INDEX jobs_of_line (line=?)",
         "SEARCH jobs USING INDEX not_ready (status=?)",
     },
+    "note_lost_budgets": {"SCAN jobs", "USE TEMP B-TREE FOR DISTINCT"},
+    "make_lost_budgets": {"SCAN jobs", "USE TEMP B-TREE FOR GROUP BY"},
     "forget_draws": {"SCAN budgets"},
     "return_draws": {
         *("SCAN drawn", "SCAN jobs", "USE TEMP B-TREE FOR GROUP BY"),
@@ -514,6 +516,11 @@ FINDS: dict[str, set[str]] = {
     "clear_shares": set(),
     "clear_shared_queues": set(),
     "clear_fair_limits": set(),
+    "make_lost_shares": {
+        *("SCAN jobs", "USE TEMP B-TREE FOR DISTINCT"),
+        SHARED_QUEUE.replace("shared_queues", "q"),
+    },
+    "make_lost_shared_queues": {"SCAN shares"},
     "count_shares": {
         "SCAN shares",
         "SCAN jobs",

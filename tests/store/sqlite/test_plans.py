@@ -139,6 +139,7 @@ def test_no_named_query_sorts_or_visits_all_jobs() -> None:
     heads |= {
         "return_in_use",
         "return_draws",
+        *("note_lost_budgets", "make_lost_budgets", "make_lost_shares"),
         "lines_of_names",
         "count_returned",
         "count_draws",

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from zq.doors.topics.model import TopicConfig
+from zq.doors.topics.model_routers import RouterConfig
 from zq.model.checksums import ChecksumMismatch, record_checksum
 from zq.model.damage import Misfit
 from zq.store.sqlite.checksums import CheckedTable
@@ -37,3 +39,5 @@ def _record(connection: sqlite3.Connection, key: int, now: int) -> Iterator[Misf
 ASIDE = {"topic_records": _record}
 
 CHECKED = CheckedTable("topic_records", QUERIES["topic_records"], record_checksum)
+
+FORMS = {"topics": {"config": TopicConfig}, "topic_routers": {"config": RouterConfig}}

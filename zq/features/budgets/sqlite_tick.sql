@@ -30,6 +30,21 @@ SELECT json_group_array(json_array(key, unfinished, waiting, in_use)) FROM (
     FROM jobs, json_each(options -> '$.budgets') AS d
     WHERE status <= {in_flight} GROUP BY 1)
 
+-- name: note_lost_budgets
+-- What remains is held: nobody knows what it allowed.
+INSERT OR IGNORE INTO quarantine (source, key, at, reason, row)
+SELECT DISTINCT 'budgets', d.value ->> 0, :now,
+    'its row is lost: it is held until somebody has set it and ends the hold', x''
+FROM jobs, json_each(options -> '$.budgets') AS d
+WHERE status <= {in_flight} AND d.value ->> 0 NOT IN (SELECT key FROM budgets)
+
+-- name: make_lost_budgets
+-- The hold ends with the year 9999.
+INSERT INTO budgets (key, allocation, created_at, updated_at, level, held_until)
+SELECT d.value ->> 0, 1, :now, :now, 1, 253402300799000
+FROM jobs, json_each(options -> '$.budgets') AS d
+WHERE status <= {in_flight} AND d.value ->> 0 NOT IN (SELECT key FROM budgets) GROUP BY 1
+
 -- name: forget_draws
 -- After a salvage that has left jobs out: the next statement writes what the rows of jobs say.
 UPDATE budgets SET unfinished = 0, waiting = 0, in_use = 0

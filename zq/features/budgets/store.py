@@ -23,6 +23,6 @@ def account_of(row: Sequence[Any]) -> Account:
 RECOVERY = Recovery(
     begin=("forget_in_use", "return_in_use"),
     returned=("count_returned",),
-    lost=("forget_draws", "return_draws"),
+    lost=("note_lost_budgets", "make_lost_budgets", "forget_draws", "return_draws"),
 )
 """What is drawn from budgets is counted again, and returned jobs wait for them."""

@@ -133,4 +133,7 @@ def note(connection: sqlite3.Connection, name: str) -> str | None:
 
 def schemas(connection: sqlite3.Connection) -> list[StoredSchema]:
     """All schemas of payloads."""
-    return [StoredSchema(*row) for row in connection.execute(QUERIES["schemas"])]
+    found = [StoredSchema(*row) for row in connection.execute(QUERIES["schemas"])]
+    for schema in found:
+        msgspec.json.decode(schema.body)
+    return found

@@ -28,3 +28,5 @@ def _entry(connection: sqlite3.Connection, key: tuple[str, str], now: int) -> It
 ASIDE = {"cron_entries": _entry}
 
 CHECKED = CheckedTable("cron_entries", QUERIES["cron_entries"], checksum, columns=2, key=2)
+
+FORMS = {"cron_entries": {"job": NewJob}}

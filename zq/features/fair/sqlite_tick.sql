@@ -86,6 +86,17 @@ DELETE FROM shared_queues
 -- name: clear_fair_limits
 DELETE FROM fair_limits
 
+-- name: make_lost_shares
+INSERT OR IGNORE INTO shares
+    (queue, fair_key, weight, finish, owed, unfinished, waiting, in_flight)
+SELECT DISTINCT jobs.queue, options ->> '$.fair_key', 1.0,
+    ifnull((SELECT virtual FROM shared_queues AS q WHERE q.queue = jobs.queue), 0.0), 0.0, 0, 0, 0
+FROM jobs WHERE status <= {in_flight} AND options ->> '$.fair_key' IS NOT NULL
+
+-- name: make_lost_shared_queues
+INSERT OR IGNORE INTO shared_queues (queue, virtual, mean, unfinished)
+SELECT queue, min(finish), 1.0, 0 FROM shares GROUP BY queue
+
 -- name: count_shares
 -- Counts the keys again from the rows of jobs, after unreadable rows were set aside.
 UPDATE shares SET unfinished = c.unfinished, waiting = c.waiting, in_flight = c.in_flight

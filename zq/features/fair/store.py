@@ -47,6 +47,9 @@ class FairReads(Protocol):
 RECOVERY = Recovery(
     begin=("open_every_key",),
     returned=("return_shares", "place_returned"),
-    lost=("count_shares", "count_shared_queues"),
+    lost=(
+        *("make_lost_shares", "make_lost_shared_queues"),
+        *("count_shares", "count_shared_queues"),
+    ),
 )
 """Jobs that were given back wait again, and are charged with nothing."""

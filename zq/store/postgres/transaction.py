@@ -225,6 +225,9 @@ class PostgresTransaction(Transaction):
         named = ", ".join(map(str, keys))
         raise StoreDamaged(f"rows of {source} cannot be read: {named}")
 
+    def mend(self) -> None:
+        """Nothing: no row can break the rules of its table."""
+
     def _insert(
         self, table: str, columns: str, rows: Sequence[tuple[object, ...]], behind: str
     ) -> Sliced[None]:

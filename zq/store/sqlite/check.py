@@ -10,8 +10,9 @@ from zq.store.sqlite.damage import damaged_header, find_damage
 from zq.store.sqlite.files import WAL_NAME
 from zq.store.sqlite.identity import codec_in
 from zq.store.sqlite.lock import locked_unchanged
+from zq.store.sqlite.mending import unreadable_rows
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
-from zq.store.sqlite.quarantine import MOST_NAMED, name_of, read_quarantine
+from zq.store.sqlite.quarantine import MOST_NAMED, name_of, place_of, read_quarantine
 from zq.store.sqlite.unchanged import opened_unchanged
 from zq.store.sqlite.wal import InvalidHeader, walk
 
@@ -70,7 +71,7 @@ def _examine(connection: sqlite3.Connection, finding: str) -> Report:
     if version < latest_version():
         said.append(f"its schema is version {version}: a start makes it {latest_version()}")
         return Report(said, [])
-    return Report(said, [*_set_aside(connection), *_unfit(connection)])
+    return Report(said, [*_set_aside(connection), *_unreadable(connection), *_unfit(connection)])
 
 
 def _contents(connection: sqlite3.Connection) -> str:
@@ -82,6 +83,17 @@ def _contents(connection: sqlite3.Connection) -> str:
     size = f"{pages * page_size / 2**20:,.1f} MiB"
     many = f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"
     return f"{many} of {queues:,} {'queue' if queues == 1 else 'queues'}, {size}"
+
+
+def _unreadable(connection: sqlite3.Connection) -> list[str]:
+    """The rows beside those of jobs that a server will set aside once it meets them."""
+    found = [*unreadable_rows(connection)]
+    lines = [
+        f"unreadable: {row.table} {place_of(row.place)} ({row.reason})"
+        for row in found[:MOST_NAMED]
+    ]
+    more = len(found) - MOST_NAMED
+    return lines if more <= 0 else [*lines, f"unreadable: {more:,} more rows"]
 
 
 def _unfit(connection: sqlite3.Connection) -> list[str]:

@@ -13,7 +13,7 @@ from zq.model.damage import Misfit
 from zq.store.errors import StoreDamaged, StoreFull
 from zq.store.sqlite.files import FILE_NAME, WAL_NAME, create_private
 from zq.store.sqlite.lock import sync_directory
-from zq.store.sqlite.quarantine import QUERIES
+from zq.store.sqlite.quarantine import QUERIES, is_unreadable
 from zq.store.sqlite.wal import InvalidHeader, refuse_bad_header, walk
 
 log = logging.getLogger(__name__)
@@ -53,8 +53,27 @@ def refuse_damage(connection: sqlite3.Connection, directory: Path) -> None:
     if not mark.exists() and not is_small(connection):
         return
     if found := find_damage(connection):
-        raise damaged(f"it is damaged ({'; '.join(found)})")
+        error = damaged(f"it is damaged ({'; '.join(found)})")
+        raise RulesBroken(str(error)) if all(map(_is_rule, found)) else error
     mark.unlink(missing_ok=True)
+
+
+class RulesBroken(StoreDamaged):
+    """Rows do not keep the rules of their tables. Nothing else is damaged."""
+
+
+def can_be_mended(error: Exception) -> bool:
+    """True if rows that could be set aside may be the cause of an error at a start."""
+    cause = error.__cause__
+    return (
+        isinstance(error, RulesBroken | sqlite3.IntegrityError)
+        or is_unreadable(error)
+        or (isinstance(cause, Exception) and is_unreadable(cause))
+    )
+
+
+def _is_rule(finding: str) -> bool:
+    return finding.startswith(("CHECK constraint failed in ", "NULL value in "))
 
 
 def damaged(what: str) -> StoreDamaged:
@@ -76,12 +95,12 @@ def find_damage(connection: sqlite3.Connection) -> list[str]:
     """The damage in the tables, their indexes and the kept counts, each in a few words."""
     rows = connection.execute(f"PRAGMA integrity_check({MOST_FINDINGS})").fetchall()
     found = [text for (text,) in rows if text != "ok"]
-    if not found and connection.execute(_MISCOUNTED).fetchone()[0]:
+    if not found and connection.execute(MISCOUNTED).fetchone()[0]:
         found.append("the kept counts of jobs are not those of the jobs")
     return found
 
 
-_MISCOUNTED = """
+MISCOUNTED = """
     SELECT EXISTS (
         SELECT queue, status, n FROM queue_counts WHERE n > 0
         EXCEPT SELECT queue, status, count(*) FROM jobs GROUP BY queue, status)

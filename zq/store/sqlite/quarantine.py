@@ -38,6 +38,10 @@ refuses all further writes of its transaction.
 
 _ON_BAD_PAGE = "lies on a page that cannot be read"
 
+ANY_TABLE = "some table"
+"""The source for a row that is in one of the tables beside those of jobs: `zq.store.sqlite.mending`
+finds out which it is."""
+
 OF_JOBS = {
     "jobs": None,
     f"{ON_PAGE}payloads": f"its payload {_ON_BAD_PAGE}",
@@ -56,7 +60,7 @@ class UnreadableRows(Exception):
     """At least one of these rows of a table cannot be read."""
 
     def __init__(self, source: str, keys: Iterable[object]) -> None:
-        super().__init__(f"a row of the table {source} cannot be read")
+        super().__init__(f"a row of {source} cannot be read")
         self.source = source
         self.keys = tuple(keys)
 
@@ -240,6 +244,19 @@ def name_of(key: object) -> str:
     return "/".join(map(str, key if isinstance(key, tuple | list) else (key,)))
 
 
+def place_of(place: Mapping[str, object]) -> str:
+    """A row as it is named, by the values of its key. Bytes stand for texts."""
+    return name_of(
+        [v.decode(errors="replace") if isinstance(v, bytes) else v for v in place.values()]
+    )
+
+
+def keys_of(connection: sqlite3.Connection, table: str) -> list[str]:
+    """The columns of the primary key of a table, in their order there."""
+    found = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    return [name for _, name in sorted((row[5], row[1]) for row in found if row[5])]
+
+
 def _group(connection: sqlite3.Connection, key: int) -> tuple[str, str] | None:
     try:
         queue, group = connection.execute(QUERIES["group"], {"key": key}).fetchone()
@@ -268,12 +285,17 @@ def reason_of(part: str, error: Exception) -> str:
 def move(
     connection: sqlite3.Connection, source: str, place: dict[str, object], reason: str, now: int
 ) -> Misfit:
-    """Move a row of a table whole to the quarantine."""
+    """Move a row of a table whole to the quarantine. Bytes in its place stand for texts."""
     columns = [row[1] for row in connection.execute(f"PRAGMA table_info({source})")]
     values = " || ', ' || ".join(f"quote({column})" for column in columns)
     head = f"INSERT INTO {source} ({', '.join(columns)}) VALUES ("
-    where = " AND ".join(f"{column} = :{column}" for column in place)
-    misfit = Misfit(source, "/".join(map(str, place.values())), reason, now)
+    where = " AND ".join(
+        f"CAST({column} AS BLOB) = :{column}"
+        if isinstance(value, bytes)
+        else f"{column} = :{column}"
+        for column, value in place.items()
+    )
+    misfit = Misfit(source, place_of(place), reason, now)
     connection.execute(
         "INSERT OR REPLACE INTO quarantine (source, key, at, reason, row)"
         f" SELECT :_source, :_key, :_at, :_reason, CAST('{head}' || {values} || ')' AS BLOB)"

@@ -60,3 +60,7 @@ WHERE NOT iif(json_valid(options), json_type(options) = 'object', options IS NUL
 
 -- name: queues
 SELECT queue FROM queue_settings
+
+-- name: count_jobs
+INSERT INTO queue_counts (queue, status, n)
+SELECT queue, status, count(*) FROM jobs GROUP BY queue, status

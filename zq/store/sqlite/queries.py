@@ -69,6 +69,11 @@ _LINE_ROW = (
     " AND jobs.id > lines.head ORDER BY jobs.id LIMIT 1))"
 )
 
+_NAMES_OF_LINES = {
+    "line_fair_key": "ifnull('=' || (options ->> '$.fair_key'), '')",
+    "line_draws": "ifnull(options -> '$.budgets', '')",
+}
+
 _AGING_MS = "(SELECT s.aging_ms FROM queue_settings AS s WHERE s.queue = jobs.queue)"
 
 _CONSTANTS = {
@@ -86,8 +91,7 @@ _CONSTANTS = {
         "CASE WHEN fair_key = '' THEN"
         f" {_LINE_ROW} ELSE json_array(id, queue, fair_key, draws, priority, urgency, head) END"
     ),
-    "line_fair_key": "ifnull('=' || (options ->> '$.fair_key'), '')",
-    "line_draws": "ifnull(options -> '$.budgets', '')",
+    **_NAMES_OF_LINES,
     "line_aging_ms": f"ifnull({_AGING_MS}, 0)",
     "line_priority": (
         f"ifnull({AGES} + jobs.priority + min(jobs.ready_at, {LAST_AGED}) / {_AGING_MS},"
@@ -98,6 +102,10 @@ _CONSTANTS = {
         "(ifnull(options ->> '$.fair_key', options -> '$.budgets') IS NOT NULL"
         f" OR {_AGING_MS} IS NOT NULL)"
     ),
+    "misnamed": (
+        "(lines.queue, lines.fair_key, lines.draws) IS NOT"
+        " (jobs.queue, {line_fair_key}, {line_draws})"
+    ).format_map(_NAMES_OF_LINES),
     "ages": str(AGES),
     "keys": "(SELECT value FROM json_each(:keys))",
     "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",

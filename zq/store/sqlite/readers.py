@@ -9,6 +9,7 @@ import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
+from traceback import clear_frames
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from zq.model.errors import DatabaseLocked, ReadersBusy, ReadTimeout, ServiceUnavailable
@@ -21,7 +22,7 @@ from zq.store.sqlite.connection import (
     is_corrupt,
     is_interrupt,
 )
-from zq.store.sqlite.quarantine import UnreadableRows
+from zq.store.sqlite.quarantine import ANY_TABLE, UnreadableRows, is_unreadable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -196,23 +197,32 @@ class Lane:
         except asyncio.CancelledError:
             deadline.expire()
             raise
-        except sqlite3.OperationalError as error:
-            if is_busy(error):
-                raise DatabaseLocked from None
-            if not is_interrupt(error):
-                raise
-            raise ReadTimeout(
-                f"reading took longer than {self._timeout:g} s: narrow the filter (by id,"
-                " status or queue), ask for a smaller page, or raise --read-timeout"
-            ) from None
-        except sqlite3.DatabaseError as error:
-            if not is_corrupt(error):
-                raise
-            # No row is known that could be set aside, so the server cannot go on.
-            raise UnreadableRows("pages", [str(error)]) from error
+        except UnreadableRows:
+            raise
+        except Exception as error:
+            if (told := self._told_for(error)) is not None:
+                # A cursor that lives on in a frame would keep its moment for the next read.
+                clear_frames(error.__traceback__)
+                raise told from error
+            raise
         finally:
             reader.used()
             self._free.put_nowait(reader)
+
+    def _told_for(self, error: Exception) -> Exception | None:
+        """What a read raises in the place of an error; None if that is the error itself."""
+        if isinstance(error, sqlite3.Error):
+            if is_busy(error):
+                return DatabaseLocked()
+            if is_interrupt(error):
+                return ReadTimeout(
+                    f"reading took longer than {self._timeout:g} s: narrow the filter (by id,"
+                    " status or queue), ask for a smaller page, or raise --read-timeout"
+                )
+            if is_corrupt(error):
+                # No row is known that could be set aside, so the server cannot go on.
+                return UnreadableRows("pages", [str(error)])
+        return UnreadableRows(ANY_TABLE, ()) if is_unreadable(error) else None
 
     async def _turn(self) -> OpenedLater:
         """Wait for a reader, within the limits of the lane."""

@@ -10,8 +10,9 @@ from zq.store.errors import DamagedDatabase, DatabaseTooNew
 from zq.store.sqlite.checksums import unfit_rows
 from zq.store.sqlite.files import FILE_NAME, create_private
 from zq.store.sqlite.lock import locked_unchanged
+from zq.store.sqlite.mending import lead_back, set_aside_unreadable
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
-from zq.store.sqlite.quarantine import set_aside, set_aside_jobs
+from zq.store.sqlite.quarantine import QUERIES, keys_of, set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.recovery import recoveries, run_all
 from zq.store.sqlite.restore import Progress, preparing
@@ -104,10 +105,7 @@ class _Salvage:
         for (table,) in tables:
             if table != _DERIVED:
                 self._copy(table)
-        self._target.execute(
-            "INSERT INTO queue_counts (queue, status, n)"
-            " SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"
-        )
+        self._target.execute(QUERIES["count_jobs"])
         self._target.execute("COMMIT")
         migrate(self._target)
         self._target.execute("BEGIN")
@@ -118,17 +116,18 @@ class _Salvage:
                 aside += len([*set_aside_jobs(self._target, [key], now)])
             else:
                 aside += len([*set_aside(self._target, source, [key], now)])
+        aside += len([*set_aside_unreadable(self._target, now), *lead_back(self._target, now)])
         (torn,) = self._target.execute(LINES["torn_lines"]).fetchone()
         self._target.execute(LINES["refresh_lines"], {"lines": torn})
         for room in recoveries():
-            run_all(self._target, room.lost)
+            run_all(self._target, room.lost, {"now": now})
         self._target.execute("COMMIT")
         return Salvaged(self._rows, self._gaps, aside)
 
     def _copy(self, table: str) -> None:
         found = self._target.execute(f"PRAGMA table_info({table})").fetchall()
         columns = [name for _, name, *_ in found]
-        key = [name for place, name in sorted((row[5], row[1]) for row in found) if place]
+        key = keys_of(self._target, table)
         # A new database has a few rows, such as its identity: they stay if the old ones are lost.
         has_rows = self._target.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").fetchone()[0]
         head = f"INSERT OR {'REPLACE' if has_rows else 'IGNORE'} INTO {table}"

@@ -45,7 +45,12 @@ from zq.store.sqlite.flush import Flush, FlushGate, open_flush
 from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate, refuse_foreign_file
-from zq.store.sqlite.quarantine import MOST_NAMED, UnreadableRows, set_aside_at_start
+from zq.store.sqlite.quarantine import (
+    ANY_TABLE,
+    MOST_NAMED,
+    UnreadableRows,
+    set_aside_at_start,
+)
 from zq.store.sqlite.readers import ReaderPool
 from zq.store.sqlite.reads import SqliteReads
 from zq.store.sqlite.replace import finish_replacing
@@ -62,6 +67,9 @@ CHECKPOINT_BYTES = 4 * 2**20
 """The size of a WAL at which it is copied into the database. Measured: this is as fast as larger
 ones, and has the best tail."""
 
+
+LOOKS_S = 60.0
+"""So long after it was in vain, an unreadable row is not looked for in all tables again."""
 
 SLOT = 0
 """One file has one server: the lock of its directory ensures that."""
@@ -123,6 +131,8 @@ class SqliteStore(Store):
         self._page_bytes = page_bytes
         self._rows_a_checkpoint = CHECKPOINT_BYTES // page_bytes // 8
         self._old_pages = 0
+        self._looks_at = 0.0
+        """Before this time, nobody looks through all tables for an unreadable row again."""
         self._copies = Copies(writer, directory / COPY_NAME, self.free_bytes)
         self.wants_checkpoint = False
         """True if the WAL has probably grown by `CHECKPOINT_BYTES` since the last checkpoint."""
@@ -222,8 +232,13 @@ class SqliteStore(Store):
     async def _repaired(self, found: UnreadableRows) -> bool:
         """Have the unreadable rows of a read set aside. Return whether there were any."""
         known = self.quarantined.rows
+        if found.source == ANY_TABLE and time.monotonic() < self._looks_at:
+            return False
         await self.when_unreadable(found.source, found.keys)
-        return self.quarantined.rows != known
+        was_found = self.quarantined.rows != known
+        if found.source == ANY_TABLE and not was_found:
+            self._looks_at = time.monotonic() + LOOKS_S
+        return was_found
 
     def check_files(self) -> None:
         """Raise `FilesMoved` if committed data is in a file that has lost its name."""
@@ -384,14 +399,17 @@ async def open_store(
         small = await writer.hop(damage.is_small, writer.raw)
         now = time.time_ns() // 1_000_000
         await writer.hop(damage.note_kept, writer.raw, directory, now)
-        misfits = await writer.hop(set_aside_at_start, writer.raw, now, jobs=small)
-        await writer.hop(damage.refuse_damage, writer.raw, directory)
-        recovered = await writer.hop(
-            upkeep.recover, writer.raw, history, SLOT, clock, off_counts=off_counts
-        )
         transactions = partial(SqliteTransaction, writer.raw)
+
+        def recover() -> tuple[list[Misfit], upkeep.Recovered, Ticks]:
+            assert writer is not None
+            misfits = set_aside_at_start(writer.raw, now, jobs=small)
+            damage.refuse_damage(writer.raw, directory)
+            found = upkeep.recover(writer.raw, history, SLOT, clock, off_counts=off_counts)
+            return misfits, found, make_ticks(transactions, found.last_key)
+
+        misfits, recovered, ticks = await writer.hop(_mended, transactions(now), recover)
         page_bytes = await writer.hop(upkeep.page_bytes, writer.raw)
-        ticks = await writer.hop(make_ticks, transactions, recovered.last_key)
         flush = await open_flush(wal)
         await writer.hop(wait_for_nobody, writer.raw)
         await aside(lock.sync_names)
@@ -412,6 +430,29 @@ async def open_store(
     return SqliteStore(
         *(directory, lock, writer, flush, recovered, ticks, read_timeout, max_wal, page_bytes)
     )
+
+
+def _mended(tx: SqliteTransaction, recover: Callable[[], T]) -> T:
+    """Call a function. If it meets rows that it cannot read, set them aside and call it again."""
+    try:
+        return recover()
+    except Exception as error:
+        if not damage.can_be_mended(error):
+            raise
+    tx.begin()
+    try:
+        tx.mend()
+        tx.commit()
+    except BaseException:
+        tx.roll_back()
+        raise
+    _log_misfits(tx.misfits)
+    try:
+        return recover()
+    except Exception as error:
+        if damage.can_be_mended(error):
+            raise damage.damaged("a row that a start needs cannot be read") from error
+        raise
 
 
 def _log_misfits(misfits: Sequence[Misfit]) -> None:

@@ -18,8 +18,10 @@ from zq.model.job import Brief, JobRecord
 from zq.model.leasing import Residents
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
+from zq.rooms import parts
 from zq.store.api import (
     Line,
+    Recovery,
     SetAsideJob,
     Sliced,
     Transaction,
@@ -27,7 +29,15 @@ from zq.store.api import (
 )
 from zq.store.errors import RowsDiffer, StoreDamaged
 from zq.store.sqlite.connection import on_bad_page, store_error, store_errors
-from zq.store.sqlite.quarantine import OF_JOBS, is_unreadable, keys_query, set_aside, set_aside_jobs
+from zq.store.sqlite.quarantine import (
+    ANY_TABLE,
+    OF_JOBS,
+    is_unreadable,
+    keys_query,
+    set_aside,
+    set_aside_jobs,
+)
+from zq.store.sqlite.quarantine import QUERIES as OF_QUARANTINE
 from zq.store.sqlite.queries import load, load_of_rooms
 from zq.store.sqlite.where import where
 
@@ -299,6 +309,9 @@ class SqliteTransaction(Transaction):
         if source == "pages":
             raise StoreDamaged(on_bad_page(", ".join(map(str, keys))))
         with store_errors(self._connection):
+            if source == ANY_TABLE:
+                self._set_aside_unreadable()
+                return
             if source not in OF_JOBS:
                 self.misfits += set_aside(self._connection, source, keys, self._now)
                 return
@@ -306,6 +319,23 @@ class SqliteTransaction(Transaction):
                 self.misfits.append(gone.misfit)
                 self.removed.append(SetAsideJob(gone.key, gone.holder, gone.group))
                 self.rows += 2
+
+    def mend(self) -> None:
+        from zq.store.sqlite.mending import count_again
+
+        with store_errors(self._connection):
+            refused = [key for (key,) in self._execute(OF_QUARANTINE["refused"])]
+            self.set_aside("jobs", refused)
+            self._set_aside_unreadable()
+            rooms = parts("store", "RECOVERY", Recovery)
+            of_rooms = [QUERIES[name] for room in rooms for name in room.lost]
+            self.misfits += count_again(self._connection, of_rooms, self._now)
+
+    def _set_aside_unreadable(self) -> None:
+        from zq.store.sqlite.mending import lead_back, set_aside_unreadable
+
+        self.misfits += set_aside_unreadable(self._connection, self._now)
+        self.misfits += lead_back(self._connection, self._now)
 
     def _do(self, sql: str, parameters: Parameters | Sequence[object] = ()) -> sqlite3.Cursor:
         try:

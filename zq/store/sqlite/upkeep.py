@@ -17,6 +17,7 @@ from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
 from zq.store.api import as_json
 from zq.store.errors import StoreBusy
+from zq.store.sqlite.damage import damaged
 from zq.store.sqlite.identity import read_former_suffixes
 from zq.store.sqlite.logs import last_seq, set_bounds
 from zq.store.sqlite.quarantine import read_quarantine
@@ -80,6 +81,8 @@ def recover(
         mine = {"first": first, "last": first + (1 << HOLDER_BITS) - 1}
         left = _value(connection, "read_left_in_flight", mine)
         meta = dict(connection.execute(QUERIES["read_meta"]))
+        if lost := [name for name in ("epoch", "id_suffix", "high_water") if name not in meta]:
+            raise damaged(f"it is damaged: it has lost its {lost[0]}")
         steady = SteadyClock(clock, _mark_in(meta), off_counts=off_counts)
         residents = _residents_in(meta)
         died = _died(connection, residents, clock.boot)

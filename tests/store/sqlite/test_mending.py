@@ -1,0 +1,148 @@
+"""Rows beside those of jobs are mended after the disk has changed them."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from zq.features.budgets.commands import CreateBudget, PutBudget, ReopenBudget
+from zq.features.budgets.model import BudgetPolicy, Draw
+from zq.features.budgets.model_jobs import drawing
+from zq.instance import examine, salvage
+from zq.model.commands import Claim
+from zq.model.job import JobRecord, JobSettings
+from zq.store.errors import StoreDamaged
+
+from ..rig import Rig
+
+DRAWS = drawing((Draw("b"),))
+SHARES = JobSettings(fair_key="a")  # type: ignore[call-arg]
+POLICY = BudgetPolicy(10)
+
+EVERYTHING = {"drawn": 2, "shared": 2, "plain": 1}
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    """A store with jobs that wait in two lines, and with one that waits in none."""
+    rig = Rig(tmp_path / "data")
+    await rig.open()
+    await rig.run(CreateBudget("b", POLICY))
+    await rig.keep(2, queue="drawn", options=DRAWS)
+    await rig.keep(2, queue="shared", options=SHARES)
+    await rig.keep(1, queue="plain")
+    yield rig
+    await rig.close()
+
+
+def harm(directory: Path, statement: str) -> None:
+    """Change rows as the disk may."""
+    with closing(sqlite3.connect(directory / "zq.db", isolation_level=None)) as other:
+        other.execute("PRAGMA ignore_check_constraints = ON")
+        assert other.execute(statement).rowcount > 0
+
+
+async def taken(rig: Rig) -> dict[str, int]:
+    """How many jobs a claim gets, by queue."""
+    return count(await rig.take(10))
+
+
+def count(jobs: list[JobRecord]) -> dict[str, int]:
+    return {name: sum(job.queue == name for job in jobs) for name in {job.queue for job in jobs}}
+
+
+def named(rig: Rig) -> set[tuple[str, str]]:
+    return {(row.source, row.key) for row in rig.store.quarantined.latest}
+
+
+LINES = {
+    "draws that are no JSON": """draws = '[["b"",1]]' WHERE queue = 'drawn'""",
+    "draws of another form": """draws = '[["b",[]]]' WHERE queue = 'drawn'""",
+    "a queue that is no text": "queue = CAST(x'ff' AS TEXT) WHERE queue = 'drawn'",
+    "a key that is no text": "fair_key = CAST(x'3dff' AS TEXT) WHERE queue = 'shared'",
+    "another queue": "queue = 'other' WHERE queue = 'shared'",
+}
+
+
+@pytest.mark.parametrize("opens_anew", [False, True], ids=["running", "started"])
+@pytest.mark.parametrize("damage", LINES)
+async def test_jobs_of_a_bad_line_come_as_before(damage: str, opens_anew: bool, rig: Rig) -> None:
+    if opens_anew:
+        await rig.close()
+    harm(rig.directory, f"UPDATE lines SET {LINES[damage]}")
+    if opens_anew:
+        assert any("lines" in finding for finding in examine(rig.directory).damage) or (
+            damage == "another queue"
+        )
+        await rig.open()
+    assert await taken(rig) == EVERYTHING
+    assert {source for source, _ in named(rig)} == {"lines"}
+    assert await taken(rig) == {}
+
+
+async def test_nobody_gets_a_job_of_another_queue(rig: Rig) -> None:
+    harm(rig.directory, "UPDATE lines SET queue = 'other' WHERE queue = 'shared'")
+    result = await rig.run(claims=[Claim(("other",), [(1, 10)])])
+    assert result.claimed == [[]]
+    assert await taken(rig) == EVERYTHING
+
+
+@pytest.mark.parametrize("key", ["CAST(x'ff' AS TEXT)", "'c'"], ids=["no text", "another"])
+async def test_a_budget_whose_row_is_lost_is_held_until_it_is_set(key: str, rig: Rig) -> None:
+    await rig.close()
+    harm(rig.directory, f"UPDATE budgets SET key = {key} WHERE key = 'b'")
+    await rig.open()
+    assert await taken(rig) == {"shared": 2, "plain": 1}
+    assert ("budgets", "b") in named(rig)
+    await rig.run(PutBudget("b", POLICY), ReopenBudget("b"))
+    assert await taken(rig) == {"drawn": 2}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "budgets SET allocation = -1",
+        "budgets SET level = -9000000000000000000",
+        "shares SET fair_key = CAST(x'ff' AS TEXT)",
+        "shared_queues SET queue = CAST(x'ff' AS TEXT)",
+        "fair_limits SET fair_key = CAST(x'ff' AS TEXT)",
+    ],
+)
+async def test_a_row_that_its_table_would_refuse_keeps_no_other_job(damage: str, rig: Rig) -> None:
+    if "fair_limits" in damage:
+        harm(rig.directory, "INSERT INTO fair_limits VALUES ('shared', 'a', 1.0, NULL, NULL)")
+    await rig.close()
+    harm(rig.directory, f"UPDATE {damage}")
+    await rig.open()
+    rest = EVERYTHING.items() - ({("drawn", 2)} if "budgets" in damage else set())
+    assert (await taken(rig)).items() >= rest
+
+
+async def test_wrong_counts_are_counted_again(rig: Rig) -> None:
+    harm(rig.directory, "UPDATE queue_counts SET n = 0 WHERE queue = 'drawn'")
+    assert await taken(rig) == EVERYTHING
+    assert named(rig) == {("queue_counts", "all")}
+
+
+@pytest.mark.parametrize("name", ["epoch", "id_suffix", "high_water"])
+async def test_a_start_says_which_name_is_lost(name: str, rig: Rig) -> None:
+    await rig.close()
+    harm(rig.directory, f"UPDATE meta SET name = CAST(x'ff' AS TEXT) WHERE name = '{name}'")
+    with pytest.raises(StoreDamaged, match=f"it has lost its {name}.*zq salvage"):
+        await rig.open()
+
+
+@pytest.mark.parametrize("table", ["lines", "budgets", "shares", "shared_queues"])
+async def test_a_salvage_makes_lost_rows_anew(table: str, rig: Rig, tmp_path: Path) -> None:
+    await rig.close()
+    harm(rig.directory, f"DELETE FROM {table}")
+    salvage(rig.directory, tmp_path / "new", lambda _done, _all: None)
+    new = Rig(tmp_path / "new")
+    await new.open()
+    try:
+        rest = EVERYTHING.items() - ({("drawn", 2)} if table == "budgets" else set())
+        assert (await taken(new)).items() == rest
+    finally:
+        await new.close()

@@ -1,0 +1,149 @@
+"""Mends the tables beside those of jobs after the disk has changed rows of them.
+
+Ticks and readers decode their rows by many statements, and none of these says which row it could
+not decode. So whoever meets such a row has all of these tables looked through. A row that its own
+table would refuse, or whose texts are not what is kept there, is set aside. The rows that follow
+from those of jobs are made anew then: lines, and what rooms count (`Recovery.lost`). It takes as
+long as the tables are, and happens only after damage.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from zq.model.damage import Misfit
+from zq.rooms import parts
+from zq.store.sqlite.damage import MISCOUNTED
+from zq.store.sqlite.quarantine import QUERIES as OF_QUARANTINE
+from zq.store.sqlite.quarantine import keys_of, move, reason_of, set_aside
+from zq.store.sqlite.queries import load
+
+QUERIES = load(__name__)
+LINES = load("zq.store.sqlite.lines")
+
+_APART = frozenset(
+    ("jobs", "payloads", "results", "errors", "logs", "log_batches", "topic_records", "quarantine")
+)
+"""Tables whose rows are found by their readers, or that would take long."""
+
+Forms = Mapping[str, Mapping[str, Any]]
+"""What some columns hold: the type that their JSON is decoded to, or the type of their numbers, by
+table and column. Empty texts hold nothing. Rooms have theirs as `FORMS` of
+`sqlite_quarantine.py`."""
+
+_FORMS: Forms = {"lines": {"shut_cost": Annotated[int, Meta(ge=1)]}}
+
+
+class UnreadableRow(NamedTuple):
+    """A row that cannot be read: its table, the values of its key there, and why."""
+
+    table: str
+    place: dict[str, object]
+    reason: str
+
+
+def unreadable_rows(connection: sqlite3.Connection) -> Iterator[UnreadableRow]:
+    """Find the unreadable rows of all these tables."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as rules:
+        for table, sql in connection.execute(QUERIES["tables"]).fetchall():
+            if table not in _APART:
+                rules.execute(sql)
+                yield from _unreadable_in(connection, rules, table)
+
+
+def set_aside_unreadable(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
+    """Set aside the unreadable rows of all these tables. Call it in a transaction."""
+    for table, place, reason in [*unreadable_rows(connection)]:
+        yield move(connection, table, place, reason, now)
+    queues = [queue for (queue,) in connection.execute(OF_QUARANTINE["queues"])]
+    yield from set_aside(connection, "queue_settings", queues, now)
+
+
+def lead_back(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
+    """Lead jobs whose line is lost, or is another one than their rows name, into theirs.
+
+    A line that does not fit its jobs is set aside.
+    """
+    (keys,) = connection.execute(QUERIES["astray"]).fetchone()
+    if keys == "[]":
+        return
+    for line in msgspec.json.decode(connection.execute(QUERIES["misnamed"]).fetchone()[0]):
+        reason = "its jobs are of another line"
+        yield move(connection, "lines", {"id": line}, reason, now)
+    for name in ("name_lines", "enter_lines", "leave_lines"):
+        connection.execute(LINES[name], {"keys": keys})
+    (lines,) = connection.execute(LINES["lines_of_jobs"], {"keys": keys}).fetchone()
+    connection.execute(LINES["refresh_lines"], {"lines": lines})
+    connection.execute(QUERIES["place_astray"])
+
+
+def count_again(
+    connection: sqlite3.Connection, of_rooms: Iterable[str], now: int
+) -> Iterator[Misfit]:
+    """Make anew what is kept about jobs, by statements of rooms too (`Recovery.lost`).
+
+    It opens all lines: claims shut them again.
+    """
+    known = set(connection.execute(QUERIES["keys"]))
+    if connection.execute(MISCOUNTED).fetchone()[0]:
+        connection.execute(QUERIES["note_miscount"], {"now": now})
+        connection.execute(QUERIES["forget_counts"])
+        connection.execute(OF_QUARANTINE["count_jobs"])
+    connection.execute(QUERIES["open_every_line"])
+    for statement in of_rooms:
+        connection.execute(statement, {"now": now})
+    for source, key, reason, at in connection.execute(QUERIES["noted"], {"now": now}).fetchall():
+        if (source, key) not in known:
+            yield Misfit(source, key, reason, at)
+
+
+@cache
+def _forms() -> dict[tuple[str, str], msgspec.json.Decoder[Any]]:
+    """What reads columns that have a form, by table and column."""
+    found: dict[tuple[str, str], msgspec.json.Decoder[Any]] = {}
+    for forms in (_FORMS, *parts("sqlite_quarantine", "FORMS", dict)):
+        for table, columns in forms.items():
+            for name, kind in columns.items():
+                found[table, name] = msgspec.json.Decoder(kind, strict=False)
+    return found
+
+
+def _unreadable_in(
+    connection: sqlite3.Connection, rules: sqlite3.Connection, table: str
+) -> Iterator[UnreadableRow]:
+    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    names = [name for _, name, *_ in columns]
+    texts = {name for _, name, kind, *_ in columns if kind in ("TEXT", "ANY")}
+    # Texts are read as bytes: one that is no UTF-8 must not end the reading.
+    shown = [f"CAST({name} AS BLOB)" if name in texts else name for name in names]
+    insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    keys = keys_of(connection, table)
+    for row in connection.execute(f"SELECT {', '.join(shown)} FROM {table}"):
+        values = dict(zip(names, row, strict=True))
+        read = dict(values)
+        try:
+            for name in texts:
+                if values[name] is not None:
+                    read[name] = str(values[name], "utf-8")
+            for name in names:
+                decoder = _forms().get((table, name))
+                if decoder is not None and read[name] not in (None, ""):
+                    decoder.decode(str(read[name]))
+            if any(isinstance(read[name], int) and read[name] < 0 for name in keys):
+                raise msgspec.ValidationError("its key is negative")
+            rules.execute(insert, list(read.values()))
+        except (sqlite3.IntegrityError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+            yield UnreadableRow(table, {name: values[name] for name in keys}, _reason_of(error))
+        rules.execute(f"DELETE FROM {table}")
+
+
+def _reason_of(error: Exception) -> str:
+    """Why a row cannot be read."""
+    if isinstance(error, sqlite3.IntegrityError):
+        return f"the row breaks a rule of its table: {error}"
+    return reason_of("the row", error)
