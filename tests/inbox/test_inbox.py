@@ -15,6 +15,9 @@ from store.on_postgres import the_server
 
 from zq import outbox
 from zq.client.app import App
+from zq.features.inbox.postgres_reads import PostgresInboxReads
+from zq.model.clock import SteadyClock, SystemClock
+from zq.store.postgres.readers import PostgresLanes
 
 LONG_S = 60.0
 
@@ -162,6 +165,27 @@ async def test_many_rows_come_once_and_in_order_though_the_server_is_killed(
         with writing(address) as connection:
             found = connection.execute("SELECT payload::int FROM zq.jobs ORDER BY id").fetchall()
         assert [number for (number,) in found] == list(range(1, count + 2))
+
+
+async def test_a_commit_wakes_who_waits(address: str, tmp_path: Path) -> None:
+    async with running(tmp_path, "--store", address):
+        pass
+    reads = PostgresInboxReads(PostgresLanes(address, LONG_S, SteadyClock(SystemClock(), None)))
+    # The first call begins to listen.
+    await reads.changed(LONG_S)
+    waiting = asyncio.create_task(reads.changed(10 * LONG_S))
+    with writing(address) as connection:
+        connection.execute(INSERT, [document()])
+    await asyncio.wait_for(waiting, LONG_S)
+    # A connection that is lost is opened again.
+    with writing(address, autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+        )
+    await asyncio.wait_for(reads.changed(10 * LONG_S), LONG_S)
+    await asyncio.wait_for(reads.changed(10 * LONG_S), LONG_S)
+    await reads.stop_listening()
 
 
 async def test_a_role_that_may_only_insert_can_do_nothing_else(

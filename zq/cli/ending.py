@@ -12,10 +12,20 @@ EX_IN_USE = 75
 EX_CONFIG = 78
 
 
+def require_directory(directory: Path) -> None:
+    """Raise a usage error if this is the address of a database of PostgreSQL."""
+    if str(directory).startswith(("postgresql:/", "postgres:/")):
+        raise click.UsageError(
+            "this command is for data directories. PostgreSQL has tools of its own: pg_dump and"
+            " pg_restore for backups, pg_amcheck for damage"
+        )
+
+
 def require_database(directory: Path) -> Path:
     """The path of a directory's database. Raises a usage error if there is none."""
     from zq.instance import database_of
 
+    require_directory(directory)
     file = database_of(directory)
     if directory.is_file():
         raise click.UsageError(f"{directory} is a file: name the directory of the data")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from zq.cli.ending import require_directory
 from zq.cli.progress import bar_of_bytes
 from zq.cli.terminal import one_line, say
 from zq.config import Settings
@@ -53,6 +54,7 @@ def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
         StoreFull,
     )
 
+    require_directory(root_dir)
     try:
         _tell_place(root_dir)
         with click.open_file(path, "rb") as archive, bar_of_bytes("restore") as advance:

@@ -21,7 +21,7 @@ ids. Jobs that were in flight are ready. A job whose payload or result is lost i
 `quarantine`. The history has a new epoch, and new jobs get ids that OLD does not give.
 """,
 )
-@click.argument("old", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("old", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("new", type=click.Path(file_okay=False, path_type=Path))
 @click.pass_context
 def salvage(ctx: click.Context, old: Path, new: Path) -> None:
