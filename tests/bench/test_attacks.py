@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from bench.attacks.attacks import Found
+from bench.attacks.attacks import Found, polite_client, waits_in
 from bench.attacks.catalogue import all_attacks, attacks_named
 from bench.attacks.site import POLITE, Attack, site_of
 
@@ -21,6 +22,18 @@ def test_a_server_answers_others_after_an_attack(attack: Attack, tmp_path: Path)
         outcome = attack.run(site, attack.small)
         assert outcome.answer
         assert site.request("POST", "/jobs", job, key=POLITE).status == 201
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("attack", all_attacks(), ids=lambda attack: attack.name)
+def test_others_are_answered_during_an_attack_of_full_size(attack: Attack, tmp_path: Path) -> None:
+    notes = tmp_path / "waits"
+    with site_of(attack, tmp_path) as site, polite_client(site, notes):
+        assert attack.run(site, attack.size).answer
+        seen = len(waits_in(notes))
+        while len(waits := waits_in(notes)) <= seen:
+            time.sleep(0.1)
+    assert all(each.answered for each in waits)
 
 
 def test_an_attack_is_measured_by_the_waits_of_others() -> None:
