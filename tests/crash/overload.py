@@ -36,6 +36,9 @@ SAMPLES = 300
 JOBS = 50_000
 """That the bystander finds: more than it can acknowledge."""
 
+BRIEF_SAMPLES, BRIEF_JOBS, BRIEF_PAUSE_S = 20, 5_000, 0.01
+"""The sizes where times are not what is looked at: it then pauses between acknowledgements."""
+
 FEW = 4
 """Producers that keep a server busy, and nobody else waiting."""
 
@@ -77,18 +80,22 @@ class Report:
 class Bystander:
     """Holds a stream of jobs that are there already, and acknowledges them one after another."""
 
-    def __init__(self, server: ServerProcess, client: Client) -> None:
+    def __init__(self, server: ServerProcess, client: Client, *, brief: bool) -> None:
         self._server = server
         self._client = client
+        self._jobs = BRIEF_JOBS if brief else JOBS
+        self._pause_s = BRIEF_PAUSE_S if brief else 0
         self._stream: Any = None
 
     async def prepare(self) -> None:
-        for _ in range(JOBS // 1_000):
+        for _ in range(self._jobs // 1_000):
             await self._client.enqueue_many(1_000, queue="bystander", payload="x")
         self._stream = await self._client.take(prefetch=20, queue="bystander")
 
     async def acknowledge(self) -> Wait:
         """One acknowledgement, and what it took."""
+        if self._pause_s:
+            await asyncio.sleep(self._pause_s)
         job = await self._stream.job()
         worked, began = loop_ms(self._server), time.perf_counter()
         await self._client.succeed(job["id"])
@@ -125,13 +132,20 @@ def rss_mb(server: ServerProcess, *, peak: bool = False) -> float:
 
 
 async def judged(
-    scenario: str, server: ServerProcess, client: Client, overload: Ask, usual: Ask | None = None
+    scenario: str,
+    server: ServerProcess,
+    client: Client,
+    overload: Ask,
+    usual: Ask | None = None,
+    *,
+    brief: bool,
 ) -> Report:
-    """Ask what is usual, then the overload, beside a bystander."""
-    bystander = Bystander(server, client)
+    """Ask what is usual, then the overload, beside a bystander. In brief, only the overload."""
+    bystander = Bystander(server, client, brief=brief)
     await bystander.prepare()
-    calm, calm_rss = p99(await bystander.samples(SAMPLES)), rss_mb(server)
-    before = None if usual is None else p99((await bystander.beside(usual))[0])
+    samples = await bystander.samples(BRIEF_SAMPLES if brief else SAMPLES)
+    calm, calm_rss = p99(samples), rss_mb(server)
+    before = None if usual is None or brief else p99((await bystander.beside(usual))[0])
     loaded, counts = await bystander.beside(overload)
     counts["acknowledged by the bystander"] += len(loaded)
     peak = rss_mb(server, peak=True)
@@ -142,14 +156,17 @@ def _run(ask: Ask) -> Counts:
     return asyncio.run(ask())
 
 
-async def producers(server: ServerProcess, client: Client, number: int, requests: int) -> Report:
+async def producers(
+    server: ServerProcess, client: Client, number: int, requests: int, *, brief: bool = False
+) -> Report:
     """So many producers post bulks of 100 jobs without a pause, and count what becomes of them.
 
     It is usual that a few of them send as many.
     """
     flood = partial(_produce, server.port, "flood", number, requests)
     usual = partial(_produce, server.port, "usual", FEW, number * requests // FEW)
-    report = await judged(f"{number} producers", server, client, flood, usual)
+    name = f"{number} producers"
+    report = await judged(name, server, client, flood, usual, brief=brief)
     report.counts["stored"] = await client.count(queue="flood")
     return report
 
@@ -170,14 +187,16 @@ async def _produce(port: int, queue: str, number: int, requests: int) -> Counts:
     return counts
 
 
-async def workers(server: ServerProcess, client: Client, number: int) -> Report:
+async def workers(
+    server: ServerProcess, client: Client, number: int, *, brief: bool = False
+) -> Report:
     """So many workers, one in `STALLED` of which reads nothing, share large jobs.
 
     It is usual that all of them read.
     """
     some_deaf = partial(_work, server.port, number, number // STALLED)
     usual = partial(_work, server.port, number, 0)
-    return await judged(f"{number} workers", server, client, some_deaf, usual)
+    return await judged(f"{number} workers", server, client, some_deaf, usual, brief=brief)
 
 
 async def _work(port: int, number: int, stalled: int) -> Counts:
@@ -212,10 +231,13 @@ async def _work(port: int, number: int, stalled: int) -> Counts:
     return counts
 
 
-async def silent(server: ServerProcess, client: Client, number: int) -> Report:
+async def silent(
+    server: ServerProcess, client: Client, number: int, *, brief: bool = False
+) -> Report:
     """So many connections are opened, and nothing is ever said on them."""
     name = f"{number} silent connections"
-    return await judged(name, server, client, partial(_open, server.port, number))
+    opened = partial(_open, server.port, number)
+    return await judged(name, server, client, opened, brief=brief)
 
 
 async def _open(port: int, number: int) -> Counts:
@@ -226,14 +248,16 @@ async def _open(port: int, number: int) -> Counts:
     return Counter(opened=number)
 
 
-async def pinned(server: ServerProcess, client: Client, file: Path, mib: int) -> Report:
+async def pinned(
+    server: ServerProcess, client: Client, file: Path, mib: int, *, brief: bool = False
+) -> Report:
     """Another process reads in one long transaction while so many MiB are to be stored.
 
     It is usual that nobody does.
     """
     name = f"a reader that pins {mib} MiB"
     pin, usual = partial(_pin, server.port, file, mib), partial(_store, server.port, mib)
-    return await judged(name, server, client, pin, usual)
+    return await judged(name, server, client, pin, usual, brief=brief)
 
 
 async def _pin(port: int, file: Path, mib: int) -> Counts:

@@ -45,7 +45,7 @@ async def killed(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-@sizes("kills", 6, 300)
+@sizes("kills", 3, 300)
 async def test_the_end_of_a_chord_is_stored_once_however_workers_die(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int
 ) -> None:

@@ -68,7 +68,7 @@ async def live(root: Path, random: Random, *, change: bool) -> tuple[int, int]:
     return born, died
 
 
-@sizes("kills", 10, 300)
+@sizes("kills", 4, 300)
 async def test_each_time_fires_once_whatever_is_killed(kills: int, tmp_path: Path) -> None:
     root, random = tmp_path / "data", Random(seed())
     server = await ServerProcess.spawn(root)

