@@ -1,8 +1,8 @@
 """One server and one browser for a module."""
 
-import shutil
 from collections.abc import Iterator
 
+import headless
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
@@ -28,11 +28,10 @@ def ids(place: Place) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    assert chromium, "pages are tried in Chromium: apt-get install chromium"
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        browser = playwright.chromium.launch(
+            executable_path=headless.browser(), args=headless.FLAGS
+        )
         yield browser
         browser.close()
 

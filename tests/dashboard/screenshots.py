@@ -4,12 +4,12 @@ The server of the pictures has had a bad night. Each page is taken at three widt
 themes. In `docs/images` are those of the documentation: the middle width, as JPEG.
 """
 
-import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import headless
 import httpx
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -61,7 +61,7 @@ def main(folder: Path = PICTURES, *names: str) -> None:
         tell(place)
         remember(Path(root) / "data" / "zq.db")
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=headless.browser(), args=headless.FLAGS
         )
         with workers(place):
             wait_until_it_is_bad(place)

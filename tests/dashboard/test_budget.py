@@ -111,7 +111,7 @@ def test_the_figures_come_before_each_of_many_queues_is_looked_at(tmp_path: Path
         # How slow the disk is depends on the machine.
         codes = {finding["code"] for finding in whole["findings"]}
         assert codes <= {"slow_disk"}
-        assert whole["pulse"]["findings"] == 0
+        assert whole["pulse"]["findings"] == len(whole["findings"])
         assert len(whole["order"]) == WORST
         # What the server remembers, it tells in one piece.
         with (

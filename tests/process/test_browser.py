@@ -7,11 +7,11 @@ this machine in that browser alone.
 
 import asyncio
 import contextlib
-import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import headless
 from aiohttp import web
 
 from .server import running
@@ -82,11 +82,9 @@ async def evil_site(queue: str) -> AsyncIterator[tuple[int, "asyncio.Future[str]
 @contextlib.contextmanager
 def visitor(url: str, profile: Path) -> Iterator[None]:
     """A browser that opens a page."""
-    chromium = shutil.which("chromium")
-    assert chromium, "pages are tried in Chromium: apt-get install chromium"
     rules = f"MAP {QUEUE} 127.0.0.1, MAP {EVIL} 127.0.0.1"
     command = [
-        *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+        *(headless.browser(), "--headless", *headless.FLAGS),
         *(f"--user-data-dir={profile}", f"--host-resolver-rules={rules}"),
         *("--no-first-run", "--remote-debugging-port=0", url),
     ]

@@ -11,6 +11,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import headless
 import pytest
 from documents import ROOT, commands
 from playwright.sync_api import sync_playwright
@@ -85,12 +86,11 @@ def address(site: Path) -> Iterator[str]:
 
 
 def test_the_site_asks_nobody_else(address: str) -> None:
-    chromium = shutil.which("chromium")
-    assert chromium, "pages are tried in Chromium: apt-get install chromium"
     asked: list[str] = []
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        browser = playwright.chromium.launch(
+            executable_path=headless.browser(), args=headless.FLAGS
+        )
         page = browser.new_page()
         page.on("request", lambda request: asked.append(request.url))
         for path in ("index.html", "docs/promises.html", "docs/dashboard.html"):
