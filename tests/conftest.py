@@ -1,5 +1,6 @@
 """A running server for any test."""
 
+import gc
 import importlib.util
 import logging
 import os
@@ -54,6 +55,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     inside = collection_path / "test" if collection_path.is_dir() else collection_path
     return None if is_fast(inside) else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage among modules and tests: there are millions of objects, and all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
