@@ -4,7 +4,7 @@ A wire is a format of bodies over a version of HTTP, served by one of our librar
 them a file runs for depends on its subject; in the long tier, all files run for all wires.
 
 - A rule lies behind formats and versions. Two wires have both of each, and so they do for what a
-  document looks like.
+  document looks like: a test gets one of the two by its name, and a file meets both.
 - What a connection carries, and how it ends, is up to the library: three wires have all of them
   and both formats (`EVERY_LIBRARY`).
 - Where formats and versions meet, such as in framings of streams, all wires run (`EVERY_WIRE`).
@@ -14,9 +14,9 @@ them a file runs for depends on its subject; in the long tier, all files run for
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tiers import by_name, is_left_open, usual_of
 
 from .client import JSON, JSON_HTTP2, JSON_ZTTP, MSGPACK, MSGPACK_HTTP2, Client, Wire
 from .keyed import client_of
@@ -49,19 +49,12 @@ EVERY_WIRE = frozenset(("test_answers", "test_negotiation", "test_round_trip", "
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test its wires, and leave the others to the long tier."""
-    if "wire" not in metafunc.fixturenames or _names_its_wires(metafunc):
+    if not is_left_open(metafunc, "wire"):
         return
     wires = _wires(Path(metafunc.module.__file__ or "").stem)
-    chosen: list[Any] = list(wires)
-    if metafunc.config.getoption("markexpr") not in ("not long", "fast"):
-        others = (wire for wire in ALL if wire not in wires)
-        chosen += (pytest.param(wire, marks=pytest.mark.long) for wire in others)
-    metafunc.parametrize("wire", chosen, ids=str, indirect=True)
-
-
-def _names_its_wires(metafunc: pytest.Metafunc) -> bool:
-    marks = metafunc.definition.iter_markers("parametrize")
-    return any("wire" in mark.args[:1] for mark in marks)
+    if wires is BOTH_OF_EACH:
+        wires = (by_name(metafunc, wires),)
+    metafunc.parametrize("wire", usual_of(metafunc, wires, ALL), ids=str, indirect=True)
 
 
 def _wires(file: str) -> tuple[Wire, ...]:
