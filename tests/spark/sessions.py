@@ -1,5 +1,7 @@
 """How tests run Spark."""
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 from zq.spark.session import builder, local_quiet
@@ -21,6 +23,7 @@ QUICK = {
     # One job a query instead of one a shuffle, and one task a shuffle.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 """Settings with which little data takes little time."""
 
@@ -29,4 +32,11 @@ def quick_session() -> SparkSession:
     made = local_quiet(builder("local[2]")).config("spark.driver.memory", "1g")
     for name, value in QUICK.items():
         made = made.config(name, value)
-    return made.getOrCreate()
+    session = made.getOrCreate()
+    # A file of checksums beside each file would double what is written: Hadoop starts a `chmod` for
+    # each of them.
+    jvm: Any = session._jvm
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(
+        session.sparkContext._jsc.hadoopConfiguration()
+    ).setWriteChecksum(False)
+    return session

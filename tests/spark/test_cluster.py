@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import Row, SparkSession
 
 from spark.cluster import cluster, executors
@@ -28,6 +29,7 @@ def rows(spark: SparkSession, lake: Path, table: Table) -> list[Row]:
     return sorted(open_lake(spark, str(lake)).read(table).collect(), key=repr)
 
 
+@pytest.mark.long  # six times Java
 def test_a_cluster_makes_the_lake_that_one_machine_makes(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from tiers import sizes
 
 from spark.expected import facts
 from spark.faults import Killed, Point, mortal
@@ -72,8 +73,10 @@ DEATHS: list[tuple[str, Point]] = [
 ]
 
 
+# All steps commit in one way: every run tries three of them, with each point once.
+@sizes("every", 3, 1)
 def test_a_run_that_dies_over_and_over_ends_with_the_same_lake(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    every: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die() -> None:
         raise Killed
@@ -85,7 +88,7 @@ def test_a_run_that_dies_over_and_over_ends_with_the_same_lake(
     run(spark, [str(sources)], path, RunProgress(print))
     write_segments(sources, records[half - 10 :], 30)
 
-    for step, point in DEATHS:
+    for step, point in DEATHS[::every]:
         with monkeypatch.context() as patch, pytest.raises(Killed):
             patch.setattr(lake_module, "Files", mortal(step, point, die))
             run(spark, [str(sources)], path, RunProgress(print))
@@ -99,6 +102,7 @@ def test_a_run_that_dies_over_and_over_ends_with_the_same_lake(
     assert aside(lake) == []
 
 
+@pytest.mark.long  # Java starts for it, which is then killed
 @pytest.mark.parametrize("point", ["before", "after"])
 def test_a_driver_that_is_killed_between_sink_and_ledger_loses_and_doubles_nothing(
     spark: SparkSession, tmp_path: Path, point: Point

@@ -1,7 +1,6 @@
 """The report as a browser shows it, against gold."""
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
@@ -9,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import headless
 import msgspec
 import pytest
 from PIL import Image
@@ -33,11 +33,9 @@ from zq.spark.report.waiting import WaitingNow, WaitingQueue
 
 def browser(*arguments: str, page: Path) -> str:
     """What headless Chromium says of a page, without a network to fetch anything from."""
-    chromium = shutil.which("chromium")
-    assert chromium, "the report is tested in Chromium: apt-get install chromium"
     done = subprocess.run(
         [
-            *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+            *(headless.browser(), "--headless", *headless.FLAGS, "--hide-scrollbars"),
             *("--host-resolver-rules=MAP * ~NOTFOUND", *arguments, page.as_uri()),
         ],
         capture_output=True,

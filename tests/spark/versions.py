@@ -1,7 +1,6 @@
 """The versions of PySpark that tests run with beside that of the environment.
 
-    python tests/spark/versions.py        installs the oldest and the newest into .peers/
-    python tests/spark/versions.py all    installs all, as the long tier needs them
+    python tests/spark/versions.py    installs them into .peers/, for the long tier
 
 Each is a directory of PySpark alone. Before the environment's own packages on PYTHONPATH it takes
 the place of the environment's PySpark.
@@ -20,9 +19,6 @@ OWN = pyspark.__version__.rpartition(".")[0]
 """The environment's minor version."""
 
 OTHERS = [version for minor, version in VERSIONS.items() if minor != OWN]
-
-ENDS = [OTHERS[0], OTHERS[-1]]
-"""The versions that are tried in every run. The long tier tries all."""
 
 PEERS = Path(__file__).parents[2] / ".peers"
 
@@ -46,5 +42,5 @@ def install(version: str) -> None:
 
 
 if __name__ == "__main__":
-    for version in OTHERS if sys.argv[1:] == ["all"] else ENDS:
+    for version in OTHERS:
         install(version)
