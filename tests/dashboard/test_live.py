@@ -64,7 +64,8 @@ async def test_a_snapshot_comes_first_and_then_what_has_changed(
     mail = second["patch"]["queues"]["mail"]
     assert mail["counts"] == {"ready": 2}
     assert mail.keys() <= {"counts", "arrived", "growth"}
-    assert second["patch"]["pulse"] == {"totals": {"ready": 2}}
+    # A slow disk would be a finding.
+    assert second["patch"]["pulse"]["totals"] == {"ready": 2}
     assert "known_queues" not in second["patch"]
 
 

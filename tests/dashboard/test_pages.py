@@ -40,13 +40,16 @@ def go(page: Page, place: Place, to: str = "overview") -> None:
     expect(page.locator("[aria-busy]")).to_have_count(0)
 
 
+WIDTHS = (1920, 1440, 768, 320)
+
 AXE = """axe.run({resultTypes: ["violations"]}).then(found => found.violations.map(
     each => `${each.id}: ${each.nodes.map(node => node.target).join(", ")}`))"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+# The themes differ in colours, and those of a page do not depend on its width.
+@pytest.mark.parametrize(("theme", "widths"), [("light", WIDTHS), ("dark", WIDTHS[:1])], ids=str)
 def test_no_page_has_a_fault_of_access_at_any_width(
-    place: Place, ids: dict[str, str], browser: Browser, theme: str
+    place: Place, ids: dict[str, str], browser: Browser, theme: str, widths: tuple[int, ...]
 ) -> None:
     context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
     page = context.new_page()
@@ -59,7 +62,7 @@ def test_no_page_has_a_fault_of_access_at_any_width(
     page.evaluate(AXE_SCRIPT)
     for name, to in {**PAGES, "job": f"job?id={ids['dead']}"}.items():
         go(page, place, to)
-        for width in (1920, 1440, 768, 320):
+        for width in widths:
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
             assert page.evaluate(AXE) == [], (name, width)
