@@ -17,7 +17,7 @@ def take_rows(work: UnitOfWork, commands: Sequence[TakeRows]) -> Sliced[list[obj
     named = [row for command in commands for row in command.rows]
     left = set(work.tx.keys("lock_inbox", rows=named))
     whole = [command for command in commands if left.issuperset(command.rows)]
-    stored = yield from enqueue(work, whole)
+    stored = (yield from enqueue(work, whole)) if whole else []
     replies: dict[int, object] = dict(zip(map(id, whole), stored, strict=True))
     taken = [
         row
