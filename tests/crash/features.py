@@ -27,7 +27,8 @@ from zq.instance import examine
 from .folds import until_death
 
 FLAGS = (
-    *("--default-completed-job-retention", "1h", "--default-dead-job-retention", "1h"),
+    # Longer than any run: a job that was purged would count as lost.
+    *("--default-completed-job-retention", "100d", "--default-dead-job-retention", "100d"),
     *("--history", "1h"),
 )
 QUEUES = ("a", "b")
