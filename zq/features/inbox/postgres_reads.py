@@ -1,6 +1,7 @@
 """The reads of the inbox."""
 
 import asyncio
+from contextlib import suppress
 
 import psycopg
 
@@ -30,6 +31,8 @@ class PostgresInboxReads(InboxReads):
         self._looks = lanes.looks
         self._address = lanes.address
         self._listening: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+        """Opens it. A cancelled wait leaves it to `stop_listening`."""
 
     async def inbox_rows(self, after: int) -> list[InboxRow]:
         page = {"after": after, "limit": MOST_ROWS, "bytes": MOST_BYTES}
@@ -44,7 +47,8 @@ class PostgresInboxReads(InboxReads):
     async def changed(self, seconds: float) -> None:
         if self._listening is None:
             try:
-                self._listening = await asyncio.to_thread(_listen, self._address)
+                self._opening = asyncio.create_task(asyncio.to_thread(_listen, self._address))
+                self._listening = await asyncio.shield(self._opening)
                 # What was written before it listened is not told, so look at once.
                 return
             except StoreError:
@@ -72,9 +76,10 @@ class PostgresInboxReads(InboxReads):
             loop.remove_reader(connection.fileno())
 
     async def stop_listening(self) -> None:
-        listening, self._listening = self._listening, None
-        if listening is not None:
-            await asyncio.to_thread(listening.close)
+        opening, self._opening, self._listening = self._opening, None, None
+        if opening is not None:
+            with suppress(StoreError):
+                await asyncio.to_thread((await opening).close)
 
 
 def _listen(address: str) -> Connection:
