@@ -4,6 +4,8 @@ import itertools
 import os
 from pathlib import Path
 
+import pytest
+
 from zq.http.api.description.operations import OPERATIONS
 
 from .judge import Drawn, judged
@@ -20,20 +22,26 @@ LEFT_OUT = (
     # job is in flight.
     "ensure_resource_availability",
 )
-"""Every other check of schemathesis is made, of every operation, in every phase."""
+"""Every other check of schemathesis is made, of every operation."""
 
-EXAMPLES = 4
-"""Requests for each operation beside those that go through its values in turn, and scenarios."""
+PHASES = "coverage,fuzzing"
+"""Values of each operation in turn, and requests with drawn ones."""
 
 
-async def test_the_server_keeps_to_its_description(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("phases", "examples"),
+    [(PHASES, 1), pytest.param(f"{PHASES},stateful", 4, marks=pytest.mark.long)],
+)
+async def test_the_server_keeps_to_its_description(
+    phases: str, examples: int, tmp_path: Path
+) -> None:
     read = tmp_path / "streams"
     drawn = Drawn(
         "/openapi.json",
         "process.schemathesis_hooks",
         LEFT_OUT,
-        EXAMPLES,
-        phases="coverage,fuzzing,stateful",
+        examples,
+        phases=phases,
     )
     async with running(tmp_path / "data") as server:
         environment = os.environ | {"STREAMS_READ": str(read)}

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -54,12 +55,16 @@ asyncio.run(main())
 """
 
 TESTS = (
-    *("tests/test_layout.py", "tests/test_config.py", "tests/model", "tests/service"),
+    *("tests/test_layout.py", "tests/test_config.py"),
     *("tests/http/test_description.py", "tests/http/test_door.py", "tests/http/test_router.py"),
     *("tests/store/sqlite/test_plans.py", "tests/doors/queue_ti/test_both_doors.py"),
 )
-"""The fast tests that ask most parts of the core what they know. All of them pass as well, which
-takes minutes: `pytest -m fast` in such a copy."""
+"""The fast tests that ask most parts of the core what they know."""
+
+MORE = ("tests/model", "tests/service")
+"""Tests that ask less, for the long tier. All fast ones pass as well: `pytest -m fast` in such a
+copy, which takes minutes.
+"""
 
 OF_DOCUMENTS = "not test_the_documents_hold_the_table"
 """The documents still speak of the room: they are printed again, as after each change."""
@@ -104,5 +109,6 @@ def test_without_a_room_the_server_serves_all_else(copy: Path) -> None:
     run(copy, "-c", SERVE)
 
 
-def test_without_a_room_the_tests_of_the_rest_pass(copy: Path) -> None:
-    run(copy, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-k", OF_DOCUMENTS, *TESTS)
+@pytest.mark.parametrize("tests", [TESTS, pytest.param(MORE, marks=pytest.mark.long)], ids=len)
+def test_without_a_room_the_tests_of_the_rest_pass(copy: Path, tests: Sequence[str]) -> None:
+    run(copy, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-k", OF_DOCUMENTS, *tests)
