@@ -180,7 +180,8 @@ class TickRunner:
         try:
             tx.begin()
             tx.mend()
-            tx.commit()
+            # A tick that failed for another reason is to leave lines and counts as they are.
+            (tx.commit if tx.misfits else tx.roll_back)()
         except Exception as error:
             log.error("what the disk may have changed cannot be mended", exc_info=error)
             tx.roll_back()
