@@ -266,6 +266,17 @@ async def test_strict_clients_get_unknown_parameters_refused_everywhere(strict: 
             assert await everything(strict) == before, key
 
 
+async def test_strict_clients_get_bodies_refused_that_would_not_be_read(strict: Client) -> None:
+    job = await made(strict)
+    before = await everything(strict)
+    changing = [key for key in served() if key[0] != "GET" and key not in ZIZQ and key not in OURS]
+    assert ("POST", "/forward/{name}/pause") in changing
+    for key in changing:
+        reply = await sent(strict, key, {"mistake": 1}, job)
+        assert reply.status == 400, key
+        assert await everything(strict) == before, key
+
+
 @pytest.mark.parametrize(
     ("path", "doc", "told"),
     [

@@ -129,14 +129,20 @@ def answer(
 def endpoint(serve: Plain) -> Handler:
     """An endpoint without a body: ``serve(request, answer format)``.
 
-    A DELETE with a body is refused: what it filters by would be lost.
+    A DELETE with a body is refused: what it filters by would be lost. A strict client hears of
+    any body that would not be read.
     """
 
     async def handler(request: web.BaseRequest) -> Response:
-        if request.method == "DELETE" and request.can_read_body:
-            raise InvalidRequest(
-                "a DELETE has no body, and this one was not read: put the filter into the query"
-            )
+        if request.can_read_body:
+            if request.method == "DELETE":
+                raise InvalidRequest(
+                    "a DELETE has no body, and this one was not read: put the filter into the query"
+                )
+            if is_strict(request):
+                raise InvalidRequest(
+                    "this request takes no body, and this one was not read: leave it out"
+                )
         return await serve(request, answer_codec(request))
 
     handler.__doc__ = serve.__doc__
