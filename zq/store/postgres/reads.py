@@ -3,11 +3,10 @@
 from collections import ChainMap, Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
-from zq.model.errors import NotOnThisStore
 from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, JobRecord, LastError
 from zq.model.lifecycle import Status
@@ -41,19 +40,6 @@ def _of_snapshots(make: Callable[[SnapshotLanes], Any]) -> Callable[[PostgresLan
     return lambda lanes: make(SnapshotLanes(lanes, partial(PostgresSnapshot, texts)))
 
 
-class MissingReads:
-    """The reads of a room that has none on PostgreSQL yet. Each of them is refused."""
-
-    def __init__(self, kind: type) -> None:
-        self._room = kind.__module__.split(".")[2]
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        async def refuse(*args: object, **kwargs: object) -> NoReturn:
-            raise NotOnThisStore(self._room)
-
-        return refuse
-
-
 class PostgresReads(Reads):
     """The reads of a store by the connections of its lanes."""
 
@@ -71,8 +57,7 @@ class PostgresReads(Reads):
     def of(self, kind: type[T]) -> T:
         found = self._of_rooms.get(kind)
         if found is None:
-            make = reads_of_rooms().get(kind)
-            found = self._of_rooms[kind] = make(self._lanes) if make else MissingReads(kind)
+            found = self._of_rooms[kind] = reads_of_rooms()[kind](self._lanes)
         return cast("T", found)
 
     async def job(self, key: int, reach: Reach, now: int) -> JobRecord | None:
