@@ -74,7 +74,7 @@ async def test_race_idle_upkeep_meets_a_lock_and_the_engine_outlives_it(
     clock.advance(1000)
     await until(lambda: lock.since is None)
 
-    assert "lock is free again" in caplog.text
+    assert "the database takes changes again" in caplog.text
     assert [record.levelno for record in caplog.records].count(logging.WARNING) == 1
     await enqueue(idle)
     assert await count(idle) == 2

@@ -218,14 +218,8 @@ async def test_a_tick_takes_keys_while_requests_take_theirs(opening: Opening) ->
     assert not set(stored) & set(taken)
 
 
-async def test_what_has_no_statements_yet_is_refused_by_name(opening: Opening) -> None:
+async def test_backups_are_refused_by_naming_what_makes_them(opening: Opening) -> None:
     store = await opening()
-
-    class SomeReads:
-        __module__ = "zq.features.something.store"
-
-    with pytest.raises(NotOnThisStore, match="something"):
-        await store.reads.of(SomeReads).read()  # type: ignore[attr-defined]
     with pytest.raises(NotOnThisStore, match="pg_dump"):
         await store.backup(0)
 

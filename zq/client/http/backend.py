@@ -226,7 +226,7 @@ class HttpBackend(Backend):
 
     async def drain(self, worker: str) -> None:
         """Deliver no more jobs to this worker."""
-        await self._call("POST", f"/workers/{quote(worker, safe='')}/drain", {}, safe=True)
+        await self._call("POST", f"/workers/{quote(worker, safe='')}/drain", safe=True)
 
     async def succeed(self, items: Sequence[Success]) -> RefusedItems:
         """Acknowledge jobs. Return the ids of jobs that were left unchanged."""
