@@ -25,7 +25,7 @@ def push(place: Place, count: int, queue: str) -> None:
 
 
 def ids_on(page: Page) -> list[str]:
-    rows = page.locator("main tbody tr")
+    rows = page.locator("main tbody tr[data-key]")
     found: list[str] = rows.evaluate_all("rows => rows.map(row => row.dataset.key)")
     return found
 
@@ -287,7 +287,7 @@ def test_a_value_of_a_payload_is_found_without_a_program(place: Place, page: Pag
         payload = {"user": user, "note": text}
         job = {"queue": "shop", "type": "order", "payload": payload}
         assert httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).is_success
-    rows = page.locator("main tbody tr")
+    rows = page.locator("main tbody tr[data-key]")
     for line, found in (
         ("queue:shop payload.user:7", ["blue shoes", "red shoes"]),
         ("queue:shop shoes red", ["red shoes"]),
