@@ -32,7 +32,7 @@ def is_fast(path: Path) -> bool:
 
 
 def is_left_open(metafunc: pytest.Metafunc, name: str) -> bool:
-    """Whether a test asks for a fixture to which neither a mark nor its module gives a value."""
+    """True if a test asks for a fixture to which neither a mark nor its module gives a value."""
     marks = metafunc.definition.iter_markers("parametrize")
     return (
         name in metafunc.fixturenames
