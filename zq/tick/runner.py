@@ -157,7 +157,9 @@ class TickRunner:
             self._spares = True
             return (yield from self._commit(tick, self._apply_together))
         except Exception as error:
-            if not isinstance(error, StoreFailed | StoreBusy | StoreFull) and self._mend(tick):
+            if not isinstance(error, StoreFailed | StoreBusy | StoreFull) and (
+                yield from self._mend(tick)
+            ):
                 return (yield from self.slices(tick))
             if not tick.commands or isinstance(error, StoreFailed | StoreBusy):
                 raise
@@ -169,22 +171,25 @@ class TickRunner:
             log.error("a tick failed, its commands run again one by one", exc_info=error)
             return (yield from self._commit_singly(again))
 
-    def _mend(self, tick: Tick) -> bool:
+    def _mend(self, tick: Tick) -> Sliced[bool]:
         """Set aside rows with which no tick can go on. Return whether there were any.
 
-        After it has found none, it does not look again for some time.
+        The event loop does not wait for the look at all these tables. After it has found none, it
+        does not look again for some time.
         """
         if tick.steady < self._mends_at:
             return False
         tx = self._transactions(tick.now)
         try:
             tx.begin()
-            tx.mend()
+            yield tx.mend
             # A tick that failed for another reason is to leave lines and counts as they are.
             (tx.commit if tx.misfits else tx.roll_back)()
-        except Exception as error:
-            log.error("what the disk may have changed cannot be mended", exc_info=error)
+        except BaseException as error:
             tx.roll_back()
+            if not isinstance(error, Exception):
+                raise
+            log.error("what the disk may have changed cannot be mended", exc_info=error)
             tx.misfits = []
         if not tx.misfits:
             self._mends_at = tick.steady + MENDS_MS
