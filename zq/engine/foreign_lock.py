@@ -1,4 +1,4 @@
-"""What is in the way of all changes: for how long, and what the log says of it.
+"""Keeps in mind how long something is in the way of all changes, and logs it.
 
 It is another program's lock on the database, as a sqlite3 shell in a transaction and backup tools
 hold it, or the lost connection to a database. Nothing is broken then. Changes wait for a while, and
@@ -19,7 +19,7 @@ are refused at once."""
 
 
 class ForeignLock:
-    """What is in the way at present, if anything. The log names what stays for long."""
+    """Knows what is in the way at present, if anything. The log names what stays for long."""
 
     def __init__(self, clock: Clock) -> None:
         self.since: int | None = None

@@ -6,7 +6,9 @@ lanes.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from zq.model.filters import Filter
@@ -19,6 +21,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 NO_WORDS: Mapping[str, str] = {}
+
+MakeReads = Callable[[Any], Any]
+"""Makes the reads of a room by the lanes of a store."""
 
 
 class Snapshot(ABC):
@@ -127,6 +132,27 @@ class SnapshotLanes(Dates):
         self.views = SnapshotLane(lanes.views, snapshot)
         self.pages = SnapshotLane(lanes.pages, snapshot)
         self.followers = SnapshotLane(lanes.followers, snapshot)
+
+
+def reads_by(
+    store: str,
+    shared: Iterable[dict[type, MakeReads]],
+    own: Iterable[dict[type, MakeReads]],
+    load: Callable[[str], Mapping[str, str]],
+    snapshot: Callable[[Mapping[str, str], Any], Snapshot],
+) -> dict[type, MakeReads]:
+    """How the reads of each room are made in a store, by the class that says what they are.
+
+    Rooms have `shared` ones, which are the same on every store, and its `own`. `load` reads the
+    texts of one file, and `snapshot` is made of them and a connection.
+    """
+
+    def of_snapshots(make: MakeReads) -> MakeReads:
+        texts = load(make.__module__.replace(".store_reads", f".{store}_reads"))
+        return lambda lanes: make(SnapshotLanes(lanes, partial(snapshot, texts)))
+
+    same = {kind: of_snapshots(make) for kind, make in ChainMap(*shared).items()}
+    return same | dict(ChainMap(*own))
 
 
 def flat(rows: Sequence[Sequence[T]]) -> list[T]:

@@ -13,13 +13,13 @@ import msgspec
 
 from zq.model.commands import Due, Enqueue, SliceMark
 from zq.model.errors import Unprocessable, ZqError
-from zq.model.job import Brief, JobRecord, JobSettings, NewJob
+from zq.model.job import Brief, JobRecord, NewJob
 from zq.model.lifecycle import Move, Status
 from zq.model.queue_patterns import NO_QUEUES, QueuePatterns
 from zq.model.reach import BudgetMaker, Reach
 from zq.model.settling import Failure
 from zq.store.api import Line, Sliced, Transaction
-from zq.tick.lines import Lines, Placed
+from zq.tick.lines import LineHold, Lines
 
 W = TypeVar("W")
 """The unit of work: `zq.tick.work.UnitOfWork`. It has a table of hooks itself."""
@@ -114,7 +114,7 @@ class Till(Protocol):
         """Where a line stands; None if the room gives it no turns."""
 
 
-class Hold(Protocol[W_contra]):
+class Hold(LineHold, Protocol[W_contra]):
     """Keeps waiting jobs in lines (`zq.tick.lines`), and says from which of them claims may take.
 
     A hold remembers between transactions what it needs. A transaction begins it, and then commits
@@ -122,14 +122,8 @@ class Hold(Protocol[W_contra]):
     the transaction. While a hold is not used, moves, groups and claims pass it by.
     """
 
-    is_used: bool
-    """True if there may be jobs that it holds, or there were some in this transaction."""
     is_retimed: bool
     """True if it has a deadline that was not known before this transaction."""
-
-    @property
-    def noted(self) -> int:
-        """How many of its own things have changed since they were written."""
 
     def learn(self, tx: Transaction) -> None:
         """Read the store, before the first transaction."""
@@ -152,9 +146,6 @@ class Hold(Protocol[W_contra]):
     def recall(self) -> None:
         """Read again what an undone part may have changed."""
 
-    def holds(self, options: JobSettings | None) -> bool:
-        """True if it holds jobs with these options while they wait."""
-
     def refuse_new(
         self, jobs: Sequence[NewJob], maker: BudgetMaker | None, place: str
     ) -> Unprocessable | None:
@@ -169,27 +160,6 @@ class Hold(Protocol[W_contra]):
     def bring(self, job: NewJob, status: Status) -> None:
         """Note a new job that it holds."""
 
-    def note(
-        self,
-        job: Brief | JobRecord,
-        before: Status | None,
-        after: Status | None,
-        queue: str,
-        now: int,
-    ) -> None:
-        """Note a move of a job that it holds. It is as before but for its status, at a wall time.
-
-        None means that the job does not exist. `queue` is the queue after the move.
-        """
-
-    def note_together(
-        self, jobs: Jobs, before: Status | None, after: Status | None, now: int
-    ) -> None:
-        """Note the move of jobs that all come to one state, each in its queue.
-
-        If `before` is None, it is the state that each job has.
-        """
-
     def spend(self, job: Brief, used: Mapping[str, int]) -> None:
         """Note what a job that has succeeded has used, by name, instead of what it was given."""
 
@@ -198,9 +168,6 @@ class Hold(Protocol[W_contra]):
 
     def mend(self) -> None:
         """Note that jobs were set aside of which nothing is known."""
-
-    def places(self) -> Placed:
-        """Where lines stand now whose keys have moved, as far as they share their queues."""
 
     def flush(self) -> set[str]:
         """Open lines for what was noted. Return the queues with jobs that claims may have now."""

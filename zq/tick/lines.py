@@ -57,6 +57,7 @@ class LineHold(Protocol):
     """A room's hold (`zq.tick.hooks.Hold`), as far as lines know it."""
 
     is_used: bool
+    """True if there may be jobs that it holds, or there were some in this transaction."""
 
     @property
     def noted(self) -> int:
@@ -76,7 +77,10 @@ class LineHold(Protocol):
         queue: str,
         now: int,
     ) -> None:
-        """Note a move of a job that it holds."""
+        """Note a move of a job that it holds. It is as before but for its status, at a wall time.
+
+        None means that the job does not exist. `queue` is the queue after the move.
+        """
 
     def note_together(
         self,
@@ -85,7 +89,10 @@ class LineHold(Protocol):
         after: Status | None,
         now: int,
     ) -> None:
-        """Note the move of jobs that all come to one state, each in its queue."""
+        """Note the move of jobs that all come to one state, each in its queue.
+
+        If `before` is None, it is the state that each job has.
+        """
 
 
 class Lines:

@@ -9,9 +9,10 @@ from store.on_postgres import database_at
 from zq.rooms import ROOMS
 from zq.store.postgres import reads, transaction
 from zq.store.postgres.connection import SESSION, Connection, connect
-from zq.store.postgres.queries import compiled, folder, load
+from zq.store.postgres.queries import compiled, load
 from zq.store.sqlite import reads as sqlite_reads
 from zq.store.sqlite import transaction as sqlite_transaction
+from zq.store.texts import folder
 
 WORDS = {
     "CONDITIONS": "true",

@@ -1,4 +1,4 @@
-"""What is known of the inbox without a look at the database."""
+"""The state of the inbox, which is known without a look at the database."""
 
 from typing import Self
 

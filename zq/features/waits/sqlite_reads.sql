@@ -107,7 +107,7 @@ SELECT json_group_array({job_row}) FROM (
     ORDER BY ready_at, id LIMIT :limit)
 
 -- name: waiting_beside
--- The same for jobs that wait for a duration.
+-- Jobs that wait for a duration, of the same end of it.
 SELECT json_group_array({job_row}) FROM (
     SELECT * FROM jobs WHERE status = {scheduled} AND due_at = :due_at AND id > :key AND CONDITIONS
     ORDER BY id LIMIT :limit)

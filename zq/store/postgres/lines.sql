@@ -67,7 +67,7 @@ WHERE lines.id = p.id
 RETURNING lines.id, lines.head
 
 -- name: move_lines
--- As above, for keys whose jobs have neither come nor gone.
+-- Moves the lines of keys whose jobs have neither come nor gone.
 UPDATE lines SET place = k.value::float8
 FROM json_each(:places::json) AS q CROSS JOIN LATERAL json_each_text(q.value) AS k
 WHERE lines.queue = q.key AND lines.fair_key = k.key

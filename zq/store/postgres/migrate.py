@@ -5,7 +5,7 @@ from psycopg import errors
 from zq.store.errors import DatabaseTooNew
 from zq.store.identity import new_identity
 from zq.store.postgres.connection import SCHEMA, Connection
-from zq.store.postgres.queries import folder
+from zq.store.texts import folder
 
 
 def latest_version() -> int:

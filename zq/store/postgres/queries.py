@@ -12,19 +12,16 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from zq.model.aging import AGES, LAST_AGED
-from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.job import Brief, JobRecord
 from zq.model.lifecycle import Status
-from zq.model.unique import KeySpace, Scope
 from zq.rooms import ROOMS, parts
 from zq.store.postgres.texts import sent
+from zq.store.texts import SHARED, named_texts, texts_of_rooms
 
 _DIFFERENT = {
     "key": "id",
@@ -49,13 +46,9 @@ def columns(struct: type[msgspec.Struct], *, required: bool = False, **different
 _AGING_MS = "(SELECT s.aging_ms FROM queue_settings AS s WHERE s.queue = jobs.queue)"
 
 _CONSTANTS = {
-    **{status.name.lower(): str(status.value) for status in Status},
-    **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
-    **{f"in_{space.name.lower()}": str(space.value) for space in KeySpace},
+    **SHARED,
     "job_row": columns(JobRecord, key="jobs.id"),
     "brief_row": columns(Brief, key="jobs.id"),
-    "key_bits": str(LOW_BITS),
-    "key_epoch": str(EPOCH_MS),
     "line_row": (
         "lines.id, queue, fair_key, draws, priority, urgency, head, place, ("
         f"SELECT jobs.id FROM jobs WHERE line = lines.id AND status = {Status.READY.value}"
@@ -75,9 +68,7 @@ _CONSTANTS = {
         "(coalesce(options ->> 'fair_key', options ->> 'budgets') IS NOT NULL"
         f" OR {_AGING_MS} IS NOT NULL)"
     ),
-    "ages": str(AGES),
     "keys": "ANY (:keys::bigint[])",
-    "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }
 
 
@@ -87,39 +78,15 @@ def constants() -> dict[str, str]:
     return dict(ChainMap(_CONSTANTS, *parts("postgres_constants", "CONSTANTS", dict)))
 
 
-def folder(package: str) -> Path:
-    """The folder of a package."""
-    return Path(import_module(package).__path__[0])
-
-
 @cache
 def load(module: str) -> dict[str, str]:
     """The texts of one file, by name. `zq.store.postgres.tick` has those of its `tick.sql`."""
-    package, _, name = module.rpartition(".")
-    text = (folder(package) / f"{name}.sql").read_text(encoding="utf-8")
-    queries: dict[str, str] = {}
-    for block in text.split("-- name: ")[1:]:
-        name, _, body = block.partition("\n")
-        lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
-        queries[name.strip()] = "\n".join(lines).strip().format_map(constants())
-    return queries
+    return named_texts(module, constants())
 
 
 def load_of_rooms() -> dict[str, str]:
-    """The texts that rooms have for the tick: in `postgres_tick.sql` and `postgres_tick_….sql`.
-
-    One that begins with APPEND makes the records that are appended to a log.
-    """
-    queries: dict[str, str] = {}
-    for room in ROOMS:
-        for file in sorted(each.name for each in folder(room).iterdir()):
-            if file.startswith("postgres_tick") and file.endswith(".sql"):
-                queries |= load(f"{room}.{file.removesuffix('.sql')}")
-    append = load("zq.store.postgres.log")["append"]
-    for name, sql in queries.items():
-        if sql.startswith("APPEND "):
-            queries[name] = append.replace("SOURCE", sql.removeprefix("APPEND "))
-    return queries
+    """What rooms have for the tick: see `zq.store.texts`."""
+    return texts_of_rooms("postgres", ROOMS, load)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -1,8 +1,8 @@
 """The reads of the store on PostgreSQL. Each uses the lane in which it delays no shorter read."""
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -21,23 +21,17 @@ from zq.store.postgres.logs import last_seq, read_log
 from zq.store.postgres.queries import load
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.snapshot import PostgresSnapshot
-from zq.store.snapshot import SnapshotLanes
+from zq.store.snapshot import MakeReads, reads_by
 
 T = TypeVar("T")
 
 
 @cache
-def reads_of_rooms() -> dict[type, Callable[[PostgresLanes], Any]]:
+def reads_of_rooms() -> dict[type, MakeReads]:
     """How the reads of each room are made, by the class that says what they are."""
-    shared = ChainMap(*parts("store_reads", "READS", dict))
-    own = ChainMap(*parts("postgres_reads", "READS", dict))
-    return {kind: _of_snapshots(make) for kind, make in shared.items()} | dict(own)
-
-
-def _of_snapshots(make: Callable[[SnapshotLanes], Any]) -> Callable[[PostgresLanes], Any]:
-    """How reads are made that are the same on every store."""
-    texts = load(make.__module__.replace(".store_reads", ".postgres_reads"))
-    return lambda lanes: make(SnapshotLanes(lanes, partial(PostgresSnapshot, texts)))
+    shared = parts("store_reads", "READS", dict)
+    own = parts("postgres_reads", "READS", dict)
+    return reads_by("postgres", shared, own, load, PostgresSnapshot)
 
 
 class PostgresReads(Reads):

@@ -62,7 +62,7 @@ WHERE lines.queue = p.queue AND lines.fair_key = p.fair_key
 RETURNING id, head
 
 -- name: move_lines
--- As above, for keys whose jobs have neither come nor gone.
+-- Moves the lines of keys whose jobs have neither come nor gone.
 UPDATE lines SET place = p.place
 FROM (
     SELECT q.key AS queue, p.key AS fair_key, p.value AS place

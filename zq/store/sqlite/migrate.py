@@ -8,7 +8,8 @@ from pathlib import Path
 from zq.store.errors import DatabaseTooNew, ForeignDatabase
 from zq.store.identity import new_identity
 from zq.store.sqlite.connection import is_read_only
-from zq.store.sqlite.queries import folder, load
+from zq.store.sqlite.queries import load
+from zq.store.texts import folder
 
 APPLICATION_ID = 0x7A71_6462
 """This mark in the header of the file ("zqdb") is shown by `file` and by SQLite's tools."""

@@ -7,17 +7,14 @@ columns. These lists follow from the structs that are read. Rooms add words of t
 
 from collections import ChainMap
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 
 import msgspec
 
 from zq.model.aging import AGES, LAST_AGED
-from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord
 from zq.model.lifecycle import Status
-from zq.model.unique import KeySpace, Scope
 from zq.rooms import ROOMS, parts
+from zq.store.texts import SHARED, named_texts, texts_of_rooms
 
 _DIFFERENT = {
     "key": "id",
@@ -77,15 +74,11 @@ _NAMES_OF_LINES = {
 _AGING_MS = "(SELECT s.aging_ms FROM queue_settings AS s WHERE s.queue = jobs.queue)"
 
 _CONSTANTS = {
-    **{status.name.lower(): str(status.value) for status in Status},
-    **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
-    **{f"in_{space.name.lower()}": str(space.value) for space in KeySpace},
+    **SHARED,
     "job_columns": JOB_COLUMNS,
     "job_row": JOB_ROW,
     "lined_row": LINED_ROW,
     "brief_row": BRIEF_ROW,
-    "key_bits": str(LOW_BITS),
-    "key_epoch": str(EPOCH_MS),
     "line_row": _LINE_ROW,
     "open_line_row": (
         "CASE WHEN fair_key = '' THEN"
@@ -106,9 +99,7 @@ _CONSTANTS = {
         "(lines.queue, lines.fair_key, lines.draws) IS NOT"
         " (jobs.queue, {line_fair_key}, {line_draws})"
     ).format_map(_NAMES_OF_LINES),
-    "ages": str(AGES),
     "keys": "(SELECT value FROM json_each(:keys))",
-    "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }
 
 
@@ -118,36 +109,12 @@ def constants() -> dict[str, str]:
     return dict(ChainMap(_CONSTANTS, *parts("sqlite_constants", "CONSTANTS", dict)))
 
 
-def folder(package: str) -> Path:
-    """The folder of a package."""
-    return Path(import_module(package).__path__[0])
-
-
 @cache
 def load(module: str) -> dict[str, str]:
-    """The queries of one file, by name. `zq.store.sqlite.tick` has those of its `tick.sql`."""
-    package, _, name = module.rpartition(".")
-    text = (folder(package) / f"{name}.sql").read_text(encoding="utf-8")
-    queries: dict[str, str] = {}
-    for block in text.split("-- name: ")[1:]:
-        name, _, body = block.partition("\n")
-        lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
-        queries[name.strip()] = "\n".join(lines).strip().format_map(constants())
-    return queries
+    """The texts of one file, by name. `zq.store.sqlite.tick` has those of its `tick.sql`."""
+    return named_texts(module, constants())
 
 
 def load_of_rooms() -> dict[str, str]:
-    """The statements that rooms have for the tick: in `sqlite_tick.sql` and `sqlite_tick_….sql`.
-
-    One that begins with APPEND makes the records that are appended to a log.
-    """
-    queries: dict[str, str] = {}
-    for room in ROOMS:
-        for file in sorted(each.name for each in folder(room).iterdir()):
-            if file.startswith("sqlite_tick") and file.endswith(".sql"):
-                queries |= load(f"{room}.{file.removesuffix('.sql')}")
-    append = load("zq.store.sqlite.log")["append"]
-    for name, sql in queries.items():
-        if sql.startswith("APPEND "):
-            queries[name] = append.replace("SOURCE", sql.removeprefix("APPEND "))
-    return queries
+    """What rooms have for the tick: see `zq.store.texts`."""
+    return texts_of_rooms("sqlite", ROOMS, load)

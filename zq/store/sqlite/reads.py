@@ -2,9 +2,9 @@
 
 import asyncio
 import sqlite3
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -17,7 +17,7 @@ from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.rooms import parts
 from zq.store.api import DueDates, Reads
-from zq.store.snapshot import SnapshotLanes
+from zq.store.snapshot import MakeReads, reads_by
 from zq.store.sqlite import bodies, lookups
 from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.logs import last_seq, read_log, unreadable_batch
@@ -32,17 +32,11 @@ WORTH_SHARING = 1000
 
 
 @cache
-def reads_of_rooms() -> dict[type, Callable[[ReadLanes], Any]]:
+def reads_of_rooms() -> dict[type, MakeReads]:
     """How the reads of each room are made, by the class that says what they are."""
-    shared = ChainMap(*parts("store_reads", "READS", dict))
-    own = ChainMap(*parts("sqlite_reads", "READS", dict))
-    return {kind: _of_snapshots(make) for kind, make in shared.items()} | dict(own)
-
-
-def _of_snapshots(make: Callable[[SnapshotLanes], Any]) -> Callable[[ReadLanes], Any]:
-    """How reads are made that are the same on every store."""
-    texts = load(make.__module__.replace(".store_reads", ".sqlite_reads"))
-    return lambda lanes: make(SnapshotLanes(lanes, partial(SqliteSnapshot, texts)))
+    shared = parts("store_reads", "READS", dict)
+    own = parts("sqlite_reads", "READS", dict)
+    return reads_by("sqlite", shared, own, load, SqliteSnapshot)
 
 
 class SqliteReads(Reads):

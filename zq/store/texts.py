@@ -1,0 +1,61 @@
+"""Reads the named texts of `.sql` files, in whichever language of a store they are.
+
+A text begins with a line ``-- name: its_name``, and words in braces stand for constants.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from zq.model.aging import AGES
+from zq.model.ids import EPOCH_MS, LOW_BITS
+from zq.model.lifecycle import Status
+from zq.model.unique import KeySpace, Scope
+
+SHARED = {
+    **{status.name.lower(): str(status.value) for status in Status},
+    **{f"while_{scope.name.lower()}": str(scope.value) for scope in Scope},
+    **{f"in_{space.name.lower()}": str(space.value) for space in KeySpace},
+    "key_bits": str(LOW_BITS),
+    "key_epoch": str(EPOCH_MS),
+    "ages": str(AGES),
+    "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
+}
+"""The constants that mean one thing in every store."""
+
+
+def folder(package: str) -> Path:
+    """The folder of a package."""
+    return Path(import_module(package).__path__[0])
+
+
+def named_texts(module: str, constants: Mapping[str, str]) -> dict[str, str]:
+    """The texts of one file, by name. `zq.store.sqlite.tick` has those of its `tick.sql`."""
+    package, _, name = module.rpartition(".")
+    text = (folder(package) / f"{name}.sql").read_text(encoding="utf-8")
+    found: dict[str, str] = {}
+    for block in text.split("-- name: ")[1:]:
+        name, _, body = block.partition("\n")
+        lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
+        found[name.strip()] = "\n".join(lines).strip().format_map(constants)
+    return found
+
+
+def texts_of_rooms(
+    store: str, rooms: Iterable[str], load: Callable[[str], dict[str, str]]
+) -> dict[str, str]:
+    """What rooms have for the tick of a store, by name.
+
+    It is in `{store}_tick.sql` and `{store}_tick_….sql`, and `load` reads one file. A text that
+    begins with APPEND makes the records that are appended to a log.
+    """
+    found: dict[str, str] = {}
+    for room in rooms:
+        for file in sorted(each.name for each in folder(room).iterdir()):
+            if file.startswith(f"{store}_tick") and file.endswith(".sql"):
+                found |= load(f"{room}.{file.removesuffix('.sql')}")
+    append = load(f"zq.store.{store}.log")["append"]
+    for name, text in found.items():
+        if text.startswith("APPEND "):
+            found[name] = append.replace("SOURCE", text.removeprefix("APPEND "))
+    return found
