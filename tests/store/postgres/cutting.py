@@ -58,15 +58,22 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                if self.is_shut:
+                if self.is_shut or not self._join(client):
                     _end(client)
-                    continue
-                server = socket.socket(socket.AF_UNIX)
-                server.connect(self._target)
-                self._open += [client, server]
-                pair = _Pair(self, client, server)
-                Thread(target=pair.ask, daemon=True).start()
-                Thread(target=pair.answer, daemon=True).start()
+
+    def _join(self, client: socket.socket) -> bool:
+        """Connect a client to PostgreSQL. Return False if that has no place for it."""
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self._target)
+        except OSError:
+            server.close()
+            return False
+        self._open += [client, server]
+        pair = _Pair(self, client, server)
+        Thread(target=pair.ask, daemon=True).start()
+        Thread(target=pair.answer, daemon=True).start()
+        return True
 
 
 class _Pair:

@@ -29,7 +29,8 @@ from zq.store.api import as_json
 from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreFailed
 from zq.store.postgres import lookups, owning
 from zq.store.postgres import store as store_module
-from zq.store.postgres.connection import SESSION, connect
+from zq.store.postgres.connection import SESSION, connect, store_error
+from zq.store.postgres.owning import refuse_pooler, refuse_unfit
 from zq.store.postgres.queries import compiled
 from zq.store.postgres.store import PostgresStore, open_store
 from zq.store.postgres.texts import sent, shown
@@ -132,6 +133,29 @@ def test_a_newer_schema_and_strange_databases_are_refused(
         other.execute("UPDATE meta SET value = '99' WHERE name = 'version'")
     with pytest.raises(DatabaseTooNew, match="schema version 99"):
         store_module._connected(address)
+
+
+def test_what_only_looks_like_postgresql_is_refused(tmp_path: Path) -> None:
+    with connect(database_at(tmp_path), SESSION) as connection:
+        text = "'CockroachDB CCL v23.1.0 (x86_64-pc-linux-gnu)'"
+        connection.execute(f"CREATE FUNCTION version() RETURNS text RETURN {text}".encode())
+        connection.execute("SET search_path = zq, pg_catalog")
+        with pytest.raises(ForeignDatabase, match="no PostgreSQL but CockroachDB CCL"):
+            refuse_unfit(connection)
+
+
+def test_a_pooler_is_refused(tmp_path: Path) -> None:
+    address = database_at(tmp_path)
+    with connect(address, SESSION) as connection, connect(address, SESSION) as other:
+        refuse_pooler(connection, other)
+        # Two clients of a pooler in transaction mode share what is free.
+        with pytest.raises(ForeignDatabase, match="a pooler answers there"):
+            refuse_pooler(connection, connection)
+        connection.execute("SET search_path = public")
+        with pytest.raises(ForeignDatabase, match="a pooler answers there"):
+            refuse_pooler(connection, other)
+    refused = psycopg.OperationalError("FATAL:  unsupported startup parameter: options")
+    assert isinstance(store_error(refused), ForeignDatabase)
 
 
 TEXTS = [

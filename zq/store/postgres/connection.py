@@ -7,7 +7,7 @@ import psycopg
 from psycopg import errors
 from psycopg.types.json import set_json_loads
 
-from zq.store.errors import RowsDiffer, StoreAway, StoreBusy, StoreError, StoreFull
+from zq.store.errors import ForeignDatabase, RowsDiffer, StoreAway, StoreBusy, StoreError, StoreFull
 from zq.store.postgres.texts import BinaryTextLoader, TextLoader, load_json
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -50,6 +50,12 @@ _AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAv
 _FULL = (errors.DiskFull, errors.OutOfMemory)
 
 
+POOLER = (
+    "a pooler answers there, which takes locks and settings away from a connection: give the"
+    " address of PostgreSQL itself"
+)
+
+
 def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Connection:
     """Open a connection with the settings of a session, within some time. Raises `StoreError`."""
     # A backslash keeps a space within a value.
@@ -71,12 +77,14 @@ def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Con
     return connection
 
 
-def store_error(error: psycopg.Error) -> StoreError:
+def store_error(error: psycopg.Error) -> StoreError | ForeignDatabase:
     """Translate an error of PostgreSQL or of the connection into the store's own."""
     if isinstance(error, _AGAIN):
         return StoreBusy(str(error))
     if isinstance(error, _FULL):
         return StoreFull(str(error))
+    if "unsupported startup parameter" in str(error):
+        return ForeignDatabase(POOLER)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreAway(f"the connection to PostgreSQL is lost: {str(error).strip()}")
     if isinstance(error, errors.DivisionByZero):

@@ -8,7 +8,7 @@ from zq.store.errors import (
     StoreFailed,
 )
 from zq.store.moving import MARK
-from zq.store.postgres.connection import Connection
+from zq.store.postgres.connection import POOLER, SCHEMA, Connection
 
 LOCK_CLASS = 0x7A71
 """Advisory locks of zq ("zq"), one a slot. Whoever has one lost its tick's connection, and with it
@@ -40,6 +40,24 @@ def refuse_unfit(connection: Connection) -> None:
         != "UTF8"
     ):
         raise ForeignDatabase("the database is not encoded in UTF8: create one that is")
+
+
+def refuse_pooler(connection: Connection, other: Connection) -> None:
+    """Raise `ForeignDatabase` if transactions of these two connections run on one of PostgreSQL.
+
+    `connection` rests meanwhile, so a pooler in transaction mode has lent what it had to others,
+    who would have its locks, its settings and its prepared statements.
+    """
+    # A statement that one has prepared there stands in the way of the other's.
+    connection.prepare_threshold = other.prepare_threshold = None
+    asked = "SELECT pg_backend_pid()"
+    own = value_of(connection, asked)
+    with other.transaction():
+        # A pooler may have one connection alone, for which a second question would wait.
+        is_pooled = value_of(other, asked) == own or value_of(connection, asked) != own
+    if is_pooled or value_of(connection, "SHOW search_path") != SCHEMA:
+        raise ForeignDatabase(POOLER)
+    connection.prepare_threshold = 0
 
 
 def lock(connection: Connection, slot: int) -> None:

@@ -16,7 +16,7 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus
 from psycopg.pq.abc import PGresult
 
-from zq.store.errors import StoreAway, StoreError
+from zq.store.errors import ForeignDatabase, StoreAway, StoreError
 from zq.store.postgres.connection import STATEMENTS, Connection, store_error
 from zq.store.postgres.queries import Statement, compiled
 
@@ -177,7 +177,7 @@ class Pipeline:
         if failure is not None:
             raise store_error(failure) from failure
 
-    def _lost(self, error: psycopg.Error) -> StoreError:
+    def _lost(self, error: psycopg.Error) -> StoreError | ForeignDatabase:
         """Give up the connection. Statements that were sent get no answers any more."""
         self.is_open = False
         for sent in self._waiting:

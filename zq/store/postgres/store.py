@@ -25,7 +25,7 @@ from zq.store.postgres.connection import (
     store_errors,
 )
 from zq.store.postgres.migrate import migrate
-from zq.store.postgres.owning import lock, refuse_unfinished, refuse_unfit, value_of
+from zq.store.postgres.owning import lock, refuse_pooler, refuse_unfinished, refuse_unfit, value_of
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import PostgresReads
 from zq.store.postgres.recovery import FoundAtStart, note_clock, recover
@@ -239,6 +239,8 @@ def _connected(address: str) -> Connection:
     connection = connect(address, SESSION | TICK_SESSION)
     try:
         with store_errors():
+            with connect(address, SESSION) as other:
+                refuse_pooler(connection, other)
             refuse_unfit(connection)
             lock(connection, SLOT)
             migrate(connection)
