@@ -1,4 +1,4 @@
-"""How many settings, schemas and schedules a key with prefixes may make."""
+"""How many settings, fair keys, schemas and schedules a key with prefixes may make."""
 
 import asyncio
 
@@ -33,6 +33,8 @@ async def make(client: Client, kind: str, name: str) -> Reply:
             return await client.call("PUT", f"/queues/{name}/settings", {"concurrency": 1})
         case "schema":
             return await client.call("PUT", f"/queues/{name}/schema", {"schema": SCHEMA})
+        case "fair key":
+            return await client.call("PUT", f"/queues/{name}/fair/k", {"weight": 2})
         case "entry":
             return await client.call("PUT", f"/crons/g-{name}/entries/e", entry(name))
         case _:
@@ -40,12 +42,16 @@ async def make(client: Client, kind: str, name: str) -> Reply:
 
 
 async def unmake(client: Client, kind: str, name: str) -> None:
-    paths = {"settings": f"/queues/{name}/settings", "schema": f"/queues/{name}/schema"}
+    paths = {
+        "settings": f"/queues/{name}/settings",
+        "schema": f"/queues/{name}/schema",
+        "fair key": f"/queues/{name}/fair/k",
+    }
     reply = await client.send("DELETE", paths.get(kind, f"/crons/g-{name}"))
     assert reply.status < 300
 
 
-@pytest.mark.parametrize("kind", ["settings", "schema", "entry", "group"])
+@pytest.mark.parametrize("kind", ["settings", "schema", "fair key", "entry", "group"])
 async def test_a_key_with_prefixes_makes_so_many_of_a_kind(
     root: Client, shop: Client, kind: str
 ) -> None:

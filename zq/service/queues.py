@@ -179,7 +179,7 @@ class Queues:
         async with self._bounded:
             found = await self._reads.all_settings()
             if queue not in found:
-                require_room("queues with settings", found, reach, 1)
+                require_room("queues with settings", Counter(found.keys()), reach, 1)
             return await self._inbox.ask(SetQueue(queue, settings))
 
     async def clear_settings(self, queue: str, reach: Reach) -> None:

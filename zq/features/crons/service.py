@@ -6,6 +6,7 @@ entries is refused.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Self, TypeVar
 
@@ -303,7 +304,7 @@ class Crons(RunningService):
     async def _require_room(self, reach: Reach, more: int) -> None:
         """Raise `QuotaReached` unless a caller may make this many more entries."""
         if reach is not EVERYWHERE:
-            require_room("cron entries", await self._reads.tally(), reach, more)
+            require_room("cron entries", Counter(await self._reads.tally()), reach, more)
 
     async def _require(self, group: str, reach: Reach) -> None:
         """Raise `CronOutOfReach` if a group has entries beyond a reach."""

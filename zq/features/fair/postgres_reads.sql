@@ -33,6 +33,9 @@ ORDER BY ORDERED LIMIT :limit OFFSET :skip
 SELECT fair_key, weight, max_in_flight, rate FROM fair_limits
 WHERE queue = :queue AND fair_key = ANY (:keys::text[])
 
+-- name: tally
+SELECT queue, count(*) FROM fair_limits GROUP BY queue
+
 -- name: sums
 -- Of up to :most keys.
 SELECT count(*), coalesce(sum(waiting), 0)::bigint, coalesce(sum(in_flight), 0)::bigint,

@@ -1,5 +1,6 @@
 """The verbs about fair keys: what they wait for, and what is set for them."""
 
+import asyncio
 from typing import Self
 
 from zq.engine.inbox import Inbox
@@ -7,7 +8,8 @@ from zq.features.fair.commands import DropFairLimit, PutFairLimit
 from zq.features.fair.errors import FairKeyNotFound
 from zq.features.fair.model import FairKeyState, FairLimit, FairOrder
 from zq.features.fair.store import FairReads, FairSums
-from zq.model.reach import Reach
+from zq.model.reach import EVERYWHERE, Reach
+from zq.service.quotas import require_room
 from zq.service.services import Services
 
 Shown = tuple[FairKeyState, FairLimit | None]
@@ -24,6 +26,8 @@ class FairKeys:
     def __init__(self, reads: FairReads, inbox: Inbox) -> None:
         self._reads = reads
         self._inbox = inbox
+        self._bounded = asyncio.Lock()
+        """Callers with a bounded reach set keys one after the other: they are counted."""
 
     async def page(
         self, queue: str, reach: Reach, order: FairOrder, skip: int, limit: int
@@ -45,9 +49,14 @@ class FairKeys:
         return state, limit
 
     async def put(self, queue: str, key: str, limit: FairLimit, reach: Reach) -> FairLimit:
-        """Set the weight and the limits of a key. Raises `QueueOutOfReach`."""
+        """Set the weight and the limits of a key. Raises `QueueOutOfReach` or `QuotaReached`."""
         reach.require([queue])
-        return await self._inbox.ask(PutFairLimit(queue, key, limit))
+        if reach is EVERYWHERE:
+            return await self._inbox.ask(PutFairLimit(queue, key, limit))
+        async with self._bounded:
+            if not await self._reads.limits(queue, [key]):
+                require_room("fair keys with settings", await self._reads.tally(), reach, 1)
+            return await self._inbox.ask(PutFairLimit(queue, key, limit))
 
     async def drop(self, queue: str, key: str, reach: Reach) -> None:
         """Leave a key to its jobs and its queue. Raises `FairKeyNotFound` or `QueueOutOfReach`."""

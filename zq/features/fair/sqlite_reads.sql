@@ -34,6 +34,9 @@ FROM (
 SELECT fair_key, weight, max_in_flight, rate FROM fair_limits
 WHERE queue = :queue AND fair_key IN (SELECT value FROM json_each(:keys))
 
+-- name: tally
+SELECT queue, count(*) FROM fair_limits GROUP BY queue
+
 -- name: sums
 -- Of up to :most keys.
 SELECT count(*), ifnull(sum(waiting), 0), ifnull(sum(in_flight), 0),

@@ -37,6 +37,9 @@ class FairReads(Protocol):
     async def limits(self, queue: str, keys: list[str]) -> dict[str, FairLimit]:
         """The weights and the limits that are set for some keys of a queue."""
 
+    async def tally(self) -> dict[str, int]:
+        """For how many keys something is set, by queue."""
+
     async def sums(self, queue: str) -> FairSums:
         """The keys of a queue together, up to a number of them."""
 

@@ -36,6 +36,9 @@ class StoredFairReads(FairReads):
     async def limits(self, queue: str, keys: list[str]) -> dict[str, FairLimit]:
         return await self._lanes.looks(_limits, queue, keys)
 
+    async def tally(self) -> dict[str, int]:
+        return await self._lanes.scans(_tally)
+
     async def sums(self, queue: str) -> FairSums:
         return await self._lanes.scans(_sums, queue)
 
@@ -71,6 +74,10 @@ def _key(snapshot: Snapshot, queue: str, key: str) -> tuple[FairKeyState | None,
 def _limits(snapshot: Snapshot, queue: str, keys: list[str]) -> dict[str, FairLimit]:
     found = snapshot.rows("limits", queue=queue, keys=keys)
     return {key: FairLimit(*set) for key, *set in found}
+
+
+def _tally(snapshot: Snapshot) -> dict[str, int]:
+    return dict(snapshot.rows("tally"))
 
 
 def _sums(snapshot: Snapshot, queue: str) -> FairSums:

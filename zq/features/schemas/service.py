@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import Self
 
@@ -104,7 +105,7 @@ class Schemas(RunningService):
         if reach is EVERYWHERE:
             return await self._put(queue, body, parsed)
         async with self._bounded:
-            found = [each.queue for each in await self._reads.schemas()]
+            found = Counter(each.queue for each in await self._reads.schemas())
             if queue not in found:
                 require_room("schemas", found, reach, 1)
             return await self._put(queue, body, parsed)
