@@ -2,6 +2,7 @@
 
 from zq.model.log import Bounds, Stored, outworn
 from zq.store.api import BYTES_A_ROW
+from zq.store.errors import RowsDiffer
 from zq.tick.work import UnitOfWork
 
 TRIMMED = 64
@@ -16,11 +17,15 @@ def append_records(
     stamp = {"log": log, "now": work.now, "steady": work.steady}
     added = tx.rows_of(statement, **stamp, shared=shared, **parameters)
     if not added:
+        if not tx.rows_of("extent", log=log):
+            raise RowsDiffer  # the disk has changed the log's name, and nothing was appended
         return None
     ((count, size),) = added
     tx.rows += 1 + size // BYTES_A_ROW
     grown = tx.rows_of("extend_log", **stamp, count=count, bytes=size)
     ((min_seq, max_seq, is_over),) = grown
+    if min_seq < 1:
+        raise RowsDiffer  # so has it here, and all records would seem to be too many
     if max_seq - min_seq + 1 == count:
         work.retimed = True
     if is_over:

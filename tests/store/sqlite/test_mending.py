@@ -11,11 +11,13 @@ from zq.features.budgets.commands import CreateBudget, PutBudget, ReopenBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import drawing
 from zq.instance import examine, salvage
-from zq.model.commands import Claim
+from zq.model.commands import Claim, Succeed
 from zq.model.job import JobRecord, JobSettings
+from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
 from zq.store.errors import StoreDamaged
+from zq.store.sqlite.logs import read_log
 
-from ..rig import Rig
+from ..rig import FOREVER, Rig
 
 DRAWS = drawing((Draw("b"),))
 SHARES = JobSettings(fair_key="a")  # type: ignore[call-arg]
@@ -124,6 +126,64 @@ async def test_wrong_counts_are_counted_again(rig: Rig) -> None:
     harm(rig.directory, "UPDATE queue_counts SET n = 0 WHERE queue = 'drawn'")
     assert await taken(rig) == EVERYTHING
     assert named(rig) == {("queue_counts", "all")}
+
+
+LOGS = {
+    "a name that is no text": "name = CAST(x'ff' AS TEXT)",
+    "another name": "name = 'other'",
+    "a first number below zero": "min_seq = min_seq - 9000000000000000000",
+    "a first number beyond the last": "min_seq = 9000000000000000000",
+    "a last number below zero": "max_seq = max_seq - 9000000000000000000",
+    "an earlier last number": "max_seq = 1",
+    "a size below zero": "bytes = bytes - 9000000000000000000",
+}
+
+
+@pytest.mark.parametrize("opens_anew", [False, True], ids=["running", "started"])
+@pytest.mark.parametrize("damage", LOGS)
+async def test_a_log_whose_row_has_changed_goes_on(
+    damage: str, opens_anew: bool, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path / "recorded", history=HistoryOptions("lab", Bounds(records=1_000)))
+    await rig.open()
+    await attempt(rig, 3)
+    if opens_anew:
+        await rig.close()
+    harm(rig.directory, f"UPDATE logs SET {LOGS[damage]} WHERE name = 'history'")
+    if opens_anew:
+        assert any("logs history" in finding for finding in examine(rig.directory).damage)
+        await rig.open()
+    try:
+        await attempt(rig, 2)
+        page = await rig.look(read_log, HISTORY_LOG, None, FOREVER, 100)
+        seqs = [b.first_seq + n for b in page.batches for n in range(len(b.records))]
+        assert (page.min_seq, page.max_seq, seqs) == (1, 5, [1, 2, 3, 4, 5])
+        assert ("logs", "history") in named(rig)
+        kept = "SELECT max_records FROM logs WHERE name = 'history'"
+        assert await rig.look(lambda it: it.execute(kept).fetchone()) == (1_000,)
+    finally:
+        await rig.close()
+
+
+async def test_a_start_makes_the_lost_row_of_a_log_anew(tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "recorded", history=HistoryOptions("lab", Bounds()))
+    await rig.open()
+    await attempt(rig, 3)
+    await rig.close()
+    harm(rig.directory, "DELETE FROM logs WHERE name = 'history'")
+    await rig.open()
+    try:
+        assert rig.store.logged == 3
+        assert ("logs", "history") in named(rig)
+    finally:
+        await rig.close()
+
+
+async def attempt(rig: Rig, count: int) -> None:
+    """Have some jobs done, in a commit each."""
+    for key in await rig.keep(count):
+        await rig.take(1)
+        await rig.run(Succeed([key]))
 
 
 @pytest.mark.parametrize("name", ["epoch", "id_suffix", "high_water"])

@@ -11,6 +11,7 @@ from zq.store.sqlite.files import WAL_NAME
 from zq.store.sqlite.identity import codec_in
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.mending import unreadable_rows
+from zq.store.sqlite.mending_logs import wrong_logs
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import MOST_NAMED, name_of, place_of, read_quarantine
 from zq.store.sqlite.unchanged import opened_unchanged
@@ -87,11 +88,9 @@ def _contents(connection: sqlite3.Connection) -> str:
 
 def _unreadable(connection: sqlite3.Connection) -> list[str]:
     """The rows beside those of jobs that a server will set aside once it meets them."""
-    found = [*unreadable_rows(connection)]
-    lines = [
-        f"unreadable: {row.table} {place_of(row.place)} ({row.reason})"
-        for row in found[:MOST_NAMED]
-    ]
+    found = [(row.table, place_of(row.place), row.reason) for row in unreadable_rows(connection)]
+    found += [("logs", wrong.right.name.decode(), wrong.reason) for wrong in wrong_logs(connection)]
+    lines = [f"unreadable: {table} {key} ({reason})" for table, key, reason in found[:MOST_NAMED]]
     more = len(found) - MOST_NAMED
     return lines if more <= 0 else [*lines, f"unreadable: {more:,} more rows"]
 

@@ -13,7 +13,7 @@ from zq.model.damage import Misfit
 from zq.store.errors import StoreDamaged, StoreFull
 from zq.store.sqlite.files import FILE_NAME, WAL_NAME, create_private
 from zq.store.sqlite.lock import sync_directory
-from zq.store.sqlite.quarantine import QUERIES, is_unreadable
+from zq.store.sqlite.quarantine import QUERIES, UnreadableRows, is_unreadable
 from zq.store.sqlite.wal import InvalidHeader, refuse_bad_header, walk
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def can_be_mended(error: Exception) -> bool:
     """True if rows that could be set aside may be the cause of an error at a start."""
     cause = error.__cause__
     return (
-        isinstance(error, RulesBroken | sqlite3.IntegrityError)
+        isinstance(error, RulesBroken | UnreadableRows | sqlite3.IntegrityError)
         or is_unreadable(error)
         or (isinstance(cause, Exception) and is_unreadable(cause))
     )

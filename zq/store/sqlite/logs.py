@@ -14,7 +14,7 @@ import msgspec
 from zq.model.checksums import record_checksum
 from zq.model.errors import CursorAhead, RecordsGone
 from zq.model.log import Bounds
-from zq.store.sqlite.quarantine import UnreadableRows
+from zq.store.sqlite.quarantine import ANY_TABLE, UnreadableRows
 from zq.store.sqlite.queries import load
 
 QUERIES = load("zq.store.sqlite.log")
@@ -111,5 +111,7 @@ def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> 
 
 
 def _extent(connection: sqlite3.Connection, log: str) -> _Extent:
-    ((id, min_seq, max_seq, *_),) = connection.execute(QUERIES["extent"], {"log": log})
-    return _Extent(id, min_seq, max_seq)
+    row = connection.execute(QUERIES["extent"], {"log": log}).fetchone()
+    if row is None or not 0 < row[1] <= row[2] + 1:
+        raise UnreadableRows(ANY_TABLE, ())
+    return _Extent(*row[:3])

@@ -19,6 +19,7 @@ from msgspec import Meta
 from zq.model.damage import Misfit
 from zq.rooms import parts
 from zq.store.sqlite.damage import MISCOUNTED
+from zq.store.sqlite.mending_logs import mend_logs
 from zq.store.sqlite.quarantine import QUERIES as OF_QUARANTINE
 from zq.store.sqlite.quarantine import keys_of, move, reason_of, set_aside
 from zq.store.sqlite.queries import load
@@ -57,7 +58,11 @@ def unreadable_rows(connection: sqlite3.Connection) -> Iterator[UnreadableRow]:
 
 
 def set_aside_unreadable(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
-    """Set aside the unreadable rows of all these tables. Call it in a transaction."""
+    """Set aside the unreadable rows of all these tables. Call it in a transaction.
+
+    Rows of logs are corrected in their place.
+    """
+    yield from mend_logs(connection, now)
     for table, place, reason in [*unreadable_rows(connection)]:
         yield move(connection, table, place, reason, now)
     queues = [queue for (queue,) in connection.execute(OF_QUARANTINE["queues"])]
@@ -91,7 +96,9 @@ def count_again(
     """
     known = set(connection.execute(QUERIES["keys"]))
     if connection.execute(MISCOUNTED).fetchone()[0]:
-        connection.execute(QUERIES["note_miscount"], {"now": now})
+        reason = "they were not those of the jobs, which were counted again"
+        miscount = Misfit("queue_counts", "all", reason, now)
+        connection.execute(QUERIES["note_again"], miscount._asdict())
         connection.execute(QUERIES["forget_counts"])
         connection.execute(OF_QUARANTINE["count_jobs"])
     connection.execute(QUERIES["open_every_line"])

@@ -10,9 +10,21 @@ SELECT source, key FROM quarantine
 -- What was set aside or noted at one time.
 SELECT source, key, reason, at FROM quarantine WHERE at = :now
 
--- name: note_miscount
+-- name: note_again
+-- Notes what was corrected in its place, also if that had to be done before.
 INSERT OR REPLACE INTO quarantine (source, key, at, reason, row)
-VALUES ('queue_counts', 'all', :now, 'they were not those of the jobs, which were counted again', x'')
+VALUES (:source, :key, :at, :reason, x'')
+
+-- name: logs
+SELECT id, CAST(name AS BLOB), min_seq, max_seq, bytes, max_age_ms, max_records, max_bytes FROM logs
+
+-- name: records
+SELECT min(last_seq - count) + 1, ifnull(max(last_seq), 0), ifnull(sum(length(body) + length(shared)), 0)
+FROM log_batches WHERE log = :log
+
+-- name: put_log
+INSERT OR REPLACE INTO logs (id, name, min_seq, max_seq, bytes)
+VALUES (:id, :name, :min_seq, :max_seq, :bytes)
 
 -- name: forget_counts
 DELETE FROM queue_counts
