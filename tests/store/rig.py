@@ -156,7 +156,7 @@ class Ticker(Orders):
 
     def snapshot(self, room: str) -> Snapshot:
         """What the reads of a room get."""
-        return SqliteSnapshot(load(f"{room}.sqlite_reads"), self.connection)
+        return snapshot_of(self.connection, room)
 
     def check_counts(self) -> None:
         """The counts that the tick keeps are those of a full count."""
@@ -166,6 +166,11 @@ class Ticker(Orders):
 
     def close(self) -> None:
         self.connection.close()
+
+
+def snapshot_of(connection: sqlite3.Connection, room: str) -> Snapshot:
+    """What the reads of a room get of a connection."""
+    return SqliteSnapshot(load(f"{room}.sqlite_reads"), connection)
 
 
 def make_ticker(path: Path) -> Ticker:

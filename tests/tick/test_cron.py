@@ -4,22 +4,23 @@ from typing import Any
 
 from store.rig import NOW, Ticker, new_job
 
-from zq.features.crons import sqlite_lookups as cron_lookups
 from zq.features.crons.model import (
     NEXT_FIRING,
     CronEntry,
     CronGroup,
     DeleteCrons,
+    DueCron,
     Fire,
     Firing,
     WriteCron,
 )
-from zq.features.crons.store import FIRST_PLACE
+from zq.features.crons.store_reads import get_entry
 from zq.model.commands import Enqueue, SetQueue
 from zq.model.settings import QueueSettings
 
 from .test_tick import statements
 
+CRONS = "zq.features.crons"
 NEXT = NOW + 60_000
 GROUP = CronGroup("g")
 
@@ -55,7 +56,7 @@ def firing(ticker: Ticker, name: str = "e", **fields: Any) -> Firing:
 
 
 def stored(ticker: Ticker, name: str = "e") -> CronEntry:
-    found = cron_lookups.get_entry(ticker.connection, "g", name)
+    _, found = get_entry(ticker.snapshot(CRONS), "g", name)
     assert found is not None
     return found
 
@@ -117,9 +118,9 @@ def test_a_change_keeps_what_the_store_has_of_those_that_are_kept(ticker: Ticker
     assert (stored(ticker, "a").next_at, stored(ticker, "b").next_at) == (NEXT, 1)
     assert (stored(ticker, "a").last_at, stored(ticker, "b").last_at) == (NOW, NOW)
     ticker.run(WriteCron(GROUP, [entry("b")], whole=True))
-    assert cron_lookups.get_entry(ticker.connection, "g", "a") is None
+    assert get_entry(ticker.snapshot(CRONS), "g", "a") == (GROUP, None)
     assert ticker.run(DeleteCrons(("g", "h"))).replies == [1]
-    assert cron_lookups.count_entries(ticker.connection) == 0
+    assert ticker.snapshot(CRONS).value("count") == 0
 
 
 def test_a_template_that_cannot_be_read_is_set_aside(ticker: Ticker) -> None:
@@ -147,8 +148,8 @@ def test_many_entries_cost_nothing_while_none_is_due(ticker: Ticker) -> None:
         ticker.take(1)
 
     assert [text for text in statements(ticker, anything) if "cron" in text] == []
-    assert cron_lookups.due_entries(ticker.connection, NOW, 100) == []
-    assert [due.at for due in cron_lookups.due_entries(ticker.connection, NEXT + 3, 2)] == [
-        *(NEXT + 1, NEXT + 2)
-    ]
-    assert cron_lookups.timed_ahead(ticker.connection, 0, FIRST_PLACE, 10) == []
+    look = ticker.snapshot(CRONS)
+    assert look.found(DueCron, "due", now=NOW, limit=100) == []
+    first = look.found(DueCron, "due", now=NEXT + 3, limit=2)
+    assert [due.at for due in first] == [NEXT + 1, NEXT + 2]
+    assert look.found(DueCron, "timed_ahead", now=0, cron="", entry="", limit=10) == []

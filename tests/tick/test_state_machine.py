@@ -18,10 +18,10 @@ import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from store.rig import FOREVER, POLICY, Rig
+from store.rig import FOREVER, POLICY, Rig, snapshot_of
 
 from zq.features.budgets.model import BudgetState, Draws
-from zq.features.budgets.sqlite_reads import list_budgets
+from zq.features.budgets.store_reads import list_budgets
 from zq.features.history.model import HistoryRecord
 from zq.features.history.service import history_records
 from zq.model.commands import AnyCommand, Claim, Due, EnqueueResult, TickResult
@@ -274,7 +274,7 @@ def _look_at_tokens(connection: sqlite3.Connection, now: int) -> Tokens:
         unfinished, ready = full.get((queue, draws), (0, 0))
         full[queue, draws] = (unfinished + 1, ready + (status == Status.READY))
     return Tokens(
-        budgets=list_budgets(connection, None, now, 0),
+        budgets=list_budgets(snapshot_of(connection, "zq.features.budgets"), None, now, 0),
         kept_in_use=dict(connection.execute("SELECT key, in_use FROM budgets")),
         drawn=drawn,
         lines=full,

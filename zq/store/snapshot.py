@@ -16,6 +16,7 @@ from zq.model.job import JobRecord
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.store.dates import Dates
+from zq.store.texts import texts_of_room
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,6 +46,15 @@ class Snapshot(ABC):
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
     ) -> Iterator[Any]:
         """The rows that a query finds, one by one: whoever has enough stops."""
+
+    @abstractmethod
+    def found(
+        self, kind: type[T], query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
+    ) -> list[T]:
+        """The rows that a query finds, each as a value of this kind; of one column, its value.
+
+        SQLite makes one JSON of them, which is one step for a thread however many they are.
+        """
 
     @abstractmethod
     def jobs(
@@ -119,6 +129,24 @@ class SnapshotLane:
         )
         return found
 
+    async def found(self, kind: type[T], query: str, /, **parameters: Any) -> list[T]:
+        """What one query finds: see `Snapshot.found`."""
+        snapshot = self._moment
+        found: list[T] = await self._read(
+            lambda connection: snapshot(connection).found(kind, query, **parameters)
+        )
+        return found
+
+    async def first(self, kind: type[T], query: str, /, **parameters: Any) -> T | None:
+        """The first row that one query finds, as a value of this kind."""
+        found = await self.found(kind, query, **parameters)
+        return found[0] if found else None
+
+    async def value(self, query: str, /, **parameters: Any) -> Any:
+        """The first value that one query finds; None if it finds no row."""
+        snapshot = self._moment
+        return await self._read(lambda connection: snapshot(connection).value(query, **parameters))
+
 
 class SnapshotLanes(Dates):
     """The lanes of a store. A read uses the one in which it delays no shorter read."""
@@ -138,7 +166,7 @@ def reads_by(
     store: str,
     shared: Iterable[dict[type, MakeReads]],
     own: Iterable[dict[type, MakeReads]],
-    load: Callable[[str], Mapping[str, str]],
+    load: Callable[[str], dict[str, str]],
     snapshot: Callable[[Mapping[str, str], Any], Snapshot],
 ) -> dict[type, MakeReads]:
     """How the reads of each room are made in a store, by the class that says what they are.
@@ -148,7 +176,9 @@ def reads_by(
     """
 
     def of_snapshots(make: MakeReads) -> MakeReads:
-        texts = load(make.__module__.replace(".store_reads", f".{store}_reads"))
+        room = make.__module__.removesuffix(".store_reads")
+        # Some are those of its tick.
+        texts = texts_of_room(store, room, load) | load(f"{room}.{store}_reads")
         return lambda lanes: make(SnapshotLanes(lanes, partial(snapshot, texts)))
 
     same = {kind: of_snapshots(make) for kind, make in ChainMap(*shared).items()}

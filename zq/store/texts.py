@@ -41,6 +41,16 @@ def named_texts(module: str, constants: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def texts_of_room(
+    store: str, room: str, load: Callable[[str], Mapping[str, str]]
+) -> dict[str, str]:
+    """What a room has for the tick of a store, by name. `load` reads one file."""
+    found: dict[str, str] = {}
+    for file in sorted(folder(room).glob(f"{store}_tick*.sql")):
+        found |= load(f"{room}.{file.stem}")
+    return found
+
+
 def texts_of_rooms(
     store: str, rooms: Iterable[str], load: Callable[[str], dict[str, str]]
 ) -> dict[str, str]:
@@ -51,9 +61,7 @@ def texts_of_rooms(
     """
     found: dict[str, str] = {}
     for room in rooms:
-        for file in sorted(each.name for each in folder(room).iterdir()):
-            if file.startswith(f"{store}_tick") and file.endswith(".sql"):
-                found |= load(f"{room}.{file.removesuffix('.sql')}")
+        found |= texts_of_room(store, room, load)
     append = load(f"zq.store.{store}.log")["append"]
     for name, text in found.items():
         if text.startswith("APPEND "):

@@ -34,7 +34,7 @@ NO_STATEMENTS = {
 """Texts that are parts of others, or made of others. Claims of several queues run these."""
 
 OF_SQLITE = {
-    *("acknowledge_damage", "count_down", "count_up", "producer", "producers", "sweeps"),
+    *("acknowledge_damage", "count_down", "count_up"),
     *("make_lost_shared_queues", "make_lost_budgets", "note_lost_budgets", "make_lost_shares"),
 }
 """Statements of rows that were set aside, and what PostgreSQL does by others."""

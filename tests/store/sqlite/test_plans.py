@@ -97,7 +97,9 @@ def ticker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticker]:
 
 
 def named_queries() -> dict[str, str]:
-    found = load_of_rooms() | load("zq.features.waits.sqlite_reads")
+    found = load_of_rooms()
+    for name in ("failures", "producers", "sweeps", "trends", "waits"):
+        found |= load(f"zq.features.{name}.sqlite_reads")
     looks = load("zq.store.sqlite.lookups")
     found |= {name: looks[name] for name in ("leases", "due_between")}
     for file in ("tick", "upkeep", "settings", "log", "claims", "lines"):
@@ -110,7 +112,7 @@ def named_queries() -> dict[str, str]:
         found[name] = found[name].replace("CONDITIONS", "true")
     of_backlog = load("zq.features.backlog.sqlite_reads")
     found |= {f"backlog: {name}": sql for name, sql in of_backlog.items()}
-    of_crons = load("zq.features.crons.sqlite_lookups")
+    of_crons = load("zq.features.crons.sqlite_reads")
     found |= {f"look for cron {name}": sql for name, sql in of_crons.items()}
     found["append"] = found["append"].replace("SOURCE", "SELECT 1 AS n, '[]' AS records")
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}

@@ -1,4 +1,4 @@
--- The readers' queries about cron.
+-- The readers' queries about cron. PostgreSQL checks its pages itself: rows have no checksum.
 
 -- name: group_names
 SELECT name FROM cron_groups ORDER BY name
@@ -7,11 +7,13 @@ SELECT name FROM cron_groups ORDER BY name
 SELECT name, timezone, paused, paused_at, resumed_at FROM cron_groups WHERE name = :cron
 
 -- name: entries
-SELECT name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at, timed_at, job::text
+SELECT name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at, timed_at, job::text,
+    NULL
 FROM cron_entries WHERE cron = :cron ORDER BY name
 
 -- name: entry
-SELECT name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at, timed_at, job::text
+SELECT name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at, timed_at, job::text,
+    NULL
 FROM cron_entries WHERE cron = :cron AND name = :entry
 
 -- name: size

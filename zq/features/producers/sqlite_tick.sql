@@ -35,10 +35,3 @@ DELETE FROM producer_ends WHERE id IN (
 
 -- name: delete_ends
 DELETE FROM producer_ends WHERE name = :producer
-
--- name: producers
-SELECT json_group_array(json_array(name, epoch, last, at, first, key, step))
-FROM (SELECT * FROM producers WHERE name > :after ORDER BY name LIMIT :limit)
-
--- name: producer
-SELECT json_array(name, epoch, last, at, first, key, step) FROM producers WHERE name = :producer

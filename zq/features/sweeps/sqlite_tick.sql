@@ -18,9 +18,5 @@ UPDATE sweeps SET taken_back = min(taken_back + :n, changed) WHERE id = :id
 -- name: clear_sweeps
 DELETE FROM sweeps
 
--- name: sweeps
-SELECT json_group_array(json_array(id, json(outline), changed, passed, changed_at, taken_back))
-FROM (SELECT * FROM sweeps WHERE id < :before ORDER BY id DESC LIMIT :limit)
-
 -- name: last_sweep
 SELECT ifnull(max(id), 0) FROM sweeps

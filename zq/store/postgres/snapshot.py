@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.reach import Reach
@@ -12,7 +14,7 @@ from zq.store.postgres import lookups
 from zq.store.postgres.connection import Connection
 from zq.store.postgres.rows import jobs_of
 from zq.store.postgres.where import where
-from zq.store.snapshot import NO_WORDS, Snapshot
+from zq.store.snapshot import NO_WORDS, Snapshot, flat
 
 
 class PostgresSnapshot(Snapshot):
@@ -29,6 +31,15 @@ class PostgresSnapshot(Snapshot):
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
     ) -> Iterator[Any]:
         return iter(self.rows(query, words, **parameters))
+
+    def found(
+        self, kind: Any, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
+    ) -> list[Any]:
+        rows = self.rows(query, words, **parameters)
+        if rows and len(rows[0]) == 1:
+            rows = flat(rows)
+        # Some columns are numbers that stand for booleans, and JSON has numbers as keys.
+        return msgspec.convert(rows, list[kind], strict=False)
 
     def jobs(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any

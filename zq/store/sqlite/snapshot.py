@@ -3,7 +3,10 @@
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cache
 from typing import Any
+
+import msgspec
 
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
@@ -32,6 +35,13 @@ class SqliteSnapshot(Snapshot):
         sql = self._sql(query, words)
         with closing(self._connection.execute(sql, _bound(parameters))) as rows:
             yield from rows
+
+    def found(
+        self, kind: Any, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
+    ) -> list[Any]:
+        text = lookups.text_of(self._connection, self._sql(query, words), _bound(parameters))
+        found: list[Any] = _decoder(kind).decode(text)
+        return found
 
     def jobs(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
@@ -62,6 +72,11 @@ class SqliteSnapshot(Snapshot):
 
     def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
         return UnreadableRows(table, keys)
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[list[Any]]:
+    return msgspec.json.Decoder(list[kind])
 
 
 def _bound(parameters: dict[str, Any]) -> dict[str, Any]:

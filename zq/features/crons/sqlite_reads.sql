@@ -4,18 +4,16 @@
 SELECT json_group_array(name) FROM (SELECT name FROM cron_groups ORDER BY name)
 
 -- name: group
-SELECT json_object('name', name, 'timezone', timezone, 'paused', json(iif(paused, 'true', 'false')),
-    'paused_at', paused_at, 'resumed_at', resumed_at)
-FROM cron_groups WHERE name = :cron
+SELECT name, timezone, paused, paused_at, resumed_at FROM cron_groups WHERE name = :cron
 
 -- name: entries
-SELECT json_array(name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at,
-    timed_at), job, checksum
+SELECT name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at, timed_at, job,
+    checksum
 FROM cron_entries WHERE cron = :cron ORDER BY name
 
 -- name: entry
-SELECT json_array(name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at,
-    timed_at), job, checksum
+SELECT name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at, timed_at, job,
+    checksum
 FROM cron_entries WHERE cron = :cron AND name = :entry
 
 -- name: size

@@ -1,23 +1,15 @@
 """The reads of devices."""
 
-import msgspec
-
 from zq.features.devices.model import (
     BEHIND_MS,
     CLOCK_MS,
     SILENT_AFTER,
-    Device,
     DeviceOrder,
     DeviceSums,
     SeenDevice,
 )
 from zq.features.devices.store import DeviceReads
-from zq.store.postgres.connection import Connection
-from zq.store.postgres.lookups import rows_of
-from zq.store.postgres.queries import load
-from zq.store.postgres.readers import PostgresLanes
-
-QUERIES = load(__name__)
+from zq.store.snapshot import Snapshot, SnapshotLanes
 
 _ORDERS = {
     DeviceOrder.NAME: "name",
@@ -28,10 +20,10 @@ _ORDERS = {
 _LIMITS = {"silent_after": SILENT_AFTER, "behind_ms": BEHIND_MS, "clock_ms": CLOCK_MS}
 
 
-class PostgresDeviceReads(DeviceReads):
+class StoredDeviceReads(DeviceReads):
     """The reads of devices by the lanes of a store."""
 
-    def __init__(self, lanes: PostgresLanes) -> None:
+    def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes
 
     async def devices(self, order: DeviceOrder, skip: int, limit: int) -> list[SeenDevice]:
@@ -43,25 +35,26 @@ class PostgresDeviceReads(DeviceReads):
 
     async def devices_named(self, beginning: str, *, is_fleet: bool) -> list[str]:
         asked = {"beginning": beginning, "is_fleet": is_fleet}
-        found = await self._lanes.looks(rows_of, QUERIES["devices_named"], asked)
-        return [name for (name,) in found]
+        return await self._lanes.looks.found(str, "devices_named", **asked)
 
     async def some_devices(self, now: int, most: int) -> int:
         asked = {"now": now, "most": most, "silent_after": SILENT_AFTER}
-        ((found,),) = await self._lanes.looks(rows_of, QUERIES["some_devices"], asked)
-        return int(found)
+        return int(await self._lanes.looks.value("some_devices", **asked))
 
     async def device_sums(self, now: int) -> DeviceSums:
-        (row,) = await self._lanes.views(rows_of, QUERIES["device_sums"], {"now": now, **_LIMITS})
-        return DeviceSums(*row)
+        return await self._lanes.views(_sums, now)
 
 
 def _page(
-    connection: Connection, device: str | None, order: DeviceOrder, skip: int, limit: int
+    snapshot: Snapshot, device: str | None, order: DeviceOrder, skip: int, limit: int
 ) -> list[SeenDevice]:
-    query = QUERIES["devices"].replace("ORDERED", _ORDERS[order])
-    found = rows_of(connection, query, {"device": device, "skip": skip, "limit": limit})
-    return [SeenDevice(msgspec.convert(each, Device), seen_at) for each, seen_at in found]
+    asked = {"device": device, "skip": skip, "limit": limit}
+    return snapshot.found(SeenDevice, "devices", {"ORDERED": _ORDERS[order]}, **asked)
 
 
-READS = {DeviceReads: PostgresDeviceReads}
+def _sums(snapshot: Snapshot, now: int) -> DeviceSums:
+    (row,) = snapshot.rows("device_sums", now=now, **_LIMITS)
+    return DeviceSums(*map(int, row))
+
+
+READS = {DeviceReads: StoredDeviceReads}

@@ -1,0 +1,113 @@
+"""The reads of cron. Each uses the lane in which it delays no shorter read."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from zq.features.crons.model import CronEntry, CronGroup, CronSchedule, DueCron
+from zq.features.crons.store import CronReads, EntryPlace
+from zq.features.schemas.model import StoredSchema
+from zq.model.checksums import ChecksumMismatch, check_text
+from zq.model.errors import TooLarge
+from zq.model.job import NewJob
+from zq.store.snapshot import Snapshot, SnapshotLanes
+
+_template = msgspec.json.Decoder(NewJob)
+
+
+class StoredCronReads(CronReads):
+    """The reads of cron by the lanes of a store."""
+
+    def __init__(self, lanes: SnapshotLanes) -> None:
+        self._looks = lanes.looks
+        self._scans = lanes.scans
+
+    async def groups(self) -> list[str]:
+        return await self._looks.found(str, "group_names")
+
+    async def queues(self, group: str | None = None) -> list[tuple[str, str | None]]:
+        return await self._scans.found(tuple[str, str | None], "queues", cron=group)
+
+    async def group(self, group: str) -> CronGroup | None:
+        return await self._looks(_group, group)
+
+    async def entries(self, group: str, most: int) -> list[CronEntry]:
+        return await self._scans(_entries, group, most)
+
+    async def entry(self, group: str, entry: str) -> tuple[CronGroup | None, CronEntry | None]:
+        return await self._looks(get_entry, group, entry)
+
+    async def count(self) -> int:
+        return int(await self._looks.value("count"))
+
+    async def tally(self) -> list[str]:
+        return await self._looks.found(str, "tally")
+
+    async def due(self, now: int, limit: int) -> list[DueCron]:
+        return await self._looks.found(DueCron, "due", now=now, limit=limit)
+
+    async def timed_ahead(self, now: int, after: EntryPlace, limit: int) -> list[DueCron]:
+        place = {"cron": after.group, "entry": after.entry, "limit": limit}
+        return await self._scans.found(DueCron, "timed_ahead", now=now, **place)
+
+    async def schedules(self, after: EntryPlace, limit: int) -> list[CronSchedule]:
+        place = {"cron": after.group, "entry": after.entry, "limit": limit}
+        return await self._scans.found(CronSchedule, "schedules", **place)
+
+    async def note(self, name: str) -> str | None:
+        found = await self._looks.value("note", name=name)
+        return None if found is None else str(found)
+
+    async def schemas(self) -> list[StoredSchema]:
+        return await self._scans(_schemas)
+
+
+def _group(snapshot: Snapshot, group: str) -> CronGroup | None:
+    for name, timezone, paused, paused_at, resumed_at in snapshot.rows("group", cron=group):
+        return CronGroup(name, timezone, bool(paused), paused_at, resumed_at)
+    return None
+
+
+def _entries(snapshot: Snapshot, group: str, most: int) -> list[CronEntry]:
+    size = int(snapshot.value("size", cron=group))
+    if size > most:
+        raise TooLarge(
+            f"the jobs of cron group {group!r} have {size} bytes, but at most {most} are"
+            " shown at a time: ask for its entries one by one, or make several groups of it"
+        )
+    return list(_readable(snapshot, group, snapshot.rows("entries", cron=group)))
+
+
+def get_entry(
+    snapshot: Snapshot, group: str, entry: str
+) -> tuple[CronGroup | None, CronEntry | None]:
+    """An entry and its group, each None if it does not exist."""
+    found = _readable(snapshot, group, snapshot.rows("entry", cron=group, entry=entry))
+    return _group(snapshot, group), next(found, None)
+
+
+def _readable(snapshot: Snapshot, group: str, rows: Any) -> Iterator[CronEntry]:
+    """The entries in rows. Raises an error that names those that cannot be read."""
+    unreadable = []
+    for name, expression, timezone, paused, *times, job, stored in rows:
+        try:
+            check_text("its job", job, stored)
+            template = _template.decode(job)
+        except (ChecksumMismatch, msgspec.MsgspecError):
+            unreadable.append((group, name))
+            continue
+        values = [name, expression, timezone, bool(paused), *times, template]
+        yield CronEntry(*values)
+    if unreadable:
+        raise snapshot.unreadable("cron_entries", unreadable)
+
+
+def _schemas(snapshot: Snapshot) -> list[StoredSchema]:
+    found = [StoredSchema(*row) for row in snapshot.rows("schemas")]
+    for schema in found:
+        msgspec.json.decode(schema.body)
+    return found
+
+
+READS = {CronReads: StoredCronReads}
