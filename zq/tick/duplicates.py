@@ -18,8 +18,9 @@ class KeyTable:
     """The owners of the unique keys among this tick's new jobs. It changes with each new owner."""
 
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
-        names = {job.lock for command in commands for job in command.jobs if job.lock is not None}
-        found = work.tx.owners(sorted(names)) if names else []
+        locks = {job.lock for command in commands for job in command.jobs}
+        locks.discard(None)
+        found = work.tx.owners(sorted(filter(None, locks))) if locks else []
         self._owners = {job.lock: job for job in found}
         self._former: list[int] = []
         self._stored = {job.key for job in found}
@@ -27,12 +28,14 @@ class KeyTable:
 
     def claim(self, job: JobRecord, on_conflict: OnConflict) -> JobRecord | None:
         """Make a new job the owner of its key. If it is a duplicate, return the owner instead."""
-        owner = self._owners.get(job.lock)
-        if owner is not None and self._keeps(owner, job.unique_while, on_conflict):
-            return owner
-        if owner is not None and owner.key in self._stored:
-            self._former.append(owner.key)
-        self._owners[job.lock] = job
+        lock = job.lock
+        owner = self._owners.get(lock)
+        if owner is not None:
+            if self._keeps(owner, job.unique_while, on_conflict):
+                return owner
+            if owner.key in self._stored:
+                self._former.append(owner.key)
+        self._owners[lock] = job
         return None
 
     def follow(self, owner: JobRecord) -> None:
@@ -58,10 +61,9 @@ class KeyTable:
         owner = self._owners.get(job.lock)
         return owner is None or not self._keeps(owner, job.unique_while, job.on_conflict)
 
-    def owns(self, key: int, job: NewJob) -> bool:
-        """True if a new job owns its key once all jobs are stored."""
-        owner = self._owners.get(job.lock)
-        return owner is not None and owner.key == key
+    def owning(self) -> set[int]:
+        """The jobs that own their keys once all jobs are stored."""
+        return {owner.key for owner in self._owners.values()}
 
     def release_former_owners(self) -> None:
         """Take the keys from stored jobs that have lost them to new ones."""

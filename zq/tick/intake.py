@@ -267,7 +267,7 @@ class Intake:
             new = _stored(
                 job,
                 key=key,
-                status=Status(status),
+                status=_STATUSES[status],
                 ready_at=ready_at,
                 expires_at=expires_at,
                 payload=None,
@@ -380,10 +380,12 @@ class Intake:
             aging_ms = self._aging.get(queue, 0)
             if job.options is None and not aging_ms:
                 continue
-            holding = [hold for hold in holds if hold.holds(job.options)]
-            for hold in holding:
-                hold.bring(job, _STATUSES[status])
-            if holding or aging_ms:
+            is_held = False
+            for hold in holds:
+                if hold.holds(job.options):
+                    hold.bring(job, _STATUSES[status])
+                    is_held = True
+            if is_held or aging_ms:
                 place = line_priority(priority, ready_at, aging_ms)
                 names[key] = (queue, place, aging_ms, _options(job))
         if not names:
@@ -396,9 +398,13 @@ class Intake:
     def _full_rows(self) -> list[tuple[object, ...]]:
         """The rows of jobs with unusual settings."""
         lines = self._lines([(new.head, new.job) for new in self._full])
-        return [self._full_row(new, lines.get(new.head[0], _NO_LINE)[0]) for new in self._full]
+        owning = self._keys.owning()
+        return [
+            self._full_row(new, lines.get(new.head[0], _NO_LINE)[0], new.head[0] in owning)
+            for new in self._full
+        ]
 
-    def _full_row(self, new: _Full, line: int | None) -> tuple[object, ...]:
+    def _full_row(self, new: _Full, line: int | None, owns_key: bool) -> tuple[object, ...]:
         """The row of a job. If another payload has replaced its own, it has that one."""
         key = new.head[0]
         # A job of a group waits behind the others, unless it becomes their head.
@@ -409,7 +415,7 @@ class Intake:
         if latest.payload_size > INLINE_PAYLOAD:
             self._beside.append((key, latest))
         extras = self._contents.pop(key, new.job.extras)
-        rest = _rest(new.job, extras, self._keys.owns(key, new.job), held)
+        rest = _rest(new.job, extras, owns_key, held)
         payload = _payload(latest, new.job.type, extras, new.job.options)
         return (*new.head, *payload, *rest, new.expires_at, new.ttl_ms, line)
 
