@@ -8,6 +8,7 @@ import pytest
 
 from zq.http.transport.gate import MOST_TURNED_AWAY, peer_of
 from zq.http.transport.h2.frames import PREFACE, FrameKind, whole
+from zq.http.transport.turns import CROWD
 
 from .client import JSON, Client, Wire, new_job
 from .metrics import Scraper
@@ -28,6 +29,21 @@ ENOUGH_TURNS = 100
 def wire() -> Wire:
     """None of this depends on the format."""
     return JSON
+
+
+async def test_of_a_crowd_that_asks_at_once_those_that_stay_are_answered(site: Site) -> None:
+    """More ask than may begin in one turn of the loop. Every third one is gone before its turn."""
+    async with contextlib.AsyncExitStack() as stack:
+        crowd = [
+            await stack.enter_async_context(await RawConnection.open(site.port))
+            for _ in range(CROWD + 60)
+        ]
+        for each in crowd:
+            await each.send(HEALTH)
+        for each in crowd[::3]:
+            await each.reset()
+        stayed = [each for number, each in enumerate(crowd) if number % 3]
+        assert {(await each.reply()).status for each in stayed} == {200}
 
 
 def assert_refused(reply: RawReply, code: str, setting: str) -> None:

@@ -10,6 +10,7 @@ from http2.serving import serve
 from zq.http.transport.turns import (
     AT_ONCE,
     BESIDE,
+    CROWD,
     PER_TURN,
     PIECE,
     PIPELINE,
@@ -74,6 +75,36 @@ async def until_done(*piles: Pile) -> None:
             return
         await asyncio.sleep(0)
     raise AssertionError("something waits for ever")
+
+
+class Waiting:
+    """A connection with one small request. It notes the turn in which that begins."""
+
+    def __init__(self, turns: LoopTurns, count: LoopTurnCount) -> None:
+        self.began = 0
+        self._turns, self._count = turns, count
+
+    def serve_next(self) -> None:
+        if not self.began and self._turns.may_begin(self):
+            self.began = self._count.now
+
+
+async def test_of_a_crowd_only_some_begin_in_a_turn_and_newcomers_need_not_wait() -> None:
+    turns, count = LoopTurns(), LoopTurnCount()
+    crowd = [Waiting(turns, count) for _ in range(5 * CROWD)]
+    for each in crowd:
+        each.serve_next()
+    first = count.now
+    newcomers = []
+    while not all(each.began for each in crowd):
+        await asyncio.sleep(0)
+        newcomers.append((Waiting(turns, count), count.now))
+        newcomers[-1][0].serve_next()
+    count.end()
+    begun = Counter(each.began for each in crowd)
+    assert begun.pop(first) == CROWD
+    assert set(begun.values()) == {CROWD // 2}
+    assert [each.began for each, _ in newcomers] == [came for _, came in newcomers]
 
 
 async def test_what_is_little_is_done_at_once_and_nothing_is_held() -> None:

@@ -212,7 +212,7 @@ class Connection(ReadingSide):
         elif self._keepalive and self._may_go_on and not self._close and not self._force_close:
             self._rest()
             if self._messages:
-                self._serve_next()
+                self.serve_next()
         elif self.transport is not None:
             self.transport.close()
 

@@ -61,6 +61,7 @@ class ReadingSide(web.RequestHandler):
         self._header_begun = False
         self._handling: Handling | None = None
         self._beginning = False
+        self._turns = turns
         self._share = Share(turns, self)
         self._patience: asyncio.TimerHandle | None = None
         self._backlog, self._parsed = b"", 0
@@ -96,6 +97,8 @@ class ReadingSide(web.RequestHandler):
             self._patience.cancel()
         self._share.end()
         self._backlog, self._parsed = b"", 0
+        # A request that still waits for its turn does not begin.
+        self._messages.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -103,7 +106,7 @@ class ReadingSide(web.RequestHandler):
         if not data or (len(data) <= SMALL and self._share.light and not self._backlog):
             # aiohttp calls this without data to parse on where its parser has paused.
             self._parse(data)
-            self._serve_next()
+            self.serve_next()
         elif not self._ignoring:
             self._backlog = self._backlog[self._parsed :] + data if self._backlog else data
             self._parsed = 0
@@ -222,7 +225,7 @@ class ReadingSide(web.RequestHandler):
             if self._header_timer is None:
                 self._expect_header()
 
-    def _serve_next(self) -> None:
+    def serve_next(self) -> None:
         """Begin the next request, unless one is under way or others have their turn.
 
         A request that ends at once calls this again. That inner call returns, and the outer one
@@ -231,6 +234,8 @@ class ReadingSide(web.RequestHandler):
         if not self._messages or self._handling is not None or self._beginning:
             return
         if len(self._messages) == 1 and self._share.light and not self._force_close:
+            if not self._turns.may_begin(self):
+                return
             self._begin_next()
         if self._messages or self._backlog:
             self._share.work()

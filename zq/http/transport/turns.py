@@ -12,7 +12,7 @@ flood costs it a few milliseconds. abuse.py says when a connection is cut off.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Protocol
 
 AT_ONCE = 16_000
@@ -28,6 +28,14 @@ PER_TURN = 500
 
 BESIDE = 250
 """The most work that another connection may do at once while some wait: a request or two."""
+
+CROWD = 300
+"""So many small requests begin in one turn of the loop, each on a connection of its own. The others
+begin in later turns, half as many in each: so newcomers need not wait behind them."""
+
+LOOK_EVERY = 32
+"""The requests that begin before a turn of the loop is asked for that forgets them. A request by
+itself pays nothing for that."""
 
 HEAVY_S = 1.0
 """The time in seconds for which a connection that had to wait has no part in `AT_ONCE`."""
@@ -73,13 +81,34 @@ class Served(Protocol):
         """End the connection: working it off has failed."""
 
 
+class Beginner(Protocol):
+    """A connection with a small request that has not begun."""
+
+    def serve_next(self) -> None:
+        """Begin the request, if it can still begin."""
+
+
 class LoopTurns:
     """The turns of one event loop, and the connections that wait for theirs."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[Share, None] = OrderedDict()
+        self._crowd: deque[Beginner] = deque()
+        self._begun = 0
         self._spent = 0
         self._scheduled = False
+
+    def may_begin(self, connection: Beginner) -> bool:
+        """True if a small request may begin now. Otherwise it is asked for again in a later
+        turn."""
+        self._begun += 1
+        if not self._begun % LOOK_EVERY:
+            self._schedule()
+        if self._begun <= CROWD:
+            return True
+        self._crowd.append(connection)
+        self._schedule()
+        return False
 
     @property
     def left(self) -> int:
@@ -109,13 +138,15 @@ class LoopTurns:
     def _begin(self) -> None:
         """A new turn of the loop: serve those that wait, as far as it goes."""
         self._scheduled = False
-        self._spent = 0
+        self._spent = self._begun = 0
         try:
+            while self._crowd and self._begun < CROWD // 2:
+                self._crowd.popleft().serve_next()
             while self._waiting and self._spent < PER_TURN:
                 share, _ = self._waiting.popitem(last=False)
                 self._spent += share.take_turn(PER_TURN - self._spent)
         finally:
-            if self._waiting:
+            if self._waiting or self._crowd:
                 self._schedule()
 
 
