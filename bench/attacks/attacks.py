@@ -49,8 +49,8 @@ class Found:
     """What an attack did. Waits are in milliseconds, memory in MiB.
 
     `ratio` is the p99 of the waits during the attack by that before. `memory` is the peak above
-    what the server held before, and `bodies` the same as a multiple of the body that was sent, if
-    there was a large one.
+    what the server held before. `bodies` is that of the first time, before the store has kept pages
+    of the others, as a multiple of the body that was sent, if there was a large one.
     """
 
     server: str
@@ -73,6 +73,11 @@ class Memory:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
+
+    @property
+    def more(self) -> float:
+        """The peak so far above what the server held before, in MiB."""
+        return max(self.peak - self.before, 0.0)
 
     def end(self) -> None:
         """Look no more."""
@@ -114,13 +119,14 @@ def suffered(attack: Attack, size: int, site: Site, notes: Path, server: str) ->
         memory = Memory(site.pid)
         began = time.monotonic()
         outcome = attack.run(site, size)
+        once = memory.more
         while time.monotonic() - began < LEAST:
             outcome = attack.run(site, size)
         ended = time.monotonic()
         memory.end()
         while (waits := waits_in(notes)) and waits[-1].began < ended:
             time.sleep(LOOK_EVERY)
-    return verdict(attack, outcome, waits, (began, ended), memory, server)
+    return verdict(attack, outcome, waits, (began, ended), (once, memory.more), server)
 
 
 def verdict(
@@ -128,10 +134,13 @@ def verdict(
     outcome: Outcome,
     waits: Sequence[Waited],
     span: tuple[float, float],
-    memory: Memory,
+    memory: tuple[float, float],
     server: str,
 ) -> Found:
-    """Compare the waits within a span of time with those before it."""
+    """Compare the waits within a span of time with those before it.
+
+    `memory` is what the server held more after the first attack and after all, in MiB.
+    """
     began, ended = span
     first = waits[0].began + WARM_UP if waits else began
     before = [each.seconds for each in waits if first < each.began and each.ended < began]
@@ -139,7 +148,7 @@ def verdict(
     if len(before) < REQUESTS or not during:
         raise ServerError(f"{attack.name}: {len(before)} answers before it are no measurement")
     p99 = p99_of(before)
-    more = max(memory.peak - memory.before, 0.0)
+    once, more = memory
     return Found(
         server,
         attack.name,
@@ -149,7 +158,7 @@ def verdict(
         p99_of([each.seconds for each in during]) / p99,
         sum(not each.answered for each in during),
         more,
-        more / (outcome.sent / 2**20) if outcome.sent else None,
+        once / (outcome.sent / 2**20) if outcome.sent else None,
     )
 
 

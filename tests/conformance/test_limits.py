@@ -98,6 +98,18 @@ async def test_a_body_that_is_cut_off_gives_its_memory_back(client: Client) -> N
     assert await client.count() == 1
 
 
+async def test_the_jobs_of_a_bulk_count_as_memory_besides_its_body(
+    client: Client, scrape: Scraper
+) -> None:
+    with client.site.busy():
+        bulk = asyncio.create_task(client.post("/jobs/bulk", {"jobs": [new_job()] * 300}))
+        await scrape.until(lambda m: m["zq_inbox_bytes"] > 300 * KIB or bulk.done())
+        # Whoever waits for another program's lock for too long is refused.
+        assert not bulk.done() or (await bulk).status == 503
+    await bulk
+    await scrape.until(lambda m: m["zq_inbox_bytes"] == 0)
+
+
 @pytest.mark.settings(read_timeout=1)
 async def test_a_read_that_takes_too_long_is_503_with_advice(client: Client) -> None:
     for _ in range(6):

@@ -5,6 +5,7 @@ wins if both formats are accepted, q-values are ignored, and no header means JSO
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 
 from aiohttp import hdrs, web
 
@@ -20,6 +21,9 @@ from zq.wire.codecs import JSON, MSGPACK, BodyCodec
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
 from zq.wire.weight import LIGHT_BYTES, QUICK_BYTES
+
+JOB_BYTES = 1024
+"""The memory of a job of a bulk, from its body to its answer, besides its payload."""
 
 Plain = Callable[[web.BaseRequest, BodyCodec], Awaitable[Response]]
 WithBody = Callable[[web.BaseRequest, BodyCodec, bytes, BodyCodec], Awaitable[Response]]
@@ -160,6 +164,10 @@ class BodyEndpoints:
     def turns(self) -> Turns:
         """A body that takes several slices of the loop is worked on in these turns."""
         return self._bodies.turns
+
+    def holding_jobs(self, count: int) -> AbstractContextManager[None]:
+        """Count so many new jobs as memory that requests hold, besides their payloads."""
+        return self._bodies.holding(count * JOB_BYTES)
 
     def new_jobs(self, serve: WithBody, *, takes_gzip: bool = False) -> Handler:
         """An endpoint for new jobs. Large bodies take turns."""

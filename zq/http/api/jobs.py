@@ -115,12 +115,13 @@ class JobsApi:
         # The jobs cannot be taken back once they are stored. The answer is about as large as the
         # body.
         self._answers.admit(size)
-        stored = await self._jobs.enqueue(jobs, reach_of(request), through=through)
-        if request.headers.get(PREFER) == MINIMAL:
-            return Answer(204, headers={"Preference-Applied": MINIMAL})
-        status = 200 if stored.joined == len(jobs) else 201
-        document = {"jobs": self._enqueued(jobs, stored)}
-        return await self._packer.answer(document, accepted, status)
+        with self._endpoints.holding_jobs(len(jobs)):
+            stored = await self._jobs.enqueue(jobs, reach_of(request), through=through)
+            if request.headers.get(PREFER) == MINIMAL:
+                return Answer(204, headers={"Preference-Applied": MINIMAL})
+            status = 200 if stored.joined == len(jobs) else 201
+            document = {"jobs": self._enqueued(jobs, stored)}
+            return await self._packer.answer(document, accepted, status)
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """A page of jobs.
