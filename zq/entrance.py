@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections import Counter
 from pathlib import Path
-from ssl import SSLContext
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -123,7 +123,7 @@ class Entrance:
         return self._address[1]
 
     @property
-    def tls(self) -> SSLContext | None:
+    def tls(self) -> ssl.SSLContext | None:
         """Its side of TLS, if it speaks that. Other listeners may use it too."""
         return None if self._certificates is None else self._certificates.context
 

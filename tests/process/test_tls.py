@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from http2.peer import GET, Peer, changed
 from hyperframe.frame import DataFrame, HeadersFrame
 from tls.authority import Authority
@@ -11,10 +12,11 @@ from tls.authority import Authority
 from .server import refused, running
 
 
-async def test_sighup_reloads_certificates_and_a_stream_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+async def test_sighup_reloads_certificates_and_a_stream_goes_on(tmp_path: Path, loop: str) -> None:
     authority = Authority(tmp_path / "certificates")
     cert, key = authority.issue("server")
-    flags = ("--tls-cert", str(cert), "--tls-key", str(key))
+    flags = ("--tls-cert", str(cert), "--tls-key", str(key), "--event-loop", loop)
     async with running(tmp_path / "data", *flags) as server:
         assert (await server.logged("listening"))["fields"]["scheme"] == "https"
         async with await Peer.open(server.port, tls=authority.client("h2")) as peer:

@@ -11,6 +11,9 @@ def main() -> None:
         # would have to be over before `docker stop` ends it.
         signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
 
+    from zq.lightly import import_msgspec_lightly
+
+    import_msgspec_lightly()
     from zq.cli.group import main as group  # it imports the commands, which import from here
 
     group(prog_name="zq")

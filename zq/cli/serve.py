@@ -84,7 +84,8 @@ def serve(ctx: click.Context, /, **flags: Any) -> None:
 
     # What is imported stays. The collector would look through it a hundred times.
     gc.disable()
-    import_aiohttp_lightly()
+    # uvloop brings TLS in any case.
+    import_aiohttp_lightly(with_tls=settings.event_loop == "uvloop" or bool(settings.tls_cert))
     from zq import serving
 
     serving.prepare_process()

@@ -6,8 +6,6 @@ https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#form-sub
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from email.parser import BytesParser
-from email.policy import HTTP
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -139,6 +137,10 @@ def _urlencoded(body: bytes) -> dict[str, Any]:
 
 
 def _multipart(content_type: str, body: bytes) -> dict[str, Any]:
+    # It takes 1 MB, and few forms have parts.
+    from email.parser import BytesParser
+    from email.policy import HTTP
+
     head = f"Content-Type: {content_type}\r\n\r\n".encode()
     form = BytesParser(policy=HTTP).parsebytes(head + body)
     if not form.is_multipart() or form.defects:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -165,6 +164,8 @@ def _retry_after(text: str, now: int) -> int:
     if _SECONDS.fullmatch(text):
         return int(text) * 1000
     try:
+        from email.utils import parsedate_to_datetime  # few limits are dates
+
         date = parsedate_to_datetime(text)
     except ValueError:
         raise InvalidRequest(

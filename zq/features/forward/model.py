@@ -18,8 +18,8 @@ has sent in its minute changes over. Jobs in lines (fair keys, budgets) leave by
 the order of their lines. Groups keep their order: only the head of a group can be taken.
 """
 
+import os
 import re
-import secrets
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Self
 
@@ -170,7 +170,7 @@ class LaneRefusal(NamedTuple):
 
 def new_epoch(identity: str) -> str:
     """An epoch that no other lane has had, of a store with this identity."""
-    return f"{identity[:12]}.{secrets.token_hex(6)}"
+    return f"{identity[:12]}.{os.urandom(6).hex()}"
 
 
 def is_of(epoch: str, identity: str) -> bool:

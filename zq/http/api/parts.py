@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from ssl import SSLContext
 from typing import Any, Protocol
 
 from zq.config import Settings
@@ -37,7 +37,7 @@ class ApiParts:
     """The guard of the primary listener."""
     gate: Gate
     """The gate of the primary listener. Further listeners may lie within it."""
-    tls: SSLContext | None
+    tls: ssl.SSLContext | None
     """The TLS of the primary listener, if it speaks that. Further listeners may use it too."""
     bodies: RequestBodies
     line: BulkLine

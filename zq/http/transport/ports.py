@@ -1,5 +1,7 @@
 """Opens a port to listen on, on each address that a host stands for."""
 
+from __future__ import annotations
+
 import asyncio
 import errno
 import socket

@@ -1,5 +1,7 @@
 """The server's certificate and its clients' authority. Both can be loaded again."""
 
+from __future__ import annotations
+
 import ssl
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
