@@ -2,12 +2,22 @@
 
 import asyncio
 import base64
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from .client import JSON, Client, Reply, Wire, new_job
-from .keyed import client_of, declared_routes, keys_in, request_to, secret, walk, write_keys
+from .keyed import (
+    KEYS,
+    client_of,
+    declared_routes,
+    keys_in,
+    request_to,
+    secret,
+    walk,
+    write_keys,
+)
 from .raw import RawConnection, exchange
 from .site import Site
 from .streams import PATIENCE_S, pause
@@ -53,31 +63,36 @@ def test_every_route_declares_its_scope() -> None:
     }
 
 
-@pytest.mark.parametrize(("method", "path"), walk())
-async def test_a_route_wants_a_key_with_its_scope(
-    site: Site, wire: Wire, method: str, path: str
-) -> None:
-    route = declared_routes()[method, path]
-    for holder, status, code in (
-        (Client(site, wire), 401, "unauthorized"),
-        (Client(site, wire, "wrong"), 401, "unauthorized"),
-        (client_of(site, wire, f"not-{route.scope}"), 403, "scope_missing"),
-    ):
-        async with holder as client:
-            reply = await ask(client, method, path)
-        if route.scope is None:
-            assert reply.status == 200
-            continue
-        assert (reply.status, reply.headers["zq-error"]) == (status, code)
-        assert ("www-authenticate" in reply.headers) is (status == 401)
-        assert method == "HEAD" or reply.error
-    async with client_of(site, wire, f"only-{route.scope}" if route.scope else "root") as client:
-        if (method, path) == ("GET", "/jobs/take"):
-            await client.take()
-        elif (method, path) == ("GET", "/events"):
-            await client.listen()
-        else:
-            assert (await ask(client, method, path)).status not in (401, 403)
+async def test_each_route_wants_a_key_with_its_scope(site: Site, wire: Wire) -> None:
+    routes = declared_routes()
+    async with AsyncExitStack() as stack:
+
+        async def entered(client: Client) -> Client:
+            return await stack.enter_async_context(client)
+
+        nobody, stranger = await entered(Client(site, wire)), await entered(Client(site, wire, "x"))
+        holders = {name: await entered(client_of(site, wire, name)) for name in KEYS}
+        for method, path in walk():
+            scope, where = routes[method, path].scope, (method, path)
+            for client, expected in (
+                (nobody, (401, "unauthorized")),
+                (stranger, (401, "unauthorized")),
+                (holders[f"not-{scope}"] if scope else nobody, (403, "scope_missing")),
+            ):
+                reply = await ask(client, method, path)
+                if scope is None:
+                    assert reply.status == 200, where
+                    continue
+                assert (reply.status, reply.headers["zq-error"]) == expected, where
+                assert ("www-authenticate" in reply.headers) is (reply.status == 401), where
+                assert method == "HEAD" or reply.error, where
+            client = holders[f"only-{scope}" if scope else "root"]
+            if where == ("GET", "/jobs/take"):
+                await client.take()
+            elif where == ("GET", "/events"):
+                await client.listen()
+            else:
+                assert (await ask(client, method, path)).status not in (401, 403), where
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/jobs/a/b/c"])

@@ -29,11 +29,11 @@ PHASES = "coverage,fuzzing"
 
 
 @pytest.mark.parametrize(
-    ("phases", "examples"),
-    [(PHASES, 1), pytest.param(f"{PHASES},stateful", 4, marks=pytest.mark.long)],
+    ("phases", "examples", "every_format"),
+    [(PHASES, 1, False), pytest.param(f"{PHASES},stateful", 4, True, marks=pytest.mark.long)],
 )
 async def test_the_server_keeps_to_its_description(
-    phases: str, examples: int, tmp_path: Path
+    phases: str, examples: int, every_format: bool, tmp_path: Path
 ) -> None:
     read = tmp_path / "streams"
     drawn = Drawn(
@@ -42,6 +42,7 @@ async def test_the_server_keeps_to_its_description(
         LEFT_OUT,
         examples,
         phases=phases,
+        every_format=every_format,
     )
     async with running(tmp_path / "data") as server:
         environment = os.environ | {"STREAMS_READ": str(read)}
