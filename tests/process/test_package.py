@@ -62,11 +62,16 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment into which the wheel was installed, and what it asks for."""
     place = tmp_path_factory.mktemp("installed")
-    run(sys.executable, "-m", "venv", place, cwd=place)
+    run(sys.executable, "-m", "venv", "--without-pip", place, cwd=place)
     (wheel,) = built.glob("*.whl")
-    pip = (place / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", wheel, cwd=place)
+    pip(place, "install", "--quiet", "--no-compile", wheel)
     return place / "bin"
+
+
+def pip(place: Path, *words: str | Path) -> str:
+    """Run our own pip for another environment, which needs none."""
+    own = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", place)
+    return run(*own, *words, cwd=place)
 
 
 def test_its_description_is_one_that_registries_take(built: Path) -> None:
@@ -105,10 +110,10 @@ def test_the_source_package_builds_the_wheel_again(built: Path, tmp_path: Path) 
 
 
 def test_an_installation_brings_what_the_server_needs_alone(environment: Path) -> None:
-    listing = run(environment / "python", "-m", "pip", "list", "--format=json", cwd=environment)
+    listing = pip(environment.parent, "list", "--format=json")
     names = {package["name"].lower() for package in json.loads(listing)}
     assert not names & HEAVY
-    run(environment / "python", "-m", "pip", "check", cwd=environment)
+    pip(environment.parent, "check")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] in names
 
