@@ -8,7 +8,7 @@ import pytest
 
 from zq.http.transport.gate import MOST_TURNED_AWAY, peer_of
 from zq.http.transport.h2.frames import PREFACE, FrameKind, whole
-from zq.http.transport.turns import CROWD
+from zq.http.transport.turns import CROWD, UNCOUNTED
 
 from .client import JSON, Client, Wire, new_job
 from .metrics import Scraper
@@ -36,7 +36,7 @@ async def test_of_a_crowd_that_asks_at_once_those_that_stay_are_answered(site: S
     async with contextlib.AsyncExitStack() as stack:
         crowd = [
             await stack.enter_async_context(await RawConnection.open(site.port))
-            for _ in range(CROWD + 60)
+            for _ in range(UNCOUNTED + CROWD + 60)
         ]
         for each in crowd:
             await each.send(HEALTH)

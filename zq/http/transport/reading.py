@@ -234,7 +234,9 @@ class ReadingSide(web.RequestHandler):
         if not self._messages or self._handling is not None or self._beginning:
             return
         if len(self._messages) == 1 and self._share.light and not self._force_close:
-            if not self._turns.may_begin(self):
+            if self._turns.uncounted:
+                self._turns.uncounted -= 1
+            elif not self._turns.may_begin(self):
                 return
             self._begin_next()
         if self._messages or self._backlog:

@@ -33,9 +33,8 @@ CROWD = 300
 """So many small requests begin in one turn of the loop, each on a connection of its own. The others
 begin in later turns, half as many in each: so newcomers need not wait behind them."""
 
-LOOK_EVERY = 32
-"""The requests that begin before a turn of the loop is asked for that forgets them. A request by
-itself pays nothing for that."""
+UNCOUNTED = 32
+"""So many begin before one is counted, in however many turns. A request by itself pays nothing."""
 
 HEAVY_S = 1.0
 """The time in seconds for which a connection that had to wait has no part in `AT_ONCE`."""
@@ -93,6 +92,8 @@ class LoopTurns:
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[Share, None] = OrderedDict()
+        self.uncounted = UNCOUNTED
+        """How many small requests begin before one has to ask whether it `may_begin`."""
         self._crowd: deque[Beginner] = deque()
         self._begun = 0
         self._spent = 0
@@ -101,13 +102,11 @@ class LoopTurns:
     def may_begin(self, connection: Beginner) -> bool:
         """True if a small request may begin now. Otherwise it is asked for again in a later
         turn."""
+        self._schedule()
         self._begun += 1
-        if not self._begun % LOOK_EVERY:
-            self._schedule()
         if self._begun <= CROWD:
             return True
         self._crowd.append(connection)
-        self._schedule()
         return False
 
     @property
@@ -138,10 +137,11 @@ class LoopTurns:
     def _begin(self) -> None:
         """A new turn of the loop: serve those that wait, as far as it goes."""
         self._scheduled = False
-        self._spent = self._begun = 0
+        self._spent = self._begun = self.uncounted = 0
         try:
             while self._crowd and self._begun < CROWD // 2:
                 self._crowd.popleft().serve_next()
+            self.uncounted = UNCOUNTED
             while self._waiting and self._spent < PER_TURN:
                 share, _ = self._waiting.popitem(last=False)
                 self._spent += share.take_turn(PER_TURN - self._spent)
