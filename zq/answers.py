@@ -1,6 +1,6 @@
 """What verbs do, apart from how they are asked: over HTTP, or by a program in this process."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -45,7 +45,7 @@ class Rows(Generic[T]):
     """
 
     name: str
-    rows: Sequence[Any]
+    rows: list[Any]
     document: Callable[[Any], object]
 
     def whole(self) -> dict[str, list[object]]:

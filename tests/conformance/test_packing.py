@@ -1,6 +1,11 @@
 """Large payloads in MessagePack: the same as in JSON, and others are served while they are made."""
 
-from zq.http.api.packing import ROWS
+import asyncio
+import json
+
+from zq.engine.turns import Turns
+from zq.http.api.packing import ROWS, Packer
+from zq.wire.codecs import JSON
 
 from .client import Client
 
@@ -43,3 +48,20 @@ async def test_statistics_of_many_queues_are_made_in_slices(client: Client) -> N
     reply = await client.get("/stats")
     assert [each["queue"] for each in reply.doc["queues"]] == [job["queue"] for job in jobs]
     assert turns.waited - before >= 2
+
+
+async def test_the_rows_of_a_long_list_are_let_go_of_in_slices() -> None:
+    """To free many at once would hold the event loop."""
+    rows = list(range(10 * ROWS))
+    making = asyncio.create_task(Packer(Turns()).listed("rows", rows, _long, JSON))
+    left = set[int]()
+    while not making.done():
+        left.add(len(rows))
+        await asyncio.sleep(0)
+    assert len(left) > 5
+    assert not rows
+    assert json.loads((await making).body) == {"rows": list(map(_long, range(10 * ROWS)))}
+
+
+def _long(number: int) -> str:
+    return f"{number:0100}"

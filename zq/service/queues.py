@@ -106,12 +106,14 @@ class Queues:
             settings = await self._reads.all_settings()
         # Nobody should forget a paused queue, also while it is empty.
         paused = {queue for queue, each in settings.items() if each.paused}
-        found = counts.keys() | self._flows.active() | paused
+        others = (self._flows.active() | paused) - counts.keys()
         if among is not None:
-            found &= set(among)
+            others &= set(among)
+        # The store has them in order: to sort a list that is takes a tenth of the time.
+        found = sorted([*counts, *others])
         if reach is not EVERYWHERE:
-            found = {queue for queue in found if reach.covers(queue)}
-        return await self._statistics(sorted(found), counts)
+            found = [queue for queue in found if reach.covers(queue)]
+        return await self._statistics(found, counts)
 
     async def statistics_of(self, queue: str, reach: Reach) -> QueueStatistics:
         """One queue, empty if it does not exist. Raises `QueueOutOfReach`."""

@@ -1,7 +1,7 @@
 """Long answers and frames, made in slices: others are served between them."""
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from zq.engine.turns import Slices, Turns
@@ -43,7 +43,7 @@ class Packer:
     async def listed(
         self,
         name: str,
-        rows: Sequence[T],
+        rows: list[T],
         document: Callable[[T], object],
         codec: BodyCodec,
         others: Mapping[str, object] | None = None,
@@ -51,21 +51,23 @@ class Packer:
     ) -> Answer:
         """Make an answer whose field `name` has a document for each row; `others` come first.
 
-        There is no stored JSON among them.
+        There is no stored JSON among them. The rows are used up, for it takes long to let go of
+        many at once.
         """
         is_json = codec is JSON
         encode = codec.encode if is_json else pack
         slices = Slices(self._turns)
+        around = encode({**(others or {}), name: []})
         parts: list[bytes] = []
-        for start in range(0, len(rows), ROWS):
-            part = encode(list(map(document, rows[start : start + ROWS])))
+        if not is_json:
+            parts += around[:-1], struct.pack(">BI", 0xDD, len(rows))
+        while rows:
+            part = encode(list(map(document, rows[:ROWS])))
+            del rows[:ROWS]
             parts.append(part[1:-1] if is_json else without_head(part))
             await slices.count(len(part))
-        around = encode({**(others or {}), name: []})
-        if is_json:
-            body = around[:-2] + b",".join(parts) + b"]}"
-        else:
-            body = around[:-1] + struct.pack(">BI", 0xDD, len(rows)) + b"".join(parts)
+        # There is no second copy of the whole.
+        body = b"".join((around[:-2], b",".join(parts), b"]}") if is_json else parts)
         return Answer(200, body, {"Content-Type": codec.content_type} | (headers or {}))
 
     async def fill(self, documents: object) -> None:

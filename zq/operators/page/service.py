@@ -3,7 +3,7 @@
 import asyncio
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, Self
 
@@ -199,7 +199,7 @@ class Overviews:
         status, noted = self._status.read(), await self._noted.read(settings)
         others = [*findings_of_server(_server_facts(status)), *noted.findings]
         wrong, remembered = self._remembered.wrong(others), self._remembered
-        queues = _with_noted(remembered.queues, noted.findings)
+        queues = _with_noted(remembered.queues.values(), noted.findings)
         return Overview(
             *(now, queues, workers, status, *wrong, +remembered.totals, self._trends.flows()),
             noted.stuck,
@@ -214,8 +214,8 @@ class Overviews:
             found = [await self._queues.statistics_of(named, reach)]
         takers = WorkersByQueue(self._admin.workers(EVERYWHERE))
         judged = await self._judge.judge(found, settings, takers)
-        known = {queue.figures.queue: queue for queue, _ in judged}
-        return _with_noted(known, (await self._noted.read(settings)).findings)
+        queues = [queue for queue, _ in judged]
+        return _with_noted(queues, (await self._noted.read(settings)).findings)
 
     async def _read(self, names: set[str] | None) -> None:
         """Read and judge the queues of these names; None means all."""
@@ -254,13 +254,17 @@ class Overviews:
         return names.union(islice(known, len(known) // ROUND + 1))
 
 
-def _with_noted(queues: Mapping[str, WatchedQueue], noted: Sequence[Finding]) -> list[WatchedQueue]:
+def _with_noted(queues: Iterable[WatchedQueue], noted: Sequence[Finding]) -> list[WatchedQueue]:
     """The queues, with what else was found wrong with them."""
-    found = dict(queues)
-    for each in noted:
-        if each.queue in found:
-            found[each.queue] = found[each.queue].with_findings([each])
-    return list(found.values())
+    found = list(queues)
+    if names := {each.queue for each in noted}:
+        for index, queue in enumerate(found):
+            if queue.figures.queue in names:
+                for each in noted:
+                    if each.queue == queue.figures.queue:
+                        queue = queue.with_findings([each])
+                found[index] = queue
+    return found
 
 
 def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
