@@ -150,8 +150,8 @@ class TickLoop:
         """True if a tick would find work, as far as a cheap check can tell."""
         if self._inbox.commands or (self._streams.listens and self._streams.is_hungry):
             return True
-        # This looks at the clock, which may have been set, even if there are no deadlines.
-        if self._timetable.is_due:
+        # While the alarm is set, nothing falls due before it rings.
+        if not self._alarm.is_set and self._timetable.is_due:
             return True
         return bool(self._openings.times) and self._openings.is_due
 

@@ -109,12 +109,14 @@ class Intake:
     def __init__(self, work: UnitOfWork, commands: Sequence[Enqueue]) -> None:
         self._work = work
         self._commands = commands
-        self._depths = None if work.rulebook.is_empty else DepthTable(work, commands)
-        self._timed = _NONE if work.rulebook.is_empty else work.rulebook.timed
-        self._aging = _NOT_AGING if work.rulebook.is_empty else work.rulebook.aging
-        self._keyed = (
-            None if work.rulebook.is_empty or not work.rulebook.keyed else work.hooks.keyed
-        )
+        self._depths: DepthTable | None = None
+        self._timed, self._aging = _NONE, _NOT_AGING
+        self._keyed: Callable[[UnitOfWork, Enqueue], Sliced[Enqueue]] | None = None
+        rules = work.rulebook
+        if not rules.is_empty:
+            self._depths = DepthTable(work, commands)
+            self._timed, self._aging = rules.timed, rules.aging
+            self._keyed = work.hooks.keyed if rules.keyed else None
         self._plain: list[tuple[object, ...]] = []
         self._tuned: list[tuple[object, ...]] = []
         self._lined: list[tuple[_Head, NewJob]] = []
