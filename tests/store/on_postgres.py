@@ -40,7 +40,7 @@ def the_server() -> Postgres:
 @cache
 def database_at(path: Path) -> str:
     """The address of the database that stands for a path: one as a first start makes it."""
-    address = the_server().new_database(_blank())
+    address = the_server().new_database(blank())
     with connect(address, SESSION) as connection:
         # Each is a database of its own, so each has an epoch of its own.
         connection.execute(
@@ -50,7 +50,7 @@ def database_at(path: Path) -> str:
 
 
 @cache
-def _blank() -> str:
+def blank() -> str:
     """The database that others are copies of: to make one takes longer than most tests."""
     address = the_server().new_database()
     with connect(address, SESSION) as connection:

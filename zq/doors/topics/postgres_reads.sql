@@ -68,7 +68,7 @@ SELECT t.key & {max_seq} FROM (
     WHERE key > :id::bigint << {seq_bits} | :after::bigint
         AND key <= :id::bigint << {seq_bits} | :upto::bigint
     ORDER BY key LIMIT :most) AS t
-JOIN jobs ON jobs.id = t.job
+JOIN jobs ON jobs.id = ANY (ARRAY[t.job])
 WHERE jobs.queue = :queue AND jobs.status <= {in_flight}
 ORDER BY t.key LIMIT 1
 
@@ -92,8 +92,8 @@ FROM (
         WHERE key > :id::bigint << {seq_bits} | :after::bigint
             AND key <= :id::bigint << {seq_bits} | :upto::bigint
         ORDER BY key LIMIT :most) AS t
-    JOIN jobs ON jobs.id = t.job
-    LEFT JOIN payloads ON jobs.payload IS NULL AND job_id = jobs.id
+    JOIN jobs ON jobs.id = ANY (ARRAY[t.job])
+    LEFT JOIN payloads ON jobs.payload IS NULL AND job_id = ANY (ARRAY[jobs.id])
     WHERE jobs.queue = :queue AND jobs.status <= {in_flight} AND OTHERS
     ORDER BY t.key LIMIT :limit) AS page
 WHERE before <= :bytes ORDER BY key
@@ -104,23 +104,23 @@ WHERE before <= :bytes ORDER BY key
 -- name: held
 SELECT t.key & {max_seq}, jobs.id, jobs.deliveries
 FROM unnest(:seqs::bigint[]) AS wanted (seq)
-JOIN topic_jobs AS t ON t.key = :id::bigint << {seq_bits} | wanted.seq
-JOIN jobs ON jobs.id = t.job
+JOIN topic_jobs AS t ON t.key = ANY (ARRAY[:id::bigint << {seq_bits} | wanted.seq])
+JOIN jobs ON jobs.id = ANY (ARRAY[t.job])
 WHERE wanted.seq BETWEEN 1 AND {max_seq} AND jobs.queue = :queue
-    AND jobs.status = {in_flight} AND jobs.claimant = :node
+    AND +jobs.status = {in_flight} AND jobs.claimant = :node
 
 -- name: labels
 SELECT job, key & {max_seq}, node, tag FROM topic_jobs
 WHERE job = {keys} AND key >> {seq_bits} = :id
 
 -- name: numbered
-SELECT t.job FROM topic_jobs AS t JOIN jobs ON jobs.id = t.job
+SELECT t.job FROM topic_jobs AS t JOIN jobs ON jobs.id = ANY (ARRAY[t.job])
 WHERE t.key > :id::bigint << {seq_bits} AND t.key <= :id::bigint << {seq_bits} | :upto::bigint
     AND jobs.queue = :queue AND jobs.status <= {in_flight}
 ORDER BY t.key LIMIT :limit
 
 -- name: tagged
-SELECT t.job FROM topic_jobs AS t JOIN jobs ON jobs.id = t.job
+SELECT t.job FROM topic_jobs AS t JOIN jobs ON jobs.id = ANY (ARRAY[t.job])
 WHERE t.key >> {seq_bits} = :id AND t.tag >= :low AND (:high::text IS NULL OR t.tag < :high::text)
     AND t.key <= :id::bigint << {seq_bits} | :upto::bigint
     AND jobs.queue = :queue AND jobs.status <= {in_flight}
@@ -130,7 +130,7 @@ LIMIT :limit
 SELECT name, config::text, forwarded FROM topic_routers WHERE name = :name
 
 -- name: count_routers
-SELECT count(*) FROM topic_routers
+SELECT count(*) FROM (SELECT 1 FROM topic_routers ORDER BY name) AS routers
 
 -- name: routers_page
 SELECT name, config::text, forwarded FROM topic_routers

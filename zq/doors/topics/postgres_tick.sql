@@ -8,10 +8,10 @@ SELECT {topic_columns} FROM topics
 WHERE id = ANY (ARRAY(SELECT id FROM topics WHERE trim_at <= :now ORDER BY trim_at LIMIT :limit))
 
 -- name: count_topics
-SELECT count(*) FROM topics
+SELECT count(*) FROM (SELECT 1 FROM topics ORDER BY id) AS topics
 
 -- name: highest_topic
-SELECT coalesce(max(id), 0) FROM topics
+SELECT coalesce((SELECT id FROM topics ORDER BY id DESC LIMIT 1), 0)
 
 -- name: create_topic
 INSERT INTO topics (id, name, config)
@@ -21,7 +21,7 @@ RETURNING id
 -- name: free_topic_id
 -- The lowest id behind one that is in use, where the highest one is.
 SELECT min(id) + 1 FROM topics AS t
-WHERE NOT EXISTS (SELECT 1 FROM topics WHERE id = t.id + 1) AND id < {max_topic_id}
+WHERE NOT EXISTS (SELECT 1 FROM topics WHERE id = t.id + 1 OFFSET 0) AND id < {max_topic_id}
 
 -- name: create_topic_at
 INSERT INTO topics (id, name, config) VALUES (:id, :topic, :config::json) RETURNING id
@@ -36,7 +36,7 @@ FROM unnest(:topics.0::bigint[], :topics.1::bigint[], :topics.2::bigint[], :topi
         :topics.4::bigint[], :topics.5::bigint[], :topics.6::bigint[], :topics.7::bigint[],
         :topics.8::bigint[])
     AS t (id, head_seq, count, bytes, cap_floor, ttl_floor, last_at, trim_at, dead_lettered)
-WHERE topics.id = t.id
+WHERE topics.id = ANY (ARRAY[t.id])
 
 -- name: configure_topic
 UPDATE topics SET config = :config::json WHERE id = :id
@@ -89,7 +89,7 @@ UPDATE topics SET ttl_floor = greatest(ttl_floor, gone.floor)
 FROM (
     SELECT key >> {seq_bits} AS topic, max(key & {max_seq}) + 1 AS floor
     FROM topic_jobs WHERE job = {keys} GROUP BY 1) AS gone
-WHERE topics.id = gone.topic
+WHERE topics.id = ANY (ARRAY[gone.topic])
 
 -- name: read_numbers
 SELECT job, key & {max_seq} FROM topic_jobs WHERE job = {keys} AND key >> {seq_bits} = :id
@@ -101,7 +101,8 @@ DELETE FROM topic_jobs WHERE job = {keys}
 -- Those of some jobs that are gone, or have ended and cannot come back.
 DELETE FROM topic_jobs
 WHERE job = {keys}
-    AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job AND status NOT IN ({completed}, {expired}))
+    AND NOT EXISTS (
+        SELECT 1 FROM jobs WHERE id = job AND +status NOT IN ({completed}, {expired}) OFFSET 0)
 
 -- name: forget_gone
 -- Of the lowest numbers behind one, those whose jobs are gone, or have ended and cannot come back:
@@ -112,11 +113,12 @@ WHERE key = ANY (ARRAY(
     WHERE t.key > :id::bigint << {seq_bits} | :after::bigint
         AND t.key <= :id::bigint << {seq_bits} | {max_seq}
     ORDER BY t.key LIMIT :limit))
-AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = job AND status NOT IN ({completed}, {expired}))
+AND NOT EXISTS (
+    SELECT 1 FROM jobs WHERE id = job AND +status NOT IN ({completed}, {expired}) OFFSET 0)
 
 -- name: oldest_waiting
 -- [number, job] of records that wait in a queue, in the order of their numbers.
-SELECT t.key & {max_seq}, t.job FROM topic_jobs AS t JOIN jobs ON jobs.id = t.job
+SELECT t.key & {max_seq}, t.job FROM topic_jobs AS t JOIN jobs ON jobs.id = ANY (ARRAY[t.job])
 WHERE t.key > :id::bigint << {seq_bits} AND t.key <= :id::bigint << {seq_bits} | {max_seq}
     AND jobs.queue = :queue AND jobs.status <= {ready}
 ORDER BY t.key LIMIT :limit
@@ -124,7 +126,7 @@ ORDER BY t.key LIMIT :limit
 -- name: has_jobs
 -- Whether a queue has unfinished jobs that have numbers.
 SELECT EXISTS (
-    SELECT 1 FROM topic_jobs AS t JOIN jobs ON jobs.id = t.job
+    SELECT 1 FROM topic_jobs AS t JOIN jobs ON jobs.id = ANY (ARRAY[t.job])
     WHERE t.key > :id::bigint << {seq_bits} AND t.key <= :id::bigint << {seq_bits} | {max_seq}
         AND jobs.queue = :queue AND jobs.status <= {in_flight})::integer
 
@@ -139,8 +141,8 @@ WHERE key = ANY (ARRAY(
 -- :writes lists [topic, key].
 SELECT topic_writes.topic, topic_writes.key, first_seq, last_seq
 FROM unnest(:writes.0::bigint[], :writes.1::text[]) AS w (topic, key)
-JOIN topic_writes ON topic_writes.topic = w.topic AND topic_writes.key = w.key
-WHERE until > :now
+JOIN topic_writes ON topic_writes.topic = ANY (ARRAY[w.topic]) AND topic_writes.key = w.key
+WHERE +until > :now
 
 -- name: note_writes
 -- :writes lists [topic, key, first_seq, last_seq, until].

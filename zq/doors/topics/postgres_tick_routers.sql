@@ -5,8 +5,8 @@
 WITH RECURSIVE behind (topic) AS (
     SELECT unnest(:topics::text[]) COLLATE "C"
     UNION
-    SELECT dest FROM behind JOIN topic_routers ON source = topic)
-SELECT name, config, forwarded FROM behind JOIN topic_routers ON source = topic
+    SELECT dest FROM behind JOIN topic_routers ON source = ANY (ARRAY[topic]))
+SELECT name, config, forwarded FROM behind JOIN topic_routers ON source = ANY (ARRAY[topic])
 
 -- name: routers_around
 -- The routers that are connected with these topics, against their direction too.
@@ -14,16 +14,16 @@ WITH RECURSIVE around (topic) AS (
     SELECT unnest(:topics::text[]) COLLATE "C"
     UNION
     SELECT found.topic FROM around CROSS JOIN LATERAL (
-        SELECT dest AS topic FROM topic_routers WHERE source = around.topic
+        SELECT dest AS topic FROM topic_routers WHERE source = ANY (ARRAY[around.topic])
         UNION ALL
-        SELECT source FROM topic_routers WHERE dest = around.topic) AS found)
-SELECT name, config, forwarded FROM around JOIN topic_routers ON source = topic
+        SELECT source FROM topic_routers WHERE dest = ANY (ARRAY[around.topic])) AS found)
+SELECT name, config, forwarded FROM around JOIN topic_routers ON source = ANY (ARRAY[topic])
 
 -- name: routers_named
 SELECT name, config, forwarded FROM topic_routers WHERE name = :router
 
 -- name: count_routers
-SELECT count(*) FROM topic_routers
+SELECT count(*) FROM (SELECT 1 FROM topic_routers ORDER BY name) AS routers
 
 -- name: write_router
 INSERT INTO topic_routers (name, source, dest, config)
@@ -35,11 +35,13 @@ SET source = excluded.source, dest = excluded.dest, config = excluded.config
 -- :counts lists [name, copies].
 UPDATE topic_routers SET forwarded = forwarded + c.n
 FROM unnest(:counts.0::text[], :counts.1::bigint[]) AS c (name, n)
-WHERE topic_routers.name = c.name
+WHERE topic_routers.name = ANY (ARRAY[c.name])
 
 -- name: delete_router
 DELETE FROM topic_routers WHERE name = :router
 
 -- name: delete_routers_of
-DELETE FROM topic_routers WHERE source = :topic OR dest = :topic
+DELETE FROM topic_routers WHERE name = ANY (ARRAY(
+    SELECT name FROM topic_routers WHERE source = :topic
+    UNION ALL SELECT name FROM topic_routers WHERE dest = :topic))
 RETURNING name

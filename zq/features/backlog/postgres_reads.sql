@@ -3,7 +3,7 @@
 -- name: counts
 SELECT coalesce(sum(n) FILTER (WHERE status = {ready}), 0)::bigint,
     coalesce(sum(n) FILTER (WHERE status = {in_flight}), 0)::bigint
-FROM queue_counts WHERE queue = :queue AND status IN ({ready}, {in_flight})
+FROM queue_counts WHERE queue = :queue
 
 -- name: kinds
 -- Whether any unfinished job has a group, and whether any waits in a line.
@@ -19,8 +19,8 @@ SELECT count(*) FROM (
 -- The first lines of a queue, in the order of claims, with what their fair keys have in flight and may have.
 SELECT lines.id, draws, lines.fair_key, coalesce(s.in_flight, 0), s.paid_until, l.max_in_flight, l.rate
 FROM (SELECT * FROM lines WHERE queue = :queue LIMIT :most) AS lines
-LEFT JOIN shares AS s ON s.queue = lines.queue AND s.fair_key = substr(lines.fair_key, 2)
-LEFT JOIN fair_limits AS l ON l.queue = lines.queue AND l.fair_key = substr(lines.fair_key, 2)
+LEFT JOIN shares AS s ON s.queue = ANY (ARRAY[lines.queue]) AND s.fair_key = substr(lines.fair_key, 2)
+LEFT JOIN fair_limits AS l ON l.queue = ANY (ARRAY[lines.queue]) AND l.fair_key = substr(lines.fair_key, 2)
 ORDER BY priority, head NULLS FIRST
 
 -- name: in_line

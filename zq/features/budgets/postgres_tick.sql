@@ -18,7 +18,7 @@ SELECT pays_at FROM budgets WHERE pays_at IS NOT NULL ORDER BY pays_at LIMIT 1
 -- :draws lists [key, options as an object or null, checksum].
 UPDATE jobs SET options = d.opts, checksum = d.sum
 FROM unnest(:draws.0::bigint[], :draws.1::json[], :draws.2::bigint[]) AS d (key, opts, sum)
-WHERE jobs.id = d.key AND status IN ({scheduled}, {ready})
+WHERE jobs.id = ANY (ARRAY[d.key]) AND +status IN ({scheduled}, {ready})
 
 -- name: count_draws
 -- Counts again what is kept of the jobs that draw, after unreadable rows were set aside.
@@ -38,21 +38,23 @@ FROM (
         coalesce(sum((d ->> 1)::bigint) FILTER (WHERE status = {in_flight}), 0) AS used
     FROM jobs CROSS JOIN LATERAL json_array_elements(options -> 'budgets') AS d
     WHERE status <= {in_flight} GROUP BY 1) AS drawn
-WHERE key = drawn.name
+WHERE key = ANY (ARRAY[drawn.name])
 
 -- name: count_costly
 -- How many unfinished jobs draw more from a budget, the most that one draws, and whether these are all:
 -- up to :limit jobs of up to :limit lines, and of so many in flight.
-SELECT count(*), max(cost), (SELECT count(*) FROM (SELECT 1 FROM lines LIMIT :limit) AS few) < :limit
+SELECT count(*), max(cost),
+    (SELECT count(*) FROM (SELECT 1 FROM lines ORDER BY id LIMIT :limit) AS few) < :limit
 FROM (
     SELECT (d ->> 1)::bigint AS cost
-    FROM (SELECT id, draws FROM lines WHERE draws <> '' LIMIT :limit) AS l
+    FROM (SELECT id, draws FROM lines WHERE draws <> '' ORDER BY id LIMIT :limit) AS l
     CROSS JOIN LATERAL json_array_elements(l.draws::json) AS d
-    JOIN jobs ON jobs.line = l.id
+    CROSS JOIN LATERAL (SELECT 1 FROM jobs WHERE line = l.id OFFSET 0) AS jobs
     WHERE d ->> 0 = :key AND (d ->> 1)::bigint > :most
     UNION ALL
     SELECT (d ->> 1)::bigint
-    FROM (SELECT options FROM jobs WHERE status = {in_flight} AND status <> {ready} LIMIT :limit) AS j
+    FROM (
+        SELECT options FROM jobs WHERE status = {in_flight} AND status <> {ready} LIMIT :limit) AS j
     CROSS JOIN LATERAL json_array_elements(j.options -> 'budgets') AS d
     WHERE d ->> 0 = :key AND (d ->> 1)::bigint > :most
     LIMIT :limit) AS costs
@@ -72,15 +74,15 @@ FROM (
     SELECT d ->> 0 AS name, sum((d ->> 1)::bigint) AS n
     FROM jobs CROSS JOIN LATERAL json_array_elements(options -> 'budgets') AS d
     WHERE status = {in_flight} AND status <> {ready} GROUP BY 1) AS drawn
-WHERE key = drawn.name
+WHERE key = ANY (ARRAY[drawn.name])
 
 -- name: count_returned
 UPDATE budgets SET waiting = waiting + drawn.n
 FROM (
     SELECT d ->> 0 AS name, count(*) AS n
     FROM jobs CROSS JOIN LATERAL json_array_elements(options -> 'budgets') AS d
-    WHERE jobs.id = {keys} AND status = {ready} GROUP BY 1) AS drawn
-WHERE key = drawn.name
+    WHERE jobs.id = {keys} AND +status = {ready} GROUP BY 1) AS drawn
+WHERE key = ANY (ARRAY[drawn.name])
 
 -- name: count_templates
 SELECT count(*) FROM cron_entries

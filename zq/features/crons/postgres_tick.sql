@@ -52,8 +52,8 @@ DELETE FROM cron_groups
 SELECT f.nth - 1, CASE WHEN e.paused = 1 OR g.paused = 1 THEN NULL ELSE e.job::text END, e.checksum
 FROM unnest(:firings.0::text[], :firings.1::text[], :firings.2::text[], :firings.3::text[],
     :firings.4::bigint[]) WITH ORDINALITY AS f (cron, name, expression, zone, at, nth)
-JOIN cron_entries AS e ON e.cron = f.cron AND e.name = f.name
-JOIN cron_groups AS g ON g.name = e.cron
+JOIN cron_entries AS e ON e.cron = ANY (ARRAY[f.cron]) AND e.name = f.name
+JOIN cron_groups AS g ON g.name = ANY (ARRAY[f.cron])
 WHERE e.next_at IS NOT DISTINCT FROM f.at AND e.expression = f.expression
     AND coalesce(e.timezone, g.timezone) IS NOT DISTINCT FROM f.zone
 
@@ -62,4 +62,4 @@ WHERE e.next_at IS NOT DISTINCT FROM f.at AND e.expression = f.expression
 UPDATE cron_entries SET next_at = m.next, last_at = coalesce(m.last, last_at), timed_at = :now
 FROM unnest(:moves.0::text[], :moves.1::text[], :moves.2::bigint[], :moves.3::bigint[])
     AS m (in_group, called, next, last)
-WHERE cron_entries.cron = m.in_group AND cron_entries.name = m.called
+WHERE cron_entries.cron = ANY (ARRAY[m.in_group]) AND cron_entries.name = m.called

@@ -22,5 +22,5 @@ DELETE FROM devices WHERE name = :device
 
 -- name: read_addressees
 -- :names lists devices. Each that is known, and whether it has a lane.
-SELECT name, EXISTS (SELECT 1 FROM lanes WHERE lanes.name = 'to:' || devices.name)
+SELECT name, EXISTS (SELECT 1 FROM lanes WHERE lanes.name = 'to:' || devices.name OFFSET 0)
 FROM devices WHERE name = ANY (:names::text[])

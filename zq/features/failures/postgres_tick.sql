@@ -2,8 +2,8 @@
 
 -- name: known_error_groups
 -- :names lists [signature, queue]. Those of them that are counted already.
-SELECT signature, queue FROM unnest(:names.0::text[], :names.1::text[]) AS n (s, q)
-JOIN error_groups ON signature = s AND queue = q
+SELECT s, q FROM unnest(:names.0::text[], :names.1::text[]) AS n (s, q)
+WHERE EXISTS (SELECT 1 FROM error_groups WHERE signature = s AND queue = q OFFSET 0)
 
 -- name: count_error_groups
 SELECT count(*) FROM error_groups

@@ -5,12 +5,15 @@ SELECT EXISTS (SELECT 1 FROM shares)
 
 -- name: read_shares
 -- :names maps queues to lists of keys. Each has its row, and what is set for it.
-SELECT q.key, k.value, coalesce(s.weight, 1.0), coalesce(finish, 0.0), s.mean, coalesce(owed, 0.0),
+SELECT n.queue, n.fair_key, coalesce(s.weight, 1.0), coalesce(finish, 0.0), s.mean, coalesce(owed, 0.0),
     coalesce(unfinished, 0), coalesce(waiting, 0), coalesce(in_flight, 0), paid_until, opens_at,
     l.weight, l.max_in_flight, l.rate
-FROM json_each(:names::json) AS q CROSS JOIN LATERAL json_array_elements_text(q.value) AS k
-LEFT JOIN shares AS s ON s.queue = q.key AND s.fair_key = k.value
-LEFT JOIN fair_limits AS l ON l.queue = q.key AND l.fair_key = k.value
+FROM (
+    SELECT q.key AS queue, k.value AS fair_key
+    FROM json_each(:names::json) AS q CROSS JOIN LATERAL json_array_elements_text(q.value) AS k
+    OFFSET 0) AS n
+LEFT JOIN shares AS s ON s.queue = ANY (ARRAY[n.queue]) AND s.fair_key = n.fair_key
+LEFT JOIN fair_limits AS l ON l.queue = ANY (ARRAY[n.queue]) AND l.fair_key = n.fair_key
 
 -- name: read_shared_queues
 SELECT queue, virtual, mean, unfinished FROM shared_queues WHERE queue = ANY (:queues::text[])
@@ -46,14 +49,16 @@ UPDATE lines SET shut_by = NULL, shut_cost = NULL WHERE shut_by >= '[' AND shut_
 -- :queues lists [queue, virtual time]. Forgets keys without jobs that the time of their queue has
 -- passed, among the first of these.
 DELETE FROM shares
-WHERE (queue, fair_key) IN (
-    SELECT queue, fair_key FROM (
-        SELECT s.queue, s.fair_key, s.paid_until
+WHERE ctid = ANY (ARRAY(
+    SELECT place FROM (
+        SELECT s.ctid AS place, s.paid_until
         FROM unnest(:queues.0::text[], :queues.1::float8[]) AS q (name, passed)
-        JOIN shares AS s ON s.queue = q.name AND s.finish <= q.passed
-        WHERE s.unfinished = 0
+        CROSS JOIN LATERAL (
+            SELECT ctid, paid_until FROM shares
+            WHERE queue = q.name AND unfinished = 0 AND finish <= q.passed
+            ORDER BY finish LIMIT :limit) AS s
         LIMIT :limit) AS gone
-    WHERE coalesce(paid_until, 0) <= :now)
+    WHERE coalesce(paid_until, 0) <= :now))
 
 -- name: last_finish
 -- The last tag of the keys without jobs.
@@ -67,7 +72,7 @@ SELECT queue FROM shared_queues WHERE unfinished = 0
 -- Forgets queues without keys.
 DELETE FROM shared_queues
 WHERE queue = ANY (:queues::text[])
-    AND NOT EXISTS (SELECT 1 FROM shares WHERE shares.queue = shared_queues.queue)
+    AND NOT EXISTS (SELECT 1 FROM shares WHERE shares.queue = shared_queues.queue OFFSET 0)
 
 -- name: put_fair_limit
 INSERT INTO fair_limits (queue, fair_key, weight, max_in_flight, rate)
@@ -91,13 +96,16 @@ DELETE FROM fair_limits
 -- Counts the keys again from the rows of jobs, after unreadable rows were set aside.
 UPDATE shares SET unfinished = c.unfinished, waiting = c.waiting, in_flight = c.in_flight
 FROM (
-    SELECT s.queue, s.fair_key AS key, count(j.id) AS unfinished,
-        count(*) FILTER (WHERE j.status = {ready}) AS waiting,
-        count(*) FILTER (WHERE j.status = {in_flight}) AS in_flight
-    FROM shares AS s LEFT JOIN jobs AS j
-        ON j.queue = s.queue AND j.status <= {in_flight} AND j.options ->> 'fair_key' = s.fair_key
+    SELECT queue, key, count(status) AS unfinished,
+        count(*) FILTER (WHERE status = {ready}) AS waiting,
+        count(*) FILTER (WHERE status = {in_flight}) AS in_flight
+    FROM (
+        SELECT queue, fair_key AS key, NULL AS status FROM shares
+        UNION ALL
+        SELECT queue, options ->> 'fair_key' COLLATE "C", status FROM jobs
+        WHERE status <= {in_flight}) AS each
     GROUP BY 1, 2) AS c
-WHERE shares.queue = c.queue AND shares.fair_key = c.key
+WHERE shares.queue = ANY (ARRAY[c.queue]) AND shares.fair_key = c.key
 
 -- name: count_shared_queues
 UPDATE shared_queues SET unfinished = (
@@ -110,11 +118,13 @@ UPDATE shares SET waiting = waiting + c.n, in_flight = greatest(in_flight - c.n,
     finish = finish - owed * c.n / greatest(in_flight, c.n) / weight
 FROM (
     SELECT queue AS name, options ->> 'fair_key' AS key, count(*) AS n FROM jobs
-    WHERE id = {keys} AND status = {ready} AND options ->> 'fair_key' IS NOT NULL
+    WHERE id = {keys} AND +status = {ready} AND options ->> 'fair_key' IS NOT NULL
     GROUP BY 1, 2) AS c
-WHERE shares.queue = c.name AND shares.fair_key = c.key
+WHERE shares.queue = ANY (ARRAY[c.name]) AND shares.fair_key = c.key
 
 -- name: place_returned
 UPDATE lines SET place = (
-    SELECT finish FROM shares WHERE shares.queue = lines.queue AND '=' || fair_key = lines.fair_key)
-WHERE id IN (SELECT line FROM jobs WHERE jobs.id = {keys} AND line IS NOT NULL) AND fair_key <> ''
+    SELECT finish FROM shares
+    WHERE shares.queue = lines.queue AND shares.fair_key = substr(lines.fair_key, 2))
+WHERE id = ANY (ARRAY(SELECT line FROM jobs WHERE jobs.id = {keys} AND +line IS NOT NULL))
+    AND fair_key <> ''

@@ -9,7 +9,8 @@ DELETE FROM inbox WHERE id = ANY (:rows::bigint[])
 
 -- name: refuse_in_inbox
 UPDATE inbox SET error = r.reason
-FROM unnest(:refusals.0::bigint[], :refusals.1::text[]) AS r (id, reason) WHERE inbox.id = r.id
+FROM unnest(:refusals.0::bigint[], :refusals.1::text[]) AS r (id, reason)
+WHERE inbox.id = ANY (ARRAY[r.id])
 
 -- name: inbox_rows
 -- The first rows behind one, until their documents have so many bytes together.

@@ -19,7 +19,10 @@ DELETE FROM producers WHERE name = :producer
 -- name: read_ends
 -- The ends of earlier epochs: :epochs lists [name, epoch].
 SELECT p.name, p.epoch, p.last FROM unnest(:epochs.0::text[], :epochs.1::text[]) AS e (name, epoch)
-JOIN producer_ends AS p ON p.name = e.name AND p.epoch = e.epoch
+CROSS JOIN LATERAL (
+    SELECT name, epoch, last FROM producer_ends
+    WHERE producer_ends.name = e.name AND producer_ends.epoch BETWEEN e.epoch AND e.epoch
+    ORDER BY epoch LIMIT 1) AS p
 
 -- name: write_ends
 -- :ends lists [name, epoch, last]. An epoch that has come back ends later than it did.
@@ -30,10 +33,11 @@ ON CONFLICT (name, epoch) DO UPDATE SET id = DEFAULT, last = excluded.last
 
 -- name: drop_ends
 -- Keep the latest :kept ends of each name.
-DELETE FROM producer_ends WHERE id IN (
-    SELECT older.id FROM unnest(:names::text[]) AS n (name) CROSS JOIN LATERAL (
-        SELECT id FROM producer_ends WHERE producer_ends.name = n.name
-        ORDER BY id DESC OFFSET :kept) AS older)
+DELETE FROM producer_ends WHERE ctid = ANY (ARRAY(
+    SELECT older.ctid FROM unnest(:names::text[]) AS n (name) CROSS JOIN LATERAL (
+        SELECT ctid FROM producer_ends WHERE producer_ends.name = n.name
+        ORDER BY id DESC OFFSET :kept) AS older))
 
 -- name: delete_ends
-DELETE FROM producer_ends WHERE name = :producer
+DELETE FROM producer_ends WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM producer_ends WHERE name = ANY (ARRAY[:producer]) ORDER BY name, id))

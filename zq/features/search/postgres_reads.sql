@@ -31,7 +31,8 @@ SELECT queue, status, count(*) FROM jobs WHERE id = {keys} GROUP BY queue, statu
 SELECT DISTINCT type FROM jobs WHERE id = ANY (ARRAY(
     (SELECT id FROM jobs ORDER BY id DESC LIMIT :limit)
     UNION ALL (
-        SELECT id FROM jobs WHERE status = {dead} AND status <> {ready} ORDER BY id DESC LIMIT :limit)
+        SELECT id FROM jobs WHERE status = ANY (ARRAY[{dead}]) AND status <> {ready}
+        ORDER BY status DESC, id DESC LIMIT :limit)
     UNION ALL (
         SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
         ORDER BY priority, id LIMIT :limit))) AND CONDITIONS
@@ -40,7 +41,8 @@ SELECT DISTINCT type FROM jobs WHERE id = ANY (ARRAY(
 SELECT DISTINCT k.key FROM (SELECT payload FROM jobs WHERE id = ANY (ARRAY(
     (SELECT id FROM jobs ORDER BY id DESC LIMIT :limit)
     UNION ALL (
-        SELECT id FROM jobs WHERE status = {dead} AND status <> {ready} ORDER BY id DESC LIMIT :limit)
+        SELECT id FROM jobs WHERE status = ANY (ARRAY[{dead}]) AND status <> {ready}
+        ORDER BY status DESC, id DESC LIMIT :limit)
     UNION ALL (
         SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
         ORDER BY priority, id LIMIT :limit)))

@@ -19,4 +19,4 @@ UPDATE sweeps SET taken_back = least(taken_back + :n::bigint, changed) WHERE id 
 DELETE FROM sweeps
 
 -- name: last_sweep
-SELECT coalesce(max(id), 0) FROM sweeps
+SELECT coalesce((SELECT id FROM sweeps ORDER BY id DESC LIMIT 1), 0)

@@ -2,7 +2,8 @@
 
 -- name: trends
 SELECT at, json_build_array(enqueued, delivered, completed, failed, died, expired, wait, run)
-FROM trends WHERE length = :length AND queue = :queue AND at >= :since ORDER BY at
+FROM trends WHERE length = :length AND queue BETWEEN :queue AND :queue AND at >= :since
+ORDER BY queue, at
 
 -- name: type_trends
 -- Added up by steps of so many milliseconds since then. :queue and :type of NULL mean all.

@@ -7,7 +7,9 @@ FROM trends WHERE length = :length AND queue = ANY (:queues::text[]) AND at = :a
 
 -- name: count_trends
 -- Of queues that have a name.
-SELECT count(*) FROM trends WHERE length = :length AND at = :at AND queue NOT IN ('', '*')
+SELECT count(*) FROM (
+    SELECT queue FROM trends WHERE length = :length AND at BETWEEN :at AND :at ORDER BY at) AS each
+WHERE queue NOT IN ('', '*')
 
 -- name: write_trends
 -- :rows lists [queue, the fields of a trend].

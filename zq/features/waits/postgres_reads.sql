@@ -19,7 +19,7 @@ FROM sweeps WHERE id = (SELECT swept FROM jobs WHERE id = :key)
 WITH waiting AS (
     SELECT o.finish AS finish, coalesce(ol.weight, o.weight) AS weight
     FROM (SELECT * FROM shares WHERE queue = :queue LIMIT :most) AS o
-    LEFT JOIN fair_limits AS ol ON ol.queue = o.queue AND ol.fair_key = o.fair_key
+    LEFT JOIN fair_limits AS ol ON ol.queue = ANY (ARRAY[o.queue]) AND ol.fair_key = o.fair_key
     WHERE o.waiting > 0)
 SELECT s.in_flight, s.opens_at, l.max_in_flight, coalesce(l.weight, s.weight),
     before, keys, greatest(weights, coalesce(l.weight, s.weight))
@@ -59,7 +59,8 @@ FROM lines WHERE head IS NOT NULL AND draws <> '' LIMIT :most
 
 -- name: may_go
 SELECT EXISTS (SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue)
-    OR EXISTS (SELECT 1 FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND queue = :queue)
+    OR (SELECT true FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND queue = :queue
+        ORDER BY priority, head LIMIT 1) IS NOT NULL
 
 -- name: behind
 -- The ready jobs of a queue behind others of their groups, among the first :most of all its groups' jobs.
@@ -81,11 +82,13 @@ SELECT count(*) FROM (
 -- name: more_urgent_lines
 -- Jobs in the lines of its queue that come before that of a job.
 SELECT count(*) FROM (
-    SELECT 1 FROM lines JOIN jobs
-        ON jobs.line = lines.id AND jobs.status = {ready} AND jobs.held = 2
-    WHERE lines.head IS NOT NULL AND lines.shut_by IS NULL AND lines.queue = :queue
-        AND lines.priority < (
-            SELECT priority FROM lines WHERE id = (SELECT line FROM jobs WHERE id = :key))
+    SELECT 1 FROM (
+        SELECT id FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND queue = :queue
+            AND priority < (
+                SELECT priority FROM lines WHERE id = (SELECT line FROM jobs WHERE id = :key))
+        ORDER BY priority, head) AS l
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM jobs WHERE line = l.id AND status = {ready} AND held = 2 OFFSET 0) AS jobs
     LIMIT :most) AS few
 
 -- name: first_in_line
@@ -96,14 +99,14 @@ SELECT count(*) FROM (
 -- name: scheduled_beside
 -- The scheduled jobs of the same date behind a job. CONDITIONS stands for the reach of the caller.
 SELECT {job_row} FROM jobs WHERE status = {scheduled} AND due_at IS NULL
-    AND ready_at = :ready_at AND id > :key AND CONDITIONS
+    AND +ready_at = :ready_at AND id > :key AND CONDITIONS
 ORDER BY id LIMIT :limit
 
 -- name: scheduled_beyond
 -- The scheduled jobs of later dates. CONDITIONS stands for the reach of the caller.
 SELECT {job_row} FROM jobs WHERE status = {scheduled} AND due_at IS NULL
-    AND ready_at > :ready_at AND CONDITIONS
-ORDER BY ready_at, id LIMIT :limit
+    AND +ready_at > :ready_at AND CONDITIONS
+ORDER BY +ready_at, id LIMIT :limit
 
 -- name: waiting_beside
 -- Jobs that wait for a duration, of the same end of it.
@@ -118,8 +121,9 @@ ORDER BY due_at, id LIMIT :limit
 -- The jobs in flight for the longest time, before :before, among the first :most by their ids. CONDITIONS
 -- stands for the reach of the caller.
 SELECT {job_row} FROM (
-    SELECT * FROM jobs WHERE status = {in_flight} AND status <> {ready} AND CONDITIONS
-    ORDER BY id LIMIT :most) AS jobs
+    SELECT * FROM jobs
+    WHERE status = ANY (ARRAY[{in_flight}]) AND status <> {ready} AND CONDITIONS
+    ORDER BY status, id LIMIT :most) AS jobs
 WHERE dequeued_at < :before ORDER BY dequeued_at LIMIT :limit
 
 -- name: groups
@@ -135,7 +139,7 @@ WITH RECURSIVE names (name, n) AS (
 SELECT name, head.id, head.type, head.status, head.attempts, head.ready_at, head.dequeued_at, (
     SELECT count(*) FROM (SELECT 1 FROM jobs WHERE queue = :queue AND group_id = name
         AND (held & 1) = 1 AND status <= {in_flight} LIMIT :most) AS few)
-FROM names JOIN jobs AS head ON head.id = (
+FROM names JOIN jobs AS head ON head.id = ANY (ARRAY(
     SELECT id FROM jobs WHERE queue = :queue AND group_id = name AND (held & 1) = 0
-        AND status <= {in_flight} LIMIT 1)
+        AND status <= {in_flight} LIMIT 1))
 ORDER BY n

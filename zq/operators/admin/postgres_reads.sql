@@ -2,7 +2,7 @@
 -- first column of its order.
 
 -- name: jobs
-SELECT {job_row} FROM jobs WHERE id = {keys} AND LIST
+SELECT {job_row} FROM (SELECT * FROM jobs WHERE id = {keys} OFFSET 0) AS jobs WHERE LIST
 
 -- name: from_head
 SELECT id FROM jobs WHERE LIST ORDER BY PLACE, id LIMIT :limit OFFSET :offset
@@ -11,22 +11,26 @@ SELECT id FROM jobs WHERE LIST ORDER BY PLACE, id LIMIT :limit OFFSET :offset
 SELECT id FROM jobs WHERE LIST ORDER BY PLACE DESC, id DESC LIMIT :limit OFFSET :offset
 
 -- name: place_of
-SELECT PLACE FROM jobs WHERE id = :key AND LIST
+SELECT PLACE FROM (SELECT * FROM jobs WHERE id = :key OFFSET 0) AS jobs WHERE LIST
 
 -- name: count_before
 -- In two parts, as are the searches: a comparison of pairs would begin at the first of them.
-SELECT (SELECT count(*) FROM jobs WHERE LIST AND PLACE < :place)
-    + (SELECT count(*) FROM jobs WHERE LIST AND PLACE = :place AND id < :key)
+SELECT (SELECT count(*) FROM (
+        SELECT 1 FROM jobs WHERE LIST AND PLACE < :place ORDER BY PLACE, id) AS before)
+    + (SELECT count(*) FROM (
+        SELECT 1 FROM jobs WHERE LIST AND (PLACE, id) < (:place, :key) AND PLACE >= :place
+        ORDER BY PLACE, id) AS beside)
 
 -- name: next_beside
-SELECT id FROM jobs WHERE LIST AND PLACE = :place AND id > :key AND MATCHES ORDER BY id LIMIT 1
+SELECT id FROM jobs WHERE LIST AND (PLACE, id) > (:place, :key) AND PLACE <= :place AND MATCHES
+ORDER BY PLACE, id LIMIT 1
 
 -- name: next_beyond
 SELECT id FROM jobs WHERE LIST AND PLACE > :place AND MATCHES ORDER BY PLACE, id LIMIT 1
 
 -- name: previous_beside
-SELECT id FROM jobs WHERE LIST AND PLACE = :place AND id < :key AND MATCHES
-ORDER BY id DESC LIMIT 1
+SELECT id FROM jobs WHERE LIST AND (PLACE, id) < (:place, :key) AND PLACE >= :place AND MATCHES
+ORDER BY PLACE DESC, id DESC LIMIT 1
 
 -- name: previous_beyond
 SELECT id FROM jobs WHERE LIST AND PLACE < :place AND MATCHES ORDER BY PLACE DESC, id DESC LIMIT 1

@@ -31,7 +31,7 @@ from zq.store.snapshot import Snapshot, flat
 
 LAST_KEY = 2**63 - 1
 
-_LISTS = {
+LISTS = {
     ListName.READY: (f"status = {Status.READY.value} AND held = 0", "priority"),
     ListName.IN_FLIGHT: (
         f"status = {Status.IN_FLIGHT.value} AND status <> {Status.READY.value}",
@@ -123,7 +123,7 @@ def _rows(snapshot: Snapshot, list: ListName, first: int, limit: int, total: int
     else:
         keys = _keys(snapshot, "from_tail", list, rows, behind)
     jobs = snapshot.jobs("jobs", _words(list), keys=keys)
-    jobs.sort(key=attrgetter(_LISTS[list][1], "key"))
+    jobs.sort(key=attrgetter(LISTS[list][1], "key"))
     return JobWindow(jobs, first, total)
 
 
@@ -167,5 +167,5 @@ def _totals(snapshot: Snapshot) -> dict[ListName, int]:
 
 
 def _words(list: ListName) -> dict[str, str]:
-    condition, place = _LISTS[list]
+    condition, place = LISTS[list]
     return {"LIST": condition, "PLACE": place}

@@ -34,7 +34,7 @@ SELECT {job_row} FROM (
     SELECT key, urgency FROM (
         ARMS) AS arms
     ORDER BY urgency, key LIMIT :limit) AS chosen
-JOIN jobs ON jobs.id = key
+JOIN jobs ON jobs.id = ANY (ARRAY[key])
 ORDER BY urgency, key FOR UPDATE OF jobs SKIP LOCKED
 
 -- name: claim_span
@@ -92,7 +92,7 @@ SELECT queue FROM found WHERE starts_with(queue, :prefix::text)
 UPDATE jobs SET status = {in_flight}, holder = h.takes, deliveries = deliveries + 1,
     dequeued_at = :now, owns_key = owns_key AND unique_while <> {while_queued}
 FROM unnest(:holders.keys::bigint[], :holders.values::bigint[]) AS h (key, takes)
-WHERE jobs.id = h.key AND status = {ready}
+WHERE jobs.id = ANY (ARRAY[h.key]) AND +status = {ready}
 
 -- name: take_on_terms
 -- :leases lists [key, holder, claimant or null, lease_until or null].
@@ -101,7 +101,7 @@ UPDATE jobs SET status = {in_flight}, holder = l.takes, claimant = l.name,
     owns_key = owns_key AND unique_while <> {while_queued}
 FROM unnest(:leases.0::bigint[], :leases.1::bigint[], :leases.2::text[], :leases.3::bigint[])
     AS l (key, takes, name, until)
-WHERE jobs.id = l.key AND status = {ready}
+WHERE jobs.id = ANY (ARRAY[l.key]) AND +status = {ready}
 
 -- name: take_from_lines
 UPDATE jobs SET held = 0, line = NULL, status = {in_flight}, holder = h.takes,
@@ -109,7 +109,7 @@ UPDATE jobs SET held = 0, line = NULL, status = {in_flight}, holder = h.takes,
     owns_key = owns_key AND unique_while <> {while_queued}
 FROM unnest(:holders_from_lines.keys::bigint[], :holders_from_lines.values::bigint[])
     AS h (key, takes)
-WHERE jobs.id = h.key AND status = {ready}
+WHERE jobs.id = ANY (ARRAY[h.key]) AND +status = {ready}
 
 -- name: take_on_terms_from_lines
 UPDATE jobs SET held = 0, line = NULL, status = {in_flight}, holder = l.takes, claimant = l.name,
@@ -117,4 +117,4 @@ UPDATE jobs SET held = 0, line = NULL, status = {in_flight}, holder = l.takes, c
     owns_key = owns_key AND unique_while <> {while_queued}
 FROM unnest(:leases_from_lines.0::bigint[], :leases_from_lines.1::bigint[],
     :leases_from_lines.2::text[], :leases_from_lines.3::bigint[]) AS l (key, takes, name, until)
-WHERE jobs.id = l.key AND status = {ready}
+WHERE jobs.id = ANY (ARRAY[l.key]) AND +status = {ready}

@@ -30,16 +30,21 @@ SESSION = {
     "jit": "off",
 }
 
-TICK_SESSION = {
-    # Acknowledged means committed.
-    "synchronous_commit": "on",
+PLANS = {
     # Each statement has one plan, whatever the statistics say: rows are looked up by an index.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
+    "enable_material": "off",
+    "enable_memoize": "off",
+    "enable_hashagg": "off",
+    "enable_incremental_sort": "off",
 }
+
+# Acknowledged means committed.
+TICK_SESSION = {"synchronous_commit": "on", **PLANS}
 
 STATEMENTS = 512
 """How many statements stay prepared: a tick has many."""

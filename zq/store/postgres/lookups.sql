@@ -66,7 +66,7 @@ FROM first WHERE priority IS NOT NULL GROUP BY queue
 SELECT q.name, min(jobs.ready_at) FROM unnest(:queues::text[]) AS q (name)
 CROSS JOIN LATERAL (
     SELECT head FROM lines WHERE lines.queue = q.name AND head > 0 ORDER BY head LIMIT :depth) AS l
-JOIN jobs ON jobs.id = l.head
+JOIN jobs ON jobs.id = ANY (ARRAY[l.head])
 GROUP BY 1
 
 -- name: payloads
@@ -88,7 +88,8 @@ SELECT DISTINCT ON (job_id) job_id, message, error_type, signature FROM errors
 WHERE job_id = {keys} ORDER BY job_id, attempt DESC
 
 -- name: key_range
-SELECT coalesce((SELECT min(id) FROM jobs), 0), coalesce((SELECT max(id) FROM jobs), 0)
+SELECT coalesce((SELECT id FROM jobs ORDER BY id LIMIT 1), 0),
+    coalesce((SELECT id FROM jobs ORDER BY id DESC LIMIT 1), 0)
 
 -- name: settings
 SELECT settings::text FROM queue_settings WHERE queue = :queue
@@ -100,7 +101,7 @@ SELECT queue, settings::text FROM queue_settings
 -- How many dates of jobs and of schedules, and how many ends of pauses, lie in a stretch of time.
 SELECT
     (SELECT count(*) FROM jobs
-        WHERE status = {scheduled} AND due_at IS NULL AND ready_at > :after AND ready_at <= :upto),
+        WHERE status = {scheduled} AND due_at IS NULL AND +ready_at > :after AND +ready_at <= :upto),
     (SELECT count(*) FROM cron_entries
         WHERE next_at IS NOT NULL AND next_at > :after AND next_at <= :upto),
     (SELECT count(*) FROM queue_settings

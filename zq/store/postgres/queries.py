@@ -6,6 +6,18 @@ list of rows, or a mapping: `:rows.2` is the list of their third columns, `:map.
 `:map.values` are the lists of its keys and values. So rows go in as arrays, which `unnest` puts
 together again. The cast that follows a parameter says in which form it is sent. `::json` and
 `::json[]` send values as JSON, all others send texts and numbers as they are.
+
+Each text has one possible plan, whatever the statistics say. A plan is kept while its tables grow,
+so one that was made for an empty table has to suit a full one. The settings of `connection.PLANS`
+leave PostgreSQL lookups by indexes, and these words take the wrong ones from it:
+
+- ``id = ANY (ARRAY[other.id])`` joins by a key. Behind a plain equality, PostgreSQL would think of
+  a merge, for which it reads all of the table in the order of its key.
+- ``+status = 2`` is no condition of an index: rows that have been found by their keys are tested.
+- ``OFFSET 0`` ends a part that stays a step of its own, for each row before it.
+- ``status = ANY (ARRAY[2]) … ORDER BY status, id`` keeps to the index that has this order. Behind a
+  plain equality, the order would be that of the ids.
+- ``ctid = ANY (ARRAY(SELECT ctid …))`` deletes rows that have been found by another index.
 """
 
 import re
@@ -69,6 +81,11 @@ _CONSTANTS = {
         f" OR {_AGING_MS} IS NOT NULL)"
     ),
     "keys": "ANY (:keys::bigint[])",
+    "placed": (
+        "(SELECT q.key AS queue, k.key AS fair_key, k.value::float8 AS place"
+        " FROM json_each(:places::json) AS q CROSS JOIN LATERAL json_each_text(q.value) AS k"
+        " OFFSET 0)"
+    ),
 }
 
 

@@ -16,7 +16,7 @@ from zq.model.clock import SteadyClock
 from zq.model.errors import ReadersBusy, ReadTimeout
 from zq.store.dates import Dates
 from zq.store.errors import StoreAway, StoreError
-from zq.store.postgres.connection import SESSION, Connection, connect, store_error
+from zq.store.postgres.connection import PLANS, SESSION, Connection, connect, store_error
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class RowReader:
             # `psycopg` waits in the kernel, so PostgreSQL itself ends what takes too long.
             limit = {"statement_timeout": str(max(int(self._timeout * 1000), 1))}
             try:
-                self._connection = connect(self._address, SESSION | limit)
+                self._connection = connect(self._address, SESSION | PLANS | limit)
             except StoreError as error:
                 raise ReadersBusy(f"no connection can be opened for a read: {error}") from error
         return self._connection

@@ -294,21 +294,31 @@ def _insertion(table: str, columns: str, casts: tuple[str, ...], behind: str) ->
     )
 
 
-@lru_cache(maxsize=MOST_ARMS)
-def _merged(free: int, bounded: int) -> Statement:
+def merged(free: int, bounded: int) -> str:
+    """The text of a claim of so many queues, of which the last ones have bounds."""
     kinds = [TEXTS["claim_arm"]] * free + [TEXTS["claim_bounded_arm"]] * bounded
     arms = [
         arm.replace(":queue", f":q{index}").replace(":most", f":m{index}")
         for index, arm in enumerate(kinds)
     ]
-    return compiled(TEXTS["claim_merged"].replace("ARMS", "\n    UNION ALL ".join(arms)))
+    return TEXTS["claim_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
+
+
+@lru_cache(maxsize=MOST_ARMS)
+def _merged(free: int, bounded: int) -> Statement:
+    return compiled(merged(free, bounded))
+
+
+def merged_lines(arm: str, count: int) -> str:
+    """The text that merges the open lines of so many queues, or of lines that age alike."""
+    sql = re.sub(":(queue|aging_ms)", ":value", TEXTS[arm])
+    arms = [sql.replace(":value", f":v{index}") for index in range(count)]
+    return TEXTS["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
 
 
 @lru_cache(maxsize=MOST_ARMS)
 def _merged_lines(arm: str, count: int) -> Statement:
-    sql = re.sub(":(queue|aging_ms)", ":value", TEXTS[arm])
-    arms = [sql.replace(":value", f":v{index}") for index in range(count)]
-    return compiled(TEXTS["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms)))
+    return compiled(merged_lines(arm, count))
 
 
 _SAVEPOINT, _RELEASE, _UNDO = map(compiled, ("SAVEPOINT part", "RELEASE part", "ROLLBACK TO part"))

@@ -4,13 +4,13 @@
 -- Jobs in flight by this server's holders when it stopped, with their queues. No stream outlives it;
 -- a claimed job does (its holder is the slot's first), unless its queue says otherwise: by its
 -- settings, or else as a topic.
-SELECT jobs.id, jobs.queue FROM jobs
-LEFT JOIN queue_settings AS s ON s.queue = jobs.queue
-LEFT JOIN topics ON topics.name = jobs.queue AND topics.config ->> 'type' = 'queue'
+SELECT id, queue FROM jobs
 WHERE status = {in_flight} AND status <> {ready}
     AND holder BETWEEN :first::bigint AND :last::bigint
     AND (holder <> :first::bigint OR coalesce(
-        s.settings ->> 'leases_survive', topics.config ->> 'leases_durable') = 'false')
+        (SELECT s.settings ->> 'leases_survive' FROM queue_settings AS s WHERE s.queue = jobs.queue),
+        (SELECT t.config ->> 'leases_durable' FROM topics AS t
+            WHERE t.name = jobs.queue AND t.config ->> 'type' = 'queue')) = 'false')
 
 -- name: read_begun
 -- The oldest jobs that a stream holds: so many its worker has begun.
@@ -18,7 +18,7 @@ SELECT id FROM jobs WHERE status = {in_flight} AND status <> {ready} AND holder 
 ORDER BY dequeued_at, id LIMIT :concurrency
 
 -- name: give_back_all
-UPDATE jobs SET status = {ready}, {no_lease} WHERE id = {keys} AND status = {in_flight}
+UPDATE jobs SET status = {ready}, {no_lease} WHERE id = {keys} AND +status = {in_flight}
 
 -- name: count_claimed
 -- Jobs in flight, without those that leave for another server: no claimant has them.
@@ -27,13 +27,13 @@ SELECT coalesce(sum(n), 0)::bigint - (
 FROM queue_counts WHERE status = {in_flight}
 
 -- name: groups_of
-SELECT DISTINCT queue, group_id FROM jobs WHERE id = {keys} AND group_id IS NOT NULL
+SELECT DISTINCT queue, group_id FROM jobs WHERE id = {keys} AND group_id || '' IS NOT NULL
 
 -- name: read_meta
 SELECT name, value FROM meta
 
 -- name: highest_key
-SELECT coalesce(max(id), 0) FROM jobs
+SELECT coalesce((SELECT id FROM jobs ORDER BY id DESC LIMIT 1), 0)
 
 -- name: forget_empty_queues
 DELETE FROM queue_counts WHERE n = 0
