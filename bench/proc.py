@@ -18,6 +18,12 @@ def cpu_seconds(pid: int) -> float:
     return sum(_cpu_ticks(each) for each in tree(pid)) / TICKS_A_SECOND
 
 
+def main_thread_times(pid: int) -> tuple[float, float]:
+    """For how long the main thread has run, and has waited for a processor, in seconds."""
+    fields = _read(pid, "schedstat").split()
+    return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if fields else (0.0, 0.0)
+
+
 def rss_mb(pid: int) -> float:
     """Resident memory now, in MiB."""
     return sum(own_rss_mb(each) for each in tree(pid))

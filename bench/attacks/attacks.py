@@ -48,6 +48,8 @@ class Waited:
 class Found:
     """What an attack did. Waits are in milliseconds, memory in MiB.
 
+    While the `longest` wait lasted, the server's event loop `ran` for so long, and was `queued` for
+    so long, since others had the processors. For the rest it waited for the disk or for news.
     `ratio` is the p99 of the waits during the attack by that before. `memory` is the peak above
     what the server held before. `bodies` is that of the first time, before the store has kept pages
     of the others, as a multiple of the body that was sent, if there was a large one.
@@ -57,6 +59,8 @@ class Found:
     attack: str
     answer: str
     longest: float
+    ran: float
+    queued: float
     p99_before: float
     ratio: float
     unanswered: int
@@ -64,19 +68,25 @@ class Found:
     bodies: float | None
 
 
-class Memory:
-    """Watches the memory of a server in a thread, from its start to its end."""
+class Watch:
+    """Looks at the memory and the event loop of a server, in a thread, from its start to its end.
+
+    The kernel knows for how long the loop's thread had a processor, and for how long it waited for
+    one.
+    """
 
     def __init__(self, pid: int) -> None:
         self.before = self.peak = proc.rss_mb(pid)
         self._pid = pid
         self._over = threading.Event()
+        self._looks: list[tuple[float, float, float]] = []
+        """Moments, and what the thread has run and waited until then, in seconds."""
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     @property
     def more(self) -> float:
-        """The peak so far above what the server held before, in MiB."""
+        """The peak of memory so far above what the server held before, in MiB."""
         return max(self.peak - self.before, 0.0)
 
     def end(self) -> None:
@@ -84,9 +94,21 @@ class Memory:
         self._over.set()
         self._thread.join()
 
+    def loop_times(self, began: float, ended: float) -> tuple[float, float]:
+        """For how long the loop ran and waited for a processor within a span, in seconds.
+
+        The span is as wide as the looks around it.
+        """
+        first = max((look for look in self._looks if look[0] <= began), default=self._looks[0])
+        last = min((look for look in self._looks if look[0] >= ended), default=self._looks[-1])
+        return last[1] - first[1], last[2] - first[2]
+
     def _watch(self) -> None:
-        while not self._over.wait(LOOK_EVERY):
+        while True:
             self.peak = max(self.peak, proc.rss_mb(self._pid))
+            self._looks.append((time.monotonic(), *proc.main_thread_times(self._pid)))
+            if self._over.wait(LOOK_EVERY):
+                break
 
 
 @contextmanager
@@ -116,17 +138,17 @@ def suffered(attack: Attack, size: int, site: Site, notes: Path, server: str) ->
     """Run an attack on a server and tell what the well-behaved client and the memory showed."""
     with polite_client(site, notes):
         time.sleep(BEFORE)
-        memory = Memory(site.pid)
+        watch = Watch(site.pid)
         began = time.monotonic()
         outcome = attack.run(site, size)
-        once = memory.more
+        once = watch.more
         while time.monotonic() - began < LEAST:
             outcome = attack.run(site, size)
         ended = time.monotonic()
-        memory.end()
         while (waits := waits_in(notes)) and waits[-1].began < ended:
             time.sleep(LOOK_EVERY)
-    return verdict(attack, outcome, waits, (began, ended), (once, memory.more), server)
+        watch.end()
+    return verdict(attack, outcome, waits, (began, ended), watch, once, server)
 
 
 def verdict(
@@ -134,12 +156,13 @@ def verdict(
     outcome: Outcome,
     waits: Sequence[Waited],
     span: tuple[float, float],
-    memory: tuple[float, float],
+    watch: Watch,
+    once: float,
     server: str,
 ) -> Found:
     """Compare the waits within a span of time with those before it.
 
-    `memory` is what the server held more after the first attack and after all, in MiB.
+    `once` is what the server held more after the first attack, in MiB.
     """
     began, ended = span
     first = waits[0].began + WARM_UP if waits else began
@@ -148,16 +171,19 @@ def verdict(
     if len(before) < REQUESTS or not during:
         raise ServerError(f"{attack.name}: {len(before)} answers before it are no measurement")
     p99 = p99_of(before)
-    once, more = memory
+    longest = max(during, key=lambda each: each.seconds)
+    ran, queued = watch.loop_times(longest.began, longest.ended)
     return Found(
         server,
         attack.name,
         outcome.answer,
-        max(each.seconds for each in during) * 1e3,
+        longest.seconds * 1e3,
+        ran * 1e3,
+        queued * 1e3,
         p99 * 1e3,
         p99_of([each.seconds for each in during]) / p99,
         sum(not each.answered for each in during),
-        more,
+        watch.more,
         once / (outcome.sent / 2**20) if outcome.sent else None,
     )
 
@@ -184,12 +210,13 @@ def attacks(lab: Lab, chosen: Sequence[Attack], scale: float, progress: Progress
 
 def attacks_table(found: Sequence[Found]) -> Table:
     """A line for each attack on each server."""
-    header = ["attack", "server", "answer", "longest wait ms", "p99 before ms", "ratio"]
+    header = ["attack", "server", "answer", "longest wait ms", "loop ran", "queued"]
     return Table(
-        [*header, "unanswered", "memory MiB", "of the body"],
+        [*header, "p99 before ms", "ratio", "unanswered", "memory MiB", "of the body"],
         [
             [
                 *(each.attack, each.server, each.answer, number(each.longest)),
+                *(number(each.ran), number(each.queued)),
                 *(number(each.p99_before, 1), number(each.ratio, 1), number(each.unanswered)),
                 number(each.memory),
                 "" if each.bodies is None else number(each.bodies, 1),

@@ -45,6 +45,8 @@ def test_an_attack_is_measured_by_the_waits_of_others() -> None:
     for line in json.loads(shown.stdout)["results"]:
         found = Found(**line)
         assert found.longest > 0
+        assert found.ran >= 0
+        assert found.queued >= 0
         assert found.p99_before > 0
         assert not found.unanswered
 
