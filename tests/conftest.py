@@ -12,8 +12,10 @@ from typing import Any
 
 import durations
 import forked
+import httpx
 import pytest
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 from hypothesis import settings
 from tiers import ROOT, is_fast
 
@@ -38,6 +40,10 @@ sys.dont_write_bytecode = False
 if importlib.util.find_spec("sniffio") is None:
     sys.modules["sniffio"] = None  # type: ignore[assignment]
 
+
+# A busy disk may pause for longer than the five seconds for which httpx waits.
+for _each in ("connect", "read", "write", "pool"):
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _each, PATIENCE_S)
 
 forked.install()
 

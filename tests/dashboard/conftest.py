@@ -1,17 +1,24 @@
 """One server and one browser for a module."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import headless
 import pytest
+from conformance.streams import PATIENCE_S
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from .place import Place, seed, serving
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = PATIENCE_S * 1000
 """How long a page may take: a busy machine draws late, and some answers last for half a minute."""
 
 expect.set_options(timeout=PATIENCE_MS)
+
+NewPage = Callable[..., Page]
+
+LONGER = """const timeout = window.setTimeout;
+window.setTimeout = (act, ms, ...more) => timeout(act, ms >= 8000 ? 10 * ms : ms, ...more);"""
+"""What goes after a while, such as what the page says to have done, stays until a test reads it."""
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +43,16 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def patient(context: BrowserContext) -> BrowserContext:
+    """A context whose pages wait for as long as a busy machine needs."""
+    context.set_default_timeout(PATIENCE_MS)
+    context.add_init_script(LONGER)
+    return context
+
+
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context = patient(browser.new_context(viewport={"width": 1440, "height": 900}))
     yield context
     context.close()
 
@@ -47,7 +61,6 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 def page(context: BrowserContext) -> Iterator[Page]:
     """A page that must not complain."""
     page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
@@ -55,3 +68,17 @@ def page(context: BrowserContext) -> Iterator[Page]:
     # A server that was stopped, or that refuses, is not the page's fault.
     expected = ("net::ERR", "Failed to load resource")
     assert [text for text in complaints if not any(e in text for e in expected)] == []
+
+
+@pytest.fixture
+def new_page(browser: Browser) -> Iterator[NewPage]:
+    """Open a page in a context of its own, with these options. It may complain."""
+    contexts: list[BrowserContext] = []
+
+    def opened(**options: object) -> Page:
+        contexts.append(patient(browser.new_context(**options)))  # type: ignore[arg-type]
+        return contexts[-1].new_page()
+
+    yield opened
+    for each in contexts:
+        each.close()

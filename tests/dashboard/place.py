@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+from conformance.streams import PATIENCE_S
 
 from zq.model.keys import KeyScope, digest_of, make_key
 
@@ -57,6 +58,14 @@ def serving(root: Path, *flags: str, env: dict[str, str] | None = None) -> Itera
             process.send_signal(signal.SIGCONT)
             process.terminate()
             process.stdout.read()
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Return once this holds: what the page shows may be ahead of the server, or behind it."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < give_up, "it does not come true"
+        time.sleep(0.01)
 
 
 def seed(url: str, headers: dict[str, str] | None = None) -> dict[str, str]:
@@ -105,7 +114,7 @@ def seed(url: str, headers: dict[str, str] | None = None) -> dict[str, str]:
                 "entries": [
                     {
                         "name": "report",
-                        "expression": "0 3 * * *",
+                        "expression": "0 3 29 2 *",
                         "job": {"queue": "later", "type": "report", "payload": 1},
                     }
                 ]

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .place import HOSTILE, Place, seed, serving
-from .test_pages import go
+from .test_pages import complete, go
 
 
 def api(place: Place, path: str) -> dict[str, object]:
@@ -18,22 +18,12 @@ def api(place: Place, path: str) -> dict[str, object]:
     return document
 
 
-def tab_to(page: Page, name: str) -> None:
-    """Press Tab until the element with this name has the focus."""
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        text = page.evaluate("document.activeElement.textContent.trim()")
-        if text == name:
-            return
-    raise AssertionError(f"no way to {name}")
-
-
 def toast(page: Page) -> str:
-    """What the page says that it has done. The message is closed."""
+    """What the page says that it has done. All messages are closed."""
     box = page.locator(".toast").last
     expect(box).to_be_visible()
     said = box.locator("span").first.inner_text()
-    box.evaluate("box => box.remove()")
+    page.locator("#toasts").evaluate("all => all.replaceChildren()")
     return said
 
 
@@ -43,7 +33,7 @@ def test_a_dead_job_is_found_and_retried_by_the_keyboard_alone(
     go(page, place)
     page.keyboard.press("g")
     page.keyboard.press("j")
-    expect(page.locator("main tbody tr").first).to_be_visible()
+    complete(page, "/jobs")
     page.keyboard.press("f")
     expect(page.locator("#filter")).to_be_focused()
     page.keyboard.type("status:dead queue:died")
@@ -101,7 +91,8 @@ def test_why_a_job_did_not_run_takes_two_clicks_or_a_find(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:
     go(page, place)
-    page.get_by_role("link", name="Jobs", exact=True).click()
+    pages = page.get_by_role("navigation", name="Pages")
+    pages.get_by_role("link", name="Jobs", exact=True).click()
     page.locator(f"tr[data-key='{ids['scheduled']}'] th a").click()
     why = page.get_by_role("region", name="Why it does not run")
     expect(why.locator("[data-code=scheduled]")).to_be_visible()
@@ -131,7 +122,7 @@ def test_an_open_job_changes_when_somebody_else_acts_and_says_when_it_is_gone(
     httpx.delete(f"{place.primary}/jobs/{id}", trust_env=False)
     expect(page.locator("main")).to_contain_text("It is gone: somebody has deleted it")
     expect(pill).to_have_text("gone")
-    assert page.locator("main [data-scope]").count() == 0
+    expect(page.locator("main [data-scope]")).to_have_count(0)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +140,7 @@ def test_an_address_without_a_name_says_so_and_offers_nothing(
 ) -> None:
     go(page, place, to)
     expect(page.locator("main")).to_contain_text(said)
-    assert page.locator("main [data-scope]").count() == 0
+    expect(page.locator("main [data-scope]")).to_have_count(0)
 
 
 def test_a_payload_is_shown_with_all_that_it_has_and_copied_as_it_is_stored(
@@ -230,10 +221,11 @@ def test_pausing_a_queue_shows_at_once_where_it_is_looked_at(
 ) -> None:
     go(page, place, "queue?name=mail")
     page.get_by_role("button", name="Pause…").click()
-    page.get_by_label("Reason").fill("moving")
-    page.get_by_label("Pause for").fill("90 min")
-    expect(page.get_by_role("dialog")).to_contain_text(re.compile("zq pause mail --for .*moving"))
-    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("moving")
+    dialog.get_by_label("Pause for").fill("90 min")
+    expect(dialog).to_contain_text(re.compile("zq pause mail --for .*moving"))
+    dialog.get_by_role("button", name="Pause").click()
     assert "paused" in toast(page)
     expect(page.get_by_role("button", name="Resume…")).to_be_visible()
     settings = api(place, "/queues/mail/settings")
@@ -274,13 +266,14 @@ def test_a_row_keeps_its_element_while_others_change_around_it(
     row = page.locator("main tr[data-key=mail]")
     row.locator("a").first.focus()
     row.evaluate("row => { row.mark = 1; }")
-    before = page.locator("main tbody tr").count()
+    table = page.get_by_role("region", name="Queues", exact=True)
+    before = table.locator("tbody tr").count()
     for n in range(3):
         job = {"queue": f"new-{n}", "type": "t", "payload": 1}
         httpx.post(f"{place.primary}/jobs", json=job, trust_env=False)
     # A row with focus stands still; those that come are counted.
-    expect(page.get_by_role("button", name=re.compile(r"^\+\d new$"))).to_be_visible()
-    assert page.locator("main tbody tr").count() == before
+    expect(table.get_by_role("button", name=re.compile(r"^\+\d new$"))).to_be_visible()
+    assert table.locator("tbody tr").count() == before
     assert row.evaluate("row => row.mark") == 1
     assert row.locator("a").first.evaluate("link => link === document.activeElement")
 

@@ -37,6 +37,9 @@ def test_a_part_that_fails_says_so_and_keeps_what_it_has_shown(place: Place, pag
     failed = page.locator("main").get_by_role("alert")
     expect(failed).to_contain_text("This part cannot be asked for.")
     expect(row).to_contain_text("3 of 3")
+    # While the page rests, it asks for nothing by itself.
+    page.keyboard.press("p")
+    expect(page.locator("#live")).to_have_text("updates are paused")
     page.unroute("**/api/budgets")
     failed.get_by_role("button", name="Try again").click()
     expect(failed).to_have_count(0)

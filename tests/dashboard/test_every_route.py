@@ -11,12 +11,13 @@ import pytest
 from conformance.client import JSON
 from conformance.keyed import BODIES, declared_routes, request_to
 from conformance.site import Site
-from playwright.sync_api import Browser, Response
+from playwright.sync_api import Response
 
 from zq.model.keys import KeyScope
 from zq.operators.page.http.door import NOT_FOR_PAGES
 from zq.operators.page.http.session import OFFERED
 
+from .conftest import NewPage
 from .place import Place, key_file
 
 ADMIN = {"no_admin": False, "admin_port": 0}
@@ -141,7 +142,7 @@ def elsewhere() -> Iterator[str]:
 
 
 def test_a_page_of_another_origin_gets_403_in_a_browser(
-    place: Place, ids: dict[str, str], browser: Browser, elsewhere: str
+    place: Place, ids: dict[str, str], new_page: NewPage, elsewhere: str
 ) -> None:
     def jobs() -> str:
         return httpx.get(f"{place.primary}/jobs?limit=2000", trust_env=False).text
@@ -156,7 +157,7 @@ def test_a_page_of_another_origin_gets_403_in_a_browser(
         if answer.url.startswith((place.primary, place.admin)):
             statuses.add(answer.status)
 
-    page = browser.new_page()
+    page = new_page()
     page.on("response", heard)
     page.goto(elsewhere)
     page.evaluate(ATTACK, calls)

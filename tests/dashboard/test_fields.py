@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from .conftest import patient
 from .place import Place
 
 READ = """async ([source, reader, text]) => {
@@ -16,7 +17,7 @@ READ = """async ([source, reader, text]) => {
 @pytest.fixture(scope="module")
 def page(browser: Browser, place: Place) -> Page:
     """A page on which nothing happens but that functions are called."""
-    page = browser.new_page()
+    page = patient(browser.new_context()).new_page()
     page.goto(place.ui)
     return page
 

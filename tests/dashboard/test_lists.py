@@ -10,8 +10,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
+from .conftest import NewPage
 from .place import Place
 from .test_acting import api, toast
 from .test_pages import go
@@ -113,7 +114,7 @@ def test_a_line_that_cannot_be_read_lists_nothing_and_offers_nothing(
     expect(page.locator("main mark")).to_have_text(marked)
     expect(page.get_by_text("Nothing is listed")).to_be_visible()
     expect(page.locator("#filter")).to_have_attribute("aria-invalid", "true")
-    assert page.locator("main [data-scope]").count() == 0
+    expect(page.locator("main [data-scope]")).to_have_count(0)
     assert not [url for url in asked if "/api/jobs" in url or "/preview" in url]
     # What is typed is looked at before it becomes an address, and the place is selected.
     page.locator("#filter").fill(f"status:dead {line}")
@@ -129,12 +130,13 @@ def test_a_chip_writes_into_the_line_and_follows_it(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:
     go(page, place, "jobs?f=queue%3Adied")
-    chip = page.locator(".chip", has_text=re.compile("^dead"))
+    chips = page.get_by_role("group", name="Status")
+    chip = chips.get_by_role("button", name=re.compile("^dead"))
     expect(chip).to_have_attribute("aria-pressed", "false")
     chip.click()
     expect(page.locator("#filter")).to_have_value("queue:died status:dead")
     expect(chip).to_have_attribute("aria-pressed", "true")
-    page.locator(".chip", has_text="ready").click()
+    chips.get_by_role("button", name=re.compile("^ready")).click()
     expect(page.locator("#filter")).to_have_value("queue:died status:dead,ready")
     chip.click()
     expect(page.locator("#filter")).to_have_value("queue:died status:ready")
@@ -145,8 +147,9 @@ def test_a_view_is_kept_by_name_and_forgotten(
 ) -> None:
     go(page, place, "jobs?f=status%3Adead%20queue%3Adied")
     page.get_by_role("button", name="Saved views").click()
+    dialog = page.get_by_role("dialog")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("A view needs a name")
+    expect(dialog.get_by_role("alert")).to_contain_text("A view needs a name")
     page.get_by_label("Name of this view").fill("dead mail")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -189,7 +192,7 @@ def test_a_row_tells_what_the_job_carries_and_keeps_its_place_while_it_changes(
     go(page, place, "jobs?f=queue%3Atelling")
     row = page.locator("main tbody tr").first
     expect(row).to_contain_text('{"user": 9007199254740993, "a": "\\u202e"}')
-    expect(row.locator("time")).to_have_text(re.compile(r"^[\d.]+ (ms|s)$"))
+    expect(row.locator("time")).to_have_text(re.compile(r"^[\d.]+ (ms|s|m)$"))
     expect(row.get_by_role("button", name=re.compile("^Copy id …"))).to_be_visible()
     # The column that the filter fixes is left out.
     expect(page.get_by_role("columnheader", name="queue")).to_have_count(0)
@@ -311,12 +314,11 @@ def test_a_value_of_a_payload_is_found_without_a_program(place: Place, page: Pag
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_list_with_an_open_job_a_selection_and_a_dialog_has_no_fault_of_access(
-    place: Place, ids: dict[str, str], browser: Browser, theme: str
+    place: Place, ids: dict[str, str], new_page: NewPage, theme: str
 ) -> None:
     jobs = [{"queue": f"seen-{theme}", "type": "t", "payload": n} for n in range(120)]
     httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
-    context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
-    page = context.new_page()
+    page = new_page(color_scheme=theme)
     for width in (1440, 1024, 390):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto("about:blank")
@@ -336,7 +338,6 @@ def test_a_list_with_an_open_job_a_selection_and_a_dialog_has_no_fault_of_access
             found = Axe().run(page)
             assert not found.violations_count, (width, opened, found.generate_report())
         page.keyboard.press("Escape")
-    context.close()
 
 
 # Other pages with lists
@@ -350,7 +351,7 @@ def test_the_next_day_is_shown_by_the_hour(place: Place, ids: dict[str, str], pa
     go(page, place, "schedules")
     rows = page.locator("table", has_text="Jobs that become ready").locator("tbody tr")
     expect(rows).to_have_count(2)
-    assert [row.locator("td").nth(1).text_content() for row in rows.all()] == ["2", "1"]
+    expect(rows.locator("td.num:nth-of-type(2)")).to_have_text(["2", "1"])
     expect(rows.first.get_by_role("img", name="2 of 2")).to_be_attached()
 
 
@@ -365,8 +366,8 @@ def test_an_entry_of_cron_is_paused_and_run_from_the_page(
     assert toast(page) == "nightly / report is paused."
     expect(page.get_by_role("button", name="Resume nightly / report")).to_be_visible()
     assert api(place, "/crons/nightly/entries/report")["paused"] is True
-    page.locator("tr", has_text="report").get_by_role("button", name=re.compile("^More")).click()
-    page.get_by_role("button", name="Run now…").click()
+    page.get_by_role("button", name="More for nightly / report").click()
+    page.locator(".menu").get_by_role("button", name="Run now…").click()
     line = dialog.locator("code").first.text_content() or ""
     assert line.endswith(f" | zq push --file - --url {place.primary}")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -392,7 +393,9 @@ def test_a_search_for_a_payload_goes_on_as_far_as_somebody_wants(place: Place, p
     page.goto(f"{place.ui}#/jobs?f={quote('type:t payload:. == 0')}")
     banner = page.locator(".banner", has_text="Searched back to")
     expect(banner).to_contain_text(re.compile(r"\d\d:\d\d:\d\d .*0 found\."))
+    expect(page.locator("[aria-busy]")).to_have_count(0)
     while not ids_on(page):
-        page.get_by_role("button", name="Search on").click()
-        expect(page.locator("main [aria-busy]")).to_have_count(0)
+        with page.expect_response(re.compile("search_ms=")):
+            banner.get_by_role("button", name="Search on").click()
+        expect(page.locator("[aria-busy]")).to_have_count(0)
     expect(page.locator("main tbody tr").first).to_contain_text("needle")

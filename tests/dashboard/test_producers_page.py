@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
+from .conftest import NewPage
 from .place import Place, key_file, serving
 from .test_operating import confirm
 from .test_pages import go
@@ -61,8 +62,7 @@ def test_many_producers_come_page_by_page(place: Place, page: Page) -> None:
     for n in range(51):
         send(place, f"many-{n:02}", 1, 0)
     go(page, place, AT)
-    rows = page.locator("main tbody tr")
-    expect(rows).to_have_count(50)
+    expect(page.locator("main tbody tr")).to_have_count(50)
     page.get_by_role("button", name="Later ones").click()
     expect(page.locator("main tr[data-key=many-50]")).to_be_visible()
     expect(page.locator("main tr[data-key=many-00]")).to_have_count(0)
@@ -86,12 +86,11 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.mark.parametrize(("key", "menus"), [("read", 0), ("all", 1)])
 def test_who_may_not_manage_has_no_button(
-    guarded: Place, browser: Browser, key: str, menus: int
+    guarded: Place, new_page: NewPage, key: str, menus: int
 ) -> None:
-    page = browser.new_page()
+    page = new_page()
     sign_in(page, guarded, key)
     expect(page.locator("#live")).to_have_text("live")
-    page.goto(f"{guarded.ui}#/{AT}")
+    go(page, guarded, AT)
     expect(page.locator("main tr[data-key=device-17]")).to_be_visible()
     expect(page.get_by_role("button", name="More for device-17")).to_have_count(menus)
-    page.close()

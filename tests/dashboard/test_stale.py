@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
-from .place import Place, key_file, serving
+from .conftest import NewPage
+from .place import Place, key_file, serving, until
 from .test_lists import push
 from .test_pages import go
 
@@ -81,10 +82,13 @@ def proxy(place: Place) -> Iterator[Withholding]:
 
 def wait_for(place: Place, queue: str, waiting: int) -> None:
     """Wait until the server has seen so many waiting jobs."""
-    while True:
+
+    def seen() -> bool:
         found = httpx.get(f"{place.ui}look?topic=queues&q={queue}", trust_env=False).json()
-        if found["full"]["queues"][queue]["counts"] == {"ready": waiting}:
-            return
+        is_seen: bool = found["full"]["queues"][queue]["counts"] == {"ready": waiting}
+        return is_seen
+
+    until(seen)
 
 
 def test_a_page_without_events_says_so_asks_every_five_seconds_and_tries_another_stream(
@@ -102,7 +106,7 @@ def test_a_page_without_events_says_so_asks_every_five_seconds_and_tries_another
         page.clock.fast_forward(5_500)
         expect(page.locator("#live")).to_have_text(re.compile("^no events come"))
         expect(waiting).to_have_text(str(count))
-    assert proxy.streams >= 3
+    until(lambda: proxy.streams >= 3)
     proxy.closed = False
     page.clock.fast_forward(5_500)
     expect(page.locator("#live")).to_have_text("live")
@@ -111,11 +115,11 @@ def test_a_page_without_events_says_so_asks_every_five_seconds_and_tries_another
 
 
 def test_a_server_that_stops_answering_leaves_its_numbers_without_colour_and_with_their_time(
-    tmp_path: Path, browser: Browser
+    tmp_path: Path, new_page: NewPage
 ) -> None:
     with serving(tmp_path / "data") as place:
         push(place, 3, "mail")
-        page = browser.new_page()
+        page = new_page()
         page.clock.install()
         go(page, place)
         row = page.locator("tr[data-key=mail]")
@@ -133,14 +137,14 @@ def test_a_server_that_stops_answering_leaves_its_numbers_without_colour_and_wit
         expect(page.locator("#live")).to_have_text("live")
         expect(banner).to_have_count(0)
         expect(page.locator("body")).not_to_have_class(re.compile("stale"))
-        page.context.close()
+        page.close()
 
 
 def test_a_session_that_ends_becomes_a_form_that_leads_back_to_the_same_address(
-    tmp_path: Path, browser: Browser
+    tmp_path: Path, new_page: NewPage
 ) -> None:
     with serving(tmp_path / "data", "--keys", str(key_file(tmp_path / "keys"))) as place:
-        page = browser.new_page()
+        page = new_page()
         page.goto(f"{place.ui}#/queues")
         page.get_by_label("Access key").fill("readread")
         page.get_by_role("button", name="Sign in").click()
@@ -164,7 +168,7 @@ def test_a_session_that_ends_becomes_a_form_that_leads_back_to_the_same_address(
         expect(page.locator("h1")).to_have_text("Jobs")
         expect(page.locator("#live")).to_have_text("live")
         assert page.url.endswith("#/jobs?f=status%3Adead")
-        page.context.close()
+        page.close()
 
 
 def test_a_server_with_another_version_asks_to_load_the_page_again(

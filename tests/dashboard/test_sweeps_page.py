@@ -1,43 +1,34 @@
 """Activity: sweeps that run and have ended, and taking back a cancellation."""
 
-import contextlib
 import re
-import sqlite3
 import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conformance.streams import PATIENCE_S
-from playwright.sync_api import Browser, Page, expect
+from crash.disk import Disk, compile_library, new_disk
+from playwright.sync_api import Page, expect
 
-from .place import Place, serving
+from .conftest import NewPage
+from .place import Place, serving, until
 from .test_acting import api, toast
 from .test_pages import go
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("sweeps") / "data"
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Disk:
+    """The disk of the server. No slice of a sweep comes to its end while it is held."""
+    folder = tmp_path_factory.mktemp("sweeps")
+    return new_disk(compile_library(folder, "disk"), folder)
 
 
 @pytest.fixture(scope="module")
-def place(root: Path) -> Iterator[Place]:
-    with serving(root) as place:
+def place(disk: Disk) -> Iterator[Place]:
+    with serving(disk.root, env=disk.environment()) as place:
         yield place
-
-
-@contextlib.contextmanager
-def busy(root: Path) -> Iterator[None]:
-    """Another program writes to the database: no slice comes to its end while this lasts."""
-    with contextlib.closing(sqlite3.connect(root / "zq.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        yield
-        other.execute("ROLLBACK")
 
 
 def call(place: Place, method: str, path: str, body: Any = None) -> Any:
@@ -55,31 +46,33 @@ def fill(place: Place, queue: str, count: int) -> list[str]:
     return [job["id"] for job in call(place, "POST", "/jobs/bulk", {"jobs": jobs})["jobs"]]
 
 
-def wait_for_sweep(place: Place) -> None:
-    """Return when the server knows of a running sweep."""
-    while not call(place, "GET", "/sweeps")["sweeps"]:
-        time.sleep(0.01)
+def running(place: Place) -> str:
+    """The id of the sweep that runs, once there is one."""
+    until(lambda: call(place, "GET", "/sweeps")["sweeps"])
+    (sweep,) = call(place, "GET", "/sweeps")["sweeps"]
+    id: str = sweep["id"]
+    return id
 
 
 def test_a_sweep_that_runs_is_shown_with_its_progress_and_can_be_stopped(
-    place: Place, root: Path, page: Page
+    place: Place, disk: Disk, page: Page
 ) -> None:
     fill(place, "slow", 1_500)
     seen = call(place, "GET", "/sweeps/preview?verb=cancel&queue=slow")
     bound = f"/jobs/cancel?queue=slow&reason=too+many&upto={seen['upto']}"
     answers: list[Any] = []
     sent = threading.Thread(target=lambda: answers.append(call(place, "POST", bound)))
-    with busy(root):
+    with disk.held():
         sent.start()
-        wait_for_sweep(place)
+        id = running(place)
         go(page, place, "activity")
         row = page.get_by_role("table", name="Changes under way").locator("tbody tr")
         expect(row).to_contain_text("0 of 1,500")
         expect(row.get_by_role("img", name="0 %")).to_be_attached()
-        row.get_by_role("button", name="Stop sweep 1").click()
+        row.get_by_role("button", name=f"Stop sweep {id}").click()
         dialog = page.get_by_role("dialog")
-        expect(dialog.get_by_label("zq", exact=True)).to_contain_text("zq sweeps stop 1")
-        line = f"curl -X DELETE {place.ui}api/sweeps/1"
+        expect(dialog.get_by_label("zq", exact=True)).to_contain_text(f"zq sweeps stop {id}")
+        line = f"curl -X DELETE {place.ui}api/sweeps/{id}"
         expect(dialog.get_by_label("curl", exact=True)).to_contain_text(line)
         with page.expect_request(lambda request: request.method == "DELETE"):
             dialog.get_by_role("button", name="Stop it").click()
@@ -97,20 +90,20 @@ def test_a_cancellation_is_taken_back_by_the_page_and_no_other_one(
     go(page, place, "jobs?f=status%3Aready%20queue%3Awrong")
     page.get_by_role("button", name="Cancel all 2…").click()
     dialog = page.get_by_role("dialog")
-    page.get_by_label("Reason").fill("wrong queue")
+    dialog.get_by_label("Reason").fill("wrong queue")
     shown = dialog.get_by_label("zq", exact=True)
     expect(shown).to_contain_text("zq cancel --status ready --queue wrong --upto ")
     expect(dialog.get_by_label("curl", exact=True)).to_contain_text("reason=wrong%20queue")
     dialog.get_by_role("button", name="Cancel 2 jobs").click()
     assert toast(page) == "2 jobs of wrong are cancelled."
-    page.get_by_role("link", name="Activity").click()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Activity").click()
     ended = page.get_by_role("table", name="Sweeps that have changed jobs, the latest first")
     row = ended.locator("tr", has_text="wrong queue")
     expect(row).to_contain_text("done")
     sweep = row.get_attribute("data-key") or ""
     row.get_by_role("button", name=f"Undo sweep {sweep}").click()
     expect(dialog).to_contain_text("2 of them are still there")
-    page.get_by_label("Reason").fill("my mistake")
+    dialog.get_by_label("Reason").fill("my mistake")
     expect(shown).to_contain_text(f"zq sweeps undo {sweep} --yes --reason 'my mistake'")
     line = f"api/sweeps/{sweep}/undo?reason=my%20mistake"
     expect(dialog.get_by_label("curl", exact=True)).to_contain_text(line)
@@ -140,7 +133,8 @@ def test_a_cancellation_of_one_job_is_taken_back_by_its_toast_or_in_activity(
     expect(page.locator(".toast")).to_contain_text("is cancelled.")
     page.keyboard.press("g")
     page.keyboard.press("a")
-    page.get_by_role("button", name=re.compile("^Undo ")).first.click()
+    done = page.get_by_role("region", name="What was done")
+    done.get_by_role("button", name=re.compile("^Undo ")).first.click()
     page.get_by_role("dialog").get_by_role("button", name="Take 1 jobs back").click()
     expect(page.locator(".toast").last).to_contain_text("1 jobs wait again.")
     assert api(place, f"/jobs/{second}")["status"] == "ready"
@@ -166,17 +160,16 @@ def call_delete(place: Place, id: str) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_has_no_fault_of_access_while_a_sweep_runs(
-    place: Place, root: Path, browser: Browser, theme: str
+    place: Place, disk: Disk, new_page: NewPage, theme: str
 ) -> None:
     fill(place, f"seen-{theme}", 1)
-    context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
-    page = context.new_page()
+    page = new_page(color_scheme=theme)
     sent = threading.Thread(
         target=lambda: call(place, "POST", f"/jobs/cancel?queue=seen-{theme}", {})
     )
-    with busy(root):
+    with disk.held():
         sent.start()
-        wait_for_sweep(place)
+        running(place)
         go(page, place, "activity")
         expect(page.get_by_role("table", name="Changes under way")).to_be_visible()
         for width in (1440, 320):
@@ -185,4 +178,3 @@ def test_the_page_has_no_fault_of_access_while_a_sweep_runs(
             found = Axe().run(page)
             assert not found.violations_count, (width, found.generate_report())
     sent.join()
-    context.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import headless
 import pytest
+from conformance.streams import PATIENCE_S
 from documents import ROOT, commands
 from playwright.sync_api import sync_playwright
 
@@ -92,6 +93,7 @@ def test_the_site_asks_nobody_else(address: str) -> None:
             executable_path=headless.browser(), args=headless.FLAGS
         )
         page = browser.new_page()
+        page.set_default_timeout(PATIENCE_S * 1000)
         page.on("request", lambda request: asked.append(request.url))
         for path in ("index.html", "docs/promises.html", "docs/dashboard.html"):
             page.goto(address + path, wait_until="networkidle")

@@ -62,7 +62,8 @@ export function show(place, ...children) {
   const next = document.createElement("div");
   fill(next, ...children);
   // Another part of the page must not push the row away, but one that has shown nothing yet has to begin.
-  if (held.row && place.childElementCount && !place.contains(held.row) && next.childElementCount !== place.childElementCount) return;
+  const isShown = place.firstElementChild && !place.firstElementChild.classList.contains("skeletons");
+  if (held.row && isShown && !place.contains(held.row) && next.childElementCount !== place.childElementCount) return;
   settle(place, next);
 }
 

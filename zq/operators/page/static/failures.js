@@ -36,8 +36,11 @@ export function failures(main, values, go) {
     show(heading, headerOf(found, causes, now));
     show(list, causeTable(causes, one, found.at, now, place, go, () => asked.again()));
   };
+  let asks = 0;
   const asked = new Asked(async () => {
+    const mine = asks += 1;
     const answer = await get(`failures${query({ range: now.range, queue: now.queue, order: now.order })}`);
+    if (mine !== asks) return list;
     found = { ...answer, marks: marksOf(answer.causes), at: Date.now() };
     redraw();
     return list;

@@ -31,6 +31,8 @@ export class JobView {
     this.whole = false;
     this.asked = 0;
     this.asks = false;
+    /** Of which question the answer counts. */
+    this.turn = 0;
     this.now = Date.now();
     // It can be closed before it is there.
     this.draw();
@@ -46,6 +48,7 @@ export class JobView {
   }
 
   async load() {
+    const mine = this.turn += 1;
     this.asks = true;
     const path = `jobs/${encodeURIComponent(this.id)}`;
     try {
@@ -54,9 +57,11 @@ export class JobView {
       const [latest] = failures.errors ?? [];
       const alike = job.status !== "dead" || !latest?.signature ? undefined : this.known?.alike
         ?? (await get(`jobs/count${query({ status: "dead", error: latest.signature })}`)).count;
+      if (mine !== this.turn) return;
       this.known = { text, job, reasons: why.reasons, errors: failures.errors ?? [], alike };
       this.late = "";
     } catch (error) {
+      if (mine !== this.turn) return;
       if (error instanceof Refusal && error.status === 404) this.gone = this.known ? "It is gone: somebody has deleted it, or it is no longer kept." : "gone";
       else this.late = /** @type {Error} */ (error).message;
     }

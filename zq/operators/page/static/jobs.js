@@ -40,7 +40,8 @@ export class JobList {
    * @param {{filter: Record<string, string>, at: (values: Record<string, string | undefined>) => string, from?: string, order?: string, sort?: string, page?: number,
    *   turn: (values: Record<string, any>) => void}} of `at` is the address of the list with other values; `turn` goes there. */
   constructor(place, { filter, at, turn, from = "", order = "desc", sort = "", page = 1 }) {
-    this.place = place;
+    /** Its own, so that an answer that comes when another list is in the place changes nothing. */
+    this.place = el("div", {}, skeleton(8, 5));
     this.filter = filter;
     this.at = at;
     this.turn = turn;
@@ -57,6 +58,10 @@ export class JobList {
     this.fresh = "";
     this.error = "";
     this.loaded = false;
+    /** Of which question for rows, and for their number, the answer counts; and for how many somebody waits. */
+    this.listing = 0;
+    this.counting = 0;
+    this.awaited = 0;
     this.busy = false;
     this.asked = -Infinity;
     this.counted = -Infinity;
@@ -65,10 +70,18 @@ export class JobList {
     this.ticked = /** @type {Map<string, string>} */ (new Map());
     this.all = /** @type {import("./actions.js").Seen | null} */ (null);
     this.anchor = "";
-    this.place.append(skeleton(8, 5));
+    place.replaceChildren(this.place);
+    this.wait(this.load(), this.count());
+  }
+
+  /** Say that the list is not complete until these have come: what may be done with all jobs depends on how many there are.
+   * @param {...Promise<void>} parts */
+  async wait(...parts) {
+    this.awaited += 1;
     this.place.setAttribute("aria-busy", "true");
-    this.load();
-    this.count();
+    await Promise.all(parts);
+    this.awaited -= 1;
+    if (!this.awaited) this.place.removeAttribute("aria-busy");
   }
 
   /** Filters that the server has to look through jobs for are not counted by themselves again. */
@@ -78,10 +91,12 @@ export class JobList {
 
   /** @param {string} from @param {Row[]} [before] What a search has found so far. */
   async load(from = this.from, before = []) {
+    const mine = this.listing += 1;
     this.busy = true;
     try {
       const text = await getText(`jobs${query({ ...this.filter, order: this.order, limit: PAGE - before.length, from, last_error: true,
         search_ms: this.filter.filter || this.filter.search ? SEARCH_MS : "" })}`);
+      if (mine !== this.listing) return;
       const { rows, pages, searched_to } = read(text);
       this.rows = [...before, ...rows];
       this.next = pages.next ? new URL(pages.next, "http://x").searchParams.get("from") ?? "" : "";
@@ -90,26 +105,27 @@ export class JobList {
       this.fresh = "";
       this.error = "";
     } catch (error) {
+      if (mine !== this.listing) return;
       this.error = /** @type {Error} */ (error).message;
     }
     this.loaded = true;
     this.busy = false;
     this.asked = performance.now();
-    this.place.removeAttribute("aria-busy");
     this.draw();
   }
 
   /** How many match, and how many of each status and queue. The server remembers few looks ahead: it is asked for one when it helps. */
   async count() {
+    const mine = this.counting += 1;
     const old = performance.now() - this.looked;
     this.counted = performance.now();
     if (!Object.keys(this.filter).length) return;
     try {
       const isSame = this.seen && old < LOOK_MS && (await get(`jobs/count${query(this.filter)}`)).count === this.seen.count;
-      if (!isSame) {
-        this.looked = this.counted;
-        this.seen = await lookAhead("delete", this.filter);
-      }
+      const seen = isSame ? this.seen : await lookAhead("delete", this.filter);
+      if (mine !== this.counting) return;
+      if (!isSame) this.looked = this.counted;
+      this.seen = seen;
       this.countedAt = this.now;
     } catch {
       // The list says what is wrong.
@@ -122,8 +138,7 @@ export class JobList {
     this.ticked.clear();
     this.all = null;
     this.looked = -Infinity;
-    this.load();
-    this.count();
+    this.wait(this.load(), this.count());
   }
 
   /** A frame has come. @param {number} at By the server's clock. @param {Record<string, number>} [totals] Of the whole server. */
@@ -139,16 +154,19 @@ export class JobList {
 
   /** The rows as they are now, in their places, and how many have come. */
   async refresh() {
+    const mine = this.listing;
     this.busy = true;
     this.asked = performance.now();
     const ids = this.rows.map(({ job }) => job.id);
     try {
       if (this.newest !== undefined && this.order === "desc" && !this.from && this.isCheap) {
         const { jobs } = await get(`jobs${query({ ...this.filter, order: "asc", limit: MOST_NEW, from: this.newest })}`);
+        if (mine !== this.listing) return;
         this.fresh = jobs.length ? `+${jobs.length < MOST_NEW ? jobs.length : `${MOST_NEW} or more`} new` : "";
       }
       if (ids.length) {
         const { rows } = read(await getText(`jobs${query({ id: ids.join(","), limit: ids.length, last_error: true })}`));
+        if (mine !== this.listing) return;
         const now = new Map(rows.map((row) => [row.job.id, row]));
         this.rows = this.rows.map((row) => now.get(row.job.id) ?? (rows.length ? { ...row, gone: true } : row));
         for (const { job } of this.rows) if (this.ticked.has(job.id)) this.ticked.set(job.id, job.status);
@@ -156,6 +174,7 @@ export class JobList {
       this.error = "";
     } catch {
       // The head says that the server is silent.
+      if (mine !== this.listing) return;
     }
     this.busy = false;
     this.draw();
@@ -197,10 +216,10 @@ export class JobList {
   draw() {
     const before = this.rows.length;
     show(this.place, el("section", { class: "card", "aria-label": "Jobs that match" }, this.head(),
-      this.error ? banner("This list cannot be shown.", this.error, { failed: true, inner: true, button: button("Try again", () => this.load(), { class: "small" }) }) : null,
+      this.error ? banner("This list cannot be shown.", this.error, { failed: true, inner: true, button: button("Try again", () => this.wait(this.load()), { class: "small" }) }) : null,
       before || !this.error ? el("div", {}, this.table()) : null,
       this.searched ? banner(`Searched back to ${local(bornAt(this.searched))}.`, `${number(before)} found.`, { inner: true,
-        button: button("Search on", () => this.load(this.next, this.rows), { class: "small" }) }) : null,
+        button: button("Search on", () => this.wait(this.load(this.next, this.rows)), { class: "small" }) }) : null,
       this.foot(), this.bar()));
     for (const box of this.place.querySelectorAll("input[data-stay]")) {
       const id = box.getAttribute("value") ?? "";
@@ -218,7 +237,7 @@ export class JobList {
     el("span", { class: "push acts" }, this.fresh ? button(this.fresh, () => (this.page > 1 ? this.turn({ from: "", page: "" }) : this.again()), { class: "small", "data-own": "" }) : null,
       hasAny && !this.isCheap ? button("Count again", () => {
         this.looked = -Infinity;
-        this.count();
+        this.wait(this.count());
       }, { class: "small ghost" }) : null,
       this.all ? null : el("span", { class: "acts wide-only" }, hasAny ? filterButtons(this.counts(), this.filter, () => this.again(), { all: true, small: true, partly: isPart(this.seen) }) : null)));
   }
@@ -320,7 +339,6 @@ export function jobsPanel(place, filter, again = () => undefined) {
   exactly(filter);
   const begin = (/** @type {Record<string, any>} */ values = {}) => new JobList(place, { filter, ...values, page: Number(values.page) || 1,
     at: (more) => `jobs${query({ f: lineOf(filter), ...more })}`, turn: (more) => {
-      place.replaceChildren();
       list = begin({ ...values, ...more });
       again();
     } });
@@ -350,7 +368,6 @@ export function jobs(main, values, go) {
 
   const begin = () => {
     if (!filter) return;
-    place.replaceChildren();
     list = new JobList(place, { filter, at, turn: (more) => go(at(more)), from: values.get("from") ?? "", order: values.get("order") === "asc" ? "asc" : "desc",
       sort: values.get("sort") ?? "", page: Number(values.get("page")) || 1 });
   };

@@ -80,6 +80,8 @@ let shown = "";
 /** Show the page of the address. */
 async function open() {
   const [wanted, values] = (location.hash.slice(2) || "overview").split("?");
+  // With `aria-busy` this says to programs which address is shown, and when it is complete.
+  main.dataset.place = location.hash;
   if (page && shown === wanted && page.turn?.(new URLSearchParams(values))) return;
   const mine = ++opened;
   shown = wanted;
@@ -262,11 +264,13 @@ byId("find").addEventListener("input", async (/** @type {any} */ event) => {
 
 /** A session that has ended shows the form to sign in, and leads back to the same address. @param {string} [why] */
 async function signIn(why) {
+  signing = true;
   opened += 1;
   page?.leave?.();
   page = null;
   document.querySelector("dialog[open]")?.remove();
   main.removeAttribute("aria-busy");
+  delete main.dataset.place;
   const { signIn: form } = await import("./signin.js");
   document.body.classList.add("out");
   form(main, why ?? "", start);
@@ -275,6 +279,8 @@ async function signIn(why) {
   named("Sign in");
 }
 let signedIn = false;
+/** Whether the form to sign in is shown, or comes. */
+let signing = false;
 lost.session = () => {
   if (!signedIn) return;
   signedIn = false;
@@ -304,6 +310,7 @@ async function start() {
   introduce(who);
   if (who.scopes.includes("read")) {
     signedIn = Boolean(who.name);
+    signing = false;
     document.body.classList.remove("out");
     state = "connecting";
     open();
@@ -332,7 +339,7 @@ if (beginsWithOverview) live.watch({ topic: "overview" });
 byId("updates").addEventListener("click", togglePause);
 byId("settings").addEventListener("click", showSettings);
 addEventListener("hashchange", () => {
-  if (!rights.scopes.includes("read") || (!page && state === "refused")) return;
+  if (!rights.scopes.includes("read") || signing) return;
   main.focus({ preventScroll: true });
   open();
 });

@@ -88,6 +88,7 @@ class TypeCourse {
   /** @param {{type: string, queue?: string}} of @param {typeof import("./chart.js")} charts @param {() => void} close */
   constructor(of, { Chart, Crosshair }, close) {
     this.of = of;
+    this.range = "";
     const crosshair = new Crosshair();
     const rateOf = (/** @type {"done" | "failed"} */ field) => ({ word: field, look: field, of: (/** @type {any} */ point) => point.rates?.[field] });
     const runOf = (/** @type {"p50" | "p95" | "p99"} */ share) => ({ word: share, look: share, of: (/** @type {any} */ point) => point.run?.[share] });
@@ -100,7 +101,9 @@ class TypeCourse {
 
   /** @param {string} range */
   async learn(range) {
+    this.range = range;
     const found = await get(`stats/types${query({ ...this.of, range })}`);
+    if (range !== this.range) return;
     const open = found.points.length - 1;
     for (const [at, point] of found.points.entries()) {
       const ms = at === open ? found.open_ms : found.step_ms;
