@@ -120,7 +120,7 @@ def test_activity_is_filtered_by_who_did_what_where(place: Place, page: Page) ->
     expect(page).to_have_url(re.compile("queue=left"))
     expect(table.locator("tbody tr")).to_have_count(1)
     expect(table).to_contain_text("left")
-    page.get_by_label("did", exact=True).select_option("delete")
+    page.locator("select[name=verb]").select_option("delete")
     expect(page.get_by_text("No such action")).to_be_visible()
 
 
