@@ -45,10 +45,14 @@ class Held:
         until(lambda: self._page.evaluate("1") and self._held)
 
     def let_go(self) -> None:
-        """Let them go on, and all later ones. Returns when the page has got the answers."""
+        """Let them go on, and all later ones. They may have been given up."""
         self._holds = False
         for route in self._held:
             route.continue_()
+
+    def answer(self) -> None:
+        """Let them go on, and all later ones. Returns when the page has got the answers."""
+        self.let_go()
         for route in self._held:
             answer = route.request.response()
             assert answer is not None
@@ -66,7 +70,7 @@ def test_a_list_is_not_complete_before_its_jobs_are_counted(place: Place, page: 
     expect(busy).to_have_count(1)
     cancel = page.get_by_role("button", name="Cancel all 2…")
     expect(cancel).to_have_count(0)
-    held.let_go()
+    held.answer()
     expect(busy).to_have_count(0)
     assert cancel.is_visible()
 
@@ -86,7 +90,7 @@ def test_rows_that_were_asked_for_before_the_list_was_loaded_anew_change_nothing
     expect(page.locator("main tbody tr[data-key]")).to_have_count(3)
     expect(page.locator("[aria-busy]")).to_have_count(0)
     page.evaluate("seen.length = 0")
-    held.let_go()
+    held.answer()
     # The rows are asked for once more, which shows that what was let go is over.
     with page.expect_response(re.compile(r"/jobs\?id=")):
         pass
@@ -104,7 +108,7 @@ def test_a_list_that_was_left_is_not_drawn_over_the_next_one(place: Place, page:
     page.go_back()
     complete(page, "/jobs?f=queue%3Aturned")
     page.evaluate(SEEN, "main .foot")
-    held.let_go()
+    held.answer()
     expect(rows.first).to_have_attribute("data-key", newest or "")
     assert not [text for text in page.evaluate("seen") if "oldest first" in text]
 
@@ -121,7 +125,7 @@ def test_a_part_that_comes_late_is_shown_though_a_row_of_another_one_is_pointed_
     late = page.get_by_role("region", name="Scheduled jobs", exact=True)
     expect(late.locator(".skeletons")).to_be_visible()
     page.get_by_role("table", name="Jobs that become ready").locator("tbody tr").hover()
-    held.let_go()
+    held.answer()
     expect(late.get_by_role("button", name="Later ones")).to_be_visible()
 
 
@@ -149,9 +153,25 @@ def test_a_page_that_is_opened_while_the_session_ends_stays_away_from_the_form(
     )
     form.wait()
     page.evaluate("location.hash = '#/jobs'")
-    form.let_go()
+    form.answer()
     expect(page.get_by_label("Access key")).to_be_visible()
-    script.let_go()
+    script.answer()
     assert httpx.get(f"{guarded.ui}api/jobs", trust_env=False).status_code == 401
     expect(page.locator("main h1")).to_have_text("Sign in")
     expect(page.locator("main table")).to_have_count(0)
+
+
+def test_a_refusal_of_what_was_asked_for_before_somebody_signed_in_does_not_sign_them_out(
+    guarded: Place, new_page: NewPage
+) -> None:
+    page = new_page()
+    held = Held(page, "/ui/live")
+    page.goto(guarded.ui)
+    held.wait()
+    page.get_by_label("Access key").fill("readread")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#main")).to_have_attribute("data-place", "")
+    held.let_go()
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    expect(page.get_by_label("Access key")).to_have_count(0)

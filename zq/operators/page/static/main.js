@@ -265,6 +265,8 @@ byId("find").addEventListener("input", async (/** @type {any} */ event) => {
 /** A session that has ended shows the form to sign in, and leads back to the same address. @param {string} [why] */
 async function signIn(why) {
   signing = true;
+  // What was asked for without the session would be refused when there is one.
+  live.stop();
   opened += 1;
   page?.leave?.();
   page = null;
@@ -284,7 +286,6 @@ let signing = false;
 lost.session = () => {
   if (!signedIn) return;
   signedIn = false;
-  live.stop();
   signIn("Your session has ended. Sign in, and you are back where you were.");
 };
 

@@ -39,7 +39,8 @@ export async function ask(path, options = {}) {
   } catch {
     // A proxy has answered.
   }
-  if (reply.status === 401 && path !== "session") lost.session();
+  // A refusal of what was sent before somebody has signed in again says nothing of the session that is.
+  if (reply.status === 401 && path !== "session" && token === localStorage.getItem(TOKEN)) lost.session();
   throw new Refusal(reply.status, text);
 }
 
