@@ -66,8 +66,8 @@ def find_or_install(peer: Peer, directory: Path = PEERS_DIRECTORY) -> Home:
 
 
 def install_python(home: Path, peer: Peer) -> None:
-    run([sys.executable, "-m", "venv", str(home)])
-    pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    run([sys.executable, "-m", "venv", "--without-pip", str(home)])
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(home)]
     run([*pip, "install", "--quiet", *peer.packages])
 
 

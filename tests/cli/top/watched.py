@@ -76,8 +76,8 @@ class Watched(NamedTuple):
             yield held
 
     def app(self) -> TopApp:
-        """A display that is drawn often."""
-        return TopApp(Address(self.admin_url), 0.05)
+        """A display that is drawn five times a second: a pilot waits at each key until it rests."""
+        return TopApp(Address(self.admin_url), 0.2)
 
 
 @contextlib.asynccontextmanager
