@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.peers.compare import Plan, compare, find_homes
-from bench.peers.plots import draw
 from bench.peers.roster import contenders, named
 from bench.peers.rows import ROWS
 from bench.peers.tables import Run, document, text
@@ -92,6 +91,9 @@ def show(args: argparse.Namespace, run: Run) -> None:
     else:
         print(text(run))
     if directory := PLOTS if args.write else args.plots:
+        # What draws takes most of a second to import.
+        from bench.peers.plots import draw
+
         draw(run, directory)
     if args.write:
         write_between(RESULTS, "peers", document(run, images="../plots"))
