@@ -36,6 +36,7 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
     ("PATCH", "/queues/limited/settings", {"fair": {"max_in_flight": 10, "rate": 100}}),
     ("PUT", "/queues/limited/fair/limited", {"weight": 2, "max_in_flight": 9}),
     ("PUT", "/queues/typed/schema", {"schema": "string"}),
+    ("POST", "/marks", {"text": "m"}),
     ("PUT", "/crons/c", {"entries": [_ENTRY := {"name": "e", "expression": "0 0 1 1 *"}]}),
     ("PUT", "/forward/lane", _LANE),
     ("PUT", "/devices/d", {"instance": "i", "version": "1", "now": 0}),

@@ -137,6 +137,12 @@ def rounds(harms: list[Harm], most: int) -> Iterator[list[Harm]]:
         yield [some[number] for some in of_tables if number < len(some)]
 
 
+def named(root: Path) -> set[str]:
+    """The keys of the rows that were set aside."""
+    with closing(sqlite3.connect(root / "zq.db")) as connection:
+        return {key for (key,) in connection.execute("SELECT key FROM quarantine")}
+
+
 @pytest.mark.parametrize("flips", ["no text", "other text"])
 @sizes("most", 3, 20)
 async def test_rows_that_have_changed_stop_nothing_else(
@@ -161,3 +167,72 @@ async def test_rows_that_have_changed_stop_nothing_else(
         if flips == "no text":
             assert told and told["rows"] >= len(texts)
             assert texts <= set_aside(root)
+
+
+async def test_notes_that_have_changed_are_set_aside(sound: Path) -> None:
+    with closing(sqlite3.connect(sound / "zq.db", isolation_level=None)) as connection:
+        notes = {name for (name,) in connection.execute("SELECT name FROM meta") if ":" in name}
+        assert notes == {
+            "note:marks",
+            "note:history epochs",
+            "note:instances at http://127.0.0.1:9",
+        }
+        connection.execute("UPDATE meta SET value = '[' WHERE name LIKE 'note:%'")
+    site = Site(sound, SETTINGS)
+    await site.start()
+    async with Client(site, JSON) as client:
+        assert not (await client.get("/trends")).doc.get("marks")
+        assert (await client.post("/marks", {"text": "m"})).status == 201
+    await site.stop()
+    assert named(sound) >= notes
+
+
+@pytest.mark.parametrize(
+    "numbers", ["last_seq = last_seq | 1 << 40", "first_seq = -1", "last_seq = 0"]
+)
+async def test_a_write_with_numbers_that_cannot_be_comes_anew(numbers: str, sound: Path) -> None:
+    (again,) = (each for each in REQUESTS if each[:2] == ("POST", "/v0/topics/log"))
+    with closing(sqlite3.connect(sound / "zq.db", isolation_level=None)) as connection:
+        assert connection.execute(f"UPDATE topic_writes SET {numbers}").rowcount == 1
+    site = Site(sound, SETTINGS)
+    await site.start()
+    async with Client(site, JSON) as client:
+        told = [(await client.call(*again)).doc for _ in range(2)]
+    await site.stop()
+    assert [(doc["first_seq"], doc["count"]) for doc in told] == [(2, 1), (2, 1)]
+    assert "topic_writes" in set_aside(sound)
+
+
+TOPIC_NUMBERS = ("head_seq", "count", "bytes", "dead_lettered")
+
+
+@pytest.mark.parametrize("column", TOPIC_NUMBERS)
+async def test_a_topic_whose_numbers_cannot_be_goes_on(column: str, sound: Path) -> None:
+    with closing(sqlite3.connect(sound / "zq.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(f"UPDATE topics SET {column} = {column} - 9000000000000000000")
+    site = Site(sound, SETTINGS)
+    await site.start()
+    async with Client(site, JSON) as client:
+        record = {"records": [{"data": 2}]}
+        told = [(await client.post(f"/v0/topics/{name}", record)).doc for name in ("log", "near")]
+        read = (await client.post("/v0/topics/log/diff", {"from_seq": 0})).doc
+    await site.stop()
+    assert [doc["first_seq"] for doc in told] == [2, 2]
+    assert [record["$seq"] for record in read["records"]] == [1, 2]
+
+
+async def test_the_records_of_a_topic_that_is_set_aside_keep_its_id(sound: Path) -> None:
+    with closing(sqlite3.connect(sound / "zq.db", isolation_level=None)) as connection:
+        last = "(SELECT max(topic) FROM (SELECT key >> 41 AS topic FROM topic_jobs))"
+        connection.execute(f"UPDATE topics SET config = '[' WHERE id = {last}")
+        connection.execute(f"DELETE FROM topics WHERE id > {last}")
+    site = Site(sound, SETTINGS)
+    await site.start()
+    async with Client(site, JSON) as client:
+        for method, path, doc in REQUESTS:
+            if path == "/v0/topics/near":
+                reply = await client.call(method, path, doc)
+                assert reply.status < 300, reply.doc
+    await site.stop()
+    assert "topics" in set_aside(sound)

@@ -26,7 +26,7 @@ FINDS: dict[str, set[str]] = {
     },
     "count_topics": {"SCAN topics USING COVERING INDEX sqlite_autoindex_topics_1"},
     "highest_topic": {"SEARCH topics"},
-    "create_topic": set(),
+    "create_topic": {"SEARCH topics", "SEARCH topic_records", "SEARCH topic_jobs"},
     "free_topic_id": {"SEARCH t USING INTEGER PRIMARY KEY (rowid<?)", TOPIC_BY_ID},
     "create_topic_at": set(),
     "write_topics": {TOPIC_BY_ID},

@@ -10,7 +10,7 @@ from zq.doors.topics.model_routers import RouterConfig
 from zq.model.checksums import ChecksumMismatch, record_checksum
 from zq.model.damage import Misfit
 from zq.store.sqlite.checksums import CheckedTable
-from zq.store.sqlite.quarantine import move, reason_of
+from zq.store.sqlite.quarantine import move, note_again, reason_of
 from zq.store.sqlite.queries import load
 
 QUERIES = load(__name__)
@@ -36,8 +36,24 @@ def _record(connection: sqlite3.Connection, key: int, now: int) -> Iterator[Misf
         yield move(connection, "topic_records", place, reason, now)
 
 
-ASIDE = {"topic_records": _record}
+def _write(connection: sqlite3.Connection, key: tuple[int, str], now: int) -> Iterator[Misfit]:
+    """Set aside a write that is recognised by its key. The tick knows which numbers it may have."""
+    place: dict[str, object] = {"topic": key[0], "key": key[1]}
+    yield move(connection, "topic_writes", place, "it has numbers that no write can have", now)
+
+
+ASIDE = {"topic_records": _record, "topic_writes": _write}
 
 CHECKED = CheckedTable("topic_records", QUERIES["topic_records"], record_checksum)
+
+
+def _count_again(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
+    """Count the records of topics anew whose numbers cannot be."""
+    for (id,) in connection.execute(QUERIES["miscounted"]).fetchall():
+        connection.execute(QUERIES["count_topic"], {"id": id})
+        yield note_again(connection, Misfit("topics", str(id), "its numbers could not be", now))
+
+
+MENDS = (_count_again,)
 
 FORMS = {"topics": {"config": TopicConfig}, "topic_routers": {"config": RouterConfig}}

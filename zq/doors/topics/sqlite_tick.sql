@@ -15,7 +15,14 @@ SELECT count(*) FROM topics
 SELECT ifnull(max(id), 0) FROM topics
 
 -- name: create_topic
-INSERT INTO topics (name, config) VALUES (:topic, :config) RETURNING id
+-- The records of a topic whose row was set aside keep its id.
+INSERT INTO topics (id, name, config)
+SELECT 1 + max(
+        ifnull((SELECT max(id) FROM topics), 0),
+        ifnull((SELECT max(key) FROM topic_records), 0) >> {seq_bits},
+        ifnull((SELECT max(key) FROM topic_jobs), 0) >> {seq_bits}),
+    :topic, :config
+RETURNING id
 
 -- name: free_topic_id
 -- The lowest id behind one that is in use, where the highest one is.

@@ -9,7 +9,14 @@ from msgspec.structs import replace
 
 from zq.doors.topics.commands import Append, Appended, LayAside
 from zq.doors.topics.errors import TopicFull, TopicIsQueue, TopicNotFound
-from zq.doors.topics.model import MAX_SEQ, SEQ_BITS, NewRecord, TopicState, refuse_overflow
+from zq.doors.topics.model import (
+    MAX_SEQ,
+    MOST_RECORDS,
+    SEQ_BITS,
+    NewRecord,
+    TopicState,
+    refuse_overflow,
+)
 from zq.doors.topics.tick_numbers import (
     RecordBatch,
     admit_jobs,
@@ -234,18 +241,29 @@ class _Writing:
     def _read_known(
         self, commands: Sequence[Append | LayAside]
     ) -> dict[tuple[int, str], tuple[int, int]]:
-        """The numbers of the writes that are recognised, by topic and key."""
-        asked = [
-            (self._states[command.topic].id, command.key)
+        """The numbers of the writes that are recognised, by topic and key.
+
+        A write whose numbers no write of its topic can have is set aside, and comes anew.
+        """
+        asked = {
+            (state.id, command.key): state.head_seq
             for command in commands
             if isinstance(command, Append)
             and command.key is not None
-            and command.topic in self._states
-        ]
+            and (state := self._states.get(command.topic)) is not None
+        }
         if not asked:
             return {}
-        rows = self._work.tx.table("read_writes", writes=asked, now=self._work.steady)
-        return {(topic, key): (first, last) for topic, key, first, last in rows}
+        rows = self._work.tx.table("read_writes", writes=list(asked), now=self._work.steady)
+        found = {(topic, key): (first, last) for topic, key, first, last in rows}
+        wrong = [
+            write
+            for write, (first, last) in found.items()
+            if not 0 < first <= last <= asked[write] or last - first >= MOST_RECORDS
+        ]
+        if wrong:
+            self._work.tx.set_aside("topic_writes", wrong)
+        return {write: found[write] for write in found.keys() - wrong}
 
 
 def _mark_of(command: Append | LayAside) -> ProducerMark | None:

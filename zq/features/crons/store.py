@@ -1,10 +1,12 @@
 """The reads of cron, for every store."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from zq.features.crons.model import NEXT_FIRING, CronEntry, CronGroup, CronSchedule, DueCron
 from zq.features.schemas.model import StoredSchema
 from zq.store.api import Recovery
+
+T = TypeVar("T")
 
 
 class EntryPlace(NamedTuple):
@@ -56,6 +58,9 @@ class CronReads(Protocol):
 
     async def note(self, name: str) -> str | None:
         """A text about the whole server, as `WriteNote` has stored it."""
+
+    async def noted(self, name: str, kind: type[T]) -> T | None:
+        """A note that is JSON, as a value of its kind. One that is none is set aside."""
 
     async def schemas(self) -> list[StoredSchema]:
         """The schemas of payloads, in the order of their queues."""

@@ -1,7 +1,7 @@
 """The reads of cron. Each uses the lane in which it delays no shorter read."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,6 +12,8 @@ from zq.model.checksums import ChecksumMismatch, check_text
 from zq.model.errors import TooLarge
 from zq.model.job import NewJob
 from zq.store.snapshot import Snapshot, SnapshotLanes
+
+T = TypeVar("T")
 
 _template = msgspec.json.Decoder(NewJob)
 
@@ -59,6 +61,9 @@ class StoredCronReads(CronReads):
         found = await self._looks.value("note", name=name)
         return None if found is None else str(found)
 
+    async def noted(self, name: str, kind: type[T]) -> T | None:
+        return await self._looks(_noted, name, kind)
+
     async def schemas(self) -> list[StoredSchema]:
         return await self._scans(_schemas)
 
@@ -101,6 +106,14 @@ def _readable(snapshot: Snapshot, group: str, rows: Any) -> Iterator[CronEntry]:
         yield CronEntry(*values)
     if unreadable:
         raise snapshot.unreadable("cron_entries", unreadable)
+
+
+def _noted(snapshot: Snapshot, name: str, kind: type[T]) -> T | None:
+    found = snapshot.value("note", name=name)
+    try:
+        return None if found is None else msgspec.json.decode(str(found), type=kind)
+    except msgspec.MsgspecError as error:
+        raise snapshot.unreadable("notes", [name]) from error
 
 
 def _schemas(snapshot: Snapshot) -> list[StoredSchema]:

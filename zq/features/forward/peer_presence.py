@@ -70,8 +70,7 @@ class Presence:
         another device of this name that is alive."""
         async with self._telling:
             note = f"instances at {url}"
-            stored = await self._notes.note(note)
-            told = [] if stored is None else msgspec.json.decode(stored, type=list[str])
+            told = await self._notes.noted(note, list[str]) or []
             if self.instance not in told:
                 told = [*told[-MOST_TOLD:], self.instance]
                 await self._write(note, told)

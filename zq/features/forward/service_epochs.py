@@ -36,8 +36,7 @@ class HistoryEpochs:
 
     async def learn(self) -> None:
         """Find out at the start whether the database was restored, before it has new records."""
-        stored = await self._notes.note(NOTE)
-        known = [] if stored is None else msgspec.json.decode(stored, type=list[EpochEnd])
+        known = await self._notes.noted(NOTE, list[EpochEnd]) or []
         if not known or known[-1].epoch != self.present:
             if known:
                 known[-1] = EpochEnd(known[-1].epoch, self._readers.readable)

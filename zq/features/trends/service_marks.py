@@ -21,9 +21,6 @@ MOST_MARKS = 100
 MOST_CHARACTERS = 200
 
 
-_marks = msgspec.json.Decoder(list[TimeMark])
-
-
 class Marks:
     """The latest marks, the oldest first."""
 
@@ -53,5 +50,4 @@ class Marks:
         return mark
 
     async def _all(self) -> list[TimeMark]:
-        stored = await self._reads.note(NOTE)
-        return [] if stored is None else _marks.decode(stored)
+        return await self._reads.noted(NOTE, list[TimeMark]) or []

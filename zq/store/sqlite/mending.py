@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cache
+from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ from zq.rooms import parts
 from zq.store.sqlite.damage import MISCOUNTED
 from zq.store.sqlite.mending_logs import mend_logs
 from zq.store.sqlite.quarantine import QUERIES as OF_QUARANTINE
-from zq.store.sqlite.quarantine import keys_of, move, reason_of, set_aside
+from zq.store.sqlite.quarantine import keys_of, move, note_again, reason_of, set_aside
 from zq.store.sqlite.queries import load
 
 QUERIES = load(__name__)
@@ -60,9 +61,10 @@ def unreadable_rows(connection: sqlite3.Connection) -> Iterator[UnreadableRow]:
 def set_aside_unreadable(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
     """Set aside the unreadable rows of all these tables. Call it in a transaction.
 
-    Rows of logs are corrected in their place.
+    What follows from other rows is corrected in its place, by rooms too: their `MENDS`.
     """
-    yield from mend_logs(connection, now)
+    for mend in (mend_logs, *chain.from_iterable(parts("sqlite_quarantine", "MENDS", tuple))):
+        yield from mend(connection, now)
     for table, place, reason in [*unreadable_rows(connection)]:
         yield move(connection, table, place, reason, now)
     queues = [queue for (queue,) in connection.execute(OF_QUARANTINE["queues"])]
@@ -97,8 +99,7 @@ def count_again(
     known = set(connection.execute(QUERIES["keys"]))
     if connection.execute(MISCOUNTED).fetchone()[0]:
         reason = "they were not those of the jobs, which were counted again"
-        miscount = Misfit("queue_counts", "all", reason, now)
-        connection.execute(QUERIES["note_again"], miscount._asdict())
+        note_again(connection, Misfit("queue_counts", "all", reason, now))
         connection.execute(QUERIES["forget_counts"])
         connection.execute(OF_QUARANTINE["count_jobs"])
     connection.execute(QUERIES["open_every_line"])

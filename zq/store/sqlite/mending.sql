@@ -10,11 +10,6 @@ SELECT source, key FROM quarantine
 -- What was set aside or noted at one time.
 SELECT source, key, reason, at FROM quarantine WHERE at = :now
 
--- name: note_again
--- Notes what was corrected in its place, also if that had to be done before.
-INSERT OR REPLACE INTO quarantine (source, key, at, reason, row)
-VALUES (:source, :key, :at, :reason, x'')
-
 -- name: logs
 SELECT id, CAST(name AS BLOB), min_seq, max_seq, bytes, max_age_ms, max_records, max_bytes FROM logs
 

@@ -13,6 +13,7 @@ from zq.model.damage import Misfit
 from zq.model.log import Bounds
 from zq.store.sqlite.logs import set_bounds
 from zq.store.sqlite.migrate import migrate
+from zq.store.sqlite.quarantine import note_again
 from zq.store.sqlite.queries import load
 
 QUERIES = load("zq.store.sqlite.mending")
@@ -66,9 +67,7 @@ def mend_logs(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
         name = right.name.decode()
         connection.execute(QUERIES["put_log"], {**right._asdict(), "name": name})
         set_bounds(connection, name, right.bounds)
-        misfit = Misfit("logs", name, reason, now)
-        connection.execute(QUERIES["note_again"], misfit._asdict())
-        yield misfit
+        yield note_again(connection, Misfit("logs", name, reason, now))
 
 
 def _blank_rows() -> dict[int, LogRow]:

@@ -239,6 +239,12 @@ def _name(connection: sqlite3.Connection, source: str, key: object, now: int) ->
         yield misfit
 
 
+def note_again(connection: sqlite3.Connection, misfit: Misfit) -> Misfit:
+    """Note a row that was corrected in its place, also if that was done before."""
+    connection.execute(QUERIES["note_again"], misfit._asdict())
+    return misfit
+
+
 def name_of(key: object) -> str:
     """The key of a row as it is named: its columns with slashes in between."""
     return "/".join(map(str, key if isinstance(key, tuple | list) else (key,)))

@@ -15,6 +15,11 @@ SELECT 1 FROM quarantine WHERE source = 'wal' AND key = :key
 INSERT OR IGNORE INTO quarantine (source, key, at, reason, row)
 VALUES (:source, :key, :at, :reason, x'')
 
+-- name: note_again
+-- Notes what was corrected in its place, also if that had to be done before.
+INSERT OR REPLACE INTO quarantine (source, key, at, reason, row)
+VALUES (:source, :key, :at, :reason, x'')
+
 -- name: job
 SELECT json_array({job_columns}) FROM jobs WHERE id = :key
 

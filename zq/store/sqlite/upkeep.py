@@ -28,6 +28,9 @@ from zq.store.sqlite.transaction import read_deadlines
 
 QUERIES = load(__name__)
 
+_NEEDED = (("epoch", str), ("id_suffix", str), ("high_water", int))
+"""What no start can do without, and its type."""
+
 TIDY_PAGES = 256
 """The pages that one slice gives back: 1 MiB."""
 
@@ -81,7 +84,7 @@ def recover(
         mine = {"first": first, "last": first + (1 << HOLDER_BITS) - 1}
         left = _value(connection, "read_left_in_flight", mine)
         meta = dict(connection.execute(QUERIES["read_meta"]))
-        if lost := [name for name in ("epoch", "id_suffix", "high_water") if name not in meta]:
+        if lost := [name for name, kind in _NEEDED if not isinstance(meta.get(name), kind)]:
             raise damaged(f"it is damaged: it has lost its {lost[0]}")
         steady = SteadyClock(clock, _mark_in(meta), off_counts=off_counts)
         residents = _residents_in(meta)
