@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,14 @@ from typing import Any
 import psycopg
 
 _names = count(1)
+
+NAME = "zq-pg-"
+"""How the folders of servers are called. The process of the tests that made one follows."""
+
+# Its superuser refuses to run as root.
+RIGHTS: dict[str, Any] = (
+    {"user": "nobody", "group": "nogroup", "extra_groups": ()} if os.getuid() == 0 else {}
+)
 
 LOCKS = " -c lock_timeout=20s"
 """A test that waits for itself fails, and does not hang."""
@@ -43,27 +51,41 @@ class Postgres:
 @contextmanager
 def postgres(*, flushes: bool = False) -> Iterator[Postgres]:
     """Run a server. Commits are flushed only if asked for, as no test cuts its power."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
-    # Its superuser refuses to run as root.
-    user: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
-    rights = user if os.getuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="zq-pg-"))
-    if rights:
+    _remove_left_behind()
+    folder = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-"))
+    if RIGHTS:
         shutil.chown(folder, "nobody", "nogroup")
-
-    def run(program: str, *words: str) -> None:
-        line = (str(programs / program), "-D", str(folder / "data"), *words)
-        with (folder.parent / f"{folder.name}.log").open("ab") as log:
-            subprocess.run(line, check=True, cwd=folder, stdout=log, stderr=log, **rights)
-
     try:
-        run("initdb", "-U", "zq", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        _run(
+            folder, "initdb", *("-U", "zq", "-A", "trust", "-E", "UTF8"), "--locale=C", "--no-sync"
+        )
         flush = "" if flushes else " -c fsync=off"
-        run("pg_ctl", "-w", "start", "-o", f"-k {folder} -c listen_addresses={flush}{LOCKS}")
-        try:
-            yield Postgres(folder)
-        finally:
-            run("pg_ctl", "-m", "immediate", "stop")
+        options = f"-k {folder} -c listen_addresses={flush}{LOCKS}"
+        _run(folder, "pg_ctl", "-w", "start", "-o", options)
+        yield Postgres(folder)
     finally:
-        shutil.rmtree(folder)
-        folder.with_name(f"{folder.name}.log").unlink(missing_ok=True)
+        _remove(folder)
+
+
+def _run(folder: Path, program: str, *words: str) -> None:
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+    line = (str(programs / program), "-D", str(folder / "data"), *words)
+    with folder.with_name(f"{folder.name}.log").open("ab") as log:
+        subprocess.run(line, check=True, cwd=folder, stdout=log, stderr=log, **RIGHTS)
+
+
+def _remove(folder: Path) -> None:
+    if (folder / "data" / "postmaster.pid").exists():
+        with suppress(subprocess.CalledProcessError):  # it has ended meanwhile
+            _run(folder, "pg_ctl", "-m", "immediate", "stop")
+    shutil.rmtree(folder)
+    folder.with_name(f"{folder.name}.log").unlink(missing_ok=True)
+
+
+def _remove_left_behind() -> None:
+    """End and remove the servers of tests that were killed, which else run on and fill the disk."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{NAME}*-*/"):
+        owner = folder.name.removeprefix(NAME).partition("-")[0]
+        if owner.isdecimal() and not Path("/proc", owner).exists():
+            with suppress(OSError):  # another process of the tests removes it, too
+                _remove(folder)
