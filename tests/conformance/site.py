@@ -10,7 +10,7 @@ from typing import Any
 
 from blank import lay_out
 from manual_clock import ManualClock
-from store.rig import KIND, address_of, terminate, writing
+from store.rig import KIND, address_of, run_beside, terminate, writing
 
 from zq.config import Settings
 from zq.runtime import Server
@@ -59,6 +59,10 @@ class Site:
         if KIND == "postgres":
             settings["store"] = address_of(self.root)
         return Server(Settings.of(**settings), clock=self.clock, rng=random.Random(1))
+
+    def run_sql(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement on the server's database, as another program would: its rows."""
+        return run_beside(self.root, sql)
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:

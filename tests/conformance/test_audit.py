@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from rooms import needs
+from store.rig import only_sqlite
 
 from .client import JSON, Client, Doc, new_job
 from .streams import PATIENCE_S, pause
@@ -96,6 +97,7 @@ async def test_what_was_done_for_a_client_that_has_gone_is_recorded(
     assert "answer" not in action
 
 
+@only_sqlite
 @pytest.mark.settings(no_admin=False, admin_port=0)
 @pytest.mark.parametrize("wire", [JSON], ids=str)
 async def test_a_backup_is_recorded_also_if_it_breaks_off(client: Client) -> None:

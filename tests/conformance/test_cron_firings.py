@@ -1,8 +1,6 @@
 """Cron entries that fire: at their times, after stops and pauses, and when the clock is set."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -156,8 +154,7 @@ async def test_a_schedule_that_cannot_be_evaluated_is_named_and_others_fire(
 ) -> None:
     await put(client, "bad", entry())
     await put(client, "g", entry())
-    with closing(sqlite3.connect(client.site.root / "zq.db", isolation_level=None)) as other:
-        other.execute("UPDATE cron_entries SET expression = '* * * * MON~FRI' WHERE cron = 'bad'")
+    client.site.run_sql("UPDATE cron_entries SET expression = '* * * * MON~FRI' WHERE cron = 'bad'")
     stream = await client.take(prefetch=5)
     client.site.clock.advance(SECOND_MS)
     async with asyncio.timeout(PATIENCE_S):

@@ -1,8 +1,5 @@
 """Failures by their causes: counted by the tick, found again by filters of jobs."""
 
-import sqlite3
-from contextlib import closing
-
 from zq.features.failures.model import KEPT_MS, MOST_GROUPS, MOST_TYPES, cause_of
 from zq.features.trends.model import DAY_MS, HOUR_MS, MINUTE_MS
 
@@ -105,8 +102,7 @@ async def test_old_counts_are_deleted_with_the_minutes_that_are_stored(client: C
             await client.enqueue(queue="other")
             clock.advance(MINUTE_MS)
         await client.call("PATCH", "/queues/tick/settings", {"retry_limit": 1})
-        with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
-            kept = db.execute("SELECT length FROM failure_counts").fetchall()
+        kept = client.site.run_sql("SELECT length FROM failure_counts")
         assert kept == ([(HOUR_MS,)] if ms < DAY_MS else [])
 
 
@@ -195,10 +191,9 @@ async def test_groups_are_bounded_and_the_rest_is_counted_together(client: Clien
     await failed(client, "known")
     site = client.site
     await site.stop()
-    old = [("1-old", f"q{n}", site.now) for n in range(MOST_GROUPS - 1)]
-    with closing(sqlite3.connect(site.root / "zq.db")) as db, db:
-        insert = "INSERT INTO error_groups VALUES (?1, ?2, NULL, 'm', 1, ?3, ?3, 1, '[]')"
-        db.executemany(insert, old)
+    rest = f"NULL, 'm', 1, {site.now}, {site.now}, 1, '[]'"
+    old = ", ".join(f"('1-old', 'q{n}', {rest})" for n in range(MOST_GROUPS - 1))
+    site.run_sql(f"INSERT INTO error_groups VALUES {old}")
     await site.start()
     for message in ("new one", "new other", "known"):
         await failed(client, message)

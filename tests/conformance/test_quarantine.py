@@ -4,9 +4,12 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from store.rig import only_sqlite
 
 from .client import MSGPACK_HTTP2, Client
 from .site import Site
+
+pytestmark = only_sqlite
 
 LARGE = "x" * 1000
 

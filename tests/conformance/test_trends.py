@@ -1,10 +1,9 @@
 """What happened over minutes, hours and days, and how long jobs waited and ran."""
 
-import sqlite3
-from contextlib import closing
 from statistics import quantiles
 
 import pytest
+from store.rig import only_sqlite
 
 from zq.features.trends.model import DAY_MS, HOUR_MS, MINUTE_MS, MOST_QUEUES, STEP_MS, quantile
 
@@ -150,6 +149,7 @@ async def test_minutes_survive_a_stop_and_add_up_with_those_after_it(client: Cli
     assert found["run"]["count"] == 2
 
 
+@only_sqlite
 async def test_a_kill_loses_the_open_minute_alone(client: Client) -> None:
     await run(client, 1, 1)
     await pass_minutes(client)
@@ -163,8 +163,7 @@ async def test_a_minute_is_stored_although_nothing_happens_after_it(client: Clie
     client.site.clock.advance(MINUTE_MS)
     # The answer comes after the tick that stores the minute, which began before this request.
     await client.call("PATCH", "/queues/tick/settings", {"retry_limit": 1})
-    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
-        rows = db.execute("SELECT length, queue, completed FROM trends ORDER BY 1, 2").fetchall()
+    rows = client.site.run_sql("SELECT length, queue, completed FROM trends ORDER BY 1, 2")
     assert rows == [(length, queue, 1) for length in (MINUTE_MS, HOUR_MS) for queue in ("", "q")]
 
 
@@ -176,15 +175,13 @@ async def test_queues_beyond_the_limit_count_together(client: Client) -> None:
         await pass_minutes(client)
     await client.call("POST", "/jobs/bulk", {"jobs": [new_job(queue=f"new{n}") for n in range(3)]})
     await pass_minutes(client)
-    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
-        names = dict(
-            db.execute("SELECT at, count(*) FROM trends WHERE length = 60000 GROUP BY 1").fetchall()
-        )
-        hour = db.execute(
-            "SELECT count(*) FILTER (WHERE queue NOT IN ('', '*')),"
-            " sum(enqueued) FILTER (WHERE queue = '*'), sum(enqueued) FILTER (WHERE queue = '')"
-            " FROM trends WHERE length = 3600000"
-        ).fetchone()
+    count = "SELECT at, count(*) FROM trends WHERE length = 60000 GROUP BY 1"
+    names = dict(client.site.run_sql(count))
+    (hour,) = client.site.run_sql(
+        "SELECT count(*) FILTER (WHERE queue NOT IN ('', '*')),"
+        " sum(enqueued) FILTER (WHERE queue = '*'), sum(enqueued) FILTER (WHERE queue = '')"
+        " FROM trends WHERE length = 3600000"
+    )
     assert sorted(names.values()) == [4, MOST_QUEUES + 2, MOST_QUEUES + 2]
     assert hour == (MOST_QUEUES, 2 * 7 + 3, 2 * len(jobs) + 3)
     assert totals(await history(client)) == {"enqueued": 2 * len(jobs) + 3}
@@ -199,9 +196,8 @@ async def test_hours_add_up_minutes_and_outlive_them(client: Client) -> None:
     for _ in range(3):  # each minute takes those of one time with it
         await run(client, 1, 1)
         await pass_minutes(client)
-    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
-        count = "SELECT length, sum(completed) FROM trends WHERE queue = 'q' GROUP BY 1"
-        kept = dict(db.execute(count).fetchall())
+    count = "SELECT length, sum(completed) FROM trends WHERE queue = 'q' GROUP BY 1"
+    kept = dict(client.site.run_sql(count))
     assert kept == {MINUTE_MS: 3, HOUR_MS: 6}
     assert totals(await history(client, "24h", queue="q"))["completed"] == 3
     week = await history(client, "7d", queue="q")
@@ -212,8 +208,7 @@ async def test_hours_add_up_minutes_and_outlive_them(client: Client) -> None:
     for _ in range(3):  # and so does each hour
         await run(client, 1, 1)
         await pass_minutes(client, 60)
-    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
-        assert dict(db.execute(count).fetchall()) == {MINUTE_MS: 3, HOUR_MS: 3}
+    assert dict(client.site.run_sql(count)) == {MINUTE_MS: 3, HOUR_MS: 3}
     assert totals(await history(client, "90d", queue="q"))["completed"] == 3
 
 

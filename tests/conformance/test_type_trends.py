@@ -1,8 +1,5 @@
 """How jobs of each type ended, and how long they ran."""
 
-import sqlite3
-from contextlib import closing
-
 from zq.features.trends.model import DAY_MS, HOUR_MS, MINUTE_MS
 from zq.features.trends.model_types import FIVE_MINUTES_MS, MOST_TYPES
 from zq.features.trends.service_types import LEAST_RUNS
@@ -110,12 +107,10 @@ async def test_types_are_kept_by_five_minutes_by_hour_and_by_day_over_restarts(
     for _ in range(3):  # each new time takes those of one time with it
         await run(client, "t", 100)
         await pass_minutes(client, 60)
-    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
-        rows = "SELECT length, sum(done) FROM type_trends GROUP BY 1"
-        assert dict(db.execute(rows)) == {FIVE_MINUTES_MS: 2, HOUR_MS: 3, DAY_MS: 3}
+    rows = client.site.run_sql("SELECT length, sum(done) FROM type_trends GROUP BY 1")
+    assert dict(rows) == {FIVE_MINUTES_MS: 2, HOUR_MS: 3, DAY_MS: 3}
     assert (await client.send("POST", "/reset")).status == 204
-    with closing(sqlite3.connect(client.site.root / "zq.db")) as db:
-        assert db.execute("SELECT * FROM type_trends").fetchall() == []
+    assert client.site.run_sql("SELECT length FROM type_trends") == []
 
 
 async def test_types_beyond_the_limit_count_together(client: Client) -> None:

@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
 
+import pytest
 from outbox.postgres import Postgres, postgres
 
 from zq.model.filters import EVERYTHING
@@ -26,7 +27,7 @@ from zq.store.postgres.transaction import PostgresTransaction, read_columns
 from zq.store.snapshot import Snapshot
 from zq.tick.runner import TickRunner
 
-from .rig import POLICY, Orders, Ticker
+from .rig import OF_SQLITE, POLICY, Orders, Ticker
 
 
 @cache
@@ -79,6 +80,11 @@ class PostgresTicker(Ticker):
             transactions, self._policy, Random(1), last_key, {"device": self._device}
         )
 
+    @property
+    def sqlite(self) -> NoReturn:
+        self.close()
+        pytest.skip(OF_SQLITE)
+
     def value(self, sql: str, *parameters: object) -> Any:
         words = sql.replace("?", "$1")
         words = words.replace("group_concat(", "string_agg(", 1).replace("(queue)", "(queue, ',')")
@@ -99,6 +105,13 @@ def locked(path: Path) -> Iterator[None]:
     with connect(database_at(path), SESSION) as connection, connection.transaction():
         connection.execute("LOCK TABLE jobs, queue_counts, queue_settings, meta IN EXCLUSIVE MODE")
         yield
+
+
+def run_on(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Run a statement on the database that stands for a path: its rows."""
+    with connect(database_at(path), SESSION) as connection:
+        found = connection.execute(sql.encode())
+        return found.fetchall() if found.description else []
 
 
 def end_connections(path: Path) -> None:

@@ -3,12 +3,13 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import pytest
 from blank import lay_out
 
 from zq.model.commands import AnyCommand, Claim, Due, Enqueue, Tick, TickResult
@@ -42,6 +43,11 @@ CACHE_BYTES = 4 * 1024 * 1024
 
 KIND = os.environ.get("ZQ_TESTS_STORE", "sqlite")
 """The store of tests that say of no store in particular what they say."""
+
+OF_SQLITE = "it looks into SQLite, or does what tests can do with that store alone"
+"""Why a test is left out where another store is asked for."""
+
+only_sqlite = pytest.mark.skipif(KIND != "sqlite", reason=OF_SQLITE)
 
 OPENERS = {"sqlite": open_store}
 """How each kind of store is opened."""
@@ -144,6 +150,11 @@ class Ticker(Orders):
         result = self.run(claims=[Claim(queues, [(holder, count)])])
         return [job.key for job in result.claimed[0]]
 
+    @property
+    def sqlite(self) -> sqlite3.Connection:
+        """The connection, for tests that look into SQLite: with another store they end here."""
+        return self.connection
+
     def value(self, sql: str, *parameters: object) -> Any:
         """The first value that a query answers."""
         return self.connection.execute(sql, parameters).fetchone()[0]
@@ -201,6 +212,17 @@ def writing(directory: Path) -> AbstractContextManager[None]:
     from .on_postgres import locked
 
     return locked(directory)
+
+
+def run_beside(directory: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Run a statement on the database of a directory, whatever store it has: its rows."""
+    if KIND == "sqlite":
+        file = directory / "zq.db"
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            return connection.execute(sql).fetchall()
+    from .on_postgres import run_on
+
+    return run_on(directory, sql)
 
 
 class Rig(Orders):

@@ -118,7 +118,7 @@ def test_each_claim_takes_the_first_jobs_that_can_be_paid(tmp_path: Path, seed: 
 
 def check_lines(ticker: Ticker) -> None:
     """What is kept of lines, of budgets and of tokens in use is what a full count finds."""
-    rows = ticker.connection.execute
+    rows = ticker.sqlite.execute
     lines = "SELECT id, queue, draws, priority, head FROM lines"
     waiting = (
         "SELECT line, queue, options -> '$.budgets', priority,"

@@ -125,7 +125,7 @@ def test_a_change_keeps_what_the_store_has_of_those_that_are_kept(ticker: Ticker
 
 def test_a_template_that_cannot_be_read_is_set_aside(ticker: Ticker) -> None:
     ticker.run(WriteCron(GROUP, [entry("a"), entry("b")]))
-    ticker.connection.execute("UPDATE cron_entries SET job = '{\"queue\":1}' WHERE name = 'a'")
+    ticker.sqlite.execute("UPDATE cron_entries SET job = '{\"queue\":1}' WHERE name = 'a'")
     result = ticker.run(Fire([firing(ticker, "a"), firing(ticker, "b")]))
     assert result.replies == [1]
     assert [(row.source, row.key) for row in result.misfits] == [("cron_entries", "g/a")]
@@ -140,7 +140,7 @@ def test_many_entries_cost_nothing_while_none_is_due(ticker: Ticker) -> None:
         " SELECT 'g', i, '* * * * *', 0, :at + i, 0, 'q', '{}' FROM n"
     )
     ticker.run(WriteCron(GROUP))
-    ticker.connection.execute(sql, {"at": NEXT})
+    ticker.sqlite.execute(sql, {"at": NEXT})
 
     def anything() -> None:
         command: Enqueue = ticker.enqueue([new_job()])

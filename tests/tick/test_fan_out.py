@@ -218,7 +218,7 @@ def test_a_target_that_goes_takes_its_jobs_and_settings_with_it(ticker: Ticker) 
 def test_a_new_target_begins_with_the_settings_of_the_queue(ticker: Ticker) -> None:
     ticker.run(SetQueue("q", QueueSettings(max_depth=9)), SetQueue("own", QueueSettings(rate=2.5)))
     ticker.run(AddTarget("q", "a"), AddTarget("q", "own"))
-    found = dict(ticker.connection.execute("SELECT queue, settings FROM queue_settings"))
+    found = dict(ticker.sqlite.execute("SELECT queue, settings FROM queue_settings"))
     assert found["a"] == '{"max_depth":9}' and found["own"] == '{"rate":2.5}'
 
 
@@ -236,9 +236,8 @@ def test_a_target_whose_settings_would_be_wrong_changes_nothing(ticker: Ticker) 
     ticker.run(SetQueue("q", QueueSettings(dead_letter="grave")))
     (reply,) = ticker.run(AddTarget("q", "grave")).replies
     assert isinstance(reply, DeadLetterCycle)
-    assert ticker.value("SELECT group_concat(settings) FROM queue_settings") == (
-        '{"dead_letter":"grave"}'
-    )
+    (said,) = ticker.sqlite.execute("SELECT group_concat(settings) FROM queue_settings").fetchone()
+    assert said == ('{"dead_letter":"grave"}')
 
 
 def test_targets_are_added_and_removed_once(ticker: Ticker) -> None:

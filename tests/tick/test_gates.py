@@ -90,10 +90,10 @@ def test_a_tick_that_fails_spends_no_tokens_and_forgets_no_queue(ticker: Ticker)
     ticker.run(SetQueue("a", QueueSettings(rate=2)), SetQueue("shut", PAUSED))
     store(ticker, *["a"] * 4)
     assert claimed(ticker, claim=Claim(None, [(1, 1)])) == ["a"]
-    ticker.connection.set_authorizer(_no_commit)
+    ticker.sqlite.set_authorizer(_no_commit)
     with pytest.raises(StoreError, match="not authorized"):
         ticker.run(ticker.enqueue([new_job(queue="b")]), claims=[ALL])
-    ticker.connection.set_authorizer(None)
+    ticker.sqlite.set_authorizer(None)
     assert claimed(ticker) == ["a"]
     assert claimed(ticker) == []
     assert {job.queue for job in ticker.jobs().values()} == {"a"}

@@ -75,7 +75,7 @@ def parameters(name: str, start: Status, end: Status) -> dict[str, Any]:
 
 def run(ticker: Ticker, name: str, start: Status, end: Status) -> Status | None:
     """The status that the statement gives to a job in `start`; None where it leaves the job."""
-    connection = ticker.connection
+    connection = ticker.sqlite
     connection.execute("DELETE FROM jobs")
     row = ROWS[start] | {"id": KEY}
     marks = ", ".join(f":{column}" for column in row)
@@ -112,12 +112,12 @@ def test_a_statement_moves_a_job_exactly_where_the_table_lets_it(
 
 def test_a_lease_ends_only_by_the_holder_that_is_named(ticker: Ticker) -> None:
     assert run(ticker, "give_back", Status.IN_FLIGHT, Status.READY) is Status.READY
-    ticker.connection.execute("DELETE FROM jobs")
+    ticker.sqlite.execute("DELETE FROM jobs")
     row = HELD | {"holder": 2}
     marks = ", ".join(f":{column}" for column in row)
-    ticker.connection.execute(f"INSERT INTO jobs ({', '.join(row)}) VALUES ({marks})", row)
+    ticker.sqlite.execute(f"INSERT INTO jobs ({', '.join(row)}) VALUES ({marks})", row)
     sql = queries()["give_back"]
-    assert ticker.connection.execute(sql, {"holders": as_json({KEY: 1})}).rowcount == 0
+    assert ticker.sqlite.execute(sql, {"holders": as_json({KEY: 1})}).rowcount == 0
 
 
 def test_the_states_of_the_test_are_all_there_are() -> None:

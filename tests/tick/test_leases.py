@@ -69,11 +69,11 @@ def test_a_plain_claim_of_plain_jobs_runs_the_statement_without_leases(ticker: T
     ticker.store(2)
     ticker.store(1, options=JobSettings(lease_ms=9))
     texts: list[str] = []
-    ticker.connection.set_trace_callback(texts.append)
+    ticker.sqlite.set_trace_callback(texts.append)
     ticker.take(2)
     assert not any("claimant =" in text for text in texts)
     ticker.take(1)
-    ticker.connection.set_trace_callback(None)
+    ticker.sqlite.set_trace_callback(None)
     assert any("claimant =" in text for text in texts)
 
 

@@ -55,10 +55,10 @@ async def test_settings_survive_a_restart(rig: Rig) -> None:
 
 def test_a_tick_that_is_rolled_back_leaves_no_settings_in_memory(ticker: Ticker) -> None:
     ticker.run(put("q", retry_limit=7))
-    ticker.connection.set_authorizer(_no_commit)
+    ticker.sqlite.set_authorizer(_no_commit)
     with pytest.raises(StoreError, match="not authorized"):
         ticker.run(put("q", retry_limit=8), put("new", paused=True))
-    ticker.connection.set_authorizer(None)
+    ticker.sqlite.set_authorizer(None)
     assert settings_of(ticker, "q") == QueueSettings(retry_limit=7)
     assert settings_of(ticker, "new") == NO_SETTINGS
 

@@ -123,13 +123,13 @@ class Work:
 
     def _counted(self, piece: Callable[[], Any]) -> Any:
         self._now = Counter()
-        self._ticker.connection.set_progress_handler(self._step, 100)
+        self._ticker.sqlite.set_progress_handler(self._step, 100)
         sys.setprofile(self._call)
         try:
             return piece()
         finally:
             sys.setprofile(None)
-            self._ticker.connection.set_progress_handler(None, 0)
+            self._ticker.sqlite.set_progress_handler(None, 0)
             self._all += self._now
 
     def _step(self) -> None:

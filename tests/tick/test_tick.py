@@ -49,11 +49,11 @@ BATCHED = re.compile("^INSERT INTO (jobs|payloads|results|errors) |key_lock IN "
 def statements(ticker: Ticker, run: Callable[[], object]) -> list[str]:
     """The statements that a function runs."""
     seen: list[str] = []
-    ticker.connection.set_trace_callback(seen.append)
+    ticker.sqlite.set_trace_callback(seen.append)
     try:
         run()
     finally:
-        ticker.connection.set_trace_callback(None)
+        ticker.sqlite.set_trace_callback(None)
     return seen
 
 
@@ -239,9 +239,9 @@ def test_a_job_is_stored_and_handed_out_by_the_same_tick(ticker: Ticker) -> None
 
 def test_an_empty_tick_changes_nothing(ticker: Ticker) -> None:
     ticker.store(3)
-    changes = ticker.connection.total_changes
+    changes = ticker.sqlite.total_changes
     result = ticker.run(promote=True, purge=True)
-    assert ticker.connection.total_changes == changes
+    assert ticker.sqlite.total_changes == changes
     assert (result.replies, result.ended, result.claimed, result.rows) == ([], [], [], 0)
     assert result.deadlines == {}
 

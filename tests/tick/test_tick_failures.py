@@ -183,10 +183,10 @@ def test_clearing_after_an_enqueue_that_ran_alone_leaves_no_counts(ticker: Ticke
 def fill_up(ticker: Ticker) -> None:
     """No page is free and none can be added."""
     # Migrations leave a few pages free.
-    ticker.connection.execute("VACUUM")
+    ticker.sqlite.execute("VACUUM")
     pages = ticker.value("PRAGMA page_count")
     assert ticker.value("PRAGMA freelist_count") == 0
-    ticker.connection.execute(f"PRAGMA max_page_count = {pages}")
+    ticker.sqlite.execute(f"PRAGMA max_page_count = {pages}")
 
 
 def test_a_full_disk_refuses_new_jobs_and_lets_acknowledgements_pass(ticker: Ticker) -> None:
@@ -222,7 +222,7 @@ def test_new_jobs_are_stored_again_once_there_is_space(ticker: Ticker) -> None:
     fill_up(ticker)
     enqueue = ticker.enqueue([new_job(payload=LARGE_PAYLOAD)])
     assert [type(reply) for reply in ticker.run(enqueue).replies] == [StorageFull]
-    ticker.connection.execute("PRAGMA max_page_count = 100000")
+    ticker.sqlite.execute("PRAGMA max_page_count = 100000")
     assert ticker.run(enqueue).replies == [EnqueueResult({})]
     assert ticker.jobs()[enqueue.keys[0]].payload == LARGE_PAYLOAD
 
@@ -230,11 +230,11 @@ def test_new_jobs_are_stored_again_once_there_is_space(ticker: Ticker) -> None:
 def test_a_read_only_database_stops_the_server_and_changes_nothing(ticker: Ticker) -> None:
     ticker.store(1)
     before = ticker.jobs()
-    ticker.connection.execute("PRAGMA query_only = ON")
+    ticker.sqlite.execute("PRAGMA query_only = ON")
     with pytest.raises(StoreFailed):
         ticker.run(Clear(), ticker.enqueue([new_job()]))
     assert not ticker.connection.in_transaction
-    ticker.connection.execute("PRAGMA query_only = OFF")
+    ticker.sqlite.execute("PRAGMA query_only = OFF")
     assert ticker.jobs() == before
 
 
@@ -244,12 +244,12 @@ def _no_forgetting(action: int, table: str | None, *_: object) -> int:
 
 
 def test_what_is_due_and_raises_fails_no_command(ticker: Ticker) -> None:
-    ticker.connection.set_authorizer(_no_forgetting)
+    ticker.sqlite.set_authorizer(_no_forgetting)
     enqueue = ticker.enqueue([new_job()])
     assert ticker.run(enqueue, names=True).replies == [EnqueueResult({})]
     # A tick without commands has nobody to spare, so it says what has failed.
     with pytest.raises(StoreError, match="not authorized"):
         ticker.run(names=True)
-    ticker.connection.set_authorizer(None)
+    ticker.sqlite.set_authorizer(None)
     ticker.run(names=True)
     assert list(ticker.jobs()) == list(enqueue.keys)

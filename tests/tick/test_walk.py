@@ -162,11 +162,11 @@ def steps(ticker: Ticker, claim: Claim) -> int:
         count += 1
         return 0
 
-    ticker.connection.set_progress_handler(note, 1)
+    ticker.sqlite.set_progress_handler(note, 1)
     try:
         assert len(ticker.run(claims=[claim]).claimed[0]) == LIMIT
     finally:
-        ticker.connection.set_progress_handler(None, 1)
+        ticker.sqlite.set_progress_handler(None, 1)
     return count
 
 
@@ -218,10 +218,10 @@ def test_what_a_tick_that_fails_has_seen_is_not_kept(ticker: Ticker) -> None:
     ticker.run(SetQueue("shut", PAUSED))
     ticker.store(10, queue="shut")
     keys = ticker.store(3, queue="open")
-    ticker.connection.execute(
+    ticker.sqlite.execute(
         "CREATE TRIGGER no_take BEFORE UPDATE ON jobs BEGIN SELECT RAISE(ABORT, 'not now'); END"
     )
     with pytest.raises(StoreError, match="not now"):
         ticker.run(claims=[Claim(None, [(1, 5)])])
-    ticker.connection.execute("DROP TRIGGER no_take")
+    ticker.sqlite.execute("DROP TRIGGER no_take")
     assert ticker.take(5) == keys
