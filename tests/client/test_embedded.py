@@ -230,7 +230,7 @@ def test_closed_engines_leave_nothing_alive(tmp_path: Path) -> None:
     callbacks = atexit._ncallbacks()
     left = [use(number) for number in range(1, 21)]
     gc.collect()
-    for _ in range(100):  # one of another test may just end
+    for _ in range(1_200):  # one of another test may just end
         if threading.active_count() <= threads:
             break
         time.sleep(0.05)

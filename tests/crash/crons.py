@@ -24,7 +24,7 @@ Look = Mapping[str, Seen]
 
 
 def look(file: Path) -> Look:
-    """What the file of a dead server holds."""
+    """What the file of a server holds, which has ended or goes on."""
     fired: dict[str, list[int]] = defaultdict(list)
     with closing(sqlite3.connect(file)) as connection:
         for name, at in connection.execute("SELECT type, ready_at FROM jobs ORDER BY id"):

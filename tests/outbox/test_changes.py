@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -96,8 +97,10 @@ async def test_a_relay_at_rest_hardly_looks(tmp_path: Path) -> None:
         looks: list[str] = []
         source._connection.set_trace_callback(looks.append)
         changed = asyncio.create_task(source.changed())
+        began = time.monotonic()
         await asyncio.sleep(1)  # the time in which it must look ever more seldom
-        assert len(looks) <= 12
+        # A busy machine makes it longer.
+        assert len(looks) <= 12 + 4 * (time.monotonic() - began - 1)
         await source.close()  # which ends the wait
         await changed
 

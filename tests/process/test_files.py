@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from conformance.client import Client, new_job
+from conformance.streams import PATIENCE_S
 
 from .server import ServerProcess, running
 
@@ -55,7 +56,7 @@ async def test_files_of_an_earlier_version_are_closed_to_others(tmp_path: Path) 
 
 def wait_for(file: Path) -> None:
     """A server whose log is closed says in no other way that it has come so far."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not file.exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
