@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from zq.store.sqlite.readers import MOST_WAITING, SCANNERS
+from zq.store.lanes import MOST_WAITING, SCANNERS
 
 from .client import JSON, Client, Reply, new_job
 from .site import Site

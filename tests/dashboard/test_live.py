@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import sqlite3
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -18,7 +17,8 @@ from zq.operators.page.http.frames import ViewFrame, changed
 from zq.operators.page.http.live_views import KEPT_S, MOST_READERS, MOST_VIEWS, LiveViews
 from zq.operators.page.http.views import View, Views
 from zq.operators.page.service import Overviews
-from zq.store.sqlite import lookups
+from zq.store import lookups
+from zq.store.snapshot import Snapshot
 
 pytestmark = pytest.mark.settings(no_admin=False, admin_port=0)
 
@@ -89,9 +89,9 @@ async def test_a_page_that_comes_back_soon_has_only_queues_read_that_have_change
     live = LiveViews(Views(services, None), services[Overviews], site.clock)
     read, asked = lookups.visible_counts, list[Any]()
 
-    def noted(connection: sqlite3.Connection, now: int, queues: Any = None) -> Any:
+    def noted(snapshot: Snapshot, now: int, queues: Any = None) -> Any:
         asked.append(queues)
-        return read(connection, now, queues)
+        return read(snapshot, now, queues)
 
     monkeypatch.setattr(lookups, "visible_counts", noted)
     for queue in ("mail", "sms", "fax"):

@@ -1,6 +1,5 @@
 """Looks at many queues: what they cost, and that one which remembers another one sees the same."""
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Generator
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -30,7 +29,8 @@ from zq.operators.page.service_overview import Overview, WatchedQueue
 from zq.service import queues
 from zq.service.queues import QueueStatistics
 from zq.service.services import Services
-from zq.store.sqlite import lookups
+from zq.store import lookups
+from zq.store.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -94,11 +94,11 @@ async def test_a_look_reads_the_settings_of_queues_once(
 ) -> None:
     patch = SettingsPatch(paused=True)
     await services.queues.set("q", patch, EVERYWHERE)
-    read, reads = lookups.all_settings, list[sqlite3.Connection]()
+    read, reads = lookups.all_settings, list[Snapshot]()
 
-    def counted(connection: sqlite3.Connection) -> dict[str, QueueSettings]:
-        reads.append(connection)
-        return read(connection)
+    def counted(snapshot: Snapshot) -> dict[str, QueueSettings]:
+        reads.append(snapshot)
+        return read(snapshot)
 
     monkeypatch.setattr(lookups, "all_settings", counted)
     for _ in range(2):

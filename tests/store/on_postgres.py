@@ -16,13 +16,13 @@ from zq.model.filters import EVERYTHING
 from zq.model.job import JobRecord, show_dates
 from zq.model.log import HistoryOptions
 from zq.model.settling import Policy
-from zq.store.postgres import lookups
+from zq.store import lookups
 from zq.store.postgres.connection import SESSION, TICK_SESSION, connect
 from zq.store.postgres.migrate import migrate
 from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.queries import load
 from zq.store.postgres.recovery import recover
-from zq.store.postgres.snapshot import PostgresSnapshot
+from zq.store.postgres.snapshot import CORE, PostgresSnapshot
 from zq.store.postgres.transaction import PostgresTransaction, read_columns
 from zq.store.snapshot import Snapshot
 from zq.tick.runner import TickRunner
@@ -90,11 +90,15 @@ class PostgresTicker(Ticker):
         words = words.replace("group_concat(", "string_agg(", 1).replace("(queue)", "(queue, ',')")
         return self.connection.execute(words, parameters).fetchone()[0]
 
+    @property
+    def core(self) -> Snapshot:
+        return PostgresSnapshot(CORE, self.connection)
+
     def snapshot(self, room: str) -> Snapshot:
         return PostgresSnapshot(load(f"{room}.postgres_reads"), self.connection)
 
     def jobs(self) -> dict[int, JobRecord]:
-        found = lookups.list_jobs(self.connection, EVERYTHING, -1, False, 1_000_000, 0)
+        found = lookups.list_jobs(self.core, EVERYTHING, -1, False, 1_000_000, 0)
         show_dates(found, 0)
         return {job.key: job for job in found}
 

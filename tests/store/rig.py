@@ -20,12 +20,13 @@ from zq.model.leasing import Holder
 from zq.model.lifecycle import Status
 from zq.model.log import HistoryOptions
 from zq.model.settling import Policy
+from zq.store import lookups
 from zq.store.snapshot import Snapshot
-from zq.store.sqlite import lookups, upkeep
+from zq.store.sqlite import upkeep
 from zq.store.sqlite.connection import WRITER_PRAGMAS, add_functions
 from zq.store.sqlite.migrate import migrate
 from zq.store.sqlite.queries import load
-from zq.store.sqlite.snapshot import SqliteSnapshot
+from zq.store.sqlite.snapshot import CORE, SqliteSnapshot
 from zq.store.sqlite.store import SqliteStore, open_store
 from zq.store.sqlite.transaction import SqliteTransaction
 from zq.tick.runner import TickRunner, make_ticks
@@ -161,9 +162,14 @@ class Ticker(Orders):
 
     def jobs(self) -> dict[int, JobRecord]:
         """All stored jobs by key."""
-        found = lookups.list_jobs(self.connection, EVERYTHING, -1, False, 1_000_000, 0)
+        found = lookups.list_jobs(self.core, EVERYTHING, -1, False, 1_000_000, 0)
         show_dates(found, 0)
         return {job.key: job for job in found}
+
+    @property
+    def core(self) -> Snapshot:
+        """What the reads of the core get."""
+        return core_of(self.connection)
 
     def snapshot(self, room: str) -> Snapshot:
         """What the reads of a room get."""
@@ -177,6 +183,11 @@ class Ticker(Orders):
 
     def close(self) -> None:
         self.connection.close()
+
+
+def core_of(connection: sqlite3.Connection) -> Snapshot:
+    """What the reads of the core get of a connection."""
+    return SqliteSnapshot(CORE, connection)
 
 
 def snapshot_of(connection: sqlite3.Connection, room: str) -> Snapshot:
@@ -296,6 +307,12 @@ class Rig(Orders):
         """A job's failures."""
         records, _ = await self.store.reads.errors_page(key, 0, False, 1_000)
         return records
+
+    async def read(
+        self, function: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a read of the core."""
+        return await self.store.reads.lanes.looks(function, *args, **kwargs)
 
     async def look(
         self,

@@ -15,8 +15,9 @@ from zq.model.ids import IdCodec
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
 from zq.model.settling import Failure
-from zq.store.sqlite import logs, upkeep
-from zq.store.sqlite.logs import LogPage, read_log
+from zq.store import logs
+from zq.store.logs import LogPage, read_log
+from zq.store.sqlite import upkeep
 from zq.tick.logs import TRIMMED
 
 from .rig import FOREVER, NOW, Rig, Ticker
@@ -37,7 +38,7 @@ def ticker(tmp_path: Path) -> Iterator[Ticker]:
 def page(
     ticker: Ticker, after: int | None = None, upto: int = FOREVER, limit: int = FOREVER
 ) -> LogPage:
-    return read_log(ticker.connection, HISTORY_LOG, after, upto, limit)
+    return read_log(ticker.core, HISTORY_LOG, after, upto, limit)
 
 
 def records(found: LogPage) -> list[HistoryRecord]:
@@ -312,10 +313,10 @@ async def test_a_store_that_is_opened_again_goes_on_where_it_was(tmp_path: Path)
     await rig.keep(3)
     taken = [job.key for job in await rig.take(3)]
     await rig.run(Succeed(taken[:2]))
-    before = await rig.look(read_log, HISTORY_LOG, None, FOREVER, FOREVER)
+    before = await rig.read(read_log, HISTORY_LOG, None, FOREVER, FOREVER)
     await rig.reopen()
     assert rig.store.logged == 2
-    assert await rig.look(read_log, HISTORY_LOG, None, FOREVER, FOREVER) == before
+    assert await rig.read(read_log, HISTORY_LOG, None, FOREVER, FOREVER) == before
     (again,) = await rig.take(1)
     result = await rig.run(Succeed([again.key]))
     assert result.logged == 3

@@ -29,7 +29,7 @@ from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach, reach_of
 from zq.model.settling import Failure
 from zq.model.unique import Scope
-from zq.store.sqlite import lookups
+from zq.store import lookups
 
 SHOP = reach_of(["shop-"])
 
@@ -101,9 +101,9 @@ def test_store_and_model_agree_on_what_a_reach_covers(
     reach = reach_of(prefixes)
     within = {queue for queue in queues if any(queue.startswith(p) for p in prefixes)}
 
-    found = lookups.list_jobs(ticker.connection, Filter(reach=reach), -1, False, 100, NOW)
+    found = lookups.list_jobs(ticker.core, Filter(reach=reach), -1, False, 100, NOW)
     assert {job.queue for job in found} == within
-    assert lookups.count_jobs(ticker.connection, Filter(reach=reach), NOW) == len(within)
+    assert lookups.count_jobs(ticker.core, Filter(reach=reach), NOW) == len(within)
     assert sorted(claimed(ticker, reach)) == sorted(within)
     ticker.close()
 
@@ -168,14 +168,14 @@ def test_changes_within_reach_are_made(ticker: Ticker) -> None:
 
 def test_readers_see_jobs_within_reach_only(ticker: Ticker) -> None:
     mine, other = *ticker.store(1, queue="shop-a"), *ticker.store(1, queue="mail")
-    connection, filter = ticker.connection, Filter(reach=SHOP)
+    core, filter = ticker.core, Filter(reach=SHOP)
 
-    assert lookups.get_job(connection, mine, SHOP, NOW) is not None
-    assert lookups.get_job(connection, other, SHOP, NOW) is None
-    assert lookups.list_keys(connection, filter, -1, FOREVER, 10) == [mine]
-    assert lookups.count_jobs(connection, filter, NOW) == 1
-    assert lookups.count_jobs(connection, Filter(types=("t",), reach=SHOP), NOW) == 1
-    assert lookups.count_jobs(connection, Filter(queues=("mail",), reach=SHOP), NOW) == 0
+    assert lookups.get_job(core, mine, SHOP, NOW) is not None
+    assert lookups.get_job(core, other, SHOP, NOW) is None
+    assert lookups.list_keys(core, filter, -1, FOREVER, 10) == [mine]
+    assert lookups.count_jobs(core, filter, NOW) == 1
+    assert lookups.count_jobs(core, Filter(types=("t",), reach=SHOP), NOW) == 1
+    assert lookups.count_jobs(core, Filter(queues=("mail",), reach=SHOP), NOW) == 0
 
 
 def test_a_duplicate_of_a_job_beyond_reach_is_a_conflict_and_nothing_is_stored(

@@ -18,7 +18,7 @@ import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from store.rig import FOREVER, POLICY, Rig, snapshot_of
+from store.rig import FOREVER, POLICY, Rig, core_of, snapshot_of
 
 from zq.features.budgets.model import BudgetState, Draws
 from zq.features.budgets.store_reads import list_budgets
@@ -34,8 +34,8 @@ from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
 from zq.model.outcome import Ending
 from zq.model.reach import EVERYWHERE
-from zq.store.sqlite import lookups
-from zq.store.sqlite.logs import read_log
+from zq.store import lookups
+from zq.store.logs import read_log
 from zq.tick import slices
 
 from .draws import SHORT_MS, Draw
@@ -191,7 +191,7 @@ class History(RuleBasedStateMachine):
 
     @invariant()
     def the_history_goes_on_and_never_changes(self) -> None:
-        page = self.runner.run(self.rig.look(read_log, HISTORY_LOG, None, FOREVER, FOREVER))
+        page = self.runner.run(self.rig.read(read_log, HISTORY_LOG, None, FOREVER, FOREVER))
         ids = IdCodec(self.rig.store.id_suffix)
         records = [r for b in page.batches for r in history_records(*b, self.rig.store.epoch, ids)]
         assert [record.seq for record in records] == list(range(1, len(records) + 1))
@@ -317,20 +317,21 @@ def _look_at_everything(connection: sqlite3.Connection, now: int) -> Everything:
     def counts(sql: str) -> dict[tuple[str, Status], int]:
         return {(queue, Status(status)): n for queue, status, n in connection.execute(sql)}
 
+    core = core_of(connection)
     failed = [key for (key,) in connection.execute("SELECT DISTINCT job_id FROM errors")]
-    jobs = lookups.list_jobs(connection, EVERYTHING, -1, False, FOREVER, now)
+    jobs = lookups.list_jobs(core, EVERYTHING, -1, False, FOREVER, now)
     show_dates(jobs, 0)
-    outcomes = [(job.key, lookups.get_ending(connection, job.key, EVERYWHERE, now)) for job in jobs]
+    outcomes = [(job.key, lookups.get_ending(core, job.key, EVERYWHERE, now)) for job in jobs]
     return Everything(
         jobs=jobs,
         keys=[key for (key,) in connection.execute("SELECT id FROM jobs ORDER BY id")],
         payloads=dict(connection.execute("SELECT job_id, body FROM payloads")),
         results=dict(connection.execute("SELECT job_id, body FROM results")),
         outcomes={key: outcome for key, outcome in outcomes if outcome is not None},
-        errors={key: lookups.list_errors(connection, key, 0, False, FOREVER) for key in failed},
+        errors={key: lookups.errors_page(core, key, 0, False, FOREVER)[0] for key in failed},
         kept_counts=counts("SELECT queue, status, n FROM queue_counts WHERE n <> 0"),
         full_counts=counts("SELECT queue, status, count(*) FROM jobs GROUP BY queue, status"),
-        visible_counts=lookups.visible_counts(connection, now),
+        visible_counts=lookups.visible_counts(core, now),
         owners=dict(connection.execute("SELECT key_lock, id FROM jobs WHERE owns_key = 1")),
         hosts={
             job: (key, revision)

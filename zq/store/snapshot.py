@@ -7,14 +7,14 @@ lanes.
 
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
-from zq.model.reach import Reach
-from zq.model.settings import QueueSettings
+from zq.store.api import PAGE_BYTES
 from zq.store.dates import Dates
 from zq.store.texts import texts_of_room
 
@@ -22,6 +22,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 NO_WORDS: Mapping[str, str] = {}
+
+ANY_TABLE = "some table"
+"""The table of a row that is in one of those beside jobs: it has to be looked for."""
 
 MakeReads = Callable[[Any], Any]
 """Makes the reads of a room by the lanes of a store."""
@@ -37,6 +40,11 @@ class Snapshot(ABC):
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
 
+    @property
+    @abstractmethod
+    def core(self) -> "Snapshot":
+        """This moment with the core's queries, for the functions of `zq.store.lookups`."""
+
     @abstractmethod
     def rows(self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any) -> Any:
         """The rows that a query finds, each a tuple: a list."""
@@ -44,8 +52,8 @@ class Snapshot(ABC):
     @abstractmethod
     def each(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
-    ) -> Iterator[Any]:
-        """The rows that a query finds, one by one: whoever has enough stops."""
+    ) -> AbstractContextManager[Iterable[Any]]:
+        """The rows that a query finds, one by one, for a block that stops when it has enough."""
 
     @abstractmethod
     def found(
@@ -63,25 +71,18 @@ class Snapshot(ABC):
         """The jobs that a query finds, without bodies that are stored apart."""
 
     @abstractmethod
-    def whole(self, query: str, /, **parameters: Any) -> list[JobRecord]:
-        """The jobs that a query finds, with payloads and results, as many as fit in a page."""
+    def bodies(self, table: str, keys: Sequence[int]) -> dict[int, str]:
+        """The large `payloads` or `results` of some jobs by key. Deleted jobs are missing."""
 
     @abstractmethod
     def where(
-        self, filter: Filter, hide_purged_at: int | None = None
+        self, filter: Filter, hide_purged_at: int | None = None, *, by_time: bool = False
     ) -> tuple[str, dict[str, object]]:
         """A filter as conditions over `jobs`, and their parameters.
 
-        With `hide_purged_at` (now, in milliseconds) no job matches whose retention is over.
+        With `hide_purged_at` (now, in milliseconds) no job matches whose retention is over. A query
+        that needs no order may be faster `by_time`.
         """
-
-    @abstractmethod
-    def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
-        """One job without large bodies, if it is within reach and its retention lasts."""
-
-    @abstractmethod
-    def settings(self, queue: str) -> QueueSettings:
-        """The settings of a queue."""
 
     @abstractmethod
     def blame(
@@ -90,8 +91,33 @@ class Snapshot(ABC):
         """If some of these jobs cannot be read, raise an error that says which, for this one."""
 
     @abstractmethod
+    def reading_errors(self, keys: Sequence[int]) -> AbstractContextManager[None]:
+        """If the errors of these jobs are not what was stored, raise an error that says so."""
+
+    @abstractmethod
     def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
         """The error that these rows of a table are not what was stored."""
+
+    def whole(
+        self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
+    ) -> list[JobRecord]:
+        """The jobs that a query finds, with payloads and results, as many as fit in a page."""
+        jobs = _first_bytes(self.jobs(query, words, **parameters))
+        payloads = self.beside("payloads", [job.key for job in jobs if job.payload is None])
+        results = self.beside("results", [job.key for job in jobs if job.result_beside])
+        for job in jobs:
+            if job.payload is None:
+                job.payload = payloads[job.key]
+            if job.result_beside:
+                job.result = results[job.key]
+        return jobs
+
+    def beside(self, table: str, keys: Sequence[int]) -> dict[int, str]:
+        """The large `payloads` or `results` of jobs that have one."""
+        found = self.bodies(table, keys) if keys else {}
+        if missing := [key for key in keys if key not in found]:
+            raise self.unreadable("jobs", missing)
+        return found
 
     def text(self, name: str) -> str:
         """A text by its name, which is a part of others."""
@@ -113,39 +139,35 @@ class SnapshotLane:
     """Reads of one kind: functions of a snapshot, and what is passed to them behind it."""
 
     def __init__(
-        self, read: Callable[..., Awaitable[Any]], snapshot: Callable[[Any], Snapshot]
+        self, read: Callable[..., Coroutine[Any, Any, Any]], snapshot: Callable[[Any], Snapshot]
     ) -> None:
         """`read` runs a function of a connection, and `snapshot` makes one from a connection."""
         self._read = read
         self._moment = snapshot
 
-    async def __call__(
+    def __call__(
         self, function: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Run a function. All its queries see one moment. Raises what `Reads` raise."""
         snapshot = self._moment
-        found: T = await self._read(
-            lambda connection: function(snapshot(connection), *args, **kwargs)
-        )
-        return found
+        return self._read(lambda connection: function(snapshot(connection), *args, **kwargs))
 
-    async def found(self, kind: type[T], query: str, /, **parameters: Any) -> list[T]:
+    def found(
+        self, kind: type[T], query: str, /, **parameters: Any
+    ) -> Coroutine[Any, Any, list[T]]:
         """What one query finds: see `Snapshot.found`."""
         snapshot = self._moment
-        found: list[T] = await self._read(
-            lambda connection: snapshot(connection).found(kind, query, **parameters)
-        )
-        return found
+        return self._read(lambda connection: snapshot(connection).found(kind, query, **parameters))
 
     async def first(self, kind: type[T], query: str, /, **parameters: Any) -> T | None:
         """The first row that one query finds, as a value of this kind."""
         found = await self.found(kind, query, **parameters)
         return found[0] if found else None
 
-    async def value(self, query: str, /, **parameters: Any) -> Any:
+    def value(self, query: str, /, **parameters: Any) -> Coroutine[Any, Any, Any]:
         """The first value that one query finds; None if it finds no row."""
         snapshot = self._moment
-        return await self._read(lambda connection: snapshot(connection).value(query, **parameters))
+        return self._read(lambda connection: snapshot(connection).value(query, **parameters))
 
 
 class SnapshotLanes(Dates):
@@ -183,6 +205,16 @@ def reads_by(
 
     same = {kind: of_snapshots(make) for kind, make in ChainMap(*shared).items()}
     return same | dict(ChainMap(*own))
+
+
+def _first_bytes(jobs: list[JobRecord]) -> list[JobRecord]:
+    """The first jobs whose bodies together fit in a page; at least one job."""
+    total = 0
+    for index, job in enumerate(jobs):
+        total += job.weight
+        if total > PAGE_BYTES and index:
+            return jobs[:index]
+    return jobs
 
 
 def flat(rows: Sequence[Sequence[T]]) -> list[T]:

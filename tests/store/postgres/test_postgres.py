@@ -25,9 +25,10 @@ from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.model.unique import Scope
+from zq.store import lookups
 from zq.store.api import as_json
 from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreFailed
-from zq.store.postgres import lookups, owning
+from zq.store.postgres import owning
 from zq.store.postgres import store as store_module
 from zq.store.postgres.connection import SESSION, connect, store_error
 from zq.store.postgres.owning import refuse_pooler, refuse_unfit
@@ -195,7 +196,7 @@ def test_every_text_comes_back(tmp_path: Path, text: str) -> None:
     assert twin.owners[0].key == stored.key  # type: ignore[attr-defined]
     (key,) = ticker.take(1, queues=(queue,))
     ticker.run(Fail(key, Failure(f"m{text}", text, None)))
-    (error,), _ = lookups.errors_page(ticker.connection, key, 0, False, 10)
+    (error,), _ = lookups.errors_page(ticker.core, key, 0, False, 10)
     assert (error.message, error.error_type) == (f"m{text}", text)
     ticker.close()
 

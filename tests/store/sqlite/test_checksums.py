@@ -19,7 +19,7 @@ from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
-from zq.store.sqlite.logs import read_log
+from zq.store.logs import read_log
 
 from ..rig import NOW, Rig
 
@@ -231,7 +231,7 @@ async def test_the_history_tells_of_what_was_stored(change: str, recording: Rig)
     ]
     await rig.open()
     heal(rig)
-    page = await rig.look(read_log, HISTORY_LOG, None, 3, 10)
+    page = await rig.read(read_log, HISTORY_LOG, None, 3, 10)
     assert [batch.first_seq for batch in page.batches] == [1]
     assert misfits(rig) == [("log_batches", "1/2")]
 

@@ -10,7 +10,7 @@ from zq.model.commands import Claim
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.reach import EVERYWHERE, reach_of
 from zq.model.unique import Scope
-from zq.store.sqlite import lookups
+from zq.store import lookups
 
 from ..rig import NOW, Ticker
 from .backlog import DEAD, QUEUES, fill, steps
@@ -25,10 +25,10 @@ HOT: dict[str, Callable[[Ticker], object]] = {
     "say why a job waits": lambda t: waits.waiting_job(
         t.snapshot("zq.features.waits"), t.store(1, queue="of one job")[0], EVERYWHERE, NOW
     ),
-    "count by queue": lambda t: lookups.visible_counts(t.connection, NOW),
-    "list a page": lambda t: lookups.list_jobs(t.connection, EVERYTHING, 0, False, 5, NOW),
+    "count by queue": lambda t: lookups.visible_counts(t.core, NOW),
+    "list a page": lambda t: lookups.list_jobs(t.core, EVERYTHING, 0, False, 5, NOW),
     "list dead jobs": lambda t: lookups.list_jobs(
-        t.connection, Filter(statuses=(DEAD,)), 0, False, 5, NOW
+        t.core, Filter(statuses=(DEAD,)), 0, False, 5, NOW
     ),
 }
 

@@ -15,7 +15,7 @@ from zq.model.commands import Claim, Succeed
 from zq.model.job import JobRecord, JobSettings
 from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
 from zq.store.errors import StoreDamaged
-from zq.store.sqlite.logs import read_log
+from zq.store.logs import read_log
 
 from ..rig import FOREVER, Rig
 
@@ -155,7 +155,7 @@ async def test_a_log_whose_row_has_changed_goes_on(
         await rig.open()
     try:
         await attempt(rig, 2)
-        page = await rig.look(read_log, HISTORY_LOG, None, FOREVER, 100)
+        page = await rig.read(read_log, HISTORY_LOG, None, FOREVER, 100)
         seqs = [b.first_seq + n for b in page.batches for n in range(len(b.records))]
         assert (page.min_seq, page.max_seq, seqs) == (1, 5, [1, 2, 3, 4, 5])
         assert ("logs", "history") in named(rig)

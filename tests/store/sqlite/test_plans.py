@@ -13,8 +13,9 @@ from zq.model.outcome import Completion, Ending
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.unique import Scope
-from zq.store.sqlite import lookups
+from zq.store import lookups
 from zq.store.sqlite.queries import load, load_of_rooms
+from zq.store.sqlite.snapshot import CORE
 
 from ..rig import FOREVER, NOW, Ticker, new_job
 from .backlog import (
@@ -216,9 +217,7 @@ def test_the_owners_of_unique_keys_are_found_by_their_keys(ticker: Ticker, count
 
 
 def test_a_job_is_looked_up_by_the_key_that_it_owns(ticker: Ticker) -> None:
-    (lines,) = plans_of(
-        ticker, lambda: lookups.get_owner(ticker.connection, "key 5", EVERYWHERE, NOW)
-    )
+    (lines,) = plans_of(ticker, lambda: lookups.get_owner(ticker.core, "key 5", EVERYWHERE, NOW))
     assert lines == ["SEARCH jobs USING INDEX key_owner (key_lock=?)"]
 
 
@@ -228,7 +227,7 @@ def test_a_result_is_found_by_the_id_of_its_job(ticker: Ticker) -> None:
     ticker.run(Succeed([key], said={key: told}))
     statements: list[str] = []
     ticker.connection.set_trace_callback(statements.append)
-    found = lookups.get_ending(ticker.connection, key, EVERYWHERE, NOW)
+    found = lookups.get_ending(ticker.core, key, EVERYWHERE, NOW)
     ticker.connection.set_trace_callback(None)
     assert found == Ending(COMPLETED, told.result)
     selects = [sql for sql in statements if sql.startswith("SELECT")]
@@ -263,7 +262,7 @@ def test_a_listing_walks_in_id_order_without_sorting(
     ticker: Ticker, filter: Filter, expected: str, descending: bool
 ) -> None:
     def read() -> None:
-        lookups.list_jobs(ticker.connection, filter, 0, descending, 50, NOW)
+        lookups.list_jobs(ticker.core, filter, 0, descending, 50, NOW)
 
     assert plans_of(ticker, read) == [[expected.replace(">", "<") if descending else expected]]
 
@@ -273,26 +272,22 @@ def test_a_sweep_by_status_finds_its_next_slice_by_the_index(
     ticker: Ticker, status: Status
 ) -> None:
     filter = Filter(statuses=(status,))
-    (lines,) = plans_of(
-        ticker, lambda: lookups.list_keys(ticker.connection, filter, 0, FOREVER, 1000)
-    )
+    (lines,) = plans_of(ticker, lambda: lookups.list_keys(ticker.core, filter, 0, FOREVER, 1000))
     slice = ["SEARCH jobs USING COVERING INDEX not_ready (status=? AND id>? AND id<?)"]
     assert lines == alike(slice)
 
 
 def test_finished_jobs_are_listed_and_counted_by_the_index(ticker: Ticker) -> None:
     filter = Filter(statuses=(COMPLETED, DEAD), priority=ValueRange(0, 9))
-    (lines,) = plans_of(ticker, lambda: lookups.count_jobs(ticker.connection, filter, NOW))
+    (lines,) = plans_of(ticker, lambda: lookups.count_jobs(ticker.core, filter, NOW))
     assert lines == ["SEARCH jobs USING INDEX not_ready (status=?)"]
-    (lines,) = plans_of(
-        ticker, lambda: lookups.list_jobs(ticker.connection, filter, 0, False, 50, NOW)
-    )
+    (lines,) = plans_of(ticker, lambda: lookups.list_jobs(ticker.core, filter, 0, False, 50, NOW))
     assert "SEARCH jobs USING INDEX not_ready (status=? AND id>?)" in lines
 
 
 def test_scheduled_jobs_of_a_time_are_counted_by_the_index_of_times(ticker: Ticker) -> None:
     filter = Filter(statuses=(SCHEDULED,), queues=("q01",), ready_at=ValueRange(NOW, NOW + HOUR_MS))
-    (lines,) = plans_of(ticker, lambda: lookups.count_jobs(ticker.connection, filter, NOW))
+    (lines,) = plans_of(ticker, lambda: lookups.count_jobs(ticker.core, filter, NOW))
     assert {
         "SEARCH jobs USING INDEX scheduled_by_date (ready_at>? AND ready_at<?)",
         "SEARCH jobs USING INDEX scheduled_by_wait (due_at>? AND due_at<?)",
@@ -302,28 +297,26 @@ def test_scheduled_jobs_of_a_time_are_counted_by_the_index_of_times(ticker: Tick
 
 def test_ready_jobs_of_one_queue_are_found_by_their_queue(ticker: Ticker) -> None:
     filter = Filter(statuses=(READY,), queues=("q01",))
-    (lines,) = plans_of(
-        ticker, lambda: lookups.list_jobs(ticker.connection, filter, 0, False, 50, NOW)
-    )
+    (lines,) = plans_of(ticker, lambda: lookups.list_jobs(ticker.core, filter, 0, False, 50, NOW))
     held = "SEARCH jobs USING INDEX unfinished_of_group (queue=? AND group_id>?)"
     assert {CLAIM_QUEUE, held} <= set(lines)
 
 
 def test_counting_by_queue_and_status_visits_no_job_but_the_expired(ticker: Ticker) -> None:
     assert is_counted(Filter(statuses=(READY,), queues=("q01",)))
-    (lines,) = plans_of(ticker, lambda: lookups.visible_counts(ticker.connection, NOW))
+    (lines,) = plans_of(ticker, lambda: lookups.visible_counts(ticker.core, NOW))
     purgeable = "SEARCH jobs USING INDEX purgeable (purge_at>? AND purge_at<?)"
     assert [line for line in lines if " jobs " in line] == [purgeable]
 
 
 def test_the_counts_of_some_queues_are_found_by_their_names(ticker: Ticker) -> None:
-    found = plan(ticker.connection, lookups.QUERIES["counts_of"])
+    found = plan(ticker.connection, CORE["counts_of"])
     assert "SEARCH queue_counts USING PRIMARY KEY (queue=?)" in found
 
 
 def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
     ticker.store(1, queue="q01", priority=9)
-    heads, lines = plans_of(ticker, lambda: lookups.oldest_ready(ticker.connection, QUEUES[:3]))
+    heads, lines = plans_of(ticker, lambda: lookups.oldest_ready(ticker.core, QUEUES[:3]))
     assert {line for line in heads if "jobs" in line or "head" in line} == {
         "SEARCH head USING INTEGER PRIMARY KEY (rowid=?)",
         CLAIM_QUEUE,
@@ -337,5 +330,5 @@ def test_the_oldest_ready_jobs_are_found_by_the_index(ticker: Ticker) -> None:
         "SEARCH lines USING COVERING INDEX heads_of_lines (queue=? AND head>?)",
         "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
     ]
-    found = plan(ticker.connection, lookups.QUERIES["oldest_in_lines"])
+    found = plan(ticker.connection, CORE["oldest_in_lines"])
     assert set(alike(of_lines)) <= set(found)

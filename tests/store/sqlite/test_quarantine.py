@@ -19,7 +19,7 @@ from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.settling import Failure
-from zq.store.sqlite.logs import read_log
+from zq.store.logs import read_log
 from zq.store.sqlite.quarantine import UnreadableRows
 
 from ..rig import NOW, Rig
@@ -204,12 +204,12 @@ async def test_a_history_goes_on_behind_records_that_cannot_be_read(change: str,
     harm(rig, f"UPDATE log_batches SET {change}, checksum = NULL WHERE last_seq = 2")
     # The gap is told as one that retention has left: nobody takes two sides of it for neighbours.
     for after in (None, 0):
-        page = await rig.look(read_log, HISTORY_LOG, after, 3, 10)
+        page = await rig.read(read_log, HISTORY_LOG, after, 3, 10)
         assert [batch.first_seq for batch in page.batches] == [1]
     with pytest.raises(RecordsGone) as gone:
-        await rig.look(read_log, HISTORY_LOG, 1, 3, 10)
+        await rig.read(read_log, HISTORY_LOG, 1, 3, 10)
     assert gone.value.min_seq == 3
-    page = await rig.look(read_log, HISTORY_LOG, 2, 3, 10)
+    page = await rig.read(read_log, HISTORY_LOG, 2, 3, 10)
     assert [batch.first_seq for batch in page.batches] == [3]
     assert misfits(rig) == [("log_batches", "1/2")]
 
@@ -220,12 +220,12 @@ async def test_a_history_whose_first_and_last_records_cannot_be_read(rig: Rig) -
         await rig.run(Succeed([key]))
     harm(rig, "UPDATE log_batches SET body = x'7b', checksum = NULL WHERE last_seq = 1")
     harm(rig, "UPDATE log_batches SET body = x'7b', checksum = NULL WHERE last_seq = 3")
-    page = await rig.look(read_log, HISTORY_LOG, None, 3, 10)
+    page = await rig.read(read_log, HISTORY_LOG, None, 3, 10)
     assert [batch.first_seq for batch in page.batches] == [2]
     with pytest.raises(RecordsGone) as gone:
-        await rig.look(read_log, HISTORY_LOG, 2, 3, 10)
+        await rig.read(read_log, HISTORY_LOG, 2, 3, 10)
     assert gone.value.min_seq == 4
-    page = await rig.look(read_log, HISTORY_LOG, 3, 3, 10)
+    page = await rig.read(read_log, HISTORY_LOG, 3, 3, 10)
     assert page.batches == []
 
 

@@ -15,10 +15,11 @@ from zq.model.errors import ReadersBusy, ReadTimeout, ServiceUnavailable
 from zq.model.filters import EVERYTHING
 from zq.model.lifecycle import Status
 from zq.model.settling import Failure
-from zq.store.sqlite import bodies, lookups
-from zq.store.sqlite.readers import MOST_WAITING, SCANNERS
+from zq.store import lookups
+from zq.store.lanes import MOST_WAITING, SCANNERS
+from zq.store.snapshot import Snapshot
 
-from ..rig import FOREVER, POLICY, Rig
+from ..rig import FOREVER, POLICY, Rig, core_of
 
 SOON_S = 0.05
 PATIENCE_S = 60
@@ -82,13 +83,12 @@ async def check_every_reader(rig: Rig) -> None:
     keys = await rig.keep(1)
     meeting = threading.Barrier(SCANNERS, timeout=PATIENCE_S)
 
-    def read(connection: sqlite3.Connection) -> list[int]:
+    def read(snapshot: Snapshot) -> list[int]:
         meeting.wait()
-        return lookups.list_keys(connection, EVERYTHING, 0, FOREVER, 10)
+        return lookups.list_keys(snapshot, EVERYTHING, 0, FOREVER, 10)
 
-    for found in await asyncio.gather(
-        *(rig.store.readers.scans.read(read) for _ in range(SCANNERS))
-    ):
+    scans = rig.store.reads.lanes.scans
+    for found in await asyncio.gather(*(scans(read) for _ in range(SCANNERS))):
         assert found[-1:] == keys
 
 
@@ -168,7 +168,7 @@ async def test_a_read_cancelled_between_two_statements_stops_as_well(rig: Rig) -
 
 async def test_a_read_that_is_cancelled_while_it_waits_for_a_reader_takes_none(rig: Rig) -> None:
     async with all_scanners_busy(rig):
-        waiting = asyncio.create_task(rig.store.readers.scans.read(lookups.key_range))
+        waiting = asyncio.create_task(rig.store.reads.lanes.scans(lookups.key_range))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
@@ -177,20 +177,20 @@ async def test_a_read_that_is_cancelled_while_it_waits_for_a_reader_takes_none(r
 
 async def test_long_reads_hold_up_none_but_their_own_kind(rig: Rig) -> None:
     (key,) = await rig.keep(1, payload=f'"{"x" * 100_000}"')
-    readers = rig.store.readers
+    lanes = rig.store.reads.lanes
     async with all_scanners_busy(rig):
-        scan = asyncio.create_task(readers.scans.read(lookups.key_range))
-        for lane in (readers.deliveries, readers.looks, readers.sweeps):
-            assert list(await lane.read(bodies.payloads, [key])) == [key]
+        scan = asyncio.create_task(lanes.scans(lookups.key_range))
+        for lane in (lanes.deliveries, lanes.looks, lanes.sweeps):
+            assert list(await lane(lookups.payloads, [key])) == [key]
         assert not scan.done()
     assert await scan == (key, key)
 
 
 async def test_the_line_of_long_reads_is_bounded(rig: Rig) -> None:
-    scans, served = rig.store.readers.scans, list[int]()
+    scans, served = rig.store.reads.lanes.scans, list[int]()
 
     async def scan(number: int) -> None:
-        await scans.read(lookups.key_range)
+        await scans(lookups.key_range)
         served.append(number)
 
     async with all_scanners_busy(rig):
@@ -210,13 +210,13 @@ async def test_the_line_of_long_reads_is_bounded(rig: Rig) -> None:
 
 
 async def test_a_long_read_whose_turn_does_not_come_is_told_so(hasty: Rig) -> None:
-    scans = hasty.store.readers.scans
+    scans = hasty.store.reads.lanes.scans
     blocked = [LongRead(pause=True) for _ in range(SCANNERS)]
-    tasks = [asyncio.create_task(scans.read(long)) for long in blocked]
+    tasks = [asyncio.create_task(hasty.store.readers.scans.read(long)) for long in blocked]
     for long in blocked:
         await long.under_way.wait()
     with pytest.raises(ReadersBusy, match="before this one"):
-        await scans.read(lookups.key_range)
+        await scans(lookups.key_range)
     for long in blocked:
         long.go_on.set()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -255,7 +255,7 @@ async def test_a_purge_between_two_statements_of_a_read_is_not_seen_by_it(rig: R
     def counts(connection: sqlite3.Connection) -> Counter[tuple[str, Status]]:
         connection.set_trace_callback(purge_before_the_next)
         try:
-            return lookups.visible_counts(connection, rig.now)
+            return lookups.visible_counts(core_of(connection), rig.now)
         finally:
             connection.set_trace_callback(None)
 

@@ -48,20 +48,20 @@ def read_jobs(snapshot: Snapshot, state: TopicState, wanted: PageWanted) -> Topi
         bounds["nodes"] = list(wanted.nodes)
     records: list[TopicRecord] = []
     size = 0
-    for row in snapshot.each("jobs_page", {"OTHERS": others}, **parameters, **bounds):
-        seq, at, node, tag, *carried = row
-        data, meta = _carried(snapshot, *carried)
-        size += len(data)
-        if records and size > wanted.most_bytes:
-            next_seq = records[-1].seq
-            break
-        said = UNSET if meta is None else Raw(meta.encode())
-        records.append(TopicRecord(seq, at, node, tag, Raw(data.encode()), said))
-    else:
-        if len(records) == wanted.limit:
-            next_seq = records[-1].seq
+    with snapshot.each("jobs_page", {"OTHERS": others}, **parameters, **bounds) as rows:
+        for seq, at, node, tag, *carried in rows:
+            data, meta = _carried(snapshot, *carried)
+            size += len(data)
+            if records and size > wanted.most_bytes:
+                next_seq = records[-1].seq
+                break
+            said = UNSET if meta is None else Raw(meta.encode())
+            records.append(TopicRecord(seq, at, node, tag, Raw(data.encode()), said))
         else:
-            next_seq = _examined(snapshot, parameters)
+            if len(records) == wanted.limit:
+                next_seq = records[-1].seq
+            else:
+                next_seq = _examined(snapshot, parameters)
     loss = loss_of(state, wanted.after, records[0].seq if records else next_seq + 1)
     return TopicPage(records, next_seq, upto, state.earliest_seq, loss)
 

@@ -10,6 +10,7 @@ from zq.features.budgets.model import Draw
 from zq.features.budgets.store import account_of
 from zq.features.fair.model import let_through
 from zq.model.settings import NO_FAIR_RULE, FairRule
+from zq.store.lookups import settings
 from zq.store.snapshot import Snapshot, SnapshotLanes
 
 MOST_COUNTED = 100_000
@@ -34,7 +35,7 @@ class StoredBacklogReads(BacklogReads):
 def _backlog(snapshot: Snapshot, queue: str, now: int) -> StoredBacklog:
     """The facts about a queue at a steady time."""
     ((ready, running),) = snapshot.rows("counts", queue=queue)
-    rules = snapshot.settings(queue)
+    rules = settings(snapshot.core, queue)
     if rules.paused or not ready:
         return StoredBacklog(rules, ready, running)
     ((has_groups, has_lines),) = snapshot.rows("kinds", queue=queue)

@@ -21,7 +21,7 @@ def list_budgets(snapshot: Snapshot, key: str | None, now: int, ahead: int) -> l
 
     `now` is steady time, which is `ahead` of the wall.
     """
-    return [account_of(row).state(now, ahead) for row in snapshot.each("budgets", key=key)]
+    return [account_of(row).state(now, ahead) for row in snapshot.rows("budgets", key=key)]
 
 
 READS = {BudgetReads: StoredBudgetReads}

@@ -8,8 +8,7 @@ import psycopg
 from zq.features.inbox.store import MOST_COUNTED, InboxReads, InboxRow, RefusedRows
 from zq.store.errors import StoreError
 from zq.store.postgres.connection import SESSION, Connection, connect
-from zq.store.postgres.lookups import rows_of
-from zq.store.postgres.queries import load
+from zq.store.postgres.queries import load, rows_of
 from zq.store.postgres.readers import PostgresLanes
 
 QUERIES = load("zq.features.inbox.postgres_tick")

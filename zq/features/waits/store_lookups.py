@@ -24,6 +24,7 @@ from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.settings import NO_FAIR_RULE
+from zq.store.lookups import get_row, settings
 from zq.store.snapshot import Snapshot
 
 MOST_LINES = 1_000
@@ -46,7 +47,7 @@ def waiting_job(snapshot: Snapshot, key: int, reach: Reach, now: int) -> Waiting
 
     None if the job is not within reach, or its retention is over.
     """
-    job = snapshot.row(key, reach, now)
+    job = get_row(snapshot.core, key, reach, now)
     if job is None:
         return None
     if job.status is Status.CANCELLED:
@@ -56,7 +57,7 @@ def waiting_job(snapshot: Snapshot, key: int, reach: Reach, now: int) -> Waiting
         return WaitingJob(job)
     return WaitingJob(
         job,
-        snapshot.settings(job.queue),
+        settings(snapshot.core, job.queue),
         _number(snapshot, "in_flight_of", queue=job.queue),
         _head(snapshot, job),
         list(_unpaid_of(snapshot, job, now)),
@@ -68,7 +69,7 @@ def waiting_job(snapshot: Snapshot, key: int, reach: Reach, now: int) -> Waiting
 def stored_waits(snapshot: Snapshot, queue: str, now: int) -> StoredWaits:
     """The facts about a queue's waiting jobs, from a bounded number of rows."""
     return StoredWaits(
-        snapshot.settings(queue),
+        settings(snapshot.core, queue),
         bool(_number(snapshot, "may_go", queue=queue)),
         _number(snapshot, "behind", queue=queue, most=MOST_AHEAD),
         unpaid_lines(snapshot, queue, MOST_LINES, now),
@@ -151,7 +152,7 @@ def _turn_of(snapshot: Snapshot, job: JobRecord, now: int) -> FairWait | None:
     if not found:
         return None
     in_flight, opens_at, own, weight, place, keys, weights = found[0]
-    rule = snapshot.settings(job.queue).fair or NO_FAIR_RULE
+    rule = settings(snapshot.core, job.queue).fair or NO_FAIR_RULE
     most = rule.max_in_flight if own is None else own
     opens = None if opens_at is None or opens_at <= now else opens_at
     return FairWait(key, place + 1, keys, weight / weights, in_flight, most, opens)

@@ -49,5 +49,5 @@ SELECT greatest(last_seq - count, :after::bigint) + 1 FROM log_batches
 WHERE log = :id AND last_seq > :after ORDER BY last_seq LIMIT 1
 
 -- name: batches
-SELECT last_seq - count + 1, shared::text, body::text FROM log_batches
+SELECT last_seq - count + 1, shared::text, body::text, NULL FROM log_batches
 WHERE log = :id AND last_seq > :after AND last_seq - count < :upto ORDER BY last_seq

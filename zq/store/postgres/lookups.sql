@@ -1,4 +1,5 @@
--- Queries of the readers. CONDITIONS stands for the filter of a request.
+-- Queries of the readers. CONDITIONS stands for the filter of a request. Where SQLite's rows have a
+-- checksum, there is NULL.
 
 -- name: list_ascending
 SELECT {job_row} FROM jobs WHERE id > :after AND CONDITIONS ORDER BY id LIMIT :limit OFFSET :skip
@@ -33,8 +34,9 @@ WHERE purge_at IS NOT NULL AND purge_at <= :now GROUP BY queue, status
 -- One seek finds the first ready job of each queue. Another finds whether it is certainly the oldest:
 -- there are no other priorities, and it has been ready since it was created.
 SELECT q.name, head.ready_at,
-    head.ready_at <= (head.id >> {key_bits}) + {key_epoch} AND head.priority = (
-        SELECT max(priority) FROM jobs WHERE status = {ready} AND held = 0 AND jobs.queue = q.name)
+    (head.ready_at <= (head.id >> {key_bits}) + {key_epoch} AND head.priority = (
+        SELECT max(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND jobs.queue = q.name))::integer
 FROM unnest(:queues::text[]) AS q (name)
 CROSS JOIN LATERAL (
     SELECT id, priority, ready_at FROM jobs
@@ -76,15 +78,17 @@ SELECT job_id, body FROM payloads WHERE job_id = {keys}
 SELECT job_id, body FROM results WHERE job_id = {keys}
 
 -- name: errors_ascending
-SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker,
+    NULL
 FROM errors WHERE job_id = :key AND attempt > :after ORDER BY attempt LIMIT :limit
 
 -- name: errors_descending
-SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker
+SELECT attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker,
+    NULL
 FROM errors WHERE job_id = :key AND attempt < :after ORDER BY attempt DESC LIMIT :limit
 
 -- name: last_errors
-SELECT DISTINCT ON (job_id) job_id, message, error_type, signature FROM errors
+SELECT DISTINCT ON (job_id) job_id, signature, message, error_type, NULL, NULL FROM errors
 WHERE job_id = {keys} ORDER BY job_id, attempt DESC
 
 -- name: key_range
@@ -92,10 +96,10 @@ SELECT coalesce((SELECT id FROM jobs ORDER BY id LIMIT 1), 0),
     coalesce((SELECT id FROM jobs ORDER BY id DESC LIMIT 1), 0)
 
 -- name: settings
-SELECT settings::text FROM queue_settings WHERE queue = :queue
+SELECT settings::text, NULL FROM queue_settings WHERE queue = :queue
 
 -- name: all_settings
-SELECT queue, settings::text FROM queue_settings
+SELECT queue, settings::text, NULL FROM queue_settings
 
 -- name: due_between
 -- How many dates of jobs and of schedules, and how many ends of pauses, lie in a stretch of time.

@@ -23,7 +23,7 @@ leave PostgreSQL lookups by indexes, and these words take the wrong ones from it
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,6 +32,7 @@ from zq.model.aging import AGES, LAST_AGED
 from zq.model.job import Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.rooms import ROOMS, parts
+from zq.store.postgres.connection import Connection
 from zq.store.postgres.texts import sent
 from zq.store.texts import SHARED, named_texts, texts_of_rooms
 
@@ -213,3 +214,13 @@ def _form(cast: str | None) -> Callable[[Any], str | None]:
     if cast is None:
         return as_text
     return _FORMS.get(cast) or (as_array if cast.endswith("[]") else as_text)
+
+
+_compiled = lru_cache(maxsize=256)(compiled)
+
+
+def rows_of(connection: Connection, sql: str, parameters: Mapping[str, Any]) -> list[Any]:
+    """The rows that a query finds, on a connection that is in no pipeline."""
+    statement = _compiled(sql)
+    values = statement.bound(parameters)
+    return connection.execute(statement.sql, values, binary=True).fetchall()

@@ -13,22 +13,14 @@ import psycopg
 from psycopg import errors
 
 from zq.model.clock import SteadyClock
-from zq.model.errors import ReadersBusy, ReadTimeout
+from zq.model.errors import ReadersBusy
 from zq.store.dates import Dates
 from zq.store.errors import StoreAway, StoreError
+from zq.store.lanes import MOST_PAGES_WAITING, MOST_WAITING, SCANNERS, ReaderTurns, took_too_long
 from zq.store.postgres.connection import PLANS, SESSION, Connection, connect, store_error
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-SCANNERS = 2
-"""How many scans may run at once."""
-
-MOST_WAITING = 32
-"""How many scans may wait for a reader. The next one is refused."""
-
-MOST_PAGES_WAITING = 1_000
-"""How many pages may wait for a reader: each takes a few milliseconds."""
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -64,10 +56,7 @@ class RowReader:
                 if not connection.closed:
                     connection.execute("ROLLBACK")
         except errors.QueryCanceled:
-            raise ReadTimeout(
-                f"reading took longer than {self._timeout:g} s: narrow the filter (by id,"
-                " status or queue), ask for a smaller page, or raise --read-timeout"
-            ) from None
+            raise took_too_long(self._timeout) from None
         except psycopg.Error as error:
             self.close()
             raise store_error(error) from error
@@ -96,14 +85,9 @@ class PostgresLane:
         self, address: str, timeout: float, readers: int = 1, most_waiting: int | None = None
     ) -> None:
         """`timeout` is in seconds, for one read and for the wait for a turn."""
-        self._timeout = timeout
-        self._most_waiting = most_waiting
-        self._waiting = 0
         self._threads = ThreadPoolExecutor(readers, "zq-read")
         self._readers = [RowReader(address, timeout) for _ in range(readers)]
-        self._free: asyncio.Queue[RowReader] = asyncio.Queue()
-        for reader in self._readers:
-            self._free.put_nowait(reader)
+        self._turns = ReaderTurns(self._readers, timeout, most_waiting)
 
     async def read(
         self,
@@ -120,7 +104,7 @@ class PostgresLane:
         def reading(connection: Connection) -> T:
             return function(connection, *args, **kwargs)
 
-        reader = await self._turn()
+        reader = await self._turns.take()
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._threads, reader.read, reading)
         future.add_done_callback(lambda done: self._ended(reader, done))
@@ -130,24 +114,7 @@ class PostgresLane:
     def _ended(self, reader: RowReader, done: "asyncio.Future[T]") -> None:
         if not done.cancelled():
             done.exception()
-        self._free.put_nowait(reader)
-
-    async def _turn(self) -> RowReader:
-        """Wait for a reader, within the limits of the lane."""
-        if self._most_waiting is None:
-            return await self._free.get()
-        if self._waiting >= self._most_waiting:
-            raise ReadersBusy(f"{self._waiting} long reads wait for their turn already")
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await self._free.get()
-        except TimeoutError:
-            raise ReadersBusy(
-                f"the long reads before this one took longer than {self._timeout:g} s"
-            ) from None
-        finally:
-            self._waiting -= 1
+        self._turns.give_back(reader)
 
     def close(self) -> None:
         """Close the connections, once the reads under way have ended."""

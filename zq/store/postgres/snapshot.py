@@ -1,20 +1,26 @@
-"""A snapshot of a store on PostgreSQL: a connection, and the texts of the queries of a room."""
+"""A snapshot of a store on PostgreSQL: a connection, and texts of queries.
 
-from collections.abc import Iterator, Mapping, Sequence
+PostgreSQL checks its pages itself, so rows have no checksum here, and what cannot be read is not
+set aside.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import msgspec
 
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
-from zq.model.reach import Reach
-from zq.model.settings import QueueSettings
 from zq.store.errors import StoreDamaged
-from zq.store.postgres import lookups
 from zq.store.postgres.connection import Connection
+from zq.store.postgres.queries import load, rows_of
 from zq.store.postgres.rows import jobs_of
 from zq.store.postgres.where import where
 from zq.store.snapshot import NO_WORDS, Snapshot, flat
+
+CORE = load("zq.store.postgres.lookups") | load("zq.store.postgres.log")
+"""The texts of the core's queries."""
 
 
 class PostgresSnapshot(Snapshot):
@@ -24,13 +30,17 @@ class PostgresSnapshot(Snapshot):
         super().__init__(texts)
         self._connection = connection
 
+    @property
+    def core(self) -> Snapshot:
+        return PostgresSnapshot(CORE, self._connection)
+
     def rows(self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any) -> Any:
-        return lookups.rows_of(self._connection, self._sql(query, words), parameters)
+        return rows_of(self._connection, self._sql(query, words), parameters)
 
     def each(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
-    ) -> Iterator[Any]:
-        return iter(self.rows(query, words, **parameters))
+    ) -> AbstractContextManager[Iterable[Any]]:
+        return nullcontext(self.rows(query, words, **parameters))
 
     def found(
         self, kind: Any, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
@@ -46,24 +56,21 @@ class PostgresSnapshot(Snapshot):
     ) -> list[JobRecord]:
         return jobs_of(self.rows(query, words, **parameters))
 
-    def whole(self, query: str, /, **parameters: Any) -> list[JobRecord]:
-        return lookups.whole_jobs(self._connection, self.jobs(query, **parameters))
+    def bodies(self, table: str, keys: Sequence[int]) -> dict[int, str]:
+        return dict(self.core.rows(table, keys=keys))
 
     def where(
-        self, filter: Filter, hide_purged_at: int | None = None
+        self, filter: Filter, hide_purged_at: int | None = None, *, by_time: bool = False
     ) -> tuple[str, dict[str, object]]:
         return where(filter, hide_purged_at)
-
-    def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
-        return lookups.get_row(self._connection, key, reach, now)
-
-    def settings(self, queue: str) -> QueueSettings:
-        return lookups.settings(self._connection, queue)
 
     def blame(
         self, error: Exception, filter: Filter, after: int, descending: bool, limit: int, now: int
     ) -> None:
-        """Nothing: PostgreSQL checks its own pages."""
+        """Nothing can be blamed."""
+
+    def reading_errors(self, keys: Sequence[int]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
         return StoreDamaged(f"rows of {table} cannot be read: {', '.join(map(str, keys))}")

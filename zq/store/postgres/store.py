@@ -27,7 +27,7 @@ from zq.store.postgres.connection import (
 from zq.store.postgres.migrate import migrate
 from zq.store.postgres.owning import lock, refuse_pooler, refuse_unfinished, refuse_unfit, value_of
 from zq.store.postgres.readers import PostgresLanes
-from zq.store.postgres.reads import PostgresReads
+from zq.store.postgres.reads import make_reads
 from zq.store.postgres.recovery import FoundAtStart, note_clock, recover
 from zq.store.postgres.ticking import TickPipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
@@ -101,7 +101,7 @@ class PostgresStore(Store):
         self._columns = columns
         self._ticks = ticks
         self.lanes = PostgresLanes(address, read_timeout, self.steady)
-        self.reads = PostgresReads(self.lanes)
+        self.reads = make_reads(self.lanes)
         self._vacuum = Vacuum(address)
         self._vacuum.start()
         self._bytes = 0

@@ -12,24 +12,8 @@ from zq.store.sqlite.queries import load
 QUERIES = load("zq.store.sqlite.lookups")
 
 
-def payloads(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
-    """Large payloads by key. Deleted jobs are missing."""
-    return _bodies(connection, "payloads", keys)
-
-
-def results(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, str]:
-    """Large results by key. Deleted jobs are missing."""
-    return _bodies(connection, "results", keys)
-
-
-def complete(bodies: dict[int, str], keys: Sequence[int]) -> dict[int, str]:
-    """Check that every job has its body. Raises `UnreadableRows`."""
-    if missing := [key for key in keys if key not in bodies]:
-        raise UnreadableRows("jobs", missing)
-    return bodies
-
-
 def is_on_bad_page(connection: sqlite3.Connection, sql: str, keys: str) -> bool:
+    """True if a query for the rows of some keys meets a page that cannot be read."""
     try:
         connection.execute(sql, {"keys": keys}).fetchall()
     except sqlite3.DatabaseError as error:
@@ -37,7 +21,8 @@ def is_on_bad_page(connection: sqlite3.Connection, sql: str, keys: str) -> bool:
     return False
 
 
-def _bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
+def read_bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
+    """Large `payloads` or `results` by key. Deleted jobs are missing."""
     try:
         return _fitting(connection, name, keys)
     except sqlite3.DatabaseError as error:

@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from zq.model.damage import Misfit
 from zq.model.log import Bounds
-from zq.store.sqlite.logs import set_bounds
 from zq.store.sqlite.migrate import migrate
 from zq.store.sqlite.quarantine import note_again
 from zq.store.sqlite.queries import load
 
-QUERIES = load("zq.store.sqlite.mending")
+QUERIES = load("zq.store.sqlite.mending") | load("zq.store.sqlite.log")
 
 MOST_RECORDS = 2**53
 """No log comes to so many records."""
@@ -66,7 +65,7 @@ def mend_logs(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
     for right, reason in [*wrong_logs(connection)]:
         name = right.name.decode()
         connection.execute(QUERIES["put_log"], {**right._asdict(), "name": name})
-        set_bounds(connection, name, right.bounds)
+        connection.execute(QUERIES["set_bounds"], {"log": name, **right.bounds._asdict()})
         yield note_again(connection, Misfit("logs", name, reason, now))
 
 

@@ -38,10 +38,6 @@ refuses all further writes of its transaction.
 
 _ON_BAD_PAGE = "lies on a page that cannot be read"
 
-ANY_TABLE = "some table"
-"""The source for a row that is in one of the tables beside those of jobs: `zq.store.sqlite.mending`
-finds out which it is."""
-
 OF_JOBS = {
     "jobs": None,
     f"{ON_PAGE}payloads": f"its payload {_ON_BAD_PAGE}",

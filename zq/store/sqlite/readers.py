@@ -12,8 +12,10 @@ from functools import partial
 from traceback import clear_frames
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from zq.model.errors import DatabaseLocked, ReadersBusy, ReadTimeout, ServiceUnavailable
+from zq.model.errors import DatabaseLocked, ReadersBusy, ServiceUnavailable
 from zq.store.errors import StoreError
+from zq.store.lanes import MOST_PAGES_WAITING, MOST_WAITING, SCANNERS, ReaderTurns, took_too_long
+from zq.store.snapshot import ANY_TABLE
 from zq.store.sqlite.connection import (
     Deadline,
     HopConnection,
@@ -22,21 +24,10 @@ from zq.store.sqlite.connection import (
     is_corrupt,
     is_interrupt,
 )
-from zq.store.sqlite.quarantine import ANY_TABLE, UnreadableRows, is_unreadable
+from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-SCANNERS = 2
-"""How many scans may run at once."""
-
-MOST_WAITING = 32
-"""How many scans may wait for a reader. The next one is refused."""
-
-
-MOST_PAGES_WAITING = 1_000
-"""How many pages of topics may wait for a reader: each takes a few milliseconds."""
-
 
 IDLE_S = 10
 """How long a connection stays open after its last read, at the least."""
@@ -153,11 +144,7 @@ class Lane:
     ) -> None:
         self._after = after
         self._timeout = timeout
-        self._most_waiting = most_waiting
-        self._waiting = 0
-        self._free: asyncio.Queue[OpenedLater] = asyncio.Queue()
-        for reader in readers:
-            self._free.put_nowait(reader)
+        self._turns = ReaderTurns(readers, timeout, most_waiting)
 
     async def read(
         self,
@@ -187,7 +174,7 @@ class Lane:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        reader = await (self._free.get() if self._most_waiting is None else self._turn())
+        reader = await self._turns.take()
         deadline = Deadline(self._timeout)
         try:
             connection = await reader.connection()
@@ -207,7 +194,7 @@ class Lane:
             raise
         finally:
             reader.used()
-            self._free.put_nowait(reader)
+            self._turns.give_back(reader)
 
     def _told_for(self, error: Exception) -> Exception | None:
         """What a read raises in the place of an error; None if that is the error itself."""
@@ -215,30 +202,11 @@ class Lane:
             if is_busy(error):
                 return DatabaseLocked()
             if is_interrupt(error):
-                return ReadTimeout(
-                    f"reading took longer than {self._timeout:g} s: narrow the filter (by id,"
-                    " status or queue), ask for a smaller page, or raise --read-timeout"
-                )
+                return took_too_long(self._timeout)
             if is_corrupt(error):
                 # No row is known that could be set aside, so the server cannot go on.
                 return UnreadableRows("pages", [str(error)])
         return UnreadableRows(ANY_TABLE, ()) if is_unreadable(error) else None
-
-    async def _turn(self) -> OpenedLater:
-        """Wait for a reader, within the limits of the lane."""
-        assert self._most_waiting is not None
-        if self._waiting >= self._most_waiting:
-            raise ReadersBusy(f"{self._waiting} long reads wait for their turn already")
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await self._free.get()
-        except TimeoutError:
-            raise ReadersBusy(
-                f"the long reads before this one took longer than {self._timeout:g} s"
-            ) from None
-        finally:
-            self._waiting -= 1
 
 
 class ReaderPool:

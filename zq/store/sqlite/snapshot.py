@@ -1,77 +1,112 @@
-"""A snapshot of a SQLite store: a connection, and the texts of the queries of a room."""
+"""A snapshot of a SQLite store: a connection, and texts of queries."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
 from typing import Any
 
 import msgspec
 
+from zq.model.checksums import check_jobs
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
-from zq.model.reach import Reach
-from zq.model.settings import QueueSettings
+from zq.store import lookups
 from zq.store.api import as_json
 from zq.store.snapshot import NO_WORDS, Snapshot
-from zq.store.sqlite import lookups
-from zq.store.sqlite.quarantine import UnreadableRows, is_unreadable
+from zq.store.sqlite import bodies
+from zq.store.sqlite.connection import is_corrupt
+from zq.store.sqlite.quarantine import ON_PAGE, UnreadableRows, is_unreadable, keys_query
+from zq.store.sqlite.queries import load
 from zq.store.sqlite.where import where
+
+CORE = load("zq.store.sqlite.lookups") | load("zq.store.sqlite.log")
+"""The texts of the core's queries."""
+
+_ERRORS = "SELECT * FROM errors WHERE job_id IN (SELECT value FROM json_each(:keys))"
+
+_jobs = msgspec.json.Decoder(list[JobRecord])
+_keys = msgspec.json.Decoder(list[int])
 
 
 class SqliteSnapshot(Snapshot):
-    """What the transaction of a connection sees."""
+    """What the transaction of a connection sees. Rows that are not what was stored are named."""
 
     def __init__(self, texts: Mapping[str, str], connection: sqlite3.Connection) -> None:
         super().__init__(texts)
         self._connection = connection
+
+    @property
+    def core(self) -> Snapshot:
+        return SqliteSnapshot(CORE, self._connection)
 
     def rows(self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any) -> Any:
         return self._connection.execute(self._sql(query, words), _bound(parameters)).fetchall()
 
     def each(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
-    ) -> Iterator[Any]:
-        sql = self._sql(query, words)
-        with closing(self._connection.execute(sql, _bound(parameters))) as rows:
-            yield from rows
+    ) -> AbstractContextManager[Iterable[Any]]:
+        # A cursor that stays open would keep its moment for the next read.
+        return closing(self._connection.execute(self._sql(query, words), _bound(parameters)))
 
     def found(
         self, kind: Any, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
     ) -> list[Any]:
-        text = lookups.text_of(self._connection, self._sql(query, words), _bound(parameters))
+        text = self._text(self._sql(query, words), _bound(parameters))
         found: list[Any] = _decoder(kind).decode(text)
         return found
 
     def jobs(
         self, query: str, words: Mapping[str, str] = NO_WORDS, /, **parameters: Any
     ) -> list[JobRecord]:
-        return lookups.found_jobs(self._connection, self._sql(query, words), _bound(parameters))
+        sql, values = self._sql(query, words), _bound(parameters)
+        try:
+            jobs = _jobs.decode(self._text(sql, values))
+            check_jobs(jobs)
+            return jobs
+        except Exception as error:
+            if not is_unreadable(error):
+                raise
+        raise UnreadableRows("jobs", _keys.decode(self._text(keys_query(sql), values)))
 
-    def whole(self, query: str, /, **parameters: Any) -> list[JobRecord]:
-        return lookups.whole_jobs(self._connection, self._texts[query], _bound(parameters))
+    def bodies(self, table: str, keys: Sequence[int]) -> dict[int, str]:
+        return bodies.read_bodies(self._connection, table, keys)
 
     def where(
-        self, filter: Filter, hide_purged_at: int | None = None
+        self, filter: Filter, hide_purged_at: int | None = None, *, by_time: bool = False
     ) -> tuple[str, dict[str, object]]:
-        return where(filter, hide_purged_at)
-
-    def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
-        return lookups.get_row(self._connection, key, reach, now)
-
-    def settings(self, queue: str) -> QueueSettings:
-        return lookups.settings(self._connection, queue)
+        return where(filter, hide_purged_at, by_time=by_time)
 
     def blame(
         self, error: Exception, filter: Filter, after: int, descending: bool, limit: int, now: int
     ) -> None:
         if is_unreadable(error):
-            page = (filter, after, descending, limit, now)
-            jobs = lookups.list_jobs(self._connection, *page)
-            lookups.last_errors(self._connection, [job.key for job in jobs])
+            jobs = lookups.list_jobs(self.core, filter, after, descending, limit, now)
+            lookups.last_errors(self.core, [job.key for job in jobs])
+
+    @contextmanager
+    def reading_errors(self, keys: Sequence[int]) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if not is_unreadable(error):
+                raise
+            if not (isinstance(error, sqlite3.DatabaseError) and is_corrupt(error)):
+                raise UnreadableRows("errors", keys) from None
+        else:
+            return
+        on_page = [
+            key for key in keys if bodies.is_on_bad_page(self._connection, _ERRORS, as_json([key]))
+        ]
+        raise UnreadableRows(f"{ON_PAGE}errors", on_page)
 
     def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
         return UnreadableRows(table, keys)
+
+    def _text(self, sql: str, parameters: dict[str, Any]) -> str:
+        """The one text that a query answers."""
+        text: str = self._connection.execute(sql, parameters).fetchone()[0]
+        return text
 
 
 @cache

@@ -18,6 +18,7 @@ from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
 from zq.store.api import LongCommit, MakeTicks, Sliced, Store, Ticks
 from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, StoreFailed
+from zq.store.snapshot import ANY_TABLE
 from zq.store.sqlite import damage, upkeep
 from zq.store.sqlite.backup import Copies
 from zq.store.sqlite.connection import (
@@ -46,13 +47,12 @@ from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate, refuse_foreign_file
 from zq.store.sqlite.quarantine import (
-    ANY_TABLE,
     MOST_NAMED,
     UnreadableRows,
     set_aside_at_start,
 )
 from zq.store.sqlite.readers import ReaderPool
-from zq.store.sqlite.reads import SqliteReads
+from zq.store.sqlite.reads import make_reads
 from zq.store.sqlite.replace import finish_replacing
 from zq.store.sqlite.transaction import SqliteTransaction
 
@@ -121,7 +121,7 @@ class SqliteStore(Store):
             *(self._open_reader, read_timeout, self._repaired, self._flush_gate.wait),
             lambda: self.when_rested(),
         )
-        self.reads = SqliteReads(ReadLanes(self.readers, self.steady))
+        self.reads = make_reads(ReadLanes(self.readers, self.steady))
         self._ticks = ticks
         self.uncopied_bytes = 0
         """The bytes that the last checkpoint left in the WAL: the database may grow by as many."""

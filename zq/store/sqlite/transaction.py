@@ -28,9 +28,9 @@ from zq.store.api import (
     exhaust,
 )
 from zq.store.errors import RowsDiffer, StoreDamaged
+from zq.store.snapshot import ANY_TABLE
 from zq.store.sqlite.connection import on_bad_page, store_error, store_errors
 from zq.store.sqlite.quarantine import (
-    ANY_TABLE,
     OF_JOBS,
     is_unreadable,
     keys_query,

@@ -17,12 +17,13 @@ from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
 from zq.store.api import as_json
 from zq.store.errors import StoreBusy
+from zq.store.logs import last_seq
 from zq.store.sqlite.damage import damaged
 from zq.store.sqlite.identity import read_former_suffixes
-from zq.store.sqlite.logs import last_seq, set_bounds
 from zq.store.sqlite.quarantine import read_quarantine
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.recovery import recoveries, run_all
+from zq.store.sqlite.snapshot import CORE, SqliteSnapshot
 from zq.store.sqlite.transaction import QUERIES as TICK
 from zq.store.sqlite.transaction import read_deadlines
 
@@ -97,7 +98,7 @@ def recover(
             run_all(connection, room.begin)
         claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
         if history is not None:
-            set_bounds(connection, HISTORY_LOG, history)
+            connection.execute(CORE["set_bounds"], {"log": HISTORY_LOG, **history._asdict()})
         highest = connection.execute(QUERIES["highest_key"]).fetchone()[0]
         note_clock(connection, steady)
         connection.execute("COMMIT")
@@ -106,7 +107,7 @@ def recover(
         raise
     last_key = max(meta["high_water"], highest)
     deadlines = read_deadlines(connection)
-    logged = last_seq(connection, HISTORY_LOG)
+    logged = last_seq(SqliteSnapshot(CORE, connection), HISTORY_LOG)
     returned = len(held)
     return Recovered(
         deadlines,

@@ -1,23 +1,17 @@
-"""Reads logs and sets their bounds. `zq.features.history.tick` appends to them.
+"""Reads logs. `zq.features.history.tick` appends to them.
 
 The record under a number never changes until retention removes it. `read_log` is the only way to
 read.
 """
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from typing import NamedTuple
 
 import msgspec
 
 from zq.model.checksums import record_checksum
 from zq.model.errors import CursorAhead, RecordsGone
-from zq.model.log import Bounds
-from zq.store.sqlite.quarantine import ANY_TABLE, UnreadableRows
-from zq.store.sqlite.queries import load
-
-QUERIES = load("zq.store.sqlite.log")
+from zq.store.snapshot import ANY_TABLE, Snapshot
 
 PAGE_BYTES = 8 * 1024 * 1024
 """The bytes after which a page ends before its limit."""
@@ -50,68 +44,60 @@ class _Extent(NamedTuple):
     max_seq: int
 
 
-def set_bounds(connection: sqlite3.Connection, log: str, bounds: Bounds) -> None:
-    """Set the bounds of a log from now on. Call it inside a transaction."""
-    values = {"age_ms": bounds.age_ms, "records": bounds.records, "bytes": bounds.bytes, "log": log}
-    connection.execute(QUERIES["set_bounds"], values)
-
-
-def last_seq(connection: sqlite3.Connection, log: str) -> int:
+def last_seq(snapshot: Snapshot, log: str) -> int:
     """The last number in use; 0 if there is none."""
-    return _extent(connection, log).max_seq
+    return _extent(snapshot, log).max_seq
 
 
-def read_log(
-    connection: sqlite3.Connection, log: str, after: int | None, upto: int, limit: int
-) -> LogPage:
+def read_log(snapshot: Snapshot, log: str, after: int | None, upto: int, limit: int) -> LogPage:
     """Read up to `limit` records with ``after < seq <= upto``; after None, from the oldest on.
 
     A page ends before records that were set aside as unreadable. Raises `RecordsGone` if the
     records right after `after` were set aside or removed by retention. Raises `CursorAhead` if
     `after` lies beyond the end of the log.
     """
-    found = _extent(connection, log)
+    found = _extent(snapshot, log)
     start = found.min_seq - 1 if after is None else after
     if start < found.min_seq - 1:
         raise RecordsGone(start + 1, found.min_seq)
     if start > found.max_seq:
         raise CursorAhead(start, found.max_seq)
-    row = connection.execute(QUERIES["next"], {"id": found.id, "after": start}).fetchone()
-    following = found.max_seq + 1 if row is None else row[0]
+    following = snapshot.value("next", id=found.id, after=start) or found.max_seq + 1
     if following > start + 1:
         if after is not None:
             raise RecordsGone(start + 1, following)
         start = following - 1
-    batches = list(_batches(connection, found.id, start, min(upto, start + limit)))
+    batches = list(_batches(snapshot, found.id, start, min(upto, start + limit)))
     return LogPage(found.min_seq, found.max_seq, batches)
 
 
-def unreadable_batch(connection: sqlite3.Connection, log: str, seq: int) -> UnreadableRows:
+def unreadable_batch(snapshot: Snapshot, log: str, seq: int) -> Exception:
     """The error for the case that the batch with this record has wrong content."""
-    return UnreadableRows("log_batches", [(_extent(connection, log).id, seq)])
+    return snapshot.unreadable("log_batches", [(_extent(snapshot, log).id, seq)])
 
 
-def _batches(connection: sqlite3.Connection, id: int, after: int, upto: int) -> Iterator[LogBatch]:
+def _batches(snapshot: Snapshot, id: int, after: int, upto: int) -> Iterator[LogBatch]:
     size, due = 0, after + 1
-    values = {"id": id, "after": after}
-    with closing(connection.execute(QUERIES["batches"], values)) as rows:
+    with snapshot.each("batches", id=id, after=after, upto=upto) as rows:
         for first_seq, shared, body, stored in rows:
             start = max(after + 1 - first_seq, 0)
             if first_seq + start != due or first_seq > upto or size > PAGE_BYTES:
                 return
             size += len(body)
-            if stored not in (None, record_checksum(body, shared)):
-                raise UnreadableRows("log_batches", [(id, first_seq)])
+            if stored is not None and stored != record_checksum(body, shared):
+                raise snapshot.unreadable("log_batches", [(id, first_seq)])
             try:
                 records = _records.decode(body)[start : upto + 1 - first_seq]
                 due += len(records)
-                yield LogBatch(first_seq + start, shared.decode(), records)
+                # SQLite answers bytes, so that one batch that is no text is not met at all of them.
+                text = shared if isinstance(shared, str) else shared.decode()
+                yield LogBatch(first_seq + start, text, records)
             except (msgspec.MsgspecError, UnicodeDecodeError):
-                raise UnreadableRows("log_batches", [(id, first_seq)]) from None
+                raise snapshot.unreadable("log_batches", [(id, first_seq)]) from None
 
 
-def _extent(connection: sqlite3.Connection, log: str) -> _Extent:
-    row = connection.execute(QUERIES["extent"], {"log": log}).fetchone()
+def _extent(snapshot: Snapshot, log: str) -> _Extent:
+    row = next(iter(snapshot.rows("extent", log=log)), None)
     if row is None or not 0 < row[1] <= row[2] + 1:
-        raise UnreadableRows(ANY_TABLE, ())
+        raise snapshot.unreadable(ANY_TABLE, ())
     return _Extent(*row[:3])
