@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from store.rig import only_sqlite
 
 from .client import Client, Reply, ids, new_job
 from .metrics import Scraper
@@ -30,6 +31,7 @@ async def announced(site: Site, size: int) -> RawConnection:
     return connection
 
 
+@only_sqlite
 async def test_a_full_disk_refuses_enqueues_but_takes_acknowledgements(client: Client) -> None:
     done, failed = await client.enqueue_many(2)
     await client.site.restart(disk_reserve=2**52)
@@ -193,6 +195,7 @@ async def test_a_payload_over_the_limit_is_413(client: Client, scrape: Scraper) 
     assert (await scrape())["zq_refusals_total", "payload_too_large"] == 3
 
 
+@only_sqlite
 @pytest.mark.settings(disk_reserve=2**52)
 async def test_health_names_the_cause_for_which_enqueues_are_refused(
     client: Client, scrape: Scraper

@@ -5,6 +5,7 @@ import time
 import pytest
 from documents import region
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from store.rig import only_sqlite
 
 import zq
 from zq.features.budgets.metrics import MOST_BUDGETS
@@ -215,6 +216,7 @@ async def test_a_commit_that_waits_for_no_disk_is_no_fsync(client: Client, scrap
     assert (metrics["zq_ticks_total"], metrics["zq_fsync_seconds_count"]) == (1, 0)
 
 
+@only_sqlite
 async def test_sizes_are_those_of_the_files(client: Client, scrape: Scraper) -> None:
     await client.enqueue_many(100, payload="x" * 1000)
     log, database = (client.site.root / name for name in ("zq.db-wal", "zq.db"))

@@ -10,6 +10,8 @@ TESTS = Path(__file__).parents[2]
 FILES = (
     *("tick/test_groups.py", "tick/test_owners.py", "tick/test_late.py", "tick/test_pauses.py"),
     *("conformance/test_lifecycle.py", "conformance/test_unique.py"),
+    "conformance/test_limits.py::"
+    "test_a_change_behind_another_programs_lock_is_refused_with_the_cause",
 )
 
 CHOSEN = "not interleaving and (tick or json-)"

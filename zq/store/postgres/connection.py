@@ -43,8 +43,13 @@ PLANS = {
     "enable_incremental_sort": "off",
 }
 
-# Acknowledged means committed.
-TICK_SESSION = {"synchronous_commit": "on", **PLANS}
+TICK_SESSION = {
+    # Acknowledged means committed.
+    "synchronous_commit": "on",
+    # Who holds a table's lock for longer is told of, and changes are refused meanwhile.
+    "lock_timeout": "2s",
+    **PLANS,
+}
 
 STATEMENTS = 512
 """How many statements stay prepared: a tick has many."""
