@@ -11,10 +11,11 @@ from pathlib import Path
 
 import headless
 import httpx
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from .place import Place, serving
 from .story import remember, tell, workers
+from .test_pages import go
 
 PICTURES = Path(__file__).parent.parent.parent / "docs" / "images"
 QUALITY = 60
@@ -98,21 +99,15 @@ def take(
     )
     page.on("pageerror", lambda error: print(f"{page.url}: {error}"))
     for name, to in shots.items():
-        page.goto(f"{place.ui}#/{to}")
-        _settle(page)
+        go(page, place, to)
+        if page.locator("figure.chart").count():
+            expect(page.locator("figure.chart path.ln").first).to_be_attached()
         if folder == PICTURES:
             path = folder / f"{name}-{theme}.jpg"
             page.screenshot(path=path, type="jpeg", quality=QUALITY)
         else:
             page.screenshot(path=folder / f"{name}-{width}-{theme}.png")
     page.close()
-
-
-def _settle(page: Page) -> None:
-    expect(page.locator("#live")).to_have_text("live")
-    expect(page.locator("[aria-busy]")).to_have_count(0)
-    if page.locator("figure.chart").count():
-        expect(page.locator("figure.chart path.ln").first).to_be_attached()
 
 
 if __name__ == "__main__":
