@@ -225,6 +225,9 @@ async def test_the_history_tells_of_what_was_stored(change: str, recording: Rig)
         await rig.take(1)
         await rig.run(Succeed([key]))
     harm(rig, f"UPDATE log_batches SET {change} WHERE last_seq = 2")
+    # The log's row knows how many bytes there are, which is another check.
+    size = "SELECT sum(length(body) + length(shared)) FROM log_batches WHERE log = logs.id"
+    harm(rig, f"UPDATE logs SET bytes = ({size}) WHERE name = '{HISTORY_LOG}'")
     await rig.close()
     assert [line.split(" (")[0] for line in examine(rig.directory).damage] == [
         "changed on the disk: log_batches 1/2"
