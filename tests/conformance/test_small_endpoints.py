@@ -12,7 +12,7 @@ async def test_health_is_ok_and_names_the_commit_mode(client: Client) -> None:
     assert reply.status == 200
     assert reply.doc["status"] == "ok"
     assert "fsync" in reply.doc.values()
-    assert reply.doc["flushed_by"] in ("linux-aio", "io-uring", "thread")
+    assert reply.doc["flushed_by"] in ("linux-aio", "io-uring", "thread", "postgresql")
     await client.site.restart(default_commit_mode="buffered")
     assert "buffered" in (await client.get("/health")).doc.values()
 
