@@ -103,6 +103,15 @@ class Settings:
             unset="the directory",
         ),
     ] = None
+    servers: Annotated[
+        int,
+        Rule(
+            INT,
+            "Servers that may share the database of --store (experimental); 1 keeps others out.",
+            low=1,
+            high=16,
+        ),
+    ] = 1
     host: Annotated[str, Rule(TEXT, "Address to listen on; localhost means 127.0.0.1 and ::1.")] = (
         "localhost"
     )

@@ -98,7 +98,11 @@ class Instance:
                 history=bounds,
                 clock=self.clock,
                 off_counts=off_counts,
+                servers=settings.servers,
+                name=server_name(settings),
             )
+        if settings.servers > 1:
+            raise ConfigError("--servers: only a database is shared by servers: see --store")
         directory = Path(settings.root_dir)
         opening = partial(
             open_store,

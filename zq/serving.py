@@ -26,6 +26,7 @@ from zq.setting import ConfigError
 from zq.store.errors import (
     DatabaseTooNew,
     DirectoryInUse,
+    Fenced,
     FilesMoved,
     ForeignDatabase,
     RestoreUnfinished,
@@ -197,6 +198,8 @@ async def _start(server: Server, settings: Settings) -> int:
 
 
 def _exit_code(failure: BaseException) -> int:
+    if isinstance(failure, Fenced):
+        return EX_TEMPFAIL
     return EX_IOERR if isinstance(failure, StoreError | OSError) else EX_SOFTWARE
 
 

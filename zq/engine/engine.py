@@ -111,6 +111,8 @@ class Engine:
         """The steps of the wall clock."""
         self.when_let_go: list[Callable[[], object]] = []
         """Called by `let_go`. Whoever has clients wait adds what ends their waits."""
+        self.when_heard: list[Callable[[], object]] = [self.waiters.look_again]
+        """Called from time to time while other servers may change anything in the store."""
         self.when_found: dict[str, Callable[[Any], object]] = {}
         """Called with what a tick has found for a room, by its name in `TickResult.found`."""
         self._parts: dict[type, Any] = {}
@@ -141,6 +143,8 @@ class Engine:
         self._task: asyncio.Task[None] | None = None
         store.when_unreadable = self.set_aside
         store.when_away = self._loop.hold_up
+        store.when_others = self._loop.hear
+        self._loop.when_heard = self.when_heard
 
     def __getitem__(self, kind: type[P]) -> P:
         """The part of a room. It is made at its first use."""

@@ -24,8 +24,8 @@ from zq.model.clock import Clock
 from zq.model.commands import AnyCommand, Return, Tick, TickResult
 from zq.model.errors import OutcomeUnknown, StorageFull, ZqError, unexpected
 from zq.model.ids import Mint
-from zq.store.api import Store
-from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreFailed, StoreFull
+from zq.store.api import OthersNews, Store
+from zq.store.errors import Fenced, FilesMoved, StoreBusy, StoreDamaged, StoreFailed, StoreFull
 from zq.tick.runner import STORAGE_FULL
 
 log = logging.getLogger(__name__)
@@ -115,6 +115,14 @@ class TickLoop:
         self._faulty: list[Subscriber] = []
         """The subscribers of which a failure is in the log."""
         self._synced = clock.monotonic()
+        self.when_heard: list[Callable[[], object]] = []
+        """Called from time to time while other servers may change anything in the store."""
+        self._heard: list[OthersNews] = []
+
+    def hear(self, news: OthersNews) -> None:
+        """Learn before the next tick what other servers have done, and look for jobs again."""
+        self._heard.append(news)
+        self._inbox.awake.set()
 
     def stop(self) -> None:
         """End the loop once no command waits any more."""
@@ -126,6 +134,8 @@ class TickLoop:
         try:
             while not (self._stopping and not self._inbox.commands):
                 try:
+                    if self._heard:
+                        self._learn_others()
                     if self._has_work():
                         await self._tick()
                     elif self._alarm.is_set:
@@ -240,6 +250,24 @@ class TickLoop:
                 except Exception as error:
                     self._log_once(subscriber, error)
 
+    def _learn_others(self) -> None:
+        """Learn what other servers have done. All ticks of this one so far are learnt by now."""
+        heard, self._heard = self._heard, []
+        for news in heard:
+            ended = TickResult(ended=news.ended, revoked=news.revoked, lapsed=news.lapsed)
+            for rest in self._streams.apply(ended, Plan()):
+                self._inbox.give_back(rest)
+            self._streams.touch_all(news.woken)
+            if news.deadlines is not None:
+                self._timetable.set(news.deadlines)
+            for name, value in news.found.items():
+                if (learn := self._when_found.get(name)) is not None:
+                    learn(value)
+            if news.is_round:
+                for look_again in self.when_heard:
+                    look_again()
+        self._alarm.is_set = False
+
     async def _once_unlocked(self, tick: Tick, cause: StoreBusy) -> tuple[Tick, TickResult]:
         """Run a tick that something holds up, with the time at which it ran.
 
@@ -328,6 +356,8 @@ def failure_text(error: StoreFailed) -> str:
     """The message about a store that cannot go on: the cause, and what follows."""
     if isinstance(error, FilesMoved | StoreDamaged):
         return str(error)
+    if isinstance(error, Fenced):
+        return f"{error}: this server ends, and may be started again"
     return (
         f"the disk has failed ({error}): the server ends with exit code {os.EX_IOERR}. What was"
         " acknowledged is safe if the disk can be read again. Check the disk, then start again"

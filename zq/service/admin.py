@@ -39,6 +39,10 @@ class ServerHealth(NamedTuple):
     """The latest large step of the wall clock since the start."""
     bloat: Bloat | None
     """The old versions of rows, in a store that keeps some."""
+    slot: int | None
+    """The slot of this server, if others may share its store."""
+    servers: int
+    """How many servers have the store now."""
 
 
 class ServerFigures(NamedTuple):
@@ -153,6 +157,8 @@ class Admin:
             self._engine.lock.refusal,
             self._engine.steps.latest,
             self._store.bloat(),
+            self._store.slot if self._store.slots > 1 else None,
+            self._store.servers(),
         )
 
     def figures(self) -> ServerFigures:

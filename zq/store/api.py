@@ -10,6 +10,7 @@ import msgspec
 from zq.model.clock import SteadyClock
 from zq.model.commands import Deadlines, Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
+from zq.model.effects import Effects
 from zq.model.filters import Filter
 from zq.model.ids import FormerSuffix
 from zq.model.job import Brief, ErrorRecord, JobRecord, LastError
@@ -190,12 +191,38 @@ class Bloat(NamedTuple):
     """Who reads there."""
 
 
+class OthersNews(msgspec.Struct):
+    """What a server learns from time to time of others that share its store.
+
+    Whatever is not named here may have changed as well.
+    """
+
+    ended: list[tuple[int, int]] = []
+    """Leases of this server that others have ended, as (holder, key)."""
+    revoked: list[int] = []
+    """Those of them that were cancelled or deleted, by their keys."""
+    lapsed: list[int] = []
+    """Those of them that were past their deadlines."""
+    deadlines: Deadlines | None = None
+    """When something falls due next."""
+    found: Mapping[str, Any] = {}
+    """The findings of rooms, as at a start."""
+    woken: Sequence[str] | None = None
+    """The queues that may have ready jobs; None if these may be any."""
+    logged: int = 0
+    """The last record of the history."""
+    is_round: bool = False
+    """True from time to time, when everybody is to look again who waits for anything."""
+
+
 class Store(Protocol):
     """One open store."""
 
     reads: Reads
     slot: int
     """The slot of this server among the servers over one store. Ids and holders carry it."""
+    slots: int
+    """How many slots there are: 1 if no other server can have the store at the same time."""
     id_suffix: str
     """The end of this store's ids, which distinguishes them from those of other stores."""
     former_suffixes: Sequence[FormerSuffix]
@@ -205,7 +232,8 @@ class Store(Protocol):
     last_key: int
     """The highest key that had ever been given out when the store was opened."""
     logged: int
-    """The last record of the history when the store was opened."""
+    """The last record of the history when the store was opened, or when other servers that share it
+    were heard of last."""
     found: Mapping[str, Any]
     """The findings of rooms when the store was opened, such as the `next_firing` of an entry of
     cron."""
@@ -223,6 +251,8 @@ class Store(Protocol):
     quarantined: Quarantined
     when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]]
     """Called with a table and the keys of rows. Some of these rows cannot be read."""
+    when_others: Callable[[OthersNews], object]
+    """Called in the event loop when other servers may have changed something."""
     when_away: Callable[[StoreBusy], object]
     """Called from time to time while a tick under way waits for a lost connection."""
     when_rested: Callable[[], object]
@@ -284,6 +314,9 @@ class Store(Protocol):
 
     def bloat(self) -> Bloat | None:
         """The old versions of rows; None if the store keeps none."""
+
+    def servers(self) -> int:
+        """How many servers have the store now, as they were seen last: this one is included."""
 
     async def close(self) -> None:
         """Checkpoint, close, and release the directory.
@@ -351,6 +384,8 @@ class Transaction(Protocol):
     or a subclass if the store fails. Unreadable jobs are set aside, and the answer has the rest.
     """
 
+    is_alone: bool
+    """True if no other server runs ticks over the same store."""
     rows: int
     """How many rows were inserted, updated or deleted so far."""
     misfits: list[Misfit]
@@ -475,7 +510,17 @@ class Transaction(Protocol):
         """Leave what lies beside deleted jobs: a page of it cannot be read, so none is changed."""
 
     def version(self) -> int:
-        """A number that changes whenever another program has changed the database."""
+        """A number that changes whenever another program has changed the database.
+
+        Over a store that servers share, it changes when another one has noted that: see
+        `note_memory`.
+        """
+
+    def note_memory(self) -> None:
+        """Note that the transaction changes what ticks of other servers remember."""
+
+    def tell(self, effects: Effects) -> None:
+        """Tell other servers of the leases of theirs that the transaction has ended."""
 
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
         """Set aside the unreadable rows among these rows of a table."""

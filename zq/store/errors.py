@@ -14,6 +14,10 @@ class StoreFailed(StoreError):
     """
 
 
+class Fenced(StoreFailed):
+    """Another server has the store, or has returned this one's jobs."""
+
+
 class StoreDamaged(StoreFailed):
     """A page of the store cannot be read. What lies on it may be left there, or set aside."""
 

@@ -75,6 +75,11 @@ class Gates:
         self._taken.clear()
         self._asked.clear()
 
+    def forget_places(self) -> None:
+        """Let claims begin at the start: jobs may come before a place without being named here."""
+        self._frontiers.clear()
+        self.in_use = bool(self._buckets)
+
     def frontier(self, reach: Reach) -> Frontier:
         """The place at which claims within a reach begin."""
         return self._found.get(reach) or self._frontiers.get(reach, NOWHERE)

@@ -267,6 +267,8 @@ class TickRunner:
                 result = yield work.finish
             else:
                 result = work.finish()
+            if not tx.is_alone:
+                self._tell_others(work, result)
             result.replies, result.claimed = replies, claimed
             _show_dates(result, tick.steady - tick.now)
             result.durable = tick.durable or result.promised
@@ -294,7 +296,24 @@ class TickRunner:
         self._rulebook = work.rulebook
         if self._gates.in_use:
             result.openings = self._gates.learn(work, tick.monotonic)
+            if not tx.is_alone:
+                self._gates.forget_places()
         return result
+
+    def _tell_others(self, work: UnitOfWork, result: TickResult) -> None:
+        """Tell servers that share the store what they have to read again, and what they have lost.
+
+        A claim past gates pays rates and fills places, and jobs that are held leave lines.
+        """
+        book = work.rulebook
+        if (
+            book is not self._rulebook
+            or work.lines.is_used
+            or self._gates.in_use
+            or (not book.is_empty and book.has_gates)
+        ):
+            work.tx.note_memory()
+        work.tx.tell(result)
 
     def _read_rules(self, tx: Transaction, server: Policy) -> Rulebook:
         return Rulebook(server, tx.settings(), self._hooks.leaving(tx))
@@ -308,6 +327,7 @@ class TickRunner:
         self._hooks.lines.learn(tx, self._rulebook.aging)
         for hold in self._holds:
             hold.forget()
+        self._gates = Gates()
         self._version = tx.version()
 
     def _apply_together(

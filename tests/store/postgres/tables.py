@@ -43,7 +43,8 @@ FROM pg_attribute AS a
 JOIN pg_class AS c ON c.oid = a.attrelid
 JOIN pg_type AS t ON t.oid = a.atttypid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 0
-    AND a.attidentity <> 'a' AND a.attgenerated = '' AND c.relname NOT IN ('jobs', 'meta')
+    AND a.attidentity <> 'a' AND a.attgenerated = ''
+    AND c.relname NOT IN ('jobs', 'meta', 'servers', 'memory')
     AND (c.relname, a.attname) NOT IN (('inbox', 'created'), ('user_grants', 'group_id'))
 """
 

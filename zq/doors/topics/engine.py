@@ -119,6 +119,7 @@ class TopicReaders:
         """The readers of an engine."""
         readers = cls(engine.clock)
         engine.when_let_go.append(readers.close)
+        engine.when_heard.append(readers.look_again)
         return readers
 
     def __init__(self, clock: Clock) -> None:
@@ -167,6 +168,13 @@ class TopicReaders:
             others.discard(call)
             if not others:
                 del self._staying[topic]
+
+    def look_again(self) -> None:
+        """Wake everybody, since other servers may have appended something."""
+        if self._open:
+            self.version += 1
+            self._polls.wake_all()
+            self._watchers.wake_all()
 
     def learn(self, committed: Committed) -> None:
         """Wake the readers of topics to which a tick has appended, or which it has deleted."""

@@ -79,6 +79,14 @@ class ClaimGroups:
                     group.touched.add(queue)
                 self._consider(group)
 
+    def touch_all(self) -> None:
+        """Note that any queue may have ready jobs that it did not have before."""
+        for group in self._groups.values():
+            group.dry = False
+            if group.touched is not None:
+                group.touched.update(group.queues or ())
+            self._consider(group)
+
     def next(self) -> list[ClaimGroup]:
         """The hungry groups whose turn it is."""
         return list(islice(self._hungry, MOST_GROUPS))

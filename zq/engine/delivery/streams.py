@@ -219,6 +219,13 @@ class Streams:
         """Note that queues may have ready jobs that they did not have before."""
         self._groups.touch(queues)
 
+    def touch_all(self, queues: Iterable[str] | None = None) -> None:
+        """Note that some queues, or any, may have ready jobs that they did not have before."""
+        if queues is None:
+            self._groups.touch_all()
+        else:
+            self._groups.touch(queues)
+
     def holders(self, keys: Iterable[int]) -> list[Stream]:
         """The streams that hold some of these jobs."""
         return [self._holders[key] for key in keys if key in self._holders]

@@ -86,6 +86,10 @@ class Waiters:
         for waiter in self._open:
             waiter.end()
 
+    def look_again(self) -> None:
+        """Have all waiters look at their jobs, since other servers may have finished these."""
+        self._nudge(list(self._by_key))
+
     def learn(self, committed: Committed) -> None:
         """Tell the waiters whose jobs a tick has finished."""
         commands, result = committed.tick.commands, committed.result

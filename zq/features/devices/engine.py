@@ -22,10 +22,17 @@ class DeviceBell:
     @classmethod
     def of(cls, engine: Engine) -> Self:
         """The bell of an engine."""
-        return cls()
+        bell = cls()
+        engine.when_heard.append(bell.ring)
+        return bell
 
     def __init__(self) -> None:
         self.listens: dict[str, WaitingFetch] = {}
+
+    def ring(self) -> None:
+        """Have all look, since other servers may have stored jobs for them."""
+        for found in self.listens.values():
+            found.awake.set()
 
     def learn(self, committed: Committed) -> None:
         """Learn from a tick."""

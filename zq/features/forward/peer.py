@@ -12,7 +12,7 @@ from zq.features.forward.model import ForwardLane
 from zq.features.forward.peer_follower import LaneFollower
 from zq.features.forward.peer_links import Links
 from zq.features.forward.service_bounds import LaneBounds
-from zq.features.forward.settings import ForwardSettings
+from zq.features.forward.settings import ForwardSettings, lanes_need_one_server
 
 if TYPE_CHECKING:
     from zq.features.forward.peer_pusher import LanePusher
@@ -24,7 +24,10 @@ class Pushers(LaneFollower):
     _running: dict[str, LanePusher]
 
     async def start(self) -> None:
-        """Store the declared lanes, and begin to push."""
+        """Store the declared lanes, and begin to push. Raises `ConfigError`."""
+        declared = self._services.settings[ForwardSettings].lanes()
+        if self._services.store.slots > 1 and (declared or await self._lanes.all()):
+            raise lanes_need_one_server()
         await self._declare()
         await super().start()
 

@@ -19,6 +19,7 @@ from zq.features.forward.model import (
 )
 from zq.features.forward.store import NO_JOBS, LaneReads, UnderWay
 from zq.model.clock import Clock
+from zq.model.errors import NotOnThisStore
 from zq.model.ids import minted_at
 from zq.model.lifecycle import Status
 from zq.service.services import Services
@@ -96,6 +97,7 @@ class Lanes:
         self._reads = store.reads
         self._lanes = store.reads.of(LaneReads)
         self._identity = store.epoch
+        self._is_shared = store.slots > 1
         self._clock = clock
         self._inbox = inbox
         self._progress: dict[str, LaneProgress] = {}
@@ -120,7 +122,12 @@ class Lanes:
         return await self._lanes.lanes()
 
     async def put(self, name: str, rule: LaneRule, *, declared: bool = False) -> ForwardLane:
-        """Make a lane, or change its rule. Raises `LanesMeet` or `TooManyLanes`."""
+        """Make a lane, or change its rule.
+
+        Raises `LanesMeet`, `TooManyLanes`, or `NotOnThisStore` if servers share the store.
+        """
+        if self._is_shared:
+            raise NotOnThisStore("lanes to other servers while servers share the database")
         command = PutLane(name, check_rule(rule), new_epoch(self._identity), declared)
         return self._changed(await self._inbox.ask(command))
 

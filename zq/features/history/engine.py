@@ -23,6 +23,7 @@ class HistoryReaders:
         readers = cls(engine.store.logged, engine.clock, recording=recording)
         engine.when_synced.append(readers.synced)
         engine.when_let_go.append(readers.close)
+        engine.when_heard.append(lambda: readers.hear(engine.store.logged))
         return readers
 
     def __init__(self, logged: int, clock: Clock, *, recording: bool) -> None:
@@ -41,6 +42,11 @@ class HistoryReaders:
         self._logged = max(self._logged, committed.result.logged)
         if committed.result.durable:
             self.synced()
+
+    def hear(self, logged: int) -> None:
+        """Note how many records other servers have added."""
+        self._logged = max(self._logged, logged)
+        self.synced()
 
     def synced(self) -> None:
         """Note that all commits are on the disk."""

@@ -16,6 +16,7 @@ from zq.features.schemas.model import (
     PutSchema,
     StoredSchema,
 )
+from zq.model.errors import ZqError
 from zq.model.queue_errors import InvalidSchema, SchemaMismatch, SchemaNotFound, TooManyCompared
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.quotas import require_room
@@ -69,10 +70,17 @@ class Schemas(RunningService):
     @classmethod
     def of(cls, services: Services) -> Self:
         """The schemas of a server."""
-        return cls(services.store, services.engine.inbox, services[PayloadChecks])
+        schemas = cls(services.store, services.engine.inbox, services[PayloadChecks])
+        services.engine.when_heard.append(schemas.look_again)
+        return schemas
 
     def __init__(self, store: Store, inbox: Inbox, checks: PayloadChecks) -> None:
         self._reads = store.reads.of(CronReads)
+        self._bodies: dict[str, str] = {}
+        """What was parsed as it was stored."""
+        self._reading: asyncio.Task[None] | None = None
+        self._changes = 0
+        """How often this server has changed a schema: what was read before is out of date."""
         self._inbox = inbox
         self.parsed = checks.schemas
         self._bounded = asyncio.Lock()
@@ -80,11 +88,37 @@ class Schemas(RunningService):
 
     async def start(self) -> None:
         """Read the schemas that are stored."""
-        for stored in await self._reads.schemas():
-            try:
-                self.parsed[stored.queue] = PayloadSchema(stored.body)
-            except InvalidSchema as error:
-                log.error(f"jobs of {stored.queue!r} are not checked: {error}")
+        await self._read()
+
+    async def stop(self) -> None:
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+
+    def look_again(self) -> None:
+        """Read the schemas, which other servers may have changed."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read_again())
+
+    async def _read_again(self) -> None:
+        try:
+            await self._read()
+        except ZqError as error:
+            log.warning(f"schemas of other servers could not be read: {error}")
+
+    async def _read(self) -> None:
+        changes = self._changes
+        bodies = {stored.queue: stored.body for stored in await self._reads.schemas()}
+        if changes != self._changes:
+            return
+        for queue in self.parsed.keys() - bodies.keys():
+            del self.parsed[queue]
+        for queue, body in bodies.items():
+            if self._bodies.get(queue) != body:
+                try:
+                    self.parsed[queue] = PayloadSchema(body)
+                except InvalidSchema as error:
+                    log.error(f"jobs of {queue!r} are not checked: {error}")
+        self._bodies = bodies
 
     async def every(self, reach: Reach) -> list[StoredSchema]:
         """The schemas of queues within reach, in the order of their names."""
@@ -112,6 +146,7 @@ class Schemas(RunningService):
 
     async def _put(self, queue: str, body: str, parsed: PayloadSchema) -> StoredSchema:
         stored = await self._inbox.ask(PutSchema(queue, body))
+        self._changes += 1
         self.parsed[queue] = parsed
         return stored
 
@@ -119,4 +154,5 @@ class Schemas(RunningService):
         """Take a queue's schema away, if it has one. Raises `QueueOutOfReach`."""
         reach.require([queue])
         await self._inbox.ask(DropSchema(queue))
+        self._changes += 1
         self.parsed.pop(queue, None)

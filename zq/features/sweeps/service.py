@@ -121,7 +121,9 @@ class Sweeps(RunningService):
         self._inbox = inbox
         self._mint = mint
         self._most = most
-        self._numbers = itertools.count(store.found["last_sweep"] + 1)
+        # Each of several servers has numbers of its own.
+        slots, last = store.slots, store.found["last_sweep"]
+        self._numbers = itertools.count((last // slots + 1) * slots + store.slot, slots)
         self._under_way: dict[int, Sweep] = {}
         self._looked: dict[Filter, tuple[SweepPreview, float]] = {}
         """The results and times of previews, by the filters that were bound to them."""

@@ -25,6 +25,12 @@ YEAR_S = 365 * 86_400
 LEAST_S = 60.0
 """A younger server is taken for as old as this: one minute tells little of a year."""
 
+PER_SERVER = (
+    *("events", "claim order", "global_in_flight_limit", "max_sweeps", "figures since the start"),
+    *("trends", "rates of sign-ins of queue-ti"),
+)
+"""What servers that share a database do not have in common: docs/postgres.md says how it is."""
+
 COMMIT_MODES = {True: "fsync", False: "buffered"}
 
 
@@ -69,7 +75,8 @@ class ProbesApi:
         since when, and its last success and error. `inbox_refused` counts rows of `zq.inbox` that
         cannot become jobs, and names some with the codes of their errors. `bloat` tells of a
         database of PostgreSQL how many old versions of rows it has, and for how long the oldest
-        transaction has been open.
+        transaction has been open. `servers` is there where servers may share a database: the
+        `slot` of this one, how many are `alive`, and what each has for itself (`per_server`).
 
         `may_lose_ms` is how much of the latest changes a power cut may take, in milliseconds: 0
         unless answers come before the flush. `storage_written` has the `bytes` that the kernel was
@@ -104,6 +111,12 @@ class ProbesApi:
             document["bloat"] = {
                 "dead_rows": bloat.dead_rows,
                 "oldest_snapshot_s": round(bloat.snapshot_s, 1),
+            }
+        if health.slot is not None:
+            document["servers"] = {
+                "slot": health.slot,
+                "alive": health.servers,
+                "per_server": PER_SERVER,
             }
         if (refused := self._inbox.refused).rows:
             document["inbox_refused"] = {

@@ -2,10 +2,14 @@
 
 from psycopg import errors
 
-from zq.store.errors import DatabaseTooNew
+from zq.store.errors import DatabaseTooNew, DirectoryInUse
 from zq.store.identity import new_identity
 from zq.store.postgres.connection import SCHEMA, Connection
+from zq.store.postgres.owning import LOCK_CLASS, USE, value_of
 from zq.store.texts import folder
+
+_MIGRATING = 101
+"""The advisory lock of who changes the tables."""
 
 
 def latest_version() -> int:
@@ -37,6 +41,26 @@ def migrate(connection: Connection) -> None:
             " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
         )
         connection.execute(note, (str(latest_version()),))
+
+
+def migrate_shared(connection: Connection) -> None:
+    """Bring the schema to the latest version, unless servers of an earlier one use the database.
+
+    Servers that begin at the same time do so one after the other. Raises `DirectoryInUse` too.
+    """
+    value_of(connection, f"SELECT pg_advisory_lock({LOCK_CLASS}, {_MIGRATING})")
+    try:
+        if version_of(connection) not in (0, latest_version()):
+            if not value_of(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {USE})"):
+                raise DirectoryInUse(
+                    "servers of another version use this database: stop them before one of this"
+                    " version changes its tables"
+                )
+            value_of(connection, f"SELECT pg_advisory_unlock({LOCK_CLASS}, {USE})")
+        migrate(connection)
+    finally:
+        if not connection.closed:
+            value_of(connection, f"SELECT pg_advisory_unlock({LOCK_CLASS}, {_MIGRATING})")
 
 
 def version_of(connection: Connection) -> int:

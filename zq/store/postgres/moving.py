@@ -16,13 +16,10 @@ from zq.store.postgres.owning import (
 )
 from zq.store.postgres.texts import sent
 
-SLOT = 0
-"""Who has the lock of the first slot keeps servers away."""
-
 _OWN = ("version", "starts", MARK)
 """Entries of `meta` that other stores do not have."""
 
-PECULIAR = frozenset({"inbox", "ticks"})
+PECULIAR = frozenset({"inbox", "mail", "memory", "servers", "ticks"})
 """Tables that no other store has. A move leaves them out."""
 
 _COLUMNS = """
@@ -185,7 +182,7 @@ def _locked(address: str, settings: dict[str, str]) -> Iterator[Connection]:
     try:
         with store_errors():
             refuse_unfit(connection)
-            lock(connection, SLOT)
+            lock(connection)
         yield connection
     finally:
         connection.close()

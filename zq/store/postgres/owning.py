@@ -1,11 +1,12 @@
 """Who may have a database of PostgreSQL: it must be fit for zq, and nobody else may have it."""
 
+from zq.model.ids import SLOTS
 from zq.store.errors import (
     DirectoryInUse,
+    Fenced,
     ForeignDatabase,
     RestoreUnfinished,
     StoreAway,
-    StoreFailed,
 )
 from zq.store.moving import MARK
 from zq.store.postgres.connection import POOLER, SCHEMA, Connection
@@ -13,6 +14,13 @@ from zq.store.postgres.connection import POOLER, SCHEMA, Connection
 LOCK_CLASS = 0x7A71
 """Advisory locks of zq ("zq"), one a slot. Whoever has one lost its tick's connection, and with it
 the lock, before another server can have it: so a fenced server cannot commit."""
+
+WATCHED = 32
+"""The lock of a slot plus this is that of its server's second connection. While it is held, the
+server is alive although the connection of its ticks may be lost."""
+
+USE = 100
+"""The lock of a database's use: of one server, or shared by all that share the database."""
 
 OLDEST_VERSION = 15
 
@@ -60,10 +68,33 @@ def refuse_pooler(connection: Connection, other: Connection) -> None:
     connection.prepare_threshold = 0
 
 
-def lock(connection: Connection, slot: int) -> None:
-    """Take the lock of a slot for as long as the connection lives. Raises `DirectoryInUse`."""
-    if not value_of(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {slot})"):
-        raise DirectoryInUse("another server uses this database: stop it, or choose another one")
+def lock(connection: Connection, *, shares: bool = False) -> None:
+    """Take the database for as long as the connection lives: alone, or with others that share it.
+
+    Raises `DirectoryInUse`.
+    """
+    if not _takes(connection, USE, shares=shares):
+        raise DirectoryInUse(
+            "another server has this database for itself: start it with --servers N too, or"
+            " choose another database"
+            if shares
+            else "another server uses this database: stop it, or choose another one"
+        )
+
+
+def lock_slot(connection: Connection, slots: int) -> int:
+    """Take the lock of the first slot that is free. Raises `DirectoryInUse`."""
+    for slot in range(slots):
+        if _takes(connection, slot):
+            return slot
+    raise DirectoryInUse(
+        f"{slots} servers use this database: --servers says how many may, up to {SLOTS}"
+    )
+
+
+def _takes(connection: Connection, key: int, *, shares: bool = False) -> bool:
+    how = "_shared" if shares else ""
+    return bool(value_of(connection, f"SELECT pg_try_advisory_lock{how}({LOCK_CLASS}, {key})"))
 
 
 def refuse_unfinished(connection: Connection) -> None:
@@ -80,14 +111,16 @@ def is_unfinished(connection: Connection) -> bool:
     return bool(value_of(connection, f"SELECT count(*) FROM meta WHERE name = '{MARK}'"))
 
 
-def take_over(connection: Connection, slot: int, former: int) -> None:
-    """Take the lock of a slot for the process that a lost connection had in PostgreSQL.
+def take_over(connection: Connection, slot: int, former: int, *, shares: bool = False) -> None:
+    """Take the locks of a slot for the process that a lost connection had in PostgreSQL.
 
     It may not have noticed yet, so it is ended: its transaction ends before the lock is free.
-    Raises `StoreFailed` if another server has the lock, `StoreAway` if the process does not end.
+    Raises `Fenced` if another server has the lock, `StoreAway` if the process does not end.
     """
     for _ in range(TRIES):
-        if value_of(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {slot})"):
+        if _takes(connection, slot):
+            if not _takes(connection, USE, shares=shares):
+                raise Fenced("another server has the database since the connection was lost")
             return
         holder = value_of(
             connection,
@@ -98,7 +131,7 @@ def take_over(connection: Connection, slot: int, former: int) -> None:
         if holder == former:
             value_of(connection, f"SELECT pg_terminate_backend({former}, 1000)")
         elif holder is not None:
-            raise StoreFailed("another server has the database since the connection was lost")
+            raise Fenced("another server has the database since the connection was lost")
     raise StoreAway("PostgreSQL has not ended the lost connection yet")
 
 

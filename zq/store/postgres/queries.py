@@ -29,10 +29,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from zq.model.aging import AGES, LAST_AGED
+from zq.model.ids import HOLDER_BITS
 from zq.model.job import Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.rooms import ROOMS, parts
 from zq.store.postgres.connection import Connection
+from zq.store.postgres.owning import LOCK_CLASS, WATCHED
 from zq.store.postgres.texts import sent
 from zq.store.texts import SHARED, named_texts, texts_of_rooms
 
@@ -60,6 +62,9 @@ _AGING_MS = "(SELECT s.aging_ms FROM queue_settings AS s WHERE s.queue = jobs.qu
 
 _CONSTANTS = {
     **SHARED,
+    "holder_bits": str(HOLDER_BITS),
+    "lock_class": str(LOCK_CLASS),
+    "watched": str(WATCHED),
     "job_row": columns(JobRecord, key="jobs.id"),
     "brief_row": columns(Brief, key="jobs.id"),
     "line_row": (

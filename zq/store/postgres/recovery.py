@@ -1,7 +1,7 @@
 """What a start does: jobs that streams held are returned, and the identity is read."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -10,13 +10,14 @@ import msgspec
 
 from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
 from zq.model.commands import Deadlines
-from zq.model.ids import HOLDER_BITS, FormerSuffix
+from zq.model.ids import SLOTS, FormerSuffix
 from zq.model.leasing import DiedStream, Residents
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
 from zq.rooms import parts
 from zq.store.api import Recovery
 from zq.store.postgres.pipeline import Pipeline
+from zq.store.postgres.sharing import Memory
 from zq.store.postgres.transaction import Columns, PostgresTransaction
 
 
@@ -53,19 +54,48 @@ def recover(
     clock: Clock | None = None,
     *,
     off_counts: bool = True,
+    name: str = "",
+    memory: Memory | None = None,
 ) -> FoundAtStart:
     """Return the jobs that streams held when the server of this slot stopped.
 
     The jobs keep their attempts, ids and places. A `history` has these bounds from now on. Steady
     time goes on by this `clock`; over a reboot, if the time in which the machine was off counts.
+    The server is listed by its `name`.
+
+    Without a `memory`, no other server has the database, so the jobs of all are returned.
+    Otherwise those of servers that have died are, and steady time is that of the others.
     """
     clock = clock or SystemClock()
-    tx = PostgresTransaction(pipeline, columns, 0)
+    tx = PostgresTransaction(pipeline, columns, 0, memory)
     tx.begin()
     try:
-        found = _recover(tx, history, slot, clock, off_counts)
+        tx.version()
+        found = _recover(tx, history, slot, clock, off_counts, name)
         tx.commit()
         return found
+    except BaseException:
+        tx.roll_back()
+        raise
+
+
+def recover_other(
+    pipeline: Pipeline, columns: Columns, slot: int, start: int, memory: Memory
+) -> list[str] | None:
+    """Return the jobs of another server that has died. Return their queues.
+
+    None if it is alive after all, or has been recovered already.
+    """
+    tx = PostgresTransaction(pipeline, columns, 0, memory)
+    tx.begin()
+    try:
+        tx.version()
+        is_dead = tx.value("lock_slot", slot=slot) and (slot, start) in [
+            (other, began) for other, began, _ in tx.rows_of("read_servers")
+        ]
+        left = _end_servers(tx, [slot], claims=False) if is_dead else []
+        tx.commit()
+        return sorted({queue for _, queue in left}) if is_dead else None
     except BaseException:
         tx.roll_back()
         raise
@@ -77,27 +107,34 @@ def note_clock(pipeline: Pipeline, columns: Columns, steady: SteadyClock) -> Non
 
 
 def _recover(
-    tx: PostgresTransaction, history: Bounds | None, slot: int, clock: Clock, off_counts: bool
+    tx: PostgresTransaction,
+    history: Bounds | None,
+    slot: int,
+    clock: Clock,
+    off_counts: bool,
+    name: str,
 ) -> FoundAtStart:
-    first = slot << HOLDER_BITS
-    left = tx.pairs("read_left_in_flight", first=first, last=first + (1 << HOLDER_BITS) - 1)
     meta: dict[str, str] = dict(tx.rows_of("read_meta"))
-    steady = SteadyClock(clock, _decoded(meta, "clock", SteadyMark), off_counts=off_counts)
-    residents = _decoded(meta, "residents", Residents) or Residents(None, ())
-    died = _died(tx, residents, clock.boot)
-    begun = {key for stream in died for key in stream.begun}
-    held = [each for each in left if each[0] not in begun]
-    _give_back(tx, held)
-    for room in recoveries():
-        for name in room.begin:
-            tx.run(name)
-    claimed = tx.value("count_claimed")
+    others = _others(tx, slot)
+    mark = _mark_of(others, clock) or _decoded(meta, "clock", SteadyMark)
+    steady = SteadyClock(clock, mark, off_counts=off_counts)
+    died: list[DiedStream] = []
+    residents = Residents(None, ())
+    if tx.is_alone:
+        residents = _decoded(meta, "residents", Residents) or residents
+        died = _died(tx, residents, clock.boot)
+    begun = frozenset(key for stream in died for key in stream.begun)
+    ended = [each for each in range(SLOTS) if each not in others]
+    held = _end_servers(tx, ended, begun, claims=not others)
+    claimed = tx.value("count_claimed" if tx.is_alone else "count_claimed_by_claimants")
     if history is not None:
         bounds = {"age_ms": history.age_ms, "records": history.records, "bytes": history.bytes}
         tx.run("set_bounds", log=HISTORY_LOG, **bounds)
     highest = tx.value("highest_key")
     tx.write("forget_ticks")
     _note_clock(tx, steady)
+    start = int(tx.value("count_start"))
+    tx.write("enter_server", slot=slot, start=start, name=name, steady=steady.read()[1])
     return FoundAtStart(
         tx.ask_deadlines()(),
         meta["epoch"],
@@ -111,8 +148,52 @@ def _recover(
         tx.rows_of("extent", log=HISTORY_LOG)[0][2],
         {name: tx.value(name) for room in recoveries() for name in room.found},
         steady,
-        int(tx.value("count_start")),
+        start,
     )
+
+
+def _others(tx: PostgresTransaction, slot: int) -> dict[int, int]:
+    """The slots of other servers that are alive, with the steady time of each.
+
+    The locks of all others are held until the end of the transaction, so that nobody joins there.
+    """
+    return {
+        other: steady
+        for other, _, steady in tx.rows_of("read_servers")
+        if not tx.is_alone and other != slot and not tx.value("lock_slot", slot=other)
+    }
+
+
+def _mark_of(others: Mapping[int, int], clock: Clock) -> SteadyMark | None:
+    """The steady time of servers that are alive, as a mark for the clock of this machine."""
+    if not others:
+        return None
+    steady, wall = max(others.values()), clock.now_ms()
+    return SteadyMark(steady - wall, steady, clock.boot, clock.elapsed_ms())
+
+
+def _end_servers(
+    tx: PostgresTransaction,
+    slots: Sequence[int],
+    begun: Collection[int] = (),
+    *,
+    claims: bool,
+) -> list[tuple[int, str]]:
+    """Return the jobs that the servers of some slots held, but for those `begun`, and forget these.
+
+    Return the jobs, as keys and queues. With `claims`, those of claimants are returned too if their
+    queues have it so: no server is alive that may have given them out.
+    """
+    left = tx.pairs("read_left_in_flight", slots=slots, claims=claims)
+    held = [each for each in left if each[0] not in begun]
+    _give_back(tx, held)
+    for room in recoveries():
+        for name in room.begin:
+            tx.run(name)
+    tx.write("forget_servers", slots=slots)
+    tx.write("forget_mail", slots=slots)
+    tx.note_memory()
+    return held
 
 
 def _decoded(meta: Mapping[str, str], name: str, type: Any) -> Any:

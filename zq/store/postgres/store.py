@@ -13,9 +13,9 @@ from zq.model.clock import Clock
 from zq.model.commands import Tick, TickResult
 from zq.model.damage import Quarantined
 from zq.model.errors import NotOnThisStore
-from zq.model.ids import Mint
+from zq.model.ids import SLOTS, Mint
 from zq.model.log import Bounds
-from zq.store.api import Bloat, MakeTicks, Store, Ticks, exhaust
+from zq.store.api import Bloat, MakeTicks, OthersNews, Store, Ticks, exhaust
 from zq.store.errors import StoreBusy
 from zq.store.postgres.connection import (
     SESSION,
@@ -24,21 +24,27 @@ from zq.store.postgres.connection import (
     connect,
     store_errors,
 )
-from zq.store.postgres.migrate import migrate
-from zq.store.postgres.owning import lock, refuse_pooler, refuse_unfinished, refuse_unfit, value_of
+from zq.store.postgres.migrate import migrate, migrate_shared
+from zq.store.postgres.owning import (
+    lock,
+    lock_slot,
+    refuse_pooler,
+    refuse_unfinished,
+    refuse_unfit,
+    value_of,
+)
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import make_reads
-from zq.store.postgres.recovery import FoundAtStart, note_clock, recover
+from zq.store.postgres.recovery import FoundAtStart, note_clock, recover, recover_other
+from zq.store.postgres.sharing import Memory
 from zq.store.postgres.ticking import TickPipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
 from zq.store.postgres.vacuum import Vacuum
+from zq.store.postgres.watch import Watch
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-SLOT = 0
-"""One server at a time has a database, until servers share one."""
 
 TRIES = 5
 """How often a tick is tried that another transaction, or a lost connection, has interrupted."""
@@ -73,8 +79,11 @@ class PostgresStore(Store):
         recovered: FoundAtStart,
         ticks: Ticks,
         read_timeout: float,
+        slot: int,
+        memory: Memory | None,
     ) -> None:
-        self.slot = SLOT
+        self.slot = slot
+        self.slots = 1 if memory is None else SLOTS
         self.id_suffix = recovered.id_suffix
         self.former_suffixes = recovered.former_suffixes
         self.epoch = recovered.epoch
@@ -91,6 +100,7 @@ class PostgresStore(Store):
         self.when_away: Callable[[StoreBusy], object] = bool
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
         self.when_rested: Callable[[], object] = bool
+        self.when_others: Callable[[OthersNews], object] = bool
         self.uncopied_bytes = 0
         self.wants_checkpoint = False
         self.wal_is_over = False
@@ -99,11 +109,17 @@ class PostgresStore(Store):
         loop = asyncio.get_running_loop()
         pipeline.when_away = lambda error: loop.call_soon_threadsafe(self.when_away, error)
         self._columns = columns
+        self._memory = memory
         self._ticks = ticks
         self.lanes = PostgresLanes(address, read_timeout, self.steady)
         self.reads = make_reads(self.lanes)
         self._vacuum = Vacuum(address)
         self._vacuum.start()
+        self._watch: Watch | None = None
+        if memory is not None:
+            self._watch = Watch(address, slot, recovered.start, self.steady, self._recover_other)
+            self._watch.when_heard = self._hear
+            self._watch.start()
         self._bytes = 0
         """The size of the database when it was last looked at."""
 
@@ -123,6 +139,8 @@ class PostgresStore(Store):
             tick = msgspec.structs.replace(tick, mint=mint)
         result = await self._aside(self._run, tick)
         self._vacuum.has_changed = True
+        if self._watch is not None and result.rows:
+            self._watch.tell()
         if result.acknowledged:
             self.quarantined = Quarantined(0, ())
         return result
@@ -133,7 +151,10 @@ class PostgresStore(Store):
             try:
                 return exhaust(self._ticks(tick))
             except StoreBusy as error:
-                log.info("a tick was interrupted, and is tried again", exc_info=error)
+                if self._memory is None or self._memory.asks:
+                    log.info("a tick was interrupted, and is tried again", exc_info=error)
+                else:
+                    self._memory.doubt()
         self._pipeline.mend()
         return exhaust(self._ticks(tick))
 
@@ -157,6 +178,23 @@ class PostgresStore(Store):
             PostgresTransaction(self._pipeline, self._columns, 0).run("forget_empty_queues")
             return _size(self._pipeline.connection)
 
+    def _hear(self, news: OthersNews) -> None:
+        self.logged = max(self.logged, news.logged)
+        self.when_others(news)
+
+    async def _recover_other(self, slot: int, start: int) -> None:
+        """Return the jobs of another server that has died."""
+        queues = await self._aside(self._return_jobs, slot, start)
+        if queues is not None:
+            log.warning(f"the server of slot {slot} is gone: its jobs are ready again")
+            self.when_others(OthersNews(woken=queues))
+
+    def _return_jobs(self, slot: int, start: int) -> list[str] | None:
+        assert self._memory is not None, "only servers that share a database look after others"
+        self._memory.doubt()
+        self._pipeline.mend()
+        return recover_other(self._pipeline, self._columns, slot, start, self._memory)
+
     async def ping(self) -> None:
         await self._aside(int)
 
@@ -174,6 +212,9 @@ class PostgresStore(Store):
     def free_bytes(self) -> None:
         """PostgreSQL does not tell what its disk has."""
 
+    def servers(self) -> int:
+        return 1 if self._watch is None else 1 + len(self._watch.others)
+
     def bloat(self) -> Bloat:
         return self._vacuum.bloat
 
@@ -186,6 +227,8 @@ class PostgresStore(Store):
 
     async def abandon(self) -> None:
         await self._vacuum.stop()
+        if self._watch is not None:
+            await self._watch.stop()
         await self._aside(self._pipeline.connection.close)
         self._thread.shutdown()
         await asyncio.get_running_loop().run_in_executor(None, self.lanes.close)
@@ -203,12 +246,15 @@ async def open_store(
     history: Bounds | None = None,
     clock: Clock | None = None,
     off_counts: bool = True,
+    servers: int = 1,
+    name: str = "",
 ) -> PostgresStore:
     """Connect, lock, migrate and recover a database. Its tables are made if they are missing.
 
     Its steady time goes on by this `clock`, or by the machine's; over a reboot by as much as that
     took, if the time in which the machine was off counts (`off_counts`).
-    `read_timeout` is in seconds; `history` limits how much of it is retained.
+    `read_timeout` is in seconds; `history` limits how much of it is retained. Up to so many
+    `servers` may share the database, each with a `name`.
 
     Raises `DirectoryInUse` if another server has the database, `DatabaseTooNew`, `ForeignDatabase`
     if this is no PostgreSQL that can hold it, or `StoreError`.
@@ -216,13 +262,16 @@ async def open_store(
     thread = ThreadPoolExecutor(1, "zq-tick")
     aside = partial(asyncio.get_running_loop().run_in_executor, thread)
     try:
-        connection = await aside(_connected, address)
+        connection, slot = await aside(_connected, address, servers)
         try:
             columns = await aside(read_columns, connection)
-            pipeline = TickPipeline(address, SLOT, connection)
-            recovering = partial(recover, pipeline, columns, off_counts=off_counts)
-            recovered = await aside(recovering, history, SLOT, clock)
-            transactions = partial(PostgresTransaction, pipeline, columns)
+            memory = Memory(slot) if servers > 1 else None
+            pipeline = TickPipeline(address, slot, connection, shares=servers > 1)
+            recovering = partial(
+                recover, pipeline, columns, off_counts=off_counts, name=name, memory=memory
+            )
+            recovered = await aside(recovering, history, slot, clock)
+            transactions = partial(PostgresTransaction, pipeline, columns, memory=memory)
             ticks = await aside(make_ticks, transactions, recovered.last_key)
             pipeline.start = recovered.start
         except BaseException:
@@ -231,21 +280,27 @@ async def open_store(
     except BaseException:
         thread.shutdown(wait=False)
         raise
-    return PostgresStore(address, thread, pipeline, columns, recovered, ticks, read_timeout)
+    return PostgresStore(
+        address, thread, pipeline, columns, recovered, ticks, read_timeout, slot, memory
+    )
 
 
-def _connected(address: str) -> Connection:
-    """The tick's connection, to a database of this schema that no other server has."""
+def _connected(address: str, servers: int = 1) -> tuple[Connection, int]:
+    """The tick's connection and its slot, in a database of this schema that is free for it."""
     connection = connect(address, SESSION | TICK_SESSION)
     try:
         with store_errors():
             with connect(address, SESSION) as other:
                 refuse_pooler(connection, other)
             refuse_unfit(connection)
-            lock(connection, SLOT)
-            migrate(connection)
+            lock(connection, shares=servers > 1)
+            slot = lock_slot(connection, servers)
+            if servers > 1:
+                migrate_shared(connection)
+            else:
+                migrate(connection)
             refuse_unfinished(connection)
-        return connection
+        return connection, slot
     except BaseException:
         connection.close()
         raise

@@ -401,7 +401,7 @@ INSERT INTO meta (name, value) VALUES ('residents', :residents)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: raise_high_water
-UPDATE meta SET value = :key WHERE name = 'high_water'
+UPDATE meta SET value = greatest(value::bigint, :key::bigint)::text WHERE name = 'high_water'
 
 -- name: write_note
 INSERT INTO meta (name, value) VALUES ('note:' || :note, :value)

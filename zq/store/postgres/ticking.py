@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from zq.store.errors import StoreAway, StoreFailed
+from zq.store.errors import Fenced, StoreAway, StoreFailed
 from zq.store.postgres.connection import SESSION, TICK_SESSION, Connection, connect, store_errors
 from zq.store.postgres.owning import take_over, value_of
 from zq.store.postgres.pipeline import Pipeline
@@ -32,7 +32,10 @@ PAUSE_S, PATIENCE_S = 0.1, 60.0
 class TickPipeline(Pipeline):
     """The pipeline of ticks. Each commit has a number, once the number of the start is known."""
 
-    def __init__(self, address: str, slot: int, connection: Connection) -> None:
+    def __init__(
+        self, address: str, slot: int, connection: Connection, *, shares: bool = False
+    ) -> None:
+        """`shares`: other servers may have the database too, in other slots."""
         super().__init__(connection)
         self.start = 0
         """The number of this start of a server; 0 while it is not known."""
@@ -40,6 +43,7 @@ class TickPipeline(Pipeline):
         """Called from time to time while the outcome of a tick cannot be learned."""
         self._address = address
         self._slot = slot
+        self._shares = shares
         self._no = 0
         self._done = 0
         """The number of the last tick that was committed."""
@@ -73,7 +77,8 @@ class TickPipeline(Pipeline):
     def mend(self) -> None:
         """Connect again if the connection is lost. Raises `StoreAway` if that is impossible now.
 
-        Raises `StoreFailed` if another server has had the database meanwhile.
+        Raises `Fenced` if another server has had the database meanwhile, or has returned the jobs
+        of this one.
         """
         self.look()
         if not self.connection.closed:
@@ -81,14 +86,15 @@ class TickPipeline(Pipeline):
         connection = connect(self._address, SESSION | TICK_SESSION, CONNECT_S)
         try:
             with store_errors():
-                take_over(connection, self._slot, self.process)
-                starts = value_of(connection, "SELECT value FROM meta WHERE name = 'starts'")
+                take_over(connection, self._slot, self.process, shares=self._shares)
+                asked = f"SELECT start FROM servers WHERE slot = {self._slot}"
+                start = value_of(connection, asked)
         except BaseException:
             connection.close()
             raise
-        if starts != str(self.start):
+        if start != self.start:
             connection.close()
-            raise StoreFailed("another server has had the database since the connection was lost")
+            raise Fenced("another server has had the database since the connection was lost")
         self.adopt(connection)
         if self._done and not self._has({"start": self.start, "no": self._done}):
             connection.close()

@@ -9,17 +9,20 @@ import msgspec
 
 from zq.model.commands import Deadlines, Due
 from zq.model.damage import Misfit
+from zq.model.effects import Effects
 from zq.model.errors import NotOnThisStore
 from zq.model.filters import Filter
+from zq.model.ids import HOLDER_BITS
 from zq.model.job import Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.store.api import Line, SetAsideJob, Sliced, Transaction, exhaust
 from zq.store.errors import StoreDamaged
 from zq.store.postgres.connection import Connection
-from zq.store.postgres.pipeline import Pipeline, Row
+from zq.store.postgres.pipeline import Pipeline, Row, Sent
 from zq.store.postgres.queries import Statement, compiled, load, load_of_rooms
 from zq.store.postgres.rows import briefs_of, jobs_of
+from zq.store.postgres.sharing import Memory
 from zq.store.postgres.where import where
 
 TEXTS = {
@@ -29,6 +32,7 @@ TEXTS = {
     **load("zq.store.postgres.settings"),
     **load("zq.store.postgres.log"),
     **load("zq.store.postgres.upkeep"),
+    **load("zq.store.postgres.sharing"),
     **load_of_rooms(),
 }
 TEXTS |= {f"{name}_briefs": TEXTS[name] for name in ("read_due", "read_waited")}
@@ -54,13 +58,21 @@ class PostgresTransaction(Transaction):
     What is written is not waited for. COMMIT fails if any of it has failed.
     """
 
-    def __init__(self, pipeline: Pipeline, columns: Columns, now: int) -> None:
+    def __init__(
+        self, pipeline: Pipeline, columns: Columns, now: int, memory: Memory | None = None
+    ) -> None:
+        """`memory` is that of ticks, if other servers share the database."""
         self.rows = 0
         self.misfits: list[Misfit] = []
         self.removed: list[SetAsideJob] = []
+        self.is_alone = memory is None
         self._pipeline = pipeline
         self._columns = columns
         self._now = now
+        self._memory = memory
+        self._turn: Sent | None = None
+        """The version of what ticks remember, once the turn of this transaction has come."""
+        self._changes_memory = False
 
     @property
     def is_open(self) -> bool:
@@ -68,9 +80,14 @@ class PostgresTransaction(Transaction):
 
     def begin(self) -> None:
         self._pipeline.begin()
+        if self._memory is not None:
+            known = {"known": None if self._memory.asks else self._memory.version}
+            self._turn = self._pipeline.send(_statement("begin_tick"), known)
 
     def commit(self, durable: bool = True) -> None:
         self._pipeline.commit(durable)
+        if self._memory is not None:
+            self._memory.committed(changes=self._changes_memory)
 
     def roll_back(self) -> None:
         if self.is_open:
@@ -78,7 +95,9 @@ class PostgresTransaction(Transaction):
 
     def part(self) -> "PostgresTransaction":
         self._pipeline.send(_SAVEPOINT)
-        return PostgresTransaction(self._pipeline, self._columns, self._now)
+        part = PostgresTransaction(self._pipeline, self._columns, self._now, self._memory)
+        part._turn = self._turn
+        return part
 
     def keep(self) -> None:
         self._pipeline.answer(self._pipeline.send(_RELEASE))
@@ -218,8 +237,32 @@ class PostgresTransaction(Transaction):
         """Nothing: PostgreSQL names no page that lies beside a job."""
 
     def version(self) -> int:
-        # The slot's lock keeps other servers out, so nobody else changes settings.
-        return 0
+        memory = self._memory
+        if memory is None:
+            # Nobody else changes anything.
+            return 0
+        if memory.asks and self._turn is not None:
+            ((found,),) = self._pipeline.rows(self._turn)
+            memory.found(found)
+        return memory.foreign
+
+    def note_memory(self) -> None:
+        if self._memory is not None and not self._changes_memory:
+            self._changes_memory = True
+            self.write("note_memory", version=self._memory.version + 1)
+
+    def tell(self, effects: Effects) -> None:
+        if self._memory is None or not effects.ended:
+            return
+        own, revoked, lapsed = self._memory.slot, set(effects.revoked), set(effects.lapsed)
+        ended = [
+            (holder >> HOLDER_BITS, holder, key, key in revoked, key in lapsed)
+            for holder, key in effects.ended
+            # Claimants are no server's own, and what leaves for another place has no stream.
+            if holder > 0 and holder >> HOLDER_BITS != own
+        ]
+        if ended:
+            self.write("tell", ended=ended)
 
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
         named = ", ".join(map(str, keys))

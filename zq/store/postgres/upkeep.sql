@@ -1,16 +1,16 @@
 -- The statements outside the tick: at a start.
 
 -- name: read_left_in_flight
--- Jobs in flight by this server's holders when it stopped, with their queues. No stream outlives it;
--- a claimed job does (its holder is the slot's first), unless its queue says otherwise: by its
--- settings, or else as a topic.
+-- Jobs in flight by the holders of servers that have stopped, with their queues. No stream outlives them;
+-- a claimed job does (its holder is 0), unless its queue says otherwise: by its settings, or else as a
+-- topic. That holds with :claims alone: no server is left that it may have been claimed by.
 SELECT id, queue FROM jobs
 WHERE status = {in_flight} AND status <> {ready}
-    AND holder BETWEEN :first::bigint AND :last::bigint
-    AND (holder <> :first::bigint OR coalesce(
+    AND holder >> {holder_bits} = ANY (:slots::bigint[])
+    AND (holder <> 0 OR (:claims::boolean AND coalesce(
         (SELECT s.settings ->> 'leases_survive' FROM queue_settings AS s WHERE s.queue = jobs.queue),
         (SELECT t.config ->> 'leases_durable' FROM topics AS t
-            WHERE t.name = jobs.queue AND t.config ->> 'type' = 'queue')) = 'false')
+            WHERE t.name = jobs.queue AND t.config ->> 'type' = 'queue')) = 'false'))
 
 -- name: read_begun
 -- The oldest jobs that a stream holds: so many its worker has begun.
@@ -41,7 +41,3 @@ DELETE FROM queue_counts WHERE n = 0
 -- name: count_start
 INSERT INTO meta (name, value) VALUES ('starts', '1')
 ON CONFLICT (name) DO UPDATE SET value = (meta.value::bigint + 1)::text RETURNING value
-
--- name: forget_ticks
--- Those of all starts before: nobody asks for their outcome any more.
-DELETE FROM ticks

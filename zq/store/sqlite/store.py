@@ -16,7 +16,7 @@ from zq.model.clock import Clock
 from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
-from zq.store.api import LongCommit, MakeTicks, Sliced, Store, Ticks
+from zq.store.api import LongCommit, MakeTicks, OthersNews, Sliced, Store, Ticks
 from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, StoreFailed
 from zq.store.snapshot import ANY_TABLE
 from zq.store.sqlite import damage, upkeep
@@ -92,6 +92,7 @@ class SqliteStore(Store):
     ) -> None:
         self.directory = directory
         self.slot = SLOT
+        self.slots = 1
         self.id_suffix = recovered.id_suffix
         self.former_suffixes = recovered.former_suffixes
         self.epoch = recovered.epoch
@@ -108,6 +109,7 @@ class SqliteStore(Store):
         self.found = recovered.found
         self.quarantined = recovered.quarantined
         self.when_away: Callable[[StoreBusy], object] = bool
+        self.when_others: Callable[[OthersNews], object] = bool
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
         """Called with a table and the keys of rows. Some of these rows cannot be read."""
         self.when_rested: Callable[[], object] = bool
@@ -315,6 +317,9 @@ class SqliteStore(Store):
         """The free space on the file system of the data that an unprivileged writer may use."""
         disk = os.statvfs(self.directory)
         return disk.f_bavail * disk.f_frsize
+
+    def servers(self) -> int:
+        return 1
 
     def bloat(self) -> None:
         """SQLite changes rows in their places."""

@@ -13,6 +13,7 @@ from zq.model.checksums import check_jobs
 from zq.model.clock import SteadyMark
 from zq.model.commands import Deadlines, Due
 from zq.model.damage import Misfit
+from zq.model.effects import Effects
 from zq.model.filters import Filter
 from zq.model.job import Brief, JobRecord
 from zq.model.leasing import Residents
@@ -100,6 +101,8 @@ Parameters = dict[str, Any]
 
 class SqliteTransaction(Transaction):
     """A transaction of the writer's connection, which nothing else uses meanwhile."""
+
+    is_alone = True
 
     def __init__(self, connection: sqlite3.Connection, now: int) -> None:
         self.rows = 0
@@ -304,6 +307,12 @@ class SqliteTransaction(Transaction):
         # SQLite keeps this number. Inside a transaction, reading it costs a microsecond.
         version: int = self._do("PRAGMA data_version").fetchone()[0]
         return version
+
+    def note_memory(self) -> None:
+        """Nothing: no other server runs ticks."""
+
+    def tell(self, effects: Effects) -> None:
+        """Nothing: no other server has leases."""
 
     def set_aside(self, source: str, keys: Iterable[Any]) -> None:
         if source == "pages":

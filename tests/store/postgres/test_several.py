@@ -1,0 +1,221 @@
+"""Several servers on one database: processes that are killed, stopped, cut off, and go on."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from conformance.client import Client
+from conformance.client import new_job as new_body
+from conformance.crons import entry
+from conformance.crons import put as put_crons
+from conformance.streams import PATIENCE_S, TakeStream, pause
+from conformance.test_budgets import put as put_budget
+from conformance.test_schemas import put as put_schema
+from conformance.test_settings import put as put_settings
+from process.server import ServerProcess
+
+from store.on_postgres import database_at
+from store.postgres.cutting import Proxy
+
+FLAGS = ("serve", "--port", "0", "--no-admin", "--log-format", "json")
+
+
+class Pair:
+    """Two servers that share a database, and a client of each."""
+
+    def __init__(self, servers: list[ServerProcess], clients: list[Client]) -> None:
+        self.first, self.second = servers
+        self.one, self.other = clients
+
+
+@asynccontextmanager
+async def pair(*addresses: str) -> AsyncIterator[Pair]:
+    async with AsyncExitStack() as stack:
+        servers = []
+        for address in addresses:
+            line = (*FLAGS, "--store", address, "--servers", "2")
+            server = await ServerProcess.spawn(None, *line)
+            stack.push_async_callback(server.kill)
+            servers.append(await server.listening())
+        clients = [await stack.enter_async_context(each.client()) for each in servers]
+        yield Pair(servers, clients)
+
+
+@pytest.fixture
+async def two(tmp_path: Path) -> AsyncIterator[Pair]:
+    address = database_at(tmp_path)
+    async with pair(address, address) as both:
+        yield both
+
+
+async def test_jobs_are_taken_and_settled_at_either_server(two: Pair) -> None:
+    stream = await two.one.take(prefetch=1)
+    jobs = [await two.other.enqueue() for _ in range(3)]
+    ids = []
+    for _ in jobs:
+        job = await stream.job()
+        ids.append(job["id"])
+        # Its stream learns from the other server that it may have another one.
+        await two.other.succeed(job["id"])
+    assert ids == [job["id"] for job in jobs]
+    assert await two.one.count() == 0
+
+
+async def test_a_job_cancelled_at_one_server_is_taken_from_its_worker_at_the_other(
+    two: Pair,
+) -> None:
+    stream = await two.one.take(prefetch=1)
+    await two.one.enqueue()
+    job = await stream.job()
+    following = await two.one.enqueue()
+    assert (await two.other.delete(f"/jobs/{job['id']}")).status in (200, 204)
+    assert (await stream.job())["id"] == following["id"]
+
+
+async def test_the_jobs_of_a_killed_server_are_ready_for_the_other(two: Pair) -> None:
+    held, kept = await two.one.take(prefetch=2), await two.other.take(prefetch=1, queue="kept")
+    await two.one.enqueue_many(2)
+    await two.one.enqueue(queue="kept")
+    taken = [job["id"] for job in await held.jobs(2)]
+    own = await kept.job()
+    await two.first.kill()
+    stream = await two.other.take(prefetch=2)
+    again = await stream.jobs(2)
+    assert [job["id"] for job in again] == taken
+    assert all(job["attempts"] == 0 for job in again)
+    # Its own jobs stay where they are.
+    assert (await two.other.job(own["id"]))["status"] == "in_flight"
+    await two.other.succeed(*taken, own["id"])
+    assert await two.other.count() == 0
+
+
+async def test_a_stopped_server_is_fenced_and_settles_nothing_when_it_goes_on(two: Pair) -> None:
+    held = await two.one.take(prefetch=1)
+    await two.one.enqueue()
+    job = await held.job()
+    stream = await two.other.take(prefetch=1)
+    two.first.signal(signal.SIGSTOP)
+    again = await stream.job()
+    assert again["id"] == job["id"]
+    two.first.signal(signal.SIGCONT)
+    try:
+        reply = await two.one.post(f"/jobs/{job['id']}/success", None)
+        assert reply.status >= 500
+    except httpx.HTTPError:
+        pass
+    assert await two.first.exited() != 0
+    assert (await two.other.job(job["id"]))["status"] == "in_flight"
+    await two.other.succeed(job["id"])
+
+
+async def test_a_server_that_is_cut_off_ends_once_others_have_its_jobs(tmp_path: Path) -> None:
+    address = database_at(tmp_path)
+    proxy = Proxy(address)
+    async with pair(proxy.address, address) as two:
+        held = await two.one.take(prefetch=1)
+        await two.one.enqueue()
+        job = await held.job()
+        stream = await two.other.take(prefetch=1)
+        proxy.is_shut = True
+        proxy.end_all()
+        assert (await stream.job())["id"] == job["id"]
+        proxy.is_shut = False
+        assert await two.first.exited() != 0
+        assert (await two.other.job(job["id"]))["status"] == "in_flight"
+    proxy.close()
+
+
+async def test_what_holds_for_a_queue_holds_at_both_servers(two: Pair) -> None:
+    """Settings, schemas, and whoever waits: one server changes what the other one goes by."""
+    stream = await two.other.take(prefetch=1, queue="q")
+    for _ in range(3):
+        await put_settings(two.one, "q", paused=True)
+        job = await two.other.enqueue(queue="q")
+        assert (await two.other.job(job["id"]))["status"] == "ready"
+        assert not await stream.has_frame()
+        await put_settings(two.one, "q", paused=False)
+        assert (await stream.job())["id"] == job["id"]
+        waiting = asyncio.create_task(two.other.get(f"/jobs/{job['id']}/result", wait_ms=30_000))
+        await two.one.succeed(job["id"])
+        assert (await waiting).status in (200, 204, 404)
+
+    await put_schema(two.one, "typed")
+    async with asyncio.timeout(PATIENCE_S):
+        while (await two.other.post("/jobs", new_body(queue="typed", payload=1))).status == 201:
+            await pause()
+    assert await two.other.count(queue="typed", status="in_flight") == 0
+
+
+async def test_limits_hold_for_both_servers_together(two: Pair) -> None:
+    await put_budget(two.one, "b", 3)
+    await put_settings(two.other, "slim", concurrency=2)
+    for each in (two.one, two.other):
+        await each.enqueue_many(10, queue="drawn", budgets=[{"key": "b"}])
+        await each.enqueue_many(10, queue="slim")
+    for queue, most in (("drawn", 3), ("slim", 2)):
+        streams = [await each.take(prefetch=10, queue=queue) for each in (two.one, two.other)]
+        taken: list[str] = []
+
+        async def take_all(stream: TakeStream, taken: list[str] = taken) -> None:
+            while True:
+                taken.append((await stream.job())["id"])
+
+        takers = [asyncio.create_task(take_all(stream)) for stream in streams]
+        for done in range(20):
+            async with asyncio.timeout(PATIENCE_S):
+                while len(taken) <= done:
+                    await pause()
+            assert len(taken) <= done + most
+            in_flight = await two.one.count(queue=queue, status="in_flight")
+            assert in_flight <= most
+            await (two.one if done % 2 else two.other).succeed(taken[done])
+        assert len(set(taken)) == len(taken) == 20
+        for taker in takers:
+            taker.cancel()
+
+
+async def test_cron_fires_once_and_each_sweep_has_its_own_number(two: Pair) -> None:
+    await put_crons(two.one, "g", entry("e", "* * * * * *", job={"queue": "cron"}))
+    async with asyncio.timeout(PATIENCE_S):
+        while await two.other.count(queue="cron") < 3:
+            await pause()
+    await two.one.delete("/crons/g")
+    fired = await two.other.jobs(queue="cron")
+    seconds = [job["ready_at"] // 1000 for job in fired]
+    assert len(set(seconds)) == len(seconds)
+
+    for each in (two.one, two.other):
+        await each.enqueue_many(5, queue="a")
+        await each.enqueue_many(5, queue="b")
+    replies = await asyncio.gather(
+        two.one.send("POST", "/jobs/cancel?queue=a"), two.other.send("POST", "/jobs/cancel?queue=b")
+    )
+    assert [reply.doc["cancelled"] for reply in replies] == [10, 10]
+    ended = (await two.one.get("/sweeps/ended")).doc["sweeps"]
+    assert len({sweep["id"] for sweep in ended}) == len(ended) == 2
+
+
+async def test_only_servers_that_share_a_database_may_have_it_together(tmp_path: Path) -> None:
+    address = database_at(tmp_path)
+
+    async def refusal(*flags: str) -> str:
+        server = await ServerProcess.spawn(None, *FLAGS, "--store", address, *flags)
+        try:
+            assert await server.exited() != 0
+        finally:
+            await server.kill()
+        return " ".join(server.messages)
+
+    async with pair(address, address):
+        assert "another server uses this database" in await refusal()
+        assert "2 servers use this database" in await refusal("--servers", "2")
+    server = await ServerProcess.spawn(None, *FLAGS, "--store", address)
+    try:
+        await server.listening()
+        assert "another server has this database for itself" in await refusal("--servers", "2")
+    finally:
+        await server.kill()

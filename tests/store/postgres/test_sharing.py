@@ -1,0 +1,226 @@
+"""Ticks of servers that share a database: each decides as if it were alone."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+
+import pytest
+from conformance.streams import pause
+
+from store.on_postgres import database_at
+from store.rig import FOREVER, POLICY, Orders, new_job
+from zq.model.commands import Claim, Fail, SetQueue, Succeed, TickResult
+from zq.model.filters import Filter
+from zq.model.ids import HOLDER_BITS, Mint
+from zq.model.lifecycle import Status
+from zq.model.settings import SettingsPatch
+from zq.model.settling import Failure
+from zq.model.unique import Scope
+from zq.store.errors import Fenced
+from zq.store.postgres.connection import SESSION, connect
+from zq.store.postgres.owning import value_of
+from zq.store.postgres.store import PostgresStore, open_store
+from zq.tick.runner import make_ticks
+
+
+class Sharer(Orders):
+    """One of several stores over a database, and the commands that go to it."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        super().__init__(store.last_key)
+        self.mint = Mint(store.last_key, store.slot)
+        self.store = store
+        self.holder = (store.slot << HOLDER_BITS) + 1
+
+    async def run(self, *commands: object, claims: Sequence[Claim] = ()) -> TickResult:
+        return await self.store.tick(self.tick(commands, claims))  # type: ignore[arg-type]
+
+    async def take(self, count: int, *queues: str) -> list[int]:
+        claim = Claim(queues or None, [(self.holder, count)])
+        return [job.key for job in (await self.run(claims=[claim])).claimed[0]]
+
+    async def end(self) -> None:
+        if not self.store.is_closed:
+            await self.store.abandon()
+
+    @property
+    def trips(self) -> int:
+        return self.store._pipeline.trips
+
+
+async def opened(path: Path, servers: int = 4) -> PostgresStore:
+    ticks = make_ticks(POLICY, Random(1), {})
+    return await open_store(database_at(path), ticks, read_timeout=60.0, servers=servers)
+
+
+@pytest.fixture
+async def sharers(tmp_path: Path) -> AsyncIterator[list[Sharer]]:
+    async with AsyncExitStack() as stack:
+        found = []
+        for _ in range(3):
+            sharer = Sharer(await opened(tmp_path))
+            stack.push_async_callback(sharer.end)
+            found.append(sharer)
+        yield found
+
+
+async def test_each_has_a_slot_and_ids_of_its_own(sharers: list[Sharer]) -> None:
+    assert [sharer.store.slot for sharer in sharers] == [0, 1, 2]
+    for _ in range(5):
+        for sharer in sharers:
+            await sharer.run(sharer.enqueue([new_job()] * 10))
+    assert len(await sharers[0].store.reads.keys(Filter(), 0, FOREVER, 1000)) == 150
+
+
+async def test_jobs_are_given_and_settled_once_whoever_ticks(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    """All at the same time: jobs with groups, unique keys and failures, from several queues."""
+    given: Counter[int] = Counter()
+
+    async def work(sharer: Sharer, seed: int) -> None:
+        rng = Random(seed)
+        held: list[int] = []
+        for _ in range(40):
+            jobs = [
+                new_job(queue=rng.choice("pq"), group=rng.choice(["g", "h", None, None]))
+                for _ in range(rng.randrange(4))
+            ]
+            jobs.append(
+                new_job(queue="u", unique_key=str(rng.randrange(3)), unique_while=Scope.QUEUED)
+            )
+            new = sharer.enqueue(jobs)
+            ends: list[object] = []
+            if held:
+                ends.append(Succeed([held.pop(rng.randrange(len(held)))]))
+            claim = Claim(None, [(sharer.holder, 3)])
+            result = await sharer.run(*ends, new, claims=[claim])
+            for job in result.claimed[0]:
+                given[job.key] += 1
+                held.append(job.key)
+        for key in held:
+            await sharer.run(Succeed([key]))
+
+    await asyncio.gather(*(work(sharer, seed) for seed, sharer in enumerate(sharers)))
+    first = sharers[0]
+    while keys := await first.take(100):
+        given.update(keys)
+        await sharers[1].run(Succeed(keys))
+    assert set(given.values()) == {1}
+    assert await first.store.reads.keys(Filter(), 0, FOREVER, 1000) == []
+    with connect(database_at(tmp_path), SESSION) as connection:
+        assert value_of(connection, "SELECT sum(n) FROM queue_counts") == 0
+        assert value_of(connection, "SELECT min(n) FROM queue_counts") == 0
+
+
+async def test_a_group_has_one_job_in_flight_for_all(sharers: list[Sharer]) -> None:
+    one, two, three = sharers
+    new = one.enqueue([new_job(group="g")] * 3)
+    await one.run(new)
+    for key in new.keys:
+        found = [await each.take(2) for each in sharers]
+        assert sorted(found) == [[], [], [key]]
+        await two.run(Succeed([key]))
+    assert await three.take(2) == []
+
+
+async def test_a_change_of_settings_holds_in_the_next_tick_of_each(sharers: list[Sharer]) -> None:
+    one, two, _ = sharers
+    await one.run(one.enqueue([new_job()] * 10))
+    assert len(await two.take(1)) == 1
+    await one.run(SetQueue("q", SettingsPatch(paused=True)))
+    assert await two.take(1) == []
+    await two.run(SetQueue("q", SettingsPatch(paused=False, concurrency=2)))
+    assert len(await one.take(5)) == 1
+    assert await two.take(5) == []
+
+
+async def test_plain_ticks_wait_as_seldom_as_those_of_a_server_alone(
+    sharers: list[Sharer],
+) -> None:
+    one, two, _ = sharers
+    await one.run(one.enqueue([new_job()] * 20))
+    await two.take(1)
+
+    async def trips(*commands: object, claims: Sequence[Claim] = ()) -> int:
+        before = one.trips
+        await one.run(*commands, claims=claims)
+        return one.trips - before
+
+    held = await one.take(5)
+    wanted = [Claim(None, [(one.holder, 5)])]
+    for _ in range(3):
+        assert await trips(one.enqueue([new_job()])) == 1
+        assert await trips(Succeed([held.pop()]), one.enqueue([new_job()]), claims=wanted) == 3
+        # Another server's tick in between changes nothing that this one remembers.
+        await two.run(two.enqueue([new_job()]))
+
+
+async def test_leases_that_others_end_are_told(sharers: list[Sharer]) -> None:
+    one, two, _ = sharers
+    heard: list[tuple[int, int]] = []
+    one.store.when_others = lambda news: heard.extend(news.ended)
+    await one.run(one.enqueue([new_job()] * 2))
+    first, second = await one.take(2)
+    await two.run(Succeed([first]), Fail(second, Failure("m", None, None)))
+    async with asyncio.timeout(60):
+        while len(set(heard)) < 2:
+            await pause()
+    assert set(heard) == {(one.holder, first), (one.holder, second)}
+
+
+async def test_the_jobs_of_who_died_are_returned_and_no_others(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    one, two, three = sharers
+    await one.run(one.enqueue([new_job()] * 6))
+    first, second, third = [await each.take(2) for each in sharers]
+    await two.store.abandon()
+    async with asyncio.timeout(60):
+        while not (found := await one.take(6)):
+            await pause()
+    assert found == second
+    jobs = await three.store.reads.keys(Filter(), 0, FOREVER, 100)
+    assert jobs == [*first, *second, *third]
+    late = await opened(tmp_path)
+    assert late.slot == 1
+    assert late.returned == 0
+    await late.abandon()
+
+
+async def test_a_start_returns_what_its_slot_held(sharers: list[Sharer], tmp_path: Path) -> None:
+    one, two, three = sharers
+    await one.run(one.enqueue([new_job()] * 6))
+    for each in sharers:
+        await each.take(2)
+    for each in (one, three):
+        assert each.store._watch is not None
+        await each.store._watch.stop()
+    await two.store.abandon()
+    again = await opened(tmp_path)
+    two.store = again
+    assert (again.slot, again.returned) == (1, 2)
+    counts = await again.reads.counts(one.now)
+    assert counts["q", Status.READY] == 2
+    assert counts["q", Status.IN_FLIGHT] == 4
+
+
+async def test_a_server_is_fenced_whose_connection_another_has_ended(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    one, two, _ = sharers
+    await one.run(one.enqueue([new_job()] * 2))
+    (key,) = await two.take(1)
+    assert two.store._watch is not None
+    await two.store._watch.stop()
+    with connect(database_at(tmp_path), SESSION) as connection:
+        value_of(connection, f"SELECT pg_terminate_backend({two.store._pipeline.process}, 5000)")
+    async with asyncio.timeout(60):
+        while key not in await one.take(6):
+            await pause()
+    with pytest.raises(Fenced, match="since the connection was lost"):
+        await two.run(Succeed([key]))
+    assert await one.store.reads.keys(Filter(), 0, FOREVER, 100)

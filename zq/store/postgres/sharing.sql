@@ -1,0 +1,68 @@
+-- The statements of servers that share a database.
+
+-- name: begin_tick
+SELECT begin_tick(:known::bigint)
+
+-- name: note_memory
+UPDATE memory SET version = :version
+
+-- name: tell
+-- :ended lists [slot, holder, key, revoked, lapsed].
+INSERT INTO mail (slot, holder, job_id, revoked, lapsed)
+SELECT * FROM unnest(:ended.0::smallint[], :ended.1::bigint[], :ended.2::bigint[],
+    :ended.3::boolean[], :ended.4::boolean[])
+
+-- name: read_servers
+SELECT slot, start, steady + (extract(epoch FROM clock_timestamp() - beat) * 1000)::bigint
+FROM servers ORDER BY slot
+
+-- name: lock_slot
+-- Its lock for the transaction, if it is free.
+SELECT pg_try_advisory_xact_lock({lock_class}, :slot)
+
+-- name: enter_server
+INSERT INTO servers (slot, start, name, steady) VALUES (:slot, :start, :name, :steady)
+ON CONFLICT (slot) DO UPDATE SET start = excluded.start, name = excluded.name,
+    steady = excluded.steady, started = clock_timestamp(), beat = clock_timestamp()
+
+-- name: forget_servers
+DELETE FROM servers WHERE slot = ANY (:slots::smallint[])
+
+-- name: forget_mail
+DELETE FROM mail WHERE slot = ANY (:slots::smallint[])
+
+-- name: forget_ticks
+-- Those of starts that have ended: nobody asks for their outcome any more.
+DELETE FROM ticks WHERE start NOT IN (SELECT start FROM servers)
+
+-- name: count_claimed_by_claimants
+SELECT count(*) FROM jobs WHERE status = {in_flight} AND status <> {ready} AND holder = 0
+
+-- name: beat
+UPDATE servers SET beat = clock_timestamp(), steady = :steady
+WHERE slot = :slot AND start = :start
+
+-- name: look_at_others
+-- Each of the other servers: for how long its heart has not beaten, if its ticks' connection has the lock
+-- of its slot, and if it has any other connection that watches.
+WITH held AS (
+    SELECT objid FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = {lock_class} AND objsubid = 2 AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+SELECT slot, start, extract(epoch FROM clock_timestamp() - beat)::float8,
+    EXISTS (SELECT 1 FROM held WHERE objid = slot),
+    EXISTS (SELECT 1 FROM held WHERE objid = slot + {watched})
+FROM servers WHERE slot <> :slot
+
+-- name: end_server
+-- Ends the connections of a slot.
+SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+WHERE locktype = 'advisory' AND classid = {lock_class} AND objsubid = 2 AND granted
+    AND objid IN (:slot::bigint, :slot::bigint + {watched})
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+
+-- name: read_mail
+SELECT id, holder, job_id, revoked, lapsed FROM mail WHERE slot = :slot ORDER BY id LIMIT :limit
+
+-- name: drop_mail
+DELETE FROM mail WHERE slot = :slot AND id <= :upto

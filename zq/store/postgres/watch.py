@@ -1,0 +1,240 @@
+"""Looks after the other servers that share a database: which of them live, and what they have done.
+
+A server is alive while its connection of ticks has the lock of its slot. If it is gone, and so is
+its second connection, which this module has, the jobs of the server are returned. A host that is
+lost without a word, or a process that was stopped, still has both: its heart beats no more, so
+PostgreSQL is asked to end them. With the lock a server has lost what it needs to commit, so nobody
+who comes back can settle what others have taken.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import psycopg
+
+from zq.model.clock import SteadyClock
+from zq.model.commands import Deadlines, Due
+from zq.model.log import HISTORY_LOG
+from zq.store.api import OthersNews
+from zq.store.errors import StoreError
+from zq.store.postgres.connection import SESSION, TICK_SESSION, Connection, connect, store_errors
+from zq.store.postgres.owning import LOCK_CLASS, WATCHED, value_of
+from zq.store.postgres.queries import compiled
+from zq.store.postgres.recovery import recoveries
+from zq.store.postgres.transaction import TEXTS
+
+log = logging.getLogger(__name__)
+
+CHANNEL = "zq_ticks"
+
+LOOK_S = 0.5
+"""The time between two looks. A notification makes the next one come at once."""
+
+LEAST_S = 0.01
+"""The least time between two looks, and so between two notifications of a server. Looks in between
+leave out what takes long."""
+
+STOPPED_S = 5.0
+"""A server whose heart has not beaten for so long is dead."""
+
+GRACE_S = 8.0
+"""So long after this server has connected again, it takes none for dead: after an outage of
+PostgreSQL all others connect again too."""
+
+MOST_MAIL = 10_000
+
+
+class Other(NamedTuple):
+    """Another server that has the database: for how many seconds its heart has not beaten, and
+    which of its connections PostgreSQL has."""
+
+    slot: int
+    start: int
+    silent_s: float
+    ticks: bool
+    watches: bool
+
+
+class Watch:
+    """The second connection of a server. It beats, looks, notifies, and is notified."""
+
+    def __init__(
+        self,
+        address: str,
+        slot: int,
+        start: int,
+        steady: SteadyClock,
+        recover: Callable[[int, int], Awaitable[object]],
+    ) -> None:
+        """`recover` returns the jobs of the server of a slot and a start, which has died."""
+        self.when_heard: Callable[[OthersNews], object] = bool
+        self.others: list[Other] = []
+        """The other servers, as they were seen last."""
+        self._address = address
+        self._own = {"slot": slot, "start": start}
+        self._steady = steady
+        self._recover = recover
+        self._connection: Connection | None = None
+        self._judges_at = 0.0
+        """The monotonic time before which no other is taken for dead."""
+        self._is_locked = False
+        self._looked = -math.inf
+        """When all others were looked at last."""
+        self._awake = asyncio.Event()
+        self._tells = False
+        self._read = 0
+        """The last piece of mail that was passed on."""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, in the event loop."""
+        self._task = asyncio.create_task(self._run(), name="zq-watch")
+
+    async def stop(self) -> None:
+        """End."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def tell(self) -> None:
+        """Tell other servers soon that there may be something for them."""
+        if self.others and not self._tells:
+            self._tells = True
+            self._awake.set()
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._aside(self._open)
+                    await self._turn()
+                except StoreError as error:
+                    log.warning(f"other servers cannot be looked after: {error}")
+                    self._close()
+                    await asyncio.sleep(LOOK_S)
+                except Exception as error:
+                    log.error("the look after other servers has failed", exc_info=error)
+                    self._close()
+                    await asyncio.sleep(LOOK_S)
+        finally:
+            self._close()
+
+    async def _turn(self) -> None:
+        """Look once, and wait for the next reason to do so."""
+        news = await self._aside(self._look, self._steady.read()[1])
+        if self.others or news.ended:
+            self.when_heard(news)
+        for other in self.others:
+            if self._is_dead(other):
+                await self._recover(other.slot, other.start)
+            elif other.silent_s > STOPPED_S and self._may_judge:
+                log.warning(f"the heart of the server of slot {other.slot} does not beat")
+                await self._aside(self._end, other.slot)
+        await asyncio.sleep(LEAST_S)
+        await self._news()
+
+    def _is_dead(self, other: Other) -> bool:
+        return self._may_judge and not (other.ticks or other.watches)
+
+    @property
+    def _may_judge(self) -> bool:
+        return time.monotonic() >= self._judges_at
+
+    async def _aside(self, function: Callable[..., Any], *args: object) -> Any:
+        """Run a function in a thread, which a cancelled task waits for."""
+        running = asyncio.get_running_loop().run_in_executor(None, function, *args)
+        try:
+            return await asyncio.shield(running)
+        finally:
+            if not running.done():
+                await asyncio.wait([running])
+
+    async def _news(self) -> None:
+        """Wait for a notification, for something to tell, or for the next look."""
+        assert self._connection is not None, "it was opened before the look"
+        loop = asyncio.get_running_loop()
+        try:
+            descriptor = self._connection.fileno()
+        except psycopg.Error as error:
+            raise StoreError(str(error)) from error
+        loop.add_reader(descriptor, self._awake.set)
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await self._awake.wait()
+        except TimeoutError:
+            pass
+        finally:
+            loop.remove_reader(descriptor)
+        self._awake.clear()
+
+    # In a thread
+
+    def _open(self) -> None:
+        if self._connection is None:
+            self._connection = connect(self._address, SESSION | TICK_SESSION)
+            self._is_locked = False
+            with store_errors():
+                self._connection.execute("SET synchronous_commit = off")
+                self._connection.execute(f"LISTEN {CHANNEL}".encode())
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._judges_at = time.monotonic() + GRACE_S
+        self._connection = None
+
+    def _look(self, steady: int) -> OthersNews:
+        connection = self._connection
+        assert connection is not None, "it was opened before"
+        with store_errors():
+            if not self._is_locked:
+                asked = f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {self._own['slot'] + WATCHED})"
+                self._is_locked = bool(value_of(connection, asked))
+            while connection.pgconn.notifies() is not None:
+                pass
+            if self._tells:
+                self._tells = False
+                connection.execute(f"NOTIFY {CHANNEL}".encode())
+            is_round = time.monotonic() - self._looked >= LOOK_S
+            if is_round:
+                self._looked = time.monotonic()
+                self._rows("beat", steady=steady)
+                self.others = [Other(*row) for row in self._rows("look_at_others")]
+            if self._read:
+                self._rows("drop_mail", upto=self._read)
+            mail = self._rows("read_mail", limit=MOST_MAIL)
+            self._read = mail[-1][0] if mail else 0
+            return OthersNews(
+                [(holder, key) for _, holder, key, _, _ in mail],
+                [key for _, _, key, revoked, _ in mail if revoked],
+                [key for _, _, key, _, lapsed in mail if lapsed],
+                self._deadlines(),
+                self._found() if is_round else {},
+                logged=self._rows("extent", log=HISTORY_LOG)[0][2],
+                is_round=is_round,
+            )
+
+    def _found(self) -> dict[str, Any]:
+        found = {name: self._rows(name) for room in recoveries() for name in room.found}
+        return {name: rows[0][0] if rows else None for name, rows in found.items()}
+
+    def _deadlines(self) -> Deadlines:
+        (times,) = self._rows("deadlines")
+        return {due: time for due, time in zip(Due, times, strict=True) if time is not None}
+
+    def _end(self, slot: int) -> None:
+        with store_errors():
+            self._rows("end_server", slot=slot)
+
+    def _rows(self, name: str, **parameters: object) -> list[tuple[Any, ...]]:
+        assert self._connection is not None, "it was opened before"
+        statement = compiled(TEXTS[name])
+        values = statement.bound({**self._own, **parameters})
+        cursor = self._connection.execute(statement.sql, values)
+        return cursor.fetchall() if cursor.description else []
