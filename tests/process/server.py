@@ -96,7 +96,7 @@ class ServerProcess:
                 (line for line in self.log if wanted.items() <= line["fields"].items()), None
             )
 
-        async with asyncio.timeout(PATIENCE_S), self._news:
+        async with asyncio.timeout(3 * PATIENCE_S), self._news:
             await self._news.wait_for(lambda: found() is not None or self._reader.done())
         line = found()
         assert line is not None, (wanted, self.raw_log, self.errors.decode())
@@ -109,7 +109,7 @@ class ServerProcess:
 
     async def starts(self) -> bool:
         """Whether it comes to accept requests. False once it has ended instead."""
-        async with asyncio.timeout(PATIENCE_S), self._news:
+        async with asyncio.timeout(3 * PATIENCE_S), self._news:
             await self._news.wait_for(lambda: "listening" in self.messages or self._reader.done())
         return "listening" in self.messages
 
