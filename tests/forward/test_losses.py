@@ -18,6 +18,7 @@ from crash.disk import Disk, new_disk
 from crash.fleet import Machine, small_disk
 from crash.test_time import WallClock, clock_library
 from process.server import running
+from process.test_full_disk import has_room_for_its_log
 
 from .edge import Edge, until
 
@@ -180,6 +181,7 @@ async def test_a_disk_that_is_full_to_the_last_byte_still_drains(
         await device.start()
         try:
             stored = await _fill(device)
+            await until(lambda: has_room_for_its_log(device.root / "zq.db"))
             device.fill_disk()
             assert os.statvfs(full_disk).f_bavail == 0
             edge.cable.target = edge.hub.port

@@ -6,6 +6,7 @@ Needs root.
 import asyncio
 import contextlib
 import os
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,10 +38,14 @@ def free(disk: Path) -> int:
     return space.f_bavail * space.f_frsize
 
 
-async def fill(client: Client) -> tuple[list[str], Reply]:
-    """Enqueue until the server refuses: the ids of what is stored, and the refusal."""
+async def fill(client: Client, jobs: int = 10) -> tuple[list[str], Reply]:
+    """Enqueue so many jobs at a time until the server refuses.
+
+    The ids of what is stored, and the refusal.
+    """
     stored: list[str] = []
-    while (reply := await client.post("/jobs/bulk", BULK)).status == 201:
+    bulk = {"jobs": [new_job(payload="x" * 100_000)] * jobs}
+    while (reply := await client.post("/jobs/bulk", bulk)).status == 201:
         stored += ids(reply.doc["jobs"])
     return stored, reply
 
@@ -70,6 +75,26 @@ async def test_the_reserve_is_kept_for_acknowledgements(disk: Path) -> None:
         # The space comes back while the server has nothing else to do.
         while (await client.post("/jobs/bulk", BULK)).status != 201:
             assert (await client.get("/health")).status == 200
+
+
+def has_room_for_its_log(database: Path) -> bool:
+    """True if the file need not grow when the log is copied into it."""
+    with contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as reader:
+        pages: int = reader.execute("PRAGMA page_count").fetchone()[0]
+        page_bytes: int = reader.execute("PRAGMA page_size").fetchone()[0]
+    return database.stat().st_size >= pages * page_bytes
+
+
+async def test_the_log_is_copied_while_there_is_still_room_for_it(disk: Path) -> None:
+    """Later the database could not grow any more, and the log would never begin anew."""
+    flags = ("--disk-reserve", "12MiB", "--upkeep-interval", "1h")
+    async with running(disk / "data", *flags) as server, server.client() as client:
+        await fill(client, 3)
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                if has_room_for_its_log(disk / "data" / "zq.db"):
+                    break
+                await asyncio.sleep(0.01)
 
 
 async def run_into_the_end(client: Client, disk: Path) -> list[str]:

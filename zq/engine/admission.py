@@ -1,5 +1,7 @@
 """The check whether there is room for new jobs."""
 
+from collections.abc import Callable
+
 from zq.engine.inbox import Inbox, result_of
 from zq.model.clock import Clock
 from zq.model.errors import BulkTooLarge, StorageFull, WalFull, ZqError
@@ -36,6 +38,10 @@ class Admission:
         self._disk_reserve = disk_reserve
         self._looked = float("-inf")
         self._left = 0
+        self.when_full: Callable[[], object] = bool
+        """Called when a look at the disk finds no room for new jobs, at most once in
+        `SPACE_CHECK_S`."""
+        self._full = float("-inf")
 
     def admit(self, jobs: int, payload_bytes: int) -> None:
         """Count jobs that will be stored together.
@@ -76,6 +82,9 @@ class Admission:
             owed += self._store.uncopied_bytes
             free = self._store.free_bytes()
             self._left = ENOUGH if free is None else free - self._disk_reserve - owed
+            if self._left < cost and now - self._full >= SPACE_CHECK_S:
+                self._full = now
+                self.when_full()
         return self._left >= cost
 
 

@@ -74,6 +74,8 @@ class Upkeep:
         """Called when a checkpoint has brought all commits to the disk."""
         self._lock = lock
         self._untidy = True
+        self._hurries = False
+        """True if the log is to be copied without waiting for an idle moment."""
         self._ticked = self._checkpointed = self._checked = clock.monotonic()
 
     def ticked(self, now: float, *, durable: bool = True) -> bool:
@@ -88,7 +90,16 @@ class Upkeep:
             return True
         if self._store.wal_is_over:
             return self._wants_checkpoint(now)
-        return self._store.wants_checkpoint
+        return self._store.wants_checkpoint or self._hurries
+
+    def copy_soon(self) -> None:
+        """Have the log copied although the server is busy: the disk is about to be full.
+
+        Once it is, a database that would have to grow cannot take what is in the log, and a log
+        that cannot be copied ends up full. Then acknowledgements would fail as well.
+        """
+        self._hurries = True
+        self._wake()
 
     async def between_ticks(self) -> None:
         """Do the upkeep that cannot wait until the server is idle."""
@@ -150,6 +161,7 @@ class Upkeep:
 
     async def checkpoint(self, *, shrink: bool = False) -> None:
         """Copy the log into the database. Log a message if its size crosses the limit."""
+        self._hurries = False
         was_over = self._store.wal_is_over
         await self._store.checkpoint(shrink=shrink)
         if not self._store.uncopied_bytes:
@@ -178,7 +190,7 @@ class Upkeep:
             await self._compact(self._compaction)
             return LOCK_RETRY_S if self._lock.since is not None else 0.0
         wal_retry = self._wal_retry(now) if self._store.wal_is_over else math.inf
-        if wal_retry <= 0:
+        if wal_retry <= 0 or self._hurries:
             await self.checkpoint()
             return 0.0
         if not (self._untidy or self._lock.since is not None):
@@ -210,7 +222,7 @@ class Upkeep:
             learn()
 
     def _wants_checkpoint(self, now: float) -> bool:
-        if self._store.wants_checkpoint:
+        if self._store.wants_checkpoint or self._hurries:
             return True
         return self._store.wal_is_over and self._wal_retry(now) <= 0
 
