@@ -206,7 +206,7 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     sliced: Callable[[W, SliceMark, int], None] | None = None
     """Called with the mark of a slice, and how many jobs it has changed."""
     due: Mapping[Due, Callable[[W], None]] = {}
-    """What is done when a deadline of the room's own is over."""
+    """Called when a deadline of the room's own is over."""
     fan_out: FanOut[W] | None = None
     """Stores the jobs of queues with targets. One room may have it."""
     hold: Hold[W] | None = None

@@ -25,4 +25,4 @@ RECOVERY = Recovery(
     returned=("count_returned",),
     lost=("note_lost_budgets", "make_lost_budgets", "forget_draws", "return_draws"),
 )
-"""What is drawn from budgets is counted again, and returned jobs wait for them."""
+"""A start counts anew what is drawn from budgets, and returned jobs wait for them."""

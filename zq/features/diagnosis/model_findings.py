@@ -1,4 +1,4 @@
-"""What is wrong, the worst first: rules over the figures of one moment."""
+"""Finds what is wrong, the worst first, by rules over the figures of one moment."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum

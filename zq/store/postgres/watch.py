@@ -114,14 +114,13 @@ class Watch:
                 try:
                     await self._aside(self._open)
                     await self._turn()
+                    continue
                 except StoreError as error:
                     log.warning(f"other servers cannot be looked after: {error}")
-                    self._close()
-                    await asyncio.sleep(LOOK_S)
                 except Exception as error:
                     log.error("the look after other servers has failed", exc_info=error)
-                    self._close()
-                    await asyncio.sleep(LOOK_S)
+                self._close()
+                await asyncio.sleep(LOOK_S)
         finally:
             self._close()
 
