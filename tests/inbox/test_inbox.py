@@ -140,6 +140,24 @@ async def test_rows_of_a_full_queue_wait_and_let_others_pass(address: str, tmp_p
         assert [job["payload"] for job in await client.jobs(queue="full")] == [1]
 
 
+async def test_rows_of_a_full_queue_come_in_order_while_room_is_made(
+    address: str, tmp_path: Path
+) -> None:
+    count = 40
+    async with running(tmp_path, "--store", address) as server, server.client() as client:
+        assert (await client.patch("/queues/full/settings", {"max_depth": 1})).status == 200
+        with writing(address) as connection:
+            for number in range(count):
+                connection.execute(INSERT, [document(number, queue="full")])
+        came = []
+        for _ in range(count):
+            await arrived(client, 1, queue="full")
+            (job,) = await client.jobs(queue="full")
+            came.append(job["payload"])
+            await client.delete(f"/jobs/{job['id']}")
+        assert came == list(range(count))
+
+
 async def test_many_rows_come_once_and_in_order_though_the_server_is_killed(
     address: str, tmp_path: Path
 ) -> None:

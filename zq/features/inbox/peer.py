@@ -51,6 +51,8 @@ class InboxTaker(RunningService):
         self._jobs, self._inbox = services.jobs, services.engine.inbox
         self._limits = Limits(settings.max_body, settings.max_payload, settings.max_bulk_items)
         self._state = services[InboxState]
+        self._full: set[str] = set()
+        """The queues that this look has found full."""
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -78,6 +80,7 @@ class InboxTaker(RunningService):
     async def _take_all(self) -> bool:
         """Look at all rows that are there, once. Return True if some of them are gone now."""
         taken = after = 0
+        self._full.clear()
         while rows := await self._reads.inbox_rows(after):
             after = rows[-1].id
             taken += await self._take(rows)
@@ -95,23 +98,32 @@ class InboxTaker(RunningService):
             except ZqError as error:
                 await self._refuse(row.id, error)
                 refused += 1
-        return refused + (await self._store(good) if good else 0)
+        return refused + await self._store(good)
 
     async def _store(self, taken: Taken) -> int:
         """Store jobs in their order. If one of them is refused, the others are stored all the same.
 
+        A row that finds its queue full lets no later one of that queue pass, even if there is room
+        by then.
+
         Raises `ServiceUnavailable` or `StorageFull`: all have to wait.
         """
+        taken = [(row, job) for row, job in taken if job.queue not in self._full]
+        if not taken:
+            return 0
         rows = [row for row, _ in taken]
+        jobs = [job for _, job in taken]
         try:
-            jobs = [job for _, job in taken]
             await self._jobs.enqueue(jobs, EVERYWHERE, through=partial(TakeRows, rows=rows))
             return len(taken)
         except (ServiceUnavailable, StorageFull):
             raise
         except ZqError as error:
             if len(taken) == 1:
-                if isinstance(error, LimitReached | RowsChanged):
+                if isinstance(error, LimitReached):
+                    self._full.add(jobs[0].queue)
+                    return 0
+                if isinstance(error, RowsChanged):
                     return 0
                 await self._refuse(rows[0], error)
                 return 1
