@@ -1,10 +1,15 @@
 """What follows the lanes of this server, as they are made, changed and dropped."""
 
 import asyncio
+import logging
 from typing import Any, Self
 
 from zq.features.forward.service import Lanes
 from zq.service.services import RunningService, Services
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
 
 
 class LaneFollower(RunningService):
@@ -45,4 +50,9 @@ class LaneFollower(RunningService):
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await self._follow()
+            try:
+                await self._follow()
+            except Exception as error:
+                log.error("the lanes could not be followed; it is tried again", exc_info=error)
+                self._changed.set()
+                await asyncio.sleep(AGAIN_S)

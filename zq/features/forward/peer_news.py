@@ -55,6 +55,9 @@ class NewsTeller:
             except (ZqError, StoreError) as error:
                 log.info(f"a hub does not hear what has changed: {error}")
                 told = True
+            except Exception as error:
+                log.error("the look for news has failed and is tried again", exc_info=error)
+                told = True
             # What changes to and fro costs the line no more than usual reports do.
             quiet = 0.0 if told else quiet + pause
             if told:

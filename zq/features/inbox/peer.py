@@ -74,6 +74,8 @@ class InboxTaker(RunningService):
                 found = await self._take_all()
             except (ZqError, StoreError) as error:
                 log.warning(f"rows of the inbox wait: {error}")
+            except Exception as error:
+                log.error("the inbox has failed and is tried again", exc_info=error)
             pause = SOONEST_S if found else min(2 * pause, LATEST_S)
             await self._reads.changed(pause)
 
