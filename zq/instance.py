@@ -60,7 +60,7 @@ class Instance:
     @property
     def returned(self) -> int:
         """How many jobs that were in flight at the last stop are ready again."""
-        return self._store.returned
+        return self._store.at_start.returned
 
     async def start(self) -> None:
         """Recover the data and run. If this fails, nothing stays open.

@@ -61,7 +61,7 @@ async def test_each_who_listens_hears_once_and_after_whoever_waits(tmp_path: Pat
     deaf.listens = False
     loop_parts = LoopParts(
         Alarm(clock, inbox.awake.set),
-        Timetable(clock, store.steady, store.deadlines, 30),
+        Timetable(clock, store.steady, store.at_start.deadlines, 30),
         Openings(clock),
         Pace(),
         Upkeep(store, clock, ForeignLock(clock)),

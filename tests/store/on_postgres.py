@@ -69,10 +69,10 @@ class PostgresTicker(Ticker):
         migrate(self.connection)
         self.columns = read_columns(self.connection)
         self.pipeline = Pipeline(self.connection)
-        last_key = recover(self.pipeline, self.columns, history and history.bounds).last_key
+        found, _ = recover(self.pipeline, self.columns, history and history.bounds)
         self._policy, self._device = policy, history and history.device
-        Orders.__init__(self, last_key)
-        self.restart(last_key)
+        Orders.__init__(self, found.last_key)
+        self.restart(found.last_key)
 
     def restart(self, last_key: int = 0) -> None:
         transactions = partial(PostgresTransaction, self.pipeline, self.columns)

@@ -271,7 +271,7 @@ class Rig(Orders):
             max_wal=self._max_wal,
             history=self._history and self._history.bounds,
         )
-        self.mint = Mint(self._store.last_key)
+        self.mint = Mint(self._store.at_start.last_key)
 
     async def close(self) -> None:
         if self._store is not None:

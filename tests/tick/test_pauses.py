@@ -45,4 +45,4 @@ def test_what_is_said_of_a_pause_needs_one(ticker: Ticker) -> None:
 async def test_the_end_of_a_pause_is_known_after_a_restart(rig: Rig) -> None:
     await rig.run(SetQueue("q", PAUSED))
     await rig.reopen()
-    assert rig.store.deadlines == {Due.PAUSE: NOW + 500}
+    assert rig.store.at_start.deadlines == {Due.PAUSE: NOW + 500}

@@ -67,7 +67,7 @@ class History(RuleBasedStateMachine):
         self.lives = 0
         self.slice_rows = slices.SLICE_ROWS
         self.runner.run(self.rig.open())
-        self.deadlines = self.rig.store.deadlines
+        self.deadlines = self.rig.store.at_start.deadlines
 
     def teardown(self) -> None:
         slices.SLICE_ROWS = self.slice_rows
@@ -139,10 +139,10 @@ class History(RuleBasedStateMachine):
         else:
             self._kill()
         store = self.rig.store
-        assert store.returned == self.queue.restart()
-        assert store.claimed == self.queue.claimed()
-        assert store.last_key >= max(self.queue.rows)
-        self.deadlines = store.deadlines
+        assert store.at_start.returned == self.queue.restart()
+        assert store.at_start.claimed == self.queue.claimed()
+        assert store.at_start.last_key >= max(self.queue.rows)
+        self.deadlines = store.at_start.deadlines
         assert self.runner.run(self.rig.look(_check_file)) == "ok"
 
     @invariant()
@@ -192,8 +192,9 @@ class History(RuleBasedStateMachine):
     @invariant()
     def the_history_goes_on_and_never_changes(self) -> None:
         page = self.runner.run(self.rig.read(read_log, HISTORY_LOG, None, FOREVER, FOREVER))
-        ids = IdCodec(self.rig.store.id_suffix)
-        records = [r for b in page.batches for r in history_records(*b, self.rig.store.epoch, ids)]
+        found = self.rig.store.at_start
+        ids = IdCodec(found.id_suffix)
+        records = [r for b in page.batches for r in history_records(*b, found.epoch, ids)]
         assert [record.seq for record in records] == list(range(1, len(records) + 1))
         assert records[: len(self.recorded)] == self.recorded
         self.recorded = records

@@ -69,18 +69,18 @@ class Engine:
         """True if there is room for new jobs."""
         self.streams = Streams(
             settings.global_in_flight_limit,
-            store.claimed,
+            store.at_start.claimed,
             self.inbox.give_back,
             store.slot,
-            store.died,
-            store.last_holder,
+            store.at_start.died,
+            store.at_start.last_holder,
         )
         self.turns = Turns()
         """The line for work that takes longer than a slice, whichever request it is for."""
         self.liveness = StreamLiveness(clock, self.streams)
         self.waiters = Waiters(clock)
         self.events = EventHub(clock)
-        self.mint = Mint(store.last_key, store.slot)
+        self.mint = Mint(store.at_start.last_key, store.slot)
         """Gives new jobs their keys, whichever door they come through."""
         self.flows = Flows(clock)
         self.stats = Stats()
@@ -102,7 +102,7 @@ class Engine:
         self.openings = Openings(clock)
         """When the rates of queues let the next jobs through."""
         rest = settings.reaper_check_interval / 1000
-        timetable = Timetable(clock, store.steady, store.deadlines, rest)
+        timetable = Timetable(clock, store.steady, store.at_start.deadlines, rest)
 
         def hold(wait: bool) -> None:
             timetable.holds_dates = wait

@@ -53,7 +53,7 @@ class Services:
         """The clock of the whole server."""
         self.since = clock.now_ms()
         """When the server was started, in milliseconds."""
-        self.ids = ids = codec_of(store.id_suffix, store.former_suffixes)
+        self.ids = ids = codec_of(store.at_start.id_suffix, store.at_start.former_suffixes)
         """Converts keys to the ids of this store, and back."""
         self.turns = engine.turns
         """The line in which slices of long work wait."""

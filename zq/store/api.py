@@ -215,6 +215,34 @@ class OthersNews(msgspec.Struct):
     """True from time to time, when everybody is to look again who waits for anything."""
 
 
+class FoundAtStart(msgspec.Struct, frozen=True, kw_only=True):
+    """The findings of the moment when a store was opened."""
+
+    epoch: str
+    """Names the history. Every data directory has another epoch."""
+    id_suffix: str
+    """The end of this store's ids, which distinguishes them from those of other stores."""
+    former_suffixes: Sequence[FormerSuffix]
+    """The suffixes of ids from before the store was restored, the oldest first."""
+    last_key: int
+    """The highest key that had ever been given out."""
+    returned: int
+    """How many jobs were returned: streams had held them when the server stopped."""
+    claimed: int
+    """How many jobs claimants held, under leases that last. They still hold them."""
+    died: Sequence[DiedStream]
+    """The streams that have died with the last process. The first tick returns their jobs, and
+    counts the stalls."""
+    last_holder: int
+    """The highest of their numbers; new streams get higher ones."""
+    deadlines: Deadlines
+    logged: int
+    """The last record of the history."""
+    found: Mapping[str, Any]
+    """The findings of rooms, such as the `next_firing` of an entry of cron."""
+    steady: SteadyClock
+
+
 class Store(Protocol):
     """One open store."""
 
@@ -223,29 +251,10 @@ class Store(Protocol):
     """The slot of this server among the servers over one store. Ids and holders carry it."""
     slots: int
     """How many slots there are: 1 if no other server can have the store at the same time."""
-    id_suffix: str
-    """The end of this store's ids, which distinguishes them from those of other stores."""
-    former_suffixes: Sequence[FormerSuffix]
-    """The suffixes of ids from before the store was restored, the oldest first."""
-    epoch: str
-    """Names the history. Every data directory has another epoch."""
-    last_key: int
-    """The highest key that had ever been given out when the store was opened."""
+    at_start: FoundAtStart
     logged: int
     """The last record of the history when the store was opened, or when other servers that share it
     were heard of last."""
-    found: Mapping[str, Any]
-    """The findings of rooms when the store was opened, such as the `next_firing` of an entry of
-    cron."""
-    returned: int
-    """How many jobs were returned at the start: streams had held them when the server stopped."""
-    claimed: int
-    """How many jobs claimants held when the store was opened. They still hold them."""
-    died: Sequence[DiedStream]
-    """The streams that have died with the last process. The first tick returns their jobs."""
-    last_holder: int
-    """The highest of their numbers; new streams get higher ones."""
-    deadlines: Deadlines
     steady: SteadyClock
     """The time for durations. It goes on from where it was at the last stop."""
     quarantined: Quarantined

@@ -51,7 +51,7 @@ async def stored(store: PostgresStore) -> list[int]:
 async def test_a_tick_is_done_once_wherever_its_commit_is_cut(
     store: PostgresStore, proxy: Proxy, cut: Cut
 ) -> None:
-    orders = Orders(store.last_key)
+    orders = Orders(store.at_start.last_key)
     command = orders.enqueue([new_job(), new_job(group="g"), new_job(ttl_ms=10_000)])
     proxy.cut = cut
     result = await store.tick(orders.tick([command]))
@@ -76,7 +76,7 @@ async def test_a_tick_is_done_once_wherever_its_commit_is_cut(
 async def test_each_job_is_stored_once_while_connections_end_at_any_time(
     store: PostgresStore, tmp_path: Path
 ) -> None:
-    orders = Orders(store.last_key)
+    orders = Orders(store.at_start.last_key)
     sent: list[int] = []
     given: list[int] = []
     rng = random.Random(7)
@@ -111,7 +111,7 @@ async def test_each_job_is_stored_once_while_connections_end_at_any_time(
 async def test_a_server_ends_whose_database_another_one_has_had(
     store: PostgresStore, proxy: Proxy, tmp_path: Path
 ) -> None:
-    orders = Orders(store.last_key)
+    orders = Orders(store.at_start.last_key)
     ticks = make_ticks(POLICY, Random(1), {})
     proxy.is_shut = True
     proxy.end_all()
@@ -165,7 +165,7 @@ async def test_a_server_ends_if_the_database_has_lost_what_was_committed(
     store: PostgresStore, tmp_path: Path
 ) -> None:
     """So it is after a crash that took commits which were not durable, or on a copy behind."""
-    orders = Orders(store.last_key)
+    orders = Orders(store.at_start.last_key)
     await store.tick(orders.tick([orders.enqueue([new_job()])]))
     with connect(database_at(tmp_path), SESSION) as other:
         other.execute("DELETE FROM ticks")
@@ -177,7 +177,7 @@ async def test_a_server_ends_if_the_database_has_lost_what_was_committed(
 async def test_only_durable_ticks_wait_for_their_flush_and_a_sync_flushes_the_others(
     store: PostgresStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orders = Orders(store.last_key)
+    orders = Orders(store.at_start.last_key)
     sent: list[bytes] = []
     send = Pipeline.send
 

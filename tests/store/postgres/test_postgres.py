@@ -58,16 +58,16 @@ async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
 
 async def test_what_was_acknowledged_and_held_is_there_after_a_restart(opening: Opening) -> None:
     store = await opening()
-    orders = Orders(store.last_key)
+    orders = Orders(store.at_start.last_key)
     await store.tick(orders.tick([orders.enqueue([new_job(), new_job(group="g")])]))
     result = await store.tick(orders.tick([], [Claim(None, [(1, 10)])]))
     assert len(result.claimed[0]) == 2
     await store.close()
 
     again = await opening()
-    assert again.returned == 2
-    assert again.epoch == store.epoch
-    assert again.last_key >= orders.mint.last
+    assert again.at_start.returned == 2
+    assert again.at_start.epoch == store.at_start.epoch
+    assert again.at_start.last_key >= orders.mint.last
     counts = await again.reads.counts(orders.now)
     assert counts == {("q", Status.READY): 2}
 
@@ -79,7 +79,7 @@ async def test_one_server_at_a_time_has_a_database(opening: Opening, tmp_path: P
     # The lock is the connection's: whoever takes it away leaves nothing that could still commit.
     end_connections(tmp_path)
     again = await opening()
-    orders = Orders(store.last_key)
+    orders = Orders(store.at_start.last_key)
     with pytest.raises(StoreFailed):
         await store.tick(orders.tick([orders.enqueue([new_job()])]))
     assert await again.reads.counts(orders.now) == {}
@@ -229,7 +229,7 @@ def test_large_payloads_names_and_results_are_stored(tmp_path: Path) -> None:
 async def test_a_tick_takes_keys_while_requests_take_theirs(opening: Opening) -> None:
     """The twins of a job get theirs in the tick, which has a thread of its own."""
     store = await opening()
-    orders = Orders(store.last_key)
+    orders = Orders(store.at_start.last_key)
     await store.tick(orders.tick([SetQueue("q", QueueSettings(fan_out=("q", "r")))]))
     commands = [orders.enqueue([new_job()]) for _ in range(50)]
     ticking = asyncio.create_task(store.tick(orders.tick(commands)))

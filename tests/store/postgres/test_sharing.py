@@ -30,8 +30,8 @@ class Sharer(Orders):
     """One of several stores over a database, and the commands that go to it."""
 
     def __init__(self, store: PostgresStore) -> None:
-        super().__init__(store.last_key)
-        self.mint = Mint(store.last_key, store.slot)
+        super().__init__(store.at_start.last_key)
+        self.mint = Mint(store.at_start.last_key, store.slot)
         self.store = store
         self.holder = (store.slot << HOLDER_BITS) + 1
 
@@ -187,7 +187,7 @@ async def test_the_jobs_of_who_died_are_returned_and_no_others(
     assert jobs == [*first, *second, *third]
     late = await opened(tmp_path)
     assert late.slot == 1
-    assert late.returned == 0
+    assert late.at_start.returned == 0
     await late.abandon()
 
 
@@ -202,7 +202,7 @@ async def test_a_start_returns_what_its_slot_held(sharers: list[Sharer], tmp_pat
     await two.store.abandon()
     again = await opened(tmp_path)
     two.store = again
-    assert (again.slot, again.returned) == (1, 2)
+    assert (again.slot, again.at_start.returned) == (1, 2)
     counts = await again.reads.counts(one.now)
     assert counts["q", Status.READY] == 2
     assert counts["q", Status.IN_FLIGHT] == 4

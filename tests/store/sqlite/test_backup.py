@@ -92,8 +92,11 @@ async def test_a_copy_has_what_was_stored_and_goes_on_from_there(rig: Rig, tmp_p
     other = await opened(copy, tmp_path / "other")
     try:
         assert list(await other.statuses()) == keys
-        assert (other.store.returned, other.store.epoch) == (2, rig.store.epoch)
-        assert other.store.last_key >= keys[-1]
+        assert (other.store.at_start.returned, other.store.at_start.epoch) == (
+            2,
+            rig.store.at_start.epoch,
+        )
+        assert other.store.at_start.last_key >= keys[-1]
         await other.keep(1)
     finally:
         await other.close()
@@ -118,7 +121,7 @@ async def test_race_ticks_between_slices_are_in_the_copy_whole(
     try:
         assert is_sound(tmp_path / "other")
         assert list(await other.statuses()) == old + new
-        assert other.store.returned == 1_000
+        assert other.store.at_start.returned == 1_000
     finally:
         await other.close()
 

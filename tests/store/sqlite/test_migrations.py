@@ -307,9 +307,9 @@ async def test_a_store_refuses_a_newer_database_and_lets_go_of_the_directory(rig
 
 
 async def test_a_store_keeps_its_identity_over_reopening(rig: Rig) -> None:
-    before = (rig.store.epoch, rig.store.id_suffix)
+    before = (rig.store.at_start.epoch, rig.store.at_start.id_suffix)
     await rig.reopen()
-    assert (rig.store.epoch, rig.store.id_suffix) == before
+    assert (rig.store.at_start.epoch, rig.store.at_start.id_suffix) == before
 
 
 async def test_a_new_file_can_give_space_back_in_slices_and_has_a_wal(rig: Rig) -> None:

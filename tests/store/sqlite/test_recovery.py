@@ -46,7 +46,7 @@ async def test_jobs_in_flight_are_ready_again_at_no_cost_to_them(rig: Rig) -> No
 
     await rig.reopen()
 
-    assert rig.store.returned == 3
+    assert rig.store.at_start.returned == 3
     after = await all_jobs(rig)
     for key in keys[:3]:
         job, old = after[key], before[key]
@@ -110,7 +110,7 @@ async def test_everything_else_is_as_it_was(rig: Rig) -> None:
 
     await rig.reopen()
 
-    assert rig.store.returned == 0
+    assert rig.store.at_start.returned == 0
     assert await all_jobs(rig) == before
     again = [await rig.errors(k) for k in (dead, failed)]
     assert again == errors
@@ -122,14 +122,14 @@ async def test_the_next_deadlines_are_known_at_once(rig: Rig) -> None:
     (job,) = await rig.take(1)
     await rig.run(Fail(job.key, Failure("m", kill=True)))
     await rig.reopen()
-    assert rig.store.deadlines[Due.PROMOTION] == NOW + 7
-    assert rig.store.deadlines[Due.PURGE] == NOW + 60_000
+    assert rig.store.at_start.deadlines[Due.PROMOTION] == NOW + 7
+    assert rig.store.at_start.deadlines[Due.PURGE] == NOW + 60_000
 
 
 async def test_an_empty_store_waits_for_nothing(rig: Rig) -> None:
     await rig.reopen()
-    assert rig.store.deadlines == {}
-    assert rig.store.returned == 0
+    assert rig.store.at_start.deadlines == {}
+    assert rig.store.at_start.returned == 0
 
 
 async def test_a_queued_owner_that_is_given_back_owns_its_key_again(rig: Rig) -> None:
@@ -172,7 +172,7 @@ async def test_of_two_former_owners_that_are_given_back_one_owns_the_key(rig: Ri
         keys += await rig.keep(1, **unique)
         await rig.take(1)
     await rig.reopen()
-    assert rig.store.returned == 2
+    assert rig.store.at_start.returned == 2
     assert await owner_of(rig, "k") in keys
 
 

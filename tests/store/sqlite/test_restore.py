@@ -59,7 +59,7 @@ async def claimed(rig: Rig, count: int) -> list[JobRecord]:
 
 
 def ids_of(rig: Rig, keys: list[int]) -> list[str]:
-    return codec_of(rig.store.id_suffix, rig.store.former_suffixes).texts(keys)
+    return codec_of(rig.store.at_start.id_suffix, rig.store.at_start.former_suffixes).texts(keys)
 
 
 async def test_all_jobs_are_there_and_nobody_holds_one(rig: Rig, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_a_restored_database_is_another_one_whose_old_jobs_keep_their_ids(
         third = await copied(stores[1])
         stores.append(await opened(put_back(third, tmp_path / "three")))
 
-        assert len({store.store.epoch for store in stores}) == 4
+        assert len({store.store.at_start.epoch for store in stores}) == 4
         assert len({tuple(ids_of(store, old)) for store in stores}) == 1
         # They mint at the same moment, with clocks that agree.
         keys = [await store.keep(3) for store in stores]

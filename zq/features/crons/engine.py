@@ -110,7 +110,7 @@ class Scheduler(RunningPart):
         self._inbox = inbox
         self._mint = mint
         self._zone = zone
-        self._next = store.found[NEXT_FIRING]
+        self._next = store.at_start.found[NEXT_FIRING]
         self._awake = asyncio.Event()
         self._seen = 0
         """The latest wall time so far."""

@@ -73,7 +73,7 @@ async def report(asked: Asked) -> ReportedDocument:
     durable = services.admin.health().durability.enqueues
     mode = "fsync" if durable else "buffered"
     now, batch = services.clock.now_ms(), await services[Devices].batch()
-    return ReportedDocument(name, mode, now, services.store.epoch, batch)
+    return ReportedDocument(name, mode, now, services.store.at_start.epoch, batch)
 
 
 @ANSWERS.to(verbs.FETCH)

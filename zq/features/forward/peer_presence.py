@@ -51,7 +51,7 @@ class Presence:
         self, device: str | None, store: Store, clock: Clock, inbox: Inbox, lanes: Lanes
     ) -> None:
         self.device = device_name(device)
-        self.instance = new_epoch(store.epoch)
+        self.instance = new_epoch(store.at_start.epoch)
         """Names this start of the server."""
         self._notes = store.reads.of(CronReads)
         self._clock = clock

@@ -80,7 +80,7 @@ class LanePusher:
         self._inbox = engine.inbox
         self._clock = engine.clock
         self._bell = engine[LaneBell]
-        self._identity = services.store.epoch
+        self._identity = services.store.at_start.epoch
         self.lane = lane
         self._presence = presence = services[Presence]
         self._producer = f"{presence.device}/{lane.name}"

@@ -96,7 +96,7 @@ class Lanes:
     def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:
         self._reads = store.reads
         self._lanes = store.reads.of(LaneReads)
-        self._identity = store.epoch
+        self._identity = store.at_start.epoch
         self._is_shared = store.slots > 1
         self._clock = clock
         self._inbox = inbox

@@ -28,7 +28,7 @@ class HistoryEpochs:
         return cls(services.store, services.engine.inbox, readers)
 
     def __init__(self, store: Store, inbox: Inbox, readers: HistoryReaders) -> None:
-        self.present = store.epoch
+        self.present = store.at_start.epoch
         self.former: list[EpochEnd] = []
         self._notes = store.reads.of(CronReads)
         self._inbox = inbox

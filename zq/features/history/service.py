@@ -34,7 +34,7 @@ class History:
 
     def __init__(self, store: Store, ids: IdCodec, readers: HistoryReaders) -> None:
         self._reads = store.reads
-        self._epoch = store.epoch
+        self._epoch = store.at_start.epoch
         self._ids = ids
         self._readers = readers
 

@@ -122,7 +122,7 @@ class Sweeps(RunningService):
         self._mint = mint
         self._most = most
         # Each of several servers has numbers of its own.
-        slots, last = store.slots, store.found["last_sweep"]
+        slots, last = store.slots, store.at_start.found["last_sweep"]
         self._numbers = itertools.count((last // slots + 1) * slots + store.slot, slots)
         self._under_way: dict[int, Sweep] = {}
         self._looked: dict[Filter, tuple[SweepPreview, float]] = {}

@@ -4,40 +4,20 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
-from zq.model.commands import Deadlines
 from zq.model.ids import SLOTS, FormerSuffix
 from zq.model.leasing import DiedStream, Residents
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
 from zq.rooms import parts
-from zq.store.api import Recovery
+from zq.store.api import FoundAtStart, Recovery
 from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.sharing import Memory
 from zq.store.postgres.transaction import Columns, PostgresTransaction
-
-
-class FoundAtStart(NamedTuple):
-    """The findings of a start. `zq.store.api.Store` says what each is."""
-
-    deadlines: Deadlines
-    epoch: str
-    id_suffix: str
-    former_suffixes: Sequence[FormerSuffix]
-    last_key: int
-    returned: int
-    claimed: int
-    died: Sequence[DiedStream]
-    last_holder: int
-    logged: int
-    found: Mapping[str, Any]
-    clock: SteadyClock
-    start: int
-    """The number of this start."""
 
 
 @cache
@@ -56,8 +36,10 @@ def recover(
     off_counts: bool = True,
     name: str = "",
     memory: Memory | None = None,
-) -> FoundAtStart:
+) -> tuple[FoundAtStart, int]:
     """Return the jobs that streams held when the server of this slot stopped.
+
+    Returns what was found, and the number of this start.
 
     The jobs keep their attempts, ids and places. A `history` has these bounds from now on. Steady
     time goes on by this `clock`; over a reboot, if the time in which the machine was off counts.
@@ -113,7 +95,7 @@ def _recover(
     clock: Clock,
     off_counts: bool,
     name: str,
-) -> FoundAtStart:
+) -> tuple[FoundAtStart, int]:
     meta: dict[str, str] = dict(tx.rows_of("read_meta"))
     others = _others(tx, slot)
     mark = _mark_of(others, clock) or _decoded(meta, "clock", SteadyMark)
@@ -135,21 +117,21 @@ def _recover(
     _note_clock(tx, steady)
     start = int(tx.value("count_start"))
     tx.write("enter_server", slot=slot, start=start, name=name, steady=steady.read()[1])
-    return FoundAtStart(
-        tx.ask_deadlines()(),
-        meta["epoch"],
-        meta["id_suffix"],
-        _decoded(meta, "former_suffixes", list[FormerSuffix]) or [],
-        max(int(meta["high_water"]), highest),
-        len(held),
-        claimed - len(begun),
-        died,
-        max((stream.holder for stream in residents.streams), default=0),
-        tx.rows_of("extent", log=HISTORY_LOG)[0][2],
-        {name: tx.value(name) for room in recoveries() for name in room.found},
-        steady,
-        start,
+    found = FoundAtStart(
+        epoch=meta["epoch"],
+        id_suffix=meta["id_suffix"],
+        former_suffixes=_decoded(meta, "former_suffixes", list[FormerSuffix]) or [],
+        last_key=max(int(meta["high_water"]), highest),
+        returned=len(held),
+        claimed=claimed - len(begun),
+        died=died,
+        last_holder=max((stream.holder for stream in residents.streams), default=0),
+        deadlines=tx.ask_deadlines()(),
+        logged=tx.rows_of("extent", log=HISTORY_LOG)[0][2],
+        found={name: tx.value(name) for room in recoveries() for name in room.found},
+        steady=steady,
     )
+    return found, start
 
 
 def _others(tx: PostgresTransaction, slot: int) -> dict[int, int]:

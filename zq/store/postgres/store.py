@@ -15,7 +15,7 @@ from zq.model.damage import Quarantined
 from zq.model.errors import NotOnThisStore
 from zq.model.ids import SLOTS, Mint
 from zq.model.log import Bounds
-from zq.store.api import Bloat, MakeTicks, OthersNews, Store, Ticks, exhaust
+from zq.store.api import Bloat, FoundAtStart, MakeTicks, OthersNews, Store, Ticks, exhaust
 from zq.store.errors import StoreBusy
 from zq.store.postgres.connection import (
     SESSION,
@@ -35,7 +35,7 @@ from zq.store.postgres.owning import (
 )
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import make_reads
-from zq.store.postgres.recovery import FoundAtStart, note_clock, recover, recover_other
+from zq.store.postgres.recovery import note_clock, recover, recover_other
 from zq.store.postgres.sharing import Memory
 from zq.store.postgres.ticking import TickPipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
@@ -76,7 +76,7 @@ class PostgresStore(Store):
         thread: ThreadPoolExecutor,
         pipeline: TickPipeline,
         columns: Columns,
-        recovered: FoundAtStart,
+        at_start: FoundAtStart,
         ticks: Ticks,
         read_timeout: float,
         slot: int,
@@ -84,18 +84,9 @@ class PostgresStore(Store):
     ) -> None:
         self.slot = slot
         self.slots = 1 if memory is None else SLOTS
-        self.id_suffix = recovered.id_suffix
-        self.former_suffixes = recovered.former_suffixes
-        self.epoch = recovered.epoch
-        self.last_key = recovered.last_key
-        self.logged = recovered.logged
-        self.found = recovered.found
-        self.returned = recovered.returned
-        self.claimed = recovered.claimed
-        self.died = recovered.died
-        self.last_holder = recovered.last_holder
-        self.deadlines = recovered.deadlines
-        self.steady = recovered.clock
+        self.at_start = at_start
+        self.steady = at_start.steady
+        self.logged = at_start.logged
         self.quarantined = Quarantined(0, ())
         self.when_away: Callable[[StoreBusy], object] = bool
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
@@ -117,7 +108,7 @@ class PostgresStore(Store):
         self._vacuum.start()
         self._watch: Watch | None = None
         if memory is not None:
-            self._watch = Watch(address, slot, recovered.start, self.steady, self._recover_other)
+            self._watch = Watch(address, slot, pipeline.start, self.steady, self._recover_other)
             self._watch.when_heard = self._hear
             self._watch.start()
         self._bytes = 0
@@ -270,10 +261,9 @@ async def open_store(
             recovering = partial(
                 recover, pipeline, columns, off_counts=off_counts, name=name, memory=memory
             )
-            recovered = await aside(recovering, history, slot, clock)
+            at_start, pipeline.start = await aside(recovering, history, slot, clock)
             transactions = partial(PostgresTransaction, pipeline, columns, memory=memory)
-            ticks = await aside(make_ticks, transactions, recovered.last_key)
-            pipeline.start = recovered.start
+            ticks = await aside(make_ticks, transactions, at_start.last_key)
         except BaseException:
             connection.close()
             raise
@@ -281,7 +271,7 @@ async def open_store(
         thread.shutdown(wait=False)
         raise
     return PostgresStore(
-        address, thread, pipeline, columns, recovered, ticks, read_timeout, slot, memory
+        address, thread, pipeline, columns, at_start, ticks, read_timeout, slot, memory
     )
 
 

@@ -16,7 +16,7 @@ from zq.model.clock import Clock
 from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
-from zq.store.api import LongCommit, MakeTicks, OthersNews, Sliced, Store, Ticks
+from zq.store.api import FoundAtStart, LongCommit, MakeTicks, OthersNews, Sliced, Store, Ticks
 from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, StoreFailed
 from zq.store.snapshot import ANY_TABLE
 from zq.store.sqlite import damage, upkeep
@@ -49,6 +49,7 @@ from zq.store.sqlite.migrate import migrate, refuse_foreign_file
 from zq.store.sqlite.quarantine import (
     MOST_NAMED,
     UnreadableRows,
+    read_quarantine,
     set_aside_at_start,
 )
 from zq.store.sqlite.readers import ReaderPool
@@ -84,7 +85,8 @@ class SqliteStore(Store):
         lock: DirectoryLock,
         writer: HopConnection,
         flush: Flush,
-        recovered: upkeep.Recovered,
+        at_start: FoundAtStart,
+        quarantined: Quarantined,
         ticks: Ticks,
         read_timeout: float,
         max_wal: int,
@@ -93,21 +95,10 @@ class SqliteStore(Store):
         self.directory = directory
         self.slot = SLOT
         self.slots = 1
-        self.id_suffix = recovered.id_suffix
-        self.former_suffixes = recovered.former_suffixes
-        self.epoch = recovered.epoch
-        self.last_key = recovered.last_key
-        self.returned = recovered.returned
-        self.claimed = recovered.claimed
-        """How many jobs claimants held when the store was opened. They still hold them."""
-        self.died = recovered.died
-        self.last_holder = recovered.last_holder
-        self.deadlines = recovered.deadlines
-        self.steady = recovered.clock
-        self.logged = recovered.logged
-        """The last record of the history when the store was opened."""
-        self.found = recovered.found
-        self.quarantined = recovered.quarantined
+        self.at_start = at_start
+        self.steady = at_start.steady
+        self.logged = at_start.logged
+        self.quarantined = quarantined
         self.when_away: Callable[[StoreBusy], object] = bool
         self.when_others: Callable[[OthersNews], object] = bool
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
@@ -406,14 +397,15 @@ async def open_store(
         await writer.hop(damage.note_kept, writer.raw, directory, now)
         transactions = partial(SqliteTransaction, writer.raw)
 
-        def recover() -> tuple[list[Misfit], upkeep.Recovered, Ticks]:
+        def recover() -> tuple[list[Misfit], FoundAtStart, Ticks]:
             assert writer is not None
             misfits = set_aside_at_start(writer.raw, now, jobs=small)
             damage.refuse_damage(writer.raw, directory)
             found = upkeep.recover(writer.raw, history, SLOT, clock, off_counts=off_counts)
             return misfits, found, make_ticks(transactions, found.last_key)
 
-        misfits, recovered, ticks = await writer.hop(_mended, transactions(now), recover)
+        misfits, at_start, ticks = await writer.hop(_mended, transactions(now), recover)
+        quarantined = await writer.hop(read_quarantine, writer.raw)
         page_bytes = await writer.hop(upkeep.page_bytes, writer.raw)
         flush = await open_flush(wal)
         await writer.hop(wait_for_nobody, writer.raw)
@@ -433,7 +425,8 @@ async def open_store(
         thread.shutdown(wait=False)
     _log_misfits(misfits)
     return SqliteStore(
-        *(directory, lock, writer, flush, recovered, ticks, read_timeout, max_wal, page_bytes)
+        *(directory, lock, writer, flush, at_start, quarantined, ticks),
+        *(read_timeout, max_wal, page_bytes),
     )
 
 

@@ -4,23 +4,20 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
-from zq.model.commands import Deadlines
-from zq.model.damage import Quarantined
-from zq.model.ids import HOLDER_BITS, FormerSuffix
+from zq.model.ids import HOLDER_BITS
 from zq.model.leasing import DiedStream, Residents
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
-from zq.store.api import as_json
+from zq.store.api import FoundAtStart, as_json
 from zq.store.errors import StoreBusy
 from zq.store.logs import last_seq
 from zq.store.sqlite.damage import damaged
 from zq.store.sqlite.identity import read_former_suffixes
-from zq.store.sqlite.quarantine import read_quarantine
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.recovery import recoveries, run_all
 from zq.store.sqlite.snapshot import CORE, SqliteSnapshot
@@ -39,31 +36,6 @@ SPARE_PAGES = 4096
 """How many free pages stay for the next burst, besides a quarter of the file."""
 
 
-class Recovered(NamedTuple):
-    """The findings of a start: the identity, the highest key ever given out, how many jobs were
-    returned, and the last record of the history.
-
-    `claimed` jobs are still in flight: their leases have deadlines and last. So are the jobs of
-    streams that have `died` with their process: the first tick counts their stalls. New streams get
-    numbers above `last_holder`. `found` has what rooms have found, by its names. `quarantined` are
-    rows that were set aside.
-    """
-
-    deadlines: Deadlines
-    epoch: str
-    id_suffix: str
-    former_suffixes: Sequence[FormerSuffix]
-    last_key: int
-    returned: int
-    claimed: int
-    died: Sequence[DiedStream]
-    last_holder: int
-    logged: int
-    found: Mapping[str, Any]
-    quarantined: Quarantined
-    clock: SteadyClock
-
-
 def recover(
     connection: sqlite3.Connection,
     history: Bounds | None = None,
@@ -71,7 +43,7 @@ def recover(
     clock: Clock | None = None,
     *,
     off_counts: bool = True,
-) -> Recovered:
+) -> FoundAtStart:
     """Return the jobs that streams held when the server stopped, and read the identity.
 
     These are the streams of the server in this slot. Jobs that other servers delivered stay with
@@ -105,24 +77,19 @@ def recover(
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    last_key = max(meta["high_water"], highest)
-    deadlines = read_deadlines(connection)
-    logged = last_seq(SqliteSnapshot(CORE, connection), HISTORY_LOG)
-    returned = len(held)
-    return Recovered(
-        deadlines,
-        meta["epoch"],
-        meta["id_suffix"],
-        read_former_suffixes(connection),
-        last_key,
-        returned,
-        claimed - len(begun),
-        died,
-        max((stream.holder for stream in residents.streams), default=0),
-        logged,
-        {name: _first(connection, name) for room in recoveries() for name in room.found},
-        read_quarantine(connection),
-        steady,
+    return FoundAtStart(
+        epoch=meta["epoch"],
+        id_suffix=meta["id_suffix"],
+        former_suffixes=read_former_suffixes(connection),
+        last_key=max(meta["high_water"], highest),
+        returned=len(held),
+        claimed=claimed - len(begun),
+        died=died,
+        last_holder=max((stream.holder for stream in residents.streams), default=0),
+        deadlines=read_deadlines(connection),
+        logged=last_seq(SqliteSnapshot(CORE, connection), HISTORY_LOG),
+        found={name: _first(connection, name) for room in recoveries() for name in room.found},
+        steady=steady,
     )
 
 
