@@ -86,11 +86,8 @@ class Upkeep:
         self._untidy = True
         self._unsynced = not durable
         self._ticked = now
-        if self._compaction is not None and now >= self._compaction.next:
-            return True
-        if self._store.wal_is_over:
-            return self._wants_checkpoint(now)
-        return self._store.wants_checkpoint or self._hurries
+        compacts = self._compaction is not None and now >= self._compaction.next
+        return compacts or self._wants_checkpoint(now)
 
     def copy_soon(self) -> None:
         """Have the log copied although the server is busy: the disk is about to be full.
