@@ -282,6 +282,7 @@ def test_no_row_moves_under_the_pointer_and_no_update_takes_long(
     browser.start_tracing(page=page, categories=["toplevel", "blink.user_timing"])
     page.evaluate("performance.mark('acting')")
     page.evaluate(SPIN)
+    page.evaluate("0")  # in a later task: that one answers before it ends
     assert max(tasks(browser.stop_tracing())) > LONG_MS
 
 
