@@ -19,7 +19,7 @@ from zq.features.forward.service import Lanes
 from zq.features.forward.store import LaneReads
 from zq.model.clock import Clock
 from zq.model.errors import ZqError
-from zq.model.ids import MAX_KEY, key_at
+from zq.model.ids import MAX_KEY, Mint, key_at
 from zq.model.queue_patterns import QueuePatterns
 from zq.service.services import RunningService, Services
 from zq.store.api import Store
@@ -47,6 +47,8 @@ class _Bound:
         self.lane = lane
         self.patterns = lane.rule.patterns
         self.bytes = 0
+        self.coming = 0
+        """The bytes of the request for which room is being made."""
         self.age_ms = 0
         self.arrived = 0
         """The jobs that had arrived at the last count. It is too high after more have."""
@@ -58,7 +60,7 @@ class _Bound:
     def over(self) -> int:
         """So many bytes more wait than may; below 0 if there is room."""
         most = self.lane.rule.max_bytes
-        return -MAX_KEY if most is None else self.bytes - most
+        return -MAX_KEY if most is None else self.bytes + self.coming - most
 
     @property
     def refuses(self) -> bool:
@@ -85,15 +87,17 @@ class LaneBounds(RunningService):
     @classmethod
     def of(cls, services: Services) -> Self:
         """The bounds of a server's lanes. New jobs come to them."""
-        bounds = cls(services.store, services.clock, services.engine.inbox, services[Lanes])
+        engine = services.engine
+        bounds = cls(services.store, services.clock, engine.inbox, engine.mint, services[Lanes])
         services.jobs.checks.append(bounds)
         return bounds
 
-    def __init__(self, store: Store, clock: Clock, inbox: Inbox, lanes: Lanes) -> None:
+    def __init__(self, store: Store, clock: Clock, inbox: Inbox, mint: Mint, lanes: Lanes) -> None:
         self._reads = store.reads
         self._stored = store.reads.of(LaneReads)
         self._clock = clock
         self._inbox = inbox
+        self._mint = mint
         self._lanes = lanes
         self._bounds: dict[str, _Bound] = {}
         self.in_use: object = False
@@ -147,13 +151,20 @@ class LaneBounds(RunningService):
                 await self._changed.wait()
 
     async def _follow(self) -> None:
-        """Learn which lanes have bounds."""
+        """Learn which lanes have bounds. What is known of a lane that stays, still holds."""
         lanes = [
             lane
             for lane in await self._lanes.all()
             if lane.rule.max_bytes is not None or lane.rule.max_age_ms is not None
         ]
-        self.in_use = self._bounds = {lane.name: _Bound(lane) for lane in lanes}
+        self.in_use = self._bounds = {lane.name: self._bound_of(lane) for lane in lanes}
+
+    def _bound_of(self, lane: ForwardLane) -> _Bound:
+        known = self._bounds.get(lane.name)
+        if known is None or known.patterns != lane.rule.patterns:
+            return _Bound(lane)
+        known.lane = lane
+        return known
 
     async def _look(self) -> None:
         for bound in list(self._bounds.values()):
@@ -165,25 +176,31 @@ class LaneBounds(RunningService):
     async def _make_room(self, bound: _Bound, size: int) -> None:
         """Drop the oldest jobs of a lane for new ones, as far as they are not under way."""
         async with bound.changing:
+            bound.coming = size
+            try:
+                if bound.arrived != self._lanes.progress(bound.lane.name).arrived:
+                    await self._count(bound)
+                for _ in range(MOST_WAITS):
+                    while await self._drop(bound):
+                        pass
+                    if bound.over <= 0:
+                        break
+                    # What others have sent is on its way into the store: it can be dropped there.
+                    await self._settle()
+            finally:
+                bound.coming = 0
             bound.add(size)
-            if bound.arrived != self._lanes.progress(bound.lane.name).arrived:
-                await self._count(bound)
-            for _ in range(MOST_WAITS):
-                while await self._drop(bound):
-                    pass
-                if bound.over <= 0:
-                    break
-                # What others have sent is on its way into the store: it can be dropped there.
-                await self._settle()
 
     async def _count(self, bound: _Bound) -> None:
-        before, arrived = bound.bytes, self._lanes.progress(bound.lane.name).arrived
+        # A request is added to what is known, and takes its keys, in one turn of the event loop.
+        before, last = bound.bytes, self._mint.last
+        arrived = self._lanes.progress(bound.lane.name).arrived
         if bound.has_new:
             bound.has_new = False
             await self._settle()
         queues = await self._queues(bound.patterns)
-        counted = await self._stored.waiting_bytes(queues)
-        # What has come meanwhile may be missing in the count.
+        counted = await self._stored.waiting_bytes(queues, range(last + 1))
+        # What has come meanwhile has later keys.
         bound.bytes, bound.arrived = counted + bound.bytes - before, arrived
         oldest = await self._reads.oldest_ready(queues)
         now = self._clock.now_ms()
