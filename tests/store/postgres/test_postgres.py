@@ -1,6 +1,8 @@
 """What is peculiar to the store on PostgreSQL: its lock, its connections, and its texts."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from random import Random
@@ -9,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from conformance.streams import PATIENCE_S, pause
 from msgspec.structs import replace
 
 from store.on_postgres import PostgresTicker, database_at, end_connections
@@ -45,10 +48,13 @@ async def opening(tmp_path: Path) -> AsyncIterator[Opening]:
     """Opens the database of the test. What is open at its end is closed."""
     opened: list[PostgresStore] = []
 
-    async def open_one(read_timeout: float = 60.0) -> PostgresStore:
+    async def open_one(read_timeout: float = 60.0, servers: int = 1) -> PostgresStore:
         ticks = make_ticks(POLICY, Random(1), {})
-        opened.append(await open_store(database_at(tmp_path), ticks, read_timeout=read_timeout))
-        return opened[-1]
+        store = await open_store(
+            database_at(tmp_path), ticks, read_timeout=read_timeout, servers=servers
+        )
+        opened.append(store)
+        return store
 
     yield open_one
     for store in opened:
@@ -83,6 +89,30 @@ async def test_one_server_at_a_time_has_a_database(opening: Opening, tmp_path: P
     with pytest.raises(StoreFailed):
         await store.tick(orders.tick([orders.enqueue([new_job()])]))
     assert await again.reads.counts(orders.now) == {}
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+async def test_a_start_waits_while_postgresql_ends_a_connection_that_is_lost(
+    opening: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: int
+) -> None:
+    monkeypatch.setattr(owning, "PATIENCE_S", PATIENCE_S)
+    opened = [await opening(servers=servers) for _ in range(servers)]
+    process = opened[0]._pipeline.process
+    os.kill(process, signal.SIGSTOP)
+    try:
+        await opened[0].abandon()
+        starting = asyncio.create_task(opening(servers=servers))
+        with connect(database_at(tmp_path), SESSION) as other:
+            tried = (
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                f" AND pid <> {process} AND query LIKE 'SELECT pg_try_advisory_lock(%'"
+            )
+            async with asyncio.timeout(PATIENCE_S):
+                while not owning.value_of(other, tried):
+                    await pause()
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert (await starting).slot == 0
 
 
 async def test_a_connection_for_reads_is_opened_again(opening: Opening, tmp_path: Path) -> None:

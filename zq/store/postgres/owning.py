@@ -1,5 +1,8 @@
 """Who may have a database of PostgreSQL: it must be fit for zq, and nobody else may have it."""
 
+import time
+from collections.abc import Iterator
+
 from zq.model.ids import SLOTS
 from zq.store.errors import (
     DirectoryInUse,
@@ -23,6 +26,12 @@ USE = 100
 """The lock of a database's use: of one server, or shared by all that share the database."""
 
 OLDEST_VERSION = 15
+
+PATIENCE_S = 2.0
+"""So long a start tries to take its locks: PostgreSQL may still have to end the process of a server
+that was killed, or that has closed its connection."""
+
+PAUSE_S = 0.02
 
 TRIES = 5
 """How often the lock is tried while PostgreSQL ends the process of a lost connection, with a second
@@ -73,23 +82,35 @@ def lock(connection: Connection, *, shares: bool = False) -> None:
 
     Raises `DirectoryInUse`.
     """
-    if not _takes(connection, USE, shares=shares):
-        raise DirectoryInUse(
-            "another server has this database for itself: start it with --servers N too, or"
-            " choose another database"
-            if shares
-            else "another server uses this database: stop it, or choose another one"
-        )
+    for _ in _tries():
+        if _takes(connection, USE, shares=shares):
+            return
+    raise DirectoryInUse(
+        "another server has this database for itself: start it with --servers N too, or"
+        " choose another database"
+        if shares
+        else "another server uses this database: stop it, or choose another one"
+    )
 
 
 def lock_slot(connection: Connection, slots: int) -> int:
     """Take the lock of the first slot that is free. Raises `DirectoryInUse`."""
-    for slot in range(slots):
-        if _takes(connection, slot):
-            return slot
+    for _ in _tries():
+        for slot in range(slots):
+            if _takes(connection, slot):
+                return slot
     raise DirectoryInUse(
         f"{slots} servers use this database: --servers says how many may, up to {SLOTS}"
     )
+
+
+def _tries() -> Iterator[None]:
+    """One or more, with pauses in between, for as long as a start is patient."""
+    ends = time.monotonic() + PATIENCE_S
+    yield
+    while time.monotonic() < ends:
+        time.sleep(PAUSE_S)
+        yield
 
 
 def _takes(connection: Connection, key: int, *, shares: bool = False) -> bool:
