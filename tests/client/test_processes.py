@@ -162,7 +162,7 @@ async def test_middleware_and_the_functions_of_an_app_run_in_the_process(
 ) -> None:
     job = await surrounded.where.options(result_ttl=60).enqueue()
     await finish(shop)
-    result = await job.result(10)
+    result = await job.result(PATIENCE_S)
     pid = int(result.removeprefix("Corner shop in "))
     assert pid != os.getpid()
     assert surrounded.started == [os.getpid()]

@@ -39,7 +39,7 @@ async def test_a_job_that_ends_its_worker_has_three_tries(app: App, site: Site) 
         if tries < STALL_LIMIT:
             await until_ready(app, 1)
     with pytest.raises(zq.JobFailed, match=r"is dead: its worker died 3 times$"):
-        await app.job(stored.id).result(10)
+        await app.job(stored.id).result(PATIENCE_S)
     found = await app.backend.get(stored.id)
     assert (found.status, found.reason, found.stalls) == ("dead", "stalled", 3)
 
@@ -48,7 +48,7 @@ async def test_a_worker_may_let_fewer_tries_end_it(app: App, site: Site) -> None
     (stored,) = await app.backend.enqueue([suicidal.crash.job({"args": [], "kwargs": {}})])
     assert await killed_worker(site.url, "--stall-limit", "0") == -9
     with pytest.raises(zq.JobFailed, match=r"is dead: its worker died$"):
-        await app.job(stored.id).result(10)
+        await app.job(stored.id).result(PATIENCE_S)
 
 
 async def test_a_task_may_have_a_limit_of_its_own(app: App, site: Site) -> None:
@@ -56,7 +56,7 @@ async def test_a_task_may_have_a_limit_of_its_own(app: App, site: Site) -> None:
     (stored,) = await app.backend.enqueue([msgspec.structs.replace(job, stall_limit=0)])
     assert await killed_worker(site.url) == -9
     with pytest.raises(zq.JobFailed, match=r"is dead: its worker died$"):
-        await app.job(stored.id).result(10)
+        await app.job(stored.id).result(PATIENCE_S)
 
 
 async def test_a_job_that_ends_its_own_engine_has_three_tries(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_a_job_that_ends_its_own_engine_has_three_tries(tmp_path: Path) ->
                 assert (found.status, found.attempts) == ("ready", 0)
     async with App(url) as app:
         with pytest.raises(zq.JobFailed, match=r"is dead: its worker died 3 times$"):
-            await app.job(stored.id).result(10)
+            await app.job(stored.id).result(PATIENCE_S)
         # The second one only waited at the worker.
         found = await app.backend.get(beside.id)
         assert (found.status, found.stalls) == ("ready", None)

@@ -29,6 +29,7 @@ import pydantic
 import pytest
 from annotated_types import Gt
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 from documents import region
 
 import zq
@@ -341,7 +342,7 @@ async def arrive(app: App) -> None:
         jobs.append(await task.enqueue(value))
     await finish(app, concurrency=8)
     for number, (annotation, value) in enumerate(HONOURED):
-        came = await jobs[number].result(10)
+        came = await jobs[number].result(PATIENCE_S)
         assert (got[number], type(got[number])) == (value, type(value)), annotation
         assert (came, type(came)) == (value, type(value)), annotation
 
@@ -424,7 +425,7 @@ async def test_a_class_of_the_block_that_declares_a_task_is_known(app: App) -> N
     async with app:
         job = await app.task(result_ttl=60)(work).enqueue(Local(NOW.date()))
         await finish(app)
-        assert await job.result(10) == Local(NOW.date())
+        assert await job.result(PATIENCE_S) == Local(NOW.date())
 
 
 def typed(app: App, function: Any) -> Any:
@@ -445,7 +446,7 @@ async def test_a_local_class_is_known_behind_a_decorator_of_the_program(app: App
 
     job = await declare().enqueue([Local(NOW.date())])
     await finish(app)
-    assert await job.result(10) == Local(NOW.date())
+    assert await job.result(PATIENCE_S) == Local(NOW.date())
 
 
 Declare = Callable[[str], dict[str, Any]]
@@ -502,7 +503,7 @@ class Below:
     async with names["app"] as app:
         job = await names["work"].enqueue(names["Below"](NOW.date()))
         await finish(app)
-        assert await job.result(10) == names["Below"](NOW.date())
+        assert await job.result(PATIENCE_S) == names["Below"](NOW.date())
 
 
 def test_a_class_that_is_defined_below_and_cannot_be_sent_stops_the_worker(
@@ -533,9 +534,9 @@ async def test_a_float_that_is_no_number_is_refused_by_its_place(
             await work.enqueue(None, {"a": 1.5, "b": number})
         bad, good = await work.enqueue("back"), await work.enqueue(1.5)
         await finish(app, concurrency=2)
-        assert await good.result(10) == 5
+        assert await good.result(PATIENCE_S) == 5
         with pytest.raises(zq.JobFailed, match=rf"rate is {number}, and JSON has no"):
-            await bad.result(10)
+            await bad.result(PATIENCE_S)
 
 
 async def test_a_model_with_a_secret_is_refused_where_nothing_is_annotated(app: App) -> None:
@@ -637,4 +638,4 @@ async def test_a_function_may_say_that_it_returns_what_is_awaited(app: App) -> N
         await app.task(result_ttl=60)(function).enqueue(NOW.date()) for function in (work, begin)
     ]
     await finish(app)
-    assert [await job.result(10) for job in jobs] == [NOW.date()] * 2
+    assert [await job.result(PATIENCE_S) for job in jobs] == [NOW.date()] * 2

@@ -2,13 +2,14 @@
 
 import json
 import os
-import socket
 import subprocess
 import urllib.request
 from pathlib import Path
 
 import pytest
 from documents import commands
+
+from bench.ports import free_port
 
 from .checkout import checkout
 from .server import clean_environment
@@ -49,8 +50,7 @@ def test_a_fresh_machine_has_a_server_which_is_upgraded_with_its_jobs(tmp_path: 
     assert pull == "git -C /opt/zq pull"  # this checkout is the newest one
     assert restart == "systemctl restart zq"  # which is what ends and starts the server below
     programs = zq / ".venv" / "bin"
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     variables = {"PATH": f"{programs}:{os.environ['PATH']}"}
     variables |= {"ZQ_ADMIN_URL": f"http://127.0.0.1:{port}"}
     with serving(programs, tmp_path, "--admin-port", str(port)) as url:

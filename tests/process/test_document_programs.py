@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import socket
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
@@ -15,6 +14,7 @@ from conformance.streams import PATIENCE_S
 from documents import SERVER, code, commands, region
 
 import zq
+from bench.ports import free_port
 from zq.client.options import CHECKS
 
 from .server import ServerProcess, clean_environment, running
@@ -50,8 +50,7 @@ async def shell(command: str) -> object:
 
 
 async def test_the_web_app_and_the_worker_of_the_documents(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     (tmp_path / "shop.py").write_text(code("shop.py"))
     (tmp_path / "web.py").write_text(code("web.py").replace("8080", str(port)))
     (worker,) = commands("worker")

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from conformance.streams import PATIENCE_S
 from store.rig import NOW, Ticker
 
 from zq.config import Settings
@@ -73,7 +74,7 @@ class Served:
 
     def do(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run something in the server's event loop."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self.loop) as runner:

@@ -6,6 +6,7 @@ import pytest
 from conformance.site import Site
 
 import zq
+from bench.ports import free_port
 from zq.client.values import Submission
 from zq.spark.errors import StatsUnread
 from zq.spark.report.waiting import WaitingQueue, ask
@@ -22,7 +23,7 @@ async def test_servers_tell_every_queue_with_unfinished_jobs(site: Site) -> None
     assert found.queues == [WaitingQueue("mail", 4, 2, 0)]
 
 
-async def test_a_server_that_cannot_be_asked_is_told(unused_tcp_port: int) -> None:
-    url = f"http://127.0.0.1:{unused_tcp_port}"
+async def test_a_server_that_cannot_be_asked_is_told() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(StatsUnread, match=f"{url} does not tell what waits there: "):
         await asyncio.to_thread(ask, [url], None)
