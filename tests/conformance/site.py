@@ -10,7 +10,7 @@ from typing import Any
 
 from blank import lay_out
 from manual_clock import ManualClock
-from store.rig import KIND, address_of, run_beside, terminate, writing
+from store.rig import KIND, address_of, connections_to, run_beside, terminate, writing
 
 from zq.config import Settings
 from zq.runtime import Server
@@ -63,6 +63,10 @@ class Site:
     def run_sql(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a statement on the server's database, as another program would: its rows."""
         return run_beside(self.root, sql)
+
+    def connections(self) -> int:
+        """How many connections to a database the server has, if its store has any."""
+        return connections_to(self.root) if KIND == "postgres" else 0
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:

@@ -15,6 +15,9 @@ SCANS = SCANNERS + MOST_WAITING + 6
 BETWEEN = MOST_WAITING // 2
 """Whoever waits in the line of scans sees more of them done than this."""
 
+TRIES = 10
+"""A busy machine may keep anyone waiting now and then. Who waits in the line does so each time."""
+
 
 class Crowd:
     """Clients that count without an end, by what no index serves."""
@@ -65,17 +68,17 @@ async def json_client(site: Site) -> AsyncIterator[Client]:
 async def test_beside_very_many_scans_all_else_is_answered_at_once(json_client: Client) -> None:
     client = json_client
     large = new_job(queue="large", payload="x" * 100_000)
-    assert (await client.post("/jobs/bulk", {"jobs": [large] * 9})).status == 201
+    assert (await client.post("/jobs/bulk", {"jobs": [large] * 3 * TRIES})).status == 201
 
     def claim() -> Awaitable[Reply]:
         return client.post("/queues/large/claim", {"holder": "me", "max": 3})
 
     async with crowd(client) as counting:
-        asks = (lambda: client.get("/health"), lambda: client.get("/metrics"), claim)
-        between = [await counting.meanwhile(ask) for ask in asks * 3]
-        # The best of three: a busy machine may keep any one of them waiting.
-        for n in range(3):
-            assert min(between[n::3]) < BETWEEN, between
+        for ask in (lambda: client.get("/health"), lambda: client.get("/metrics"), claim):
+            between: list[int] = []
+            while min(between, default=BETWEEN) >= BETWEEN:
+                assert len(between) < TRIES, between
+                between.append(await counting.meanwhile(ask))
     refusal = counting.refused[0]
     assert (refusal.status, refusal.headers["zq-error"]) == (503, "readers_busy")
     assert int(refusal.headers["retry-after"]) >= 1

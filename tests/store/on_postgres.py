@@ -120,8 +120,16 @@ def run_on(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 def end_connections(path: Path) -> None:
     """End all connections to the database that stands for a path."""
-    with connect(database_at(path), SESSION) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    run_on(path, f"SELECT pg_terminate_backend(pid, 5000) {_OTHERS}")
+
+
+def count_connections(path: Path) -> int:
+    """How many connections there are to the database that stands for a path."""
+    ((count,),) = run_on(path, f"SELECT count(*) {_OTHERS}")
+    return int(count)
+
+
+_OTHERS = """
+    FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND backend_type = 'client backend'
+"""

@@ -218,6 +218,13 @@ def terminate(directory: Path) -> None:
     end_connections(directory)
 
 
+def connections_to(directory: Path) -> int:
+    """How many connections to such a database there are."""
+    from .on_postgres import count_connections
+
+    return count_connections(directory)
+
+
 def writing(directory: Path) -> AbstractContextManager[None]:
     """Keep all others from writing to such a database, as long as this lasts."""
     from .on_postgres import locked

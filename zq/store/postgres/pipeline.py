@@ -6,6 +6,7 @@ before it, whoever has looked at their answers.
 """
 
 import select
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -50,6 +51,10 @@ class Pipeline:
     def __init__(self, connection: Connection) -> None:
         self.trips = 0
         """How often answers were waited for."""
+        self.flush_s = 0.0
+        """How many seconds PostgreSQL took for the last COMMIT; 0 if that was not `durable`."""
+        self._last_asked_at = 0.0
+        """When the last of some answers began to be waited for."""
         self.adopt(connection)
 
     def adopt(self, connection: Connection) -> None:
@@ -86,10 +91,13 @@ class Pipeline:
 
         Raises the error of a statement that has failed: nothing is committed then.
         """
-        if not durable:
+        if durable:
+            self._ask_for_answers()
+        else:
             self.send(_LATER)
         self.send(_COMMIT)
         self._receive(ends=True)
+        self.flush_s = time.perf_counter() - self._last_asked_at if durable else 0.0
         self.is_open = False
 
     def roll_back(self) -> None:
@@ -139,6 +147,17 @@ class Pipeline:
             self._receive(ends=not self.is_open)
         assert sent.result is not None, "the answer was lost with an earlier error"
         return sent.result
+
+    def _ask_for_answers(self) -> None:
+        """Have PostgreSQL send the answers up to here before it goes on. Nothing is waited for.
+
+        What comes next is timed from then on.
+        """
+        try:
+            if self._waiting:
+                self._pgconn.send_flush_request()
+        except psycopg.Error as error:
+            raise self._lost(error) from error
 
     def _prepare(self, sql: bytes) -> bytes:
         if len(self._names) >= STATEMENTS:
@@ -194,6 +213,8 @@ class Pipeline:
         failure: psycopg.Error | None = None
         while self._waiting:
             sent = self._waiting[0]
+            if len(self._waiting) == 1:
+                self._last_asked_at = time.perf_counter()
             result = self._next()
             assert result is not None, "each statement has an answer"
             self._next()

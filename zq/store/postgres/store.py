@@ -81,6 +81,7 @@ class PostgresStore(Store):
         read_timeout: float,
         slot: int,
         memory: Memory | None,
+        size: int,
     ) -> None:
         self.slot = slot
         self.slots = 1 if memory is None else SLOTS
@@ -111,7 +112,7 @@ class PostgresStore(Store):
             self._watch = Watch(address, slot, pipeline.start, self.steady, self._recover_other)
             self._watch.when_heard = self._hear
             self._watch.start()
-        self._bytes = 0
+        self._bytes = size
         """The size of the database when it was last looked at."""
 
     @property
@@ -137,6 +138,11 @@ class PostgresStore(Store):
         return result
 
     def _run(self, tick: Tick) -> TickResult:
+        result = self._commit(tick)
+        result.flush_s = self._pipeline.flush_s
+        return result
+
+    def _commit(self, tick: Tick) -> TickResult:
         for _ in range(TRIES - 1):
             self._pipeline.mend()
             try:
@@ -264,6 +270,7 @@ async def open_store(
             at_start, pipeline.start = await aside(recovering, history, slot, clock)
             transactions = partial(PostgresTransaction, pipeline, columns, memory=memory)
             ticks = await aside(make_ticks, transactions, at_start.last_key)
+            size = await aside(_size, connection)
         except BaseException:
             connection.close()
             raise
@@ -271,7 +278,7 @@ async def open_store(
         thread.shutdown(wait=False)
         raise
     return PostgresStore(
-        address, thread, pipeline, columns, at_start, ticks, read_timeout, slot, memory
+        address, thread, pipeline, columns, at_start, ticks, read_timeout, slot, memory, size
     )
 
 

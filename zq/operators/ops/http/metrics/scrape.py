@@ -1,5 +1,6 @@
 """One reading of all metrics: from the store, and from the counters of the server."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 
@@ -24,7 +25,10 @@ class Scraper:
     async def scrape(self) -> Scrape:
         """Read the store and the counters. Raises `ReadTimeout`."""
         parts, services = self._parts, self._parts.services
-        counts = await services.queues.counts()
+        # Each read waits for the event loop. None waits for the end of another besides.
+        counts, found = await asyncio.gather(
+            services.queues.counts(), asyncio.gather(*(reader.read() for reader in self._readers))
+        )
         queues = self._queues.of(_totals(counts.items()))
         labelled = set(queues)
         jobs: Counter[tuple[str, Status]] = Counter()
@@ -32,7 +36,6 @@ class Scraper:
             jobs[queue if queue in labelled else REST, status] += n
         waiting = [queue for queue in queues if counts[queue, Status.READY]]
         oldest = await services.queues.oldest_ready(waiting)
-        found = [await reader.read() for reader in self._readers]
         return Scrape(
             now=services.clock.now_ms(),
             figures=services.admin.figures(),
