@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from conformance.streams import PATIENCE_S, pause
 from django.db import connection
 
 from zq import Backoff, InvalidOption, Unavailable
@@ -79,10 +80,9 @@ async def test_a_task_that_is_given_back_has_not_finished(
     async with worker_app(backend, "w1") as app:
         worker = Worker(app, queues=["default"], shutdown_timeout=0.5)
         running = asyncio.create_task(worker.run())
-        for _ in range(500):
-            await asyncio.sleep(0.01)
-            if heard:
-                break
+        async with asyncio.timeout(PATIENCE_S):
+            while not heard:
+                await pause()
         await worker.stop()
         await running
     assert heard == [STARTED]
@@ -119,10 +119,9 @@ async def test_the_end_of_a_delivery_that_was_lost_is_not_the_end_of_the_task(
     async with zq_server.app() as app, worker_app(backend, "w1") as working:
         worker = Worker(working, queues=["default"])
         running = asyncio.create_task(worker.run())
-        for _ in range(500):
-            await asyncio.sleep(0.01)
-            if heard:
-                break
+        async with asyncio.timeout(PATIENCE_S):
+            while not heard:
+                await pause()
         stored = await app.backend.by_key(result.id)
         await app.backend.cancel(stored.id, force=True)
         tasks.may_end.set()

@@ -41,7 +41,7 @@ async def states(client: Client) -> dict[str, tuple[str, int]]:
 async def test_a_drain_takes_acknowledgements_and_delivers_nothing_more(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    async with running(tmp_path, "--drain", "3s") as server, server.client() as client:
+    async with running(tmp_path, "--drain", "8s") as server, server.client() as client:
         jobs = await client.enqueue_many(5)
         stream = await client.take(prefetch=4)
         assert len(await stream.jobs(4)) == 4

@@ -16,8 +16,9 @@ from .network import Network
 from .server import running
 from .worker import Worker
 
-NOTICED_WITHIN_S = 10.0
-"""The promise for a peer that has vanished while its socket buffer is not full."""
+NOTICED_WITHIN_BEATS = 3
+"""The promise for a peer that has vanished while its socket buffer is not full is 10 s. So many
+heartbeats of 3 s fit into that, and on a busy machine they come later, too."""
 
 EXPOSED = ("--host", "0.0.0.0", "--insecure")
 
@@ -38,6 +39,15 @@ async def all_of(stream: TakeStream, wanted: list[str]) -> None:
         missing.discard((await stream.job())["id"])
 
 
+async def beats(stream: TakeStream) -> int:
+    """How many heartbeats have come on a stream without jobs."""
+    count = 0
+    while await stream.has_frame():
+        assert await stream.frame() is None
+        count += 1
+    return count
+
+
 async def test_the_jobs_of_a_vanished_peer_go_to_another_worker(
     network: Network, tmp_path: Path
 ) -> None:
@@ -50,9 +60,9 @@ async def test_the_jobs_of_a_vanished_peer_go_to_another_worker(
             await doomed.heartbeat()  # it vanishes right after a sign of life: the longest wait
             network.cut()
 
-            other = await client.take(prefetch=3)
-            async with asyncio.timeout(NOTICED_WITHIN_S):
-                taken = await other.jobs(3)
+            quiet, other = await client.take(queue="none"), await client.take(prefetch=3)
+            taken = await other.jobs(3)
+            assert await beats(quiet) <= NOTICED_WITHIN_BEATS
             assert [(job["id"], job["attempts"]) for job in taken] == [(id, 0) for id in jobs]
 
 
@@ -74,9 +84,11 @@ async def test_a_peer_that_vanishes_while_jobs_keep_coming_is_noticed_too(
             await doomed.jobs(3)
             network.cut()
 
+            quiet = await client.take(queue="none")
             other = await client.take(prefetch=100_000, queue="busy")
-            async with asyncio.timeout(NOTICED_WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 await all_of(other, held)
+            assert await beats(quiet) <= NOTICED_WITHIN_BEATS
             producer.cancel()
             await asyncio.wait([producer])
 

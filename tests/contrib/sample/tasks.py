@@ -71,4 +71,4 @@ async def takes_long() -> None:
 
 @task()
 def waits() -> None:
-    may_end.wait(20)
+    may_end.wait(60)

@@ -21,7 +21,7 @@ from zq.store.snapshot import Snapshot
 
 from ..rig import FOREVER, POLICY, Rig, core_of
 
-SOON_S = 0.05
+SOON_S = 0.5
 PATIENCE_S = 60
 
 
@@ -80,6 +80,8 @@ async def hasty(tmp_path: Path) -> AsyncIterator[Rig]:
 
 async def check_every_reader(rig: Rig) -> None:
     """Each reader answers, and none was lost: as many as there are answer at the same time."""
+    # Threads that meet may need longer than a hasty store gives them.
+    rig.store.readers.scans._timeout = PATIENCE_S
     keys = await rig.keep(1)
     meeting = threading.Barrier(SCANNERS, timeout=PATIENCE_S)
 
@@ -134,7 +136,7 @@ async def test_readers_work_after_their_deadlines(hasty: Rig) -> None:
 async def test_a_deadline_that_falls_between_two_statements_still_holds(hasty: Rig) -> None:
     long = LongRead(pause=True)
     # The loop's timers run in the order of their times: the deadline's comes before this one.
-    asyncio.get_running_loop().call_later(4 * SOON_S, long.go_on.set)
+    asyncio.get_running_loop().call_later(1.5 * SOON_S, long.go_on.set)
     task = asyncio.create_task(hasty.store.readers.scans.read(long))
     await long.end()
     with pytest.raises(ReadTimeout):
