@@ -1,6 +1,7 @@
 """Ticks of servers that share a database: each decides as if it were alone."""
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
@@ -23,6 +24,7 @@ from zq.store.errors import Fenced
 from zq.store.postgres.connection import SESSION, connect
 from zq.store.postgres.owning import value_of
 from zq.store.postgres.store import PostgresStore, open_store
+from zq.store.postgres.watch import STOPPED_LOOKS
 from zq.tick.runner import make_ticks
 
 
@@ -189,6 +191,33 @@ async def test_the_jobs_of_who_died_are_returned_and_no_others(
     assert late.slot == 1
     assert late.at_start.returned == 0
     await late.abandon()
+
+
+async def test_a_server_is_dead_once_several_looks_have_found_it_silent(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    """After a pause of a whole machine, the first one to look finds all others silent."""
+    two = sharers[1]
+    watches = [each.store._watch for each in sharers]
+    for watch in watches:
+        assert watch is not None
+        await watch.stop()
+    first = watches[0]
+    assert first is not None
+    alive = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {two.store._pipeline.process}"
+    with connect(database_at(tmp_path), SESSION) as connection:
+        connection.execute("UPDATE servers SET beat = clock_timestamp() - interval '1 minute'")
+        await first._aside(first._open)
+        first._judges_at = 0.0
+        for _ in range(STOPPED_LOOKS):
+            assert value_of(connection, alive) == 1
+            first._looked = -math.inf
+            first._awake.set()
+            await first._turn()
+        async with asyncio.timeout(60):
+            while value_of(connection, alive):
+                await pause()
+    first._close()
 
 
 async def test_a_start_returns_what_its_slot_held(sharers: list[Sharer], tmp_path: Path) -> None:

@@ -42,6 +42,10 @@ leave out what takes long."""
 STOPPED_S = 5.0
 """A server whose heart has not beaten for so long is dead."""
 
+STOPPED_LOOKS = 6
+"""So many looks, one after the other, must have found it silent. A machine that stops as a whole,
+or has too much to do, lets every heart rest, and this server's looks as well."""
+
 GRACE_S = 8.0
 """So long after this server has connected again, it takes none for dead: after an outage of
 PostgreSQL all others connect again too."""
@@ -85,6 +89,8 @@ class Watch:
         self._is_locked = False
         self._looked = -math.inf
         """When all others were looked at last."""
+        self._silent: dict[tuple[int, int], int] = {}
+        """By slot and start, how many looks have found those silent that the last one found so."""
         self._awake = asyncio.Event()
         self._tells = False
         self._read = 0
@@ -132,7 +138,7 @@ class Watch:
         for other in self.others:
             if self._is_dead(other):
                 await self._recover(other.slot, other.start)
-            elif other.silent_s > STOPPED_S and self._may_judge:
+            elif self._is_stopped(other):
                 log.warning(f"the heart of the server of slot {other.slot} does not beat")
                 await self._aside(self._end, other.slot)
         await asyncio.sleep(LEAST_S)
@@ -140,6 +146,10 @@ class Watch:
 
     def _is_dead(self, other: Other) -> bool:
         return self._may_judge and not (other.ticks or other.watches)
+
+    def _is_stopped(self, other: Other) -> bool:
+        looks = self._silent.get((other.slot, other.start), 0)
+        return self._may_judge and other.silent_s > STOPPED_S and looks >= STOPPED_LOOKS
 
     @property
     def _may_judge(self) -> bool:
@@ -205,6 +215,8 @@ class Watch:
                 self._looked = time.monotonic()
                 self._rows("beat", steady=steady)
                 self.others = [Other(*row) for row in self._rows("look_at_others")]
+                silent = [(o.slot, o.start) for o in self.others if o.silent_s > 2 * LOOK_S]
+                self._silent = {each: self._silent.get(each, 0) + 1 for each in silent}
             if self._read:
                 self._rows("drop_mail", upto=self._read)
             mail = self._rows("read_mail", limit=MOST_MAIL)
