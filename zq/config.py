@@ -489,6 +489,8 @@ class Settings:
         object.__setattr__(self, "rooms", rooms)
         for setting, value in self.rows():
             setting.check(value, setting.flag)
+        if str(self.root_dir).startswith(("postgresql:/", "postgres:/")):
+            raise ConfigError("--root-dir: this is the address of a database: give it by --store")
         _check_tls("--", self.tls_cert, self.tls_key, self.tls_client_ca)
         admin = (self.admin_tls_cert, self.admin_tls_key, self.admin_tls_client_ca)
         _check_tls("--admin-", *admin)

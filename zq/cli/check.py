@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from zq.cli.ending import EX_CONFIG, EX_DATABASE, EX_IN_USE, end, require_database
+from zq.cli.ending import EX_CONFIG, EX_DATABASE, EX_IN_USE, end, refuses_store, require_database
 from zq.cli.terminal import say
 from zq.config import Settings
 
@@ -23,6 +23,7 @@ server could not read are kept in the table `quarantine` of the database, each a
 would put it back; the rest goes on without them.
 """
 )
+@refuses_store
 @click.option(
     "--root-dir",
     type=click.Path(path_type=Path, readable=False),

@@ -12,13 +12,35 @@ EX_IN_USE = 75
 EX_CONFIG = 78
 
 
+_INSTEAD = {
+    "check": "pg_amcheck looks for damage in its tables and indexes, pg_checksums in the pages of a"
+    " PostgreSQL that is stopped, and pg_verifybackup in a copy by pg_basebackup",
+    "restore": "pg_restore puts a dump of pg_dump into an empty database, while no server runs on"
+    " it. A backup of zq is restored into a directory, and `zq move` takes that to a database",
+    "salvage": "restore a backup. Where there is none, copy what pg_dump can still read",
+}
+"""What PostgreSQL has for each command that is for data directories alone."""
+
+
+def _refuse_store(ctx: click.Context, _option: click.Parameter, address: str | None) -> None:
+    if address is not None:
+        raise _for_directories(ctx)
+
+
+refuses_store = click.option("--store", hidden=True, expose_value=False, callback=_refuse_store)
+"""Say what PostgreSQL has instead where somebody gives its address as to `zq serve`."""
+
+
 def require_directory(directory: Path) -> None:
     """Raise a usage error if this is the address of a database of PostgreSQL."""
+    # A path has lost one of the two slashes.
     if str(directory).startswith(("postgresql:/", "postgres:/")):
-        raise click.UsageError(
-            "this command is for data directories. PostgreSQL has tools of its own: pg_dump and"
-            " pg_restore for backups, pg_amcheck for damage"
-        )
+        raise _for_directories(click.get_current_context())
+
+
+def _for_directories(ctx: click.Context) -> click.UsageError:
+    instead = _INSTEAD.get(ctx.info_name or "", "its address begins with postgresql://")
+    return click.UsageError(f"this is for data directories, not for PostgreSQL: {instead}")
 
 
 def require_database(directory: Path) -> Path:

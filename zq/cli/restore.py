@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from zq.cli.ending import require_directory
+from zq.cli.ending import refuses_store, require_directory
 from zq.cli.progress import bar_of_bytes
 from zq.cli.terminal import one_line, say
 from zq.config import Settings
@@ -29,6 +29,7 @@ other server gives, also if the server of the backup still runs.
 """,
 )
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@refuses_store
 @click.option(
     "--root-dir",
     type=click.Path(path_type=Path, file_okay=False),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from zq.engine.foreign_lock import ForeignLock
 from zq.model.clock import Clock
+from zq.model.errors import NotOnThisStore
 from zq.store.api import Store
 from zq.store.errors import StoreBusy, StoreFull
 
@@ -109,7 +110,8 @@ class Upkeep:
     def compact(self) -> asyncio.Future[None]:
         """Give all free space back, slice by slice. The future is done when that has happened.
 
-        It raises `StoreError` if the disk fails or is full, or another program keeps its lock.
+        It raises `StoreError` if the disk fails or is full, or another program keeps its lock,
+        and `NotOnThisStore`.
         """
         if self._compaction is None:
             self._compaction = _Compaction(asyncio.get_running_loop().create_future())
@@ -141,7 +143,7 @@ class Upkeep:
                 self._end_compaction(error)
             compaction.next = began + LOCK_RETRY_S
             return
-        except StoreFull as error:
+        except (StoreFull, NotOnThisStore) as error:
             self._end_compaction(error)
         ended = self._clock.monotonic()
         compaction.next = ended + (ended - began) * REST

@@ -427,11 +427,10 @@ class Internal(ZqError):
 class NotOnThisStore(ZqError):
     code = "not_on_this_store"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"the store on PostgreSQL does not have this yet: {what}. A server over a data"
-            " directory (--root-dir) has it"
-        )
+    def __init__(self, what: str, instead: str = "") -> None:
+        """`what` is missing. `instead` says what to use; without it, another store has it."""
+        instead = instead or "a server over a data directory (--root-dir) has it"
+        super().__init__(f"the store on PostgreSQL has no {what}: {instead}")
 
 
 def unexpected(error: Exception) -> ZqError:

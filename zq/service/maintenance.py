@@ -41,7 +41,7 @@ class Maintenance:
     async def compact(self) -> None:
         """Give all free space back to the file system.
 
-        Raises `StorageFull`, `DatabaseLocked` or `Internal`.
+        Raises `StorageFull`, `DatabaseLocked`, `NotOnThisStore` or `Internal`.
         """
         try:
             await self._engine.compact()

@@ -297,8 +297,8 @@ class Store(Protocol):
     async def tidy(self, *, spare: bool = True) -> bool:
         """Give a slice of free space back. Return True if more can be given back.
 
-        With `spare`, the space that the next burst will need is kept. Raises `StoreFull`, or
-        `StoreBusy` if another program holds the lock.
+        With `spare`, the space that the next burst will need is kept. Raises `StoreFull`,
+        `StoreBusy` if another program holds the lock, or, without `spare`, `NotOnThisStore`.
         """
 
     async def ping(self) -> None:

@@ -273,10 +273,15 @@ async def test_a_tick_takes_keys_while_requests_take_theirs(opening: Opening) ->
     assert not set(stored) & set(taken)
 
 
-async def test_backups_are_refused_by_naming_what_makes_them(opening: Opening) -> None:
+async def test_backups_and_compactions_are_refused_by_naming_what_makes_them(
+    opening: Opening,
+) -> None:
     store = await opening()
     with pytest.raises(NotOnThisStore, match="pg_dump"):
         await store.backup(0)
+    with pytest.raises(NotOnThisStore, match="VACUUM FULL"):
+        await store.tidy(spare=False)
+    assert not await store.tidy()
 
 
 def test_parameters_are_numbered_by_what_is_sent() -> None:

@@ -127,7 +127,7 @@ class Lanes:
         Raises `LanesMeet`, `TooManyLanes`, or `NotOnThisStore` if servers share the store.
         """
         if self._is_shared:
-            raise NotOnThisStore("lanes to other servers while servers share the database")
+            raise NotOnThisStore("lanes to other servers while servers share it", "set --servers 1")
         command = PutLane(name, check_rule(rule), new_epoch(self._identity), declared)
         return self._changed(await self._inbox.ask(command))
 

@@ -166,6 +166,12 @@ class PostgresStore(Store):
         """Nothing: PostgreSQL copies its log by itself."""
 
     async def tidy(self, *, spare: bool = True) -> bool:
+        if not spare:
+            raise NotOnThisStore(
+                "files to compact",
+                "its server vacuums them while it runs, for what comes next. VACUUM FULL of the"
+                " tables in the schema zq gives space back to the disk, once the server is stopped",
+            )
         self._bytes = await self._aside(self._tidy)
         return False
 
@@ -196,7 +202,11 @@ class PostgresStore(Store):
         await self._aside(int)
 
     async def backup(self, least_free: int) -> BinaryIO:
-        raise NotOnThisStore("backups of the server (pg_dump and pg_basebackup make them)")
+        raise NotOnThisStore(
+            "backups of its own",
+            "`pg_dump --schema=zq` writes a dump. pg_basebackup with an archive of the log copies"
+            " the whole of PostgreSQL, and pg_verifybackup checks such a copy",
+        )
 
     def wal_bytes(self) -> int:
         """0: the log is PostgreSQL's own."""

@@ -308,7 +308,7 @@ class PostgresTransaction(Transaction):
 def _statement(name: str) -> Statement:
     text = TEXTS.get(name)
     if text is None:
-        raise NotOnThisStore(f"the statement {name}")
+        raise NotOnThisStore(f"statement {name}")
     return compiled(text)
 
 
