@@ -13,7 +13,6 @@ from conformance.site import Site
 from process.cable import Cable
 
 from zq.features.forward.service import LaneProgress, Lanes
-from zq.features.forward.service_bounds import LaneBounds
 from zq.features.forward.service_hubs import HubProgress, Hubs
 from zq.store.sqlite.identity import renew_identity
 
@@ -134,11 +133,6 @@ class Edge:
         """Kill a server while nothing passes the cable, and leave it cut."""
         self.cable.cut()
         await site.crash()
-
-    @property
-    def bounded(self) -> bool:
-        """True once the device holds new jobs to the bounds of its lanes."""
-        return bool(self.device.server.services[LaneBounds].in_use)
 
 
 async def hear_of_another(edge: Edge) -> None:

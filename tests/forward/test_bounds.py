@@ -11,22 +11,22 @@ from zq.features.forward.service_bounds import LaneBounds
 from .edge import Edge, until
 
 
-async def pushed(edge: Edge, size: int, queue: str = "out") -> Reply:
-    job = {"queue": queue, "type": "t", "payload": "x" * (size - 2)}
+async def pushed(edge: Edge, size: int, queue: str = "out", payload: str = "x") -> Reply:
+    job = {"queue": queue, "type": "t", "payload": payload.ljust(size - 2, ".")}
     return await edge.near.post("/jobs", job)
 
 
 async def look(edge: Edge) -> None:
     """Count what waits, as happens every second."""
-    await edge.device.server.services[LaneBounds]._look()
+    bounds = edge.device.server.services[LaneBounds]
+    await bounds._follow()
+    await bounds._look()
 
 
 async def bound(edge: Edge, **rule: Any) -> None:
     """Lay a lane with bounds to a hub that is away."""
     edge.cable.cut()
     await edge.lay(**rule)
-    bounds = edge.device.server.services[LaneBounds]
-    await until(lambda: bounds.in_use)
 
 
 async def test_a_full_lane_refuses_new_jobs_until_some_are_gone(tmp_path: Path) -> None:
@@ -38,14 +38,12 @@ async def test_a_full_lane_refuses_new_jobs_until_some_are_gone(tmp_path: Path) 
         assert "800 of 1,000 bytes wait" in refused.error
         assert (await pushed(edge, 400, "other")).status == 201
         assert (await pushed(edge, 200)).status == 201
-        await look(edge)
         edge.device.clock.advance(10_000)
         assert (await edge.lanes.status_of("up")).bytes == 1000
 
         edge.cable.target = edge.hub.port
         await edge.hurry()
         await until(lambda: edge.progress.arrived == 3)
-        await look(edge)
         assert (await pushed(edge, 400)).status == 201
 
 
@@ -90,6 +88,53 @@ async def test_a_lane_that_drops_its_oldest_jobs_never_has_more_than_it_may(
         replies = await asyncio.gather(*(pushed(edge, 100) for _ in range(30)))
         assert {reply.status for reply in replies} == {201}
         assert 900 <= await waiting() <= 1000
+
+
+async def test_a_bound_is_met_by_what_waits_however_it_came_or_left(tmp_path: Path) -> None:
+    """Nothing is dropped or refused for jobs that are gone, and all count that came back."""
+
+    async def waiting() -> list[str]:
+        return sorted(job["payload"][0] for job in await edge.left() if job["status"] == "ready")
+
+    async with Edge(tmp_path).running() as edge:
+        await bound(edge, max_bytes=1015, when_full="drop_oldest")
+        await edge.lanes.pause("up", paused=True)
+        await until(lambda: edge.progress.state == "paused")
+        for name in "abcde":
+            assert (await pushed(edge, 200, payload=name)).status == 201
+        jobs = {job["payload"][0]: job["id"] for job in await edge.left()}
+        await edge.near.post(f"/jobs/{jobs['d']}/cancel", {})
+        await edge.near.send("DELETE", f"/jobs/{jobs['e']}")
+        assert (await pushed(edge, 200, payload="f")).status == 201
+        assert (await pushed(edge, 200, payload="g")).status == 201
+        assert await waiting() == list("abcfg") and edge.progress.dropped == 0
+
+        other = await pushed(edge, 200, "other", payload="h")
+        await edge.near.patch(f"/jobs/{other.doc['id']}", {"queue": "out"})
+        assert (await pushed(edge, 200, payload="i")).status == 201
+        assert await waiting() == list("cfghi") and edge.progress.dropped == 2
+
+
+async def test_a_change_of_a_lane_lets_no_job_beyond_the_bound(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await bound(edge, max_bytes=1000)
+        assert (await pushed(edge, 900)).status == 201
+        for rule in ({"max_bytes": 1100}, {"max_bytes": 1000, "batch": 7}):
+            await edge.lanes.pause("up", paused=True)
+            assert (await pushed(edge, 400)).status == 507
+            await edge.lay(**rule)
+            assert (await pushed(edge, 400)).status == 507
+
+
+async def test_a_full_lane_has_room_again_once_a_job_is_cancelled(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        await bound(edge, max_bytes=1000)
+        await edge.lanes.pause("up", paused=True)
+        await until(lambda: edge.progress.state == "paused")
+        replies = [await pushed(edge, 400) for _ in range(3)]
+        assert [reply.status for reply in replies] == [201, 201, 507]
+        await edge.near.post(f"/jobs/{replies[0].doc['id']}/cancel", {})
+        assert [(await pushed(edge, 400)).status for _ in range(2)] == [201, 507]
 
 
 async def test_jobs_beyond_an_age_are_dropped(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ class Effects(msgspec.Struct):
     """Topics in which readers may find something new."""
     dropped: set[str] = msgspec.field(default_factory=set)
     """Topics that were deleted."""
+    displaced: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    """How many jobs made room for others, by the name of what has the bound."""
     promised: bool = False
     """True if the tick did something that must be on the disk before anybody hears of it."""
     rows: int = 0

@@ -71,6 +71,19 @@ class FoldTable(Protocol):
         """Store what has changed."""
 
 
+class BoundTable(Protocol):
+    """How much may wait in some queues, for the new jobs of one phase."""
+
+    def refusal(self, command: Enqueue) -> Sliced[ZqError | None]:
+        """Why the jobs of a command cannot be stored. Otherwise they have room from now on."""
+
+    def stored(self, jobs: Iterable[tuple[str, int]], *, sure: bool) -> Sliced[None]:
+        """Count jobs that are stored, as queues and bytes, and have others make room for them.
+
+        Unless that is `sure`, their payloads may have been replaced, or those of others.
+        """
+
+
 class FanOut(NamedTuple, Generic[W]):
     """What becomes of jobs that come to a queue with targets."""
 
@@ -217,8 +230,12 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     """Called with new jobs of which some have options. Says why they cannot be stored, if so."""
     leaving: Callable[[Transaction], QueuePatterns] | None = None
     """Reads which queues leave for other servers. One room may have it."""
+    bounds: Callable[[W], BoundTable | None] | None = None
+    """Makes the bounds on what waits, if there are some and queues leave. One room may have it."""
     folds: Callable[[W, Sequence[Enqueue]], FoldTable] | None = None
     """Makes the table of folds if some of a tick's commands have plans. One room may have it."""
+    undone: Callable[[], None] | None = None
+    """Called when a transaction, or a part of it, is not kept."""
 
 
 class HookTable(Generic[W]):
@@ -243,6 +260,8 @@ class HookTable(Generic[W]):
         self.fan_out = _only(room.fan_out for room in some)
         self.keyed = _only(room.keyed for room in some)
         self.folds = _only(room.folds for room in some)
+        self.bounds = _only(room.bounds for room in some)
+        self.undone = _present(room.undone for room in some)
         self.admits = _present(room.admits for room in some)
         self._leaving = _only(room.leaving for room in some)
 

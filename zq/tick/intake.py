@@ -1,10 +1,10 @@
 """The tick's phase of new jobs."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -32,7 +32,7 @@ from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
 from zq.tick.holds import admit_new, refuse_new
-from zq.tick.hooks import FoldTable, Hold
+from zq.tick.hooks import BoundTable, FoldTable, Hold
 from zq.tick.lines import HELD_IN_LINE, NewName
 from zq.tick.moves import GroupChange, note_groups
 from zq.tick.work import UnitOfWork
@@ -52,6 +52,8 @@ HELD_BY_GROUP = 1
 """The bit of `held` that is set for all jobs of a group but its head."""
 
 _PLAIN = "id, queue, type, priority, status, ready_at, payload_size, payload, checksum"
+_SIZE = 6
+"""The place of `payload_size` there."""
 _TUNED = _PLAIN + ", options"
 _LINED = f"{_TUNED}, held, line"
 _FULL = (
@@ -112,11 +114,14 @@ class Intake:
         self._depths: DepthTable | None = None
         self._timed, self._aging = _NONE, _NOT_AGING
         self._keyed: Callable[[UnitOfWork, Enqueue], Sliced[Enqueue]] | None = None
+        self._bounds: BoundTable | None = None
         rules = work.rulebook
         if not rules.is_empty:
             self._depths = DepthTable(work, commands)
             self._timed, self._aging = rules.timed, rules.aging
             self._keyed = work.hooks.keyed if rules.keyed else None
+            if rules.leaving and work.hooks.bounds is not None:
+                self._bounds = work.hooks.bounds(work)
         self._plain: list[tuple[object, ...]] = []
         self._tuned: list[tuple[object, ...]] = []
         self._lined: list[tuple[_Head, NewJob]] = []
@@ -157,6 +162,8 @@ class Intake:
             refusal = yield partial(self._refusal, command, drawing)
         else:
             refusal = self._refusal(command, drawing)
+        if refusal is None and self._bounds is not None and not command.over_depth:
+            refusal = yield from self._bounds.refusal(command)
         if refusal is not None:
             return refusal
         holding: Sequence[Hold[UnitOfWork]] = ()
@@ -314,6 +321,8 @@ class Intake:
     def store(self) -> Sliced[None]:
         """Write the decided jobs."""
         work = self._work
+        coming = () if self._bounds is None else list(self._sizes())
+        is_sure = not self._replaced
         stored = {(queue, _STATUSES[status]): n for (queue, status), n in self._stored.items()}
         if stored:
             work.effects.arrived.append(stored)
@@ -340,6 +349,17 @@ class Intake:
             yield from _at_length(self._replace_payloads, len(self._replaced))
         if self._beside:
             yield from self._store_payloads()
+        if self._bounds is not None:
+            yield from self._bounds.stored(coming, sure=is_sure)
+
+    def _sizes(self) -> Iterator[tuple[str, int]]:
+        """The queues of the decided jobs, and the bytes of their payloads."""
+        for row in (*self._plain, *self._tuned):
+            yield cast(tuple[str, int], (row[1], row[_SIZE]))
+        for (_, queue, *_), job in self._lined:
+            yield queue, job.payload_size
+        for new in self._full:
+            yield new.job.queue, new.job.payload_size
 
     def _write_names(self) -> None:
         """Write the groups, unique keys and names of the jobs that are about to be stored."""

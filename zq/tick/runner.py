@@ -285,6 +285,8 @@ class TickRunner:
             self._hooks.lines.forget()
             for hold in self._holds:
                 hold.roll_back()
+            for forget in self._hooks.undone:
+                forget()
             tx.roll_back()
             self._gates.forget()
             raise

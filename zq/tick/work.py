@@ -106,6 +106,8 @@ class UnitOfWork:
         self.lines.forget()
         for hold in self.holds:
             hold.recall()
+        for forget in self.hooks.undone:
+            forget()
 
     @property
     def is_long(self) -> bool:

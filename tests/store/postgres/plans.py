@@ -401,12 +401,14 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "put_batch": set(),
         "drop_batches": {"lane_batches BY lane_batches_pkey"},
         "read_followers": {"jobs BY jobs_pkey", "jobs BY unfinished_of_group"},
+        "lane_depths": {"queue_counts BY queue_counts_pkey"},
+        "lane_bytes": {"jobs BY jobs_pkey"},
+        "oldest_of_lane": {"jobs BY jobs_pkey"},
     },
     "forward/reads": {
         "under_way": {"ALL OF lane_batches BY lane_batches_pkey"},
         "waiting_bytes": {"jobs BY jobs_pkey"},
         "new_jobs": {"SORT", "jobs BY ready_by_queue"},
-        "oldest_jobs": {"jobs BY jobs_pkey"},
     },
     "history/tick": {
         "append_attempts": {"jobs BY jobs_pkey", "logs BY logs_name_key"},

@@ -1,6 +1,5 @@
 """The commands about lanes."""
 
-from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from zq.features.forward.model import ForwardLane, LaneBatch, LaneRefusal, LaneRule
@@ -70,10 +69,15 @@ class Arrive(Command[int], frozen=True):
     last: int
 
 
-class DropOldest(Command[int], frozen=True):
-    """Expire those of some jobs that still wait: a lane has too many. Returns how many they are."""
+class TrimLane(Command[int], frozen=True):
+    """Expire the oldest waiting jobs of a lane that drops them: those up to a key, which is 0 if
+    there are none, and those over its bound on bytes.
 
-    keys: Sequence[int]
+    Returns how many. There may be more.
+    """
+
+    lane: str
+    upto: int
 
 
 class NameHeir(Command[None], frozen=True):

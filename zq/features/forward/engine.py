@@ -1,6 +1,7 @@
 """Wakes lanes: somebody may have stored a job in one of their queues, or the disk has them."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Self
 
 from zq.engine.after_commit import Awaited, Committed
@@ -71,4 +72,27 @@ class SyncBell:
             synced.set()
 
 
-SUBSCRIBERS = ((Awaited.BY_NOBODY, LaneBell), (Awaited.BY_REQUESTS, SyncBell))
+class DropBell:
+    """Tells of jobs that were dropped to make room on a lane."""
+
+    @classmethod
+    def of(cls, engine: Engine) -> Self:
+        """The bell of an engine."""
+        return cls()
+
+    def __init__(self) -> None:
+        self.listens: list[Callable[[str, int], object]] = []
+        """Those who hear of them, by the name of the lane and how many there were."""
+
+    def learn(self, committed: Committed) -> None:
+        """Learn from a tick."""
+        for lane, dropped in committed.result.displaced:
+            for tell in self.listens:
+                tell(lane, dropped)
+
+
+SUBSCRIBERS = (
+    (Awaited.BY_NOBODY, LaneBell),
+    (Awaited.BY_REQUESTS, SyncBell),
+    (Awaited.BY_NOBODY, DropBell),
+)

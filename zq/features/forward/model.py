@@ -90,6 +90,11 @@ class LaneRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         """The queues as a set."""
         return QueuePatterns.of(self.queues)
 
+    @property
+    def is_bounded(self) -> bool:
+        """True if not everything may wait."""
+        return self.max_bytes is not None or self.max_age_ms is not None
+
     def of_backlog(self) -> "LaneRule":
         """The rule of the lane of the backlog. The bounds are held by the lane of the new jobs."""
         return msgspec.structs.replace(

@@ -30,9 +30,3 @@ CROSS JOIN LATERAL (
     WHERE status = {ready} AND held = 0 AND jobs.queue = few.queue
         AND jobs.priority = few.priority AND jobs.id >= :first) AS found
 WHERE found.jobs > 0 GROUP BY 1
-
--- name: oldest_jobs
--- The oldest ready jobs of some queues up to a key, with their bytes.
-SELECT id, payload_size FROM jobs
-WHERE id <= :upto AND status = {ready} AND queue = ANY (:queues::text[])
-ORDER BY id LIMIT :limit

@@ -45,3 +45,22 @@ SELECT {job_row} FROM jobs WHERE id = ANY (ARRAY(
         SELECT id FROM jobs WHERE queue = g.q AND group_id = g.name AND held & 1 = 1
             AND status <= {in_flight}
         ORDER BY id LIMIT :limit) AS follower))
+
+-- name: lane_depths
+-- The queues with unfinished jobs whose names begin with :prefix, and how many these are.
+SELECT queue, sum(n)::bigint FROM queue_counts
+WHERE queue >= :prefix::text AND starts_with(queue, :prefix::text) AND status <= {in_flight}
+GROUP BY queue
+
+-- name: lane_bytes
+-- Looks at up to :limit jobs behind a key. The bytes of the payloads of those that are unfinished and in
+-- some queues, and the last key.
+SELECT coalesce(sum(payload_size) FILTER (
+        WHERE status <= {in_flight} AND queue = ANY (:queues::text[])), 0)::bigint, max(id)
+FROM (SELECT id, status, queue, payload_size FROM jobs WHERE id > :after ORDER BY id LIMIT :limit) AS seen
+
+-- name: oldest_of_lane
+-- The oldest ready jobs of some queues, with keys from :first to :upto, and their bytes.
+SELECT id, payload_size FROM jobs
+WHERE id >= :first AND id <= :upto AND status = {ready} AND queue = ANY (:queues::text[])
+ORDER BY id LIMIT :limit

@@ -28,11 +28,3 @@ SELECT json_group_array(json_array(queue, jobs, oldest)) FROM (
 SELECT cast(total(payload_size) AS INTEGER) FROM jobs
 WHERE status <= {in_flight} AND queue IN (SELECT value FROM json_each(:queues))
     AND id >= :first AND id < :end
-
--- name: oldest_jobs
--- The oldest ready jobs of some queues up to a key, with their bytes. They are near the beginning of
--- the table, as a rule.
-SELECT json_group_array(json_array(id, payload_size)) FROM (
-    SELECT id, payload_size FROM jobs NOT INDEXED
-    WHERE id <= :upto AND status = {ready} AND queue IN (SELECT value FROM json_each(:queues))
-    ORDER BY id LIMIT :limit)

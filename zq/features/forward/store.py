@@ -37,8 +37,3 @@ class LaneReads(Protocol):
 
     async def waiting_bytes(self, queues: Sequence[str], span: range = ALL_KEYS) -> int:
         """The bytes of the payloads of all unfinished jobs in these queues with such keys."""
-
-    async def oldest_jobs(
-        self, queues: Sequence[str], upto: int, limit: int
-    ) -> list[tuple[int, int]]:
-        """The keys of the oldest ready jobs in these queues up to a key, with their bytes."""

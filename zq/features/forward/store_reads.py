@@ -30,11 +30,5 @@ class StoredLaneReads(LaneReads):
         asked = {"queues": list(queues), "first": span.start, "end": span.stop}
         return int(await self._scans.value("waiting_bytes", **asked))
 
-    async def oldest_jobs(
-        self, queues: Sequence[str], upto: int, limit: int
-    ) -> list[tuple[int, int]]:
-        asked = {"queues": list(queues), "upto": upto, "limit": limit}
-        return await self._scans.found(tuple[int, int], "oldest_jobs", **asked)
-
 
 READS = {LaneReads: StoredLaneReads}

@@ -11,34 +11,32 @@ from zq.features.forward.commands import (
     Arrive,
     BeginEpoch,
     DropLane,
-    DropOldest,
     NameHeir,
     NumberLane,
     PauseLane,
     PutLane,
     ReadLane,
+    TrimLane,
 )
+from zq.features.forward.tick_bounds import BoundLanes, trim
 from zq.features.forward.tick_lane import arrive, begin_epoch, number, read, release
 from zq.features.forward.tick_table import (
     backlog_lane,
     drop_lane,
     lane_named,
-    patterns_in,
     pause_lane,
     put_lane,
 )
 from zq.model.errors import ZqError
-from zq.model.lifecycle import Status
 from zq.store.api import Sliced
-from zq.tick.finish import displace
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:
-    """The queues of lanes leave."""
-    return Hooks(leaving=patterns_in)
+    """The queues of lanes leave, and new jobs meet their bounds."""
+    return BoundLanes().hooks
 
 
 def _table(work: UnitOfWork, command: PutLane | PauseLane | DropLane) -> Sliced[object]:
@@ -51,14 +49,6 @@ def _table(work: UnitOfWork, command: PutLane | PauseLane | DropLane) -> Sliced[
         yield from release(work, each)
         drop_lane(work, each)
     return None
-
-
-def _drop(work: UnitOfWork, command: DropOldest) -> Sliced[int]:
-    found = work.tx.briefs("read_briefs", keys=command.keys)
-    jobs = [job for job in found if job.status is Status.READY]
-    displace(work, jobs)
-    yield None
-    return len(jobs)
 
 
 def _jobs(
@@ -100,7 +90,7 @@ def _each(
 PHASES = (
     Phase(Stage.SETTLE, _each(_jobs), (Arrive, ReadLane, NameHeir, BeginEpoch)),
     Phase(Stage.CHANGE, _each(_table), (PutLane, PauseLane, DropLane)),
-    Phase(Stage.CHANGE, _each(_drop), (DropOldest,)),
+    Phase(Stage.CHANGE, _each(trim), (TrimLane,)),
     Phase(Stage.RECORD, _each(_jobs), (NumberLane,)),
 )
 """Jobs get numbers last, so that one commit can store a job and have it sent."""

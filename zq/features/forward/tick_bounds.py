@@ -1,0 +1,258 @@
+"""The bounds of lanes on bytes, held in the transaction that stores new jobs.
+
+Only a transaction knows what waits, so a bound holds at each commit. The bytes are counted once and
+followed from then on, by what is stored and what is dropped. What leaves in other ways is not
+followed: the number of jobs tells that too many bytes are assumed, and they are counted again
+before a job is dropped for it. What is under way is never dropped. Where that alone is over the
+bound, new jobs go at once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from zq.features.forward.commands import TrimLane
+from zq.features.forward.errors import LaneFull
+from zq.features.forward.model import ForwardLane
+from zq.features.forward.tick_table import lanes_in, patterns_in
+from zq.model.commands import Enqueue
+from zq.model.errors import ZqError
+from zq.model.ids import MAX_KEY
+from zq.model.job import Brief
+from zq.model.lifecycle import TERMINAL, Move
+from zq.model.queue_patterns import NO_QUEUES
+from zq.store.api import Sliced
+from zq.tick.finish import displace
+from zq.tick.hooks import Hooks, Jobs
+from zq.tick.slices import SLICE_ROWS
+from zq.tick.work import UnitOfWork
+
+SLACK = 64
+"""Room is made for one part more in so many of the bound, so that not every job has to make some. A
+lane that refuses is counted again once one part in so many of its jobs has left."""
+
+COUNTS_AFTER_MS = 60_000
+"""It is counted again after this time, too, if any job has left."""
+
+COUNTED_ROWS = 20_000
+"""So many jobs are looked at together."""
+
+MOST_SLICES = 10
+"""A transaction drops the jobs of so many slices. The next one goes on."""
+
+
+class BoundLane:
+    """A lane with bounds, and what waits on it."""
+
+    def __init__(self, lane: ForwardLane) -> None:
+        self.name = lane.name
+        self.patterns = lane.rule.patterns
+        self.has_most = lane.rule.max_bytes is not None
+        self.most = lane.rule.max_bytes or 0
+        """The most bytes that may wait, if it `has_most`."""
+        self.refuses = lane.rule.when_full == "refuse"
+        self.is_known = False
+        """False before the first count, and after what cannot be followed."""
+        self.jobs = 0
+        self.bytes = 0
+        self._counts_at = 0
+        """The steady time before which it does not count for a refusal again."""
+        self._oldest = 0
+        """All ready jobs with lower keys have been dropped, as far as is known."""
+
+    def forget(self) -> None:
+        """Count again: what was followed has not been kept."""
+        self.is_known, self._oldest = False, 0
+
+    def has_room(self, work: UnitOfWork, size: int) -> Sliced[bool]:
+        """True if so many bytes more may wait."""
+        if not self.is_known:
+            yield from self._count(work)
+        elif self.bytes + size > self.most:
+            left = self.jobs - sum(self._depths(work).values())
+            if left and (left * SLACK >= self.jobs or work.steady >= self._counts_at):
+                yield from self._count(work)
+        return self.bytes + size <= self.most
+
+    def shed(self, work: UnitOfWork) -> Sliced[int]:
+        """Drop the oldest jobs over the bound that are not under way. Return how many."""
+        if not self.has_most:
+            return 0
+        is_over = self.bytes > self.most
+        if not self.is_known or (is_over and self.jobs != sum(self._depths(work).values())):
+            yield from self._count(work)
+        if self.bytes <= self.most:
+            return 0
+        return (yield from self.drop(work, self.bytes - self.most + self.most // SLACK))
+
+    def drop(self, work: UnitOfWork, room: int, upto: int = MAX_KEY) -> Sliced[int]:
+        """Drop the oldest jobs up to a key, until there is room. Return how many."""
+        dropped = 0
+        queues = sorted(self._depths(work))
+        for _ in range(MOST_SLICES):
+            jobs = self._next(work, queues, room, upto) if room > 0 else ()
+            if not jobs:
+                break
+            displace(work, jobs)
+            size = sum(job.payload_size for job in jobs)
+            room -= size
+            self.bytes -= size
+            self.jobs -= len(jobs)
+            dropped += len(jobs)
+            yield None
+        if dropped:
+            work.effects.displaced.append((self.name, dropped))
+        return dropped
+
+    def _next(
+        self, work: UnitOfWork, queues: Sequence[str], room: int, upto: int
+    ) -> Sequence[Brief]:
+        """The oldest ready jobs of a slice that make room together."""
+        asked = {"queues": list(queues), "upto": upto, "limit": SLICE_ROWS}
+        found = work.tx.table("oldest_of_lane", first=self._oldest, **asked)
+        if not found and self._oldest:
+            # Jobs that are older may have become ready since.
+            self._oldest = 0
+            found = work.tx.table("oldest_of_lane", first=0, **asked)
+        keys: list[int] = []
+        for key, size in found:
+            if room <= 0:
+                break
+            keys.append(key)
+            room -= size
+        if keys:
+            self._oldest = keys[-1]
+        return work.tx.briefs("read_briefs", keys=keys) if keys else ()
+
+    def _count(self, work: UnitOfWork) -> Sliced[None]:
+        """Count what waits. The event loop does not wait for it."""
+        depths = self._depths(work)
+        self.jobs, self.bytes = sum(depths.values()), 0
+        last: int | None = 0 if self.jobs else None
+        asked = {"queues": sorted(depths), "limit": COUNTED_ROWS}
+        while last is not None:
+            ((size, last),) = yield partial(work.tx.table, "lane_bytes", after=last, **asked)
+            self.bytes += size
+        self.is_known, self._counts_at = True, work.steady + COUNTS_AFTER_MS
+
+    def _depths(self, work: UnitOfWork) -> dict[str, int]:
+        """The unfinished jobs of each queue of the lane, this transaction's changes included."""
+        found: Counter[str] = Counter()
+        for beginning in self.patterns.beginnings:
+            found |= Counter(dict(work.tx.table("lane_depths", prefix=beginning)))
+        for (queue, status), n in work.counts.items():
+            if status not in TERMINAL:
+                found[queue] += n
+        return {queue: n for queue, n in found.items() if n and self.patterns.covers(queue)}
+
+
+class BoundCheck:
+    """The new jobs of one phase, and the bounds that they meet."""
+
+    def __init__(self, work: UnitOfWork, lanes: Sequence[BoundLane]) -> None:
+        self._work = work
+        self._lanes = lanes
+        self._coming: Counter[BoundLane] = Counter()
+        """The bytes that were admitted in this phase and are not stored yet."""
+        self._by_queue: dict[str, BoundLane | None] = {}
+
+    def refusal(self, command: Enqueue) -> Sliced[ZqError | None]:
+        """Why the jobs of a command cannot be stored. Otherwise they have room from now on."""
+        sizes: Counter[BoundLane] = Counter()
+        for job in command.jobs:
+            lane = self._lane_of(job.queue)
+            if lane is not None and lane.refuses:
+                sizes[lane] += job.payload_size
+        for lane, size in sizes.items():
+            if not (yield from lane.has_room(self._work, self._coming[lane] + size)):
+                waiting = lane.bytes + self._coming[lane]
+                return LaneFull(lane.name, f"{waiting:,} of {lane.most:,} bytes wait")
+        self._coming += sizes
+        return None
+
+    def stored(self, jobs: Iterable[tuple[str, int]], *, sure: bool) -> Sliced[None]:
+        """Count jobs that are stored, as queues and bytes, and have the oldest make room for them.
+
+        Unless that is `sure`, their payloads may have been replaced, or those of others.
+        """
+        changed: set[BoundLane] = set()
+        for queue, size in jobs:
+            lane = self._lane_of(queue)
+            if lane is not None:
+                changed.add(lane)
+                lane.jobs += 1
+                lane.bytes += size
+        for lane in changed if sure else self._lanes:
+            lane.is_known &= sure
+            if not lane.refuses:
+                yield from lane.shed(self._work)
+
+    def lane_named(self, name: str) -> BoundLane | None:
+        """The lane of this name, if it has bounds."""
+        return next((lane for lane in self._lanes if lane.name == name), None)
+
+    def _lane_of(self, queue: str) -> BoundLane | None:
+        if queue not in self._by_queue:
+            lanes = [lane for lane in self._lanes if lane.has_most]
+            found = (lane for lane in lanes if lane.patterns.covers(queue))
+            self._by_queue[queue] = next(found, None)
+        return self._by_queue[queue]
+
+
+class BoundLanes:
+    """The lanes with bounds. They are remembered from one transaction to the next."""
+
+    def __init__(self) -> None:
+        self._lanes: list[BoundLane] = []
+        self._leaving = NO_QUEUES
+
+    @property
+    def hooks(self) -> Hooks[UnitOfWork]:
+        """Where a transaction asks for them."""
+        moves = {
+            Move.PATCH: self._follow_moved,
+            Move.REVIVE: self._follow_back,
+            Move.UNDO: self._follow_back,
+        }
+        return Hooks(bounds=self.table, moves=moves, undone=self._forget, leaving=patterns_in)
+
+    def table(self, work: UnitOfWork) -> BoundCheck | None:
+        """The bounds of the transaction's lanes; None if there are none."""
+        leaving = work.rulebook.leaving
+        if leaving is not self._leaving:
+            # Whatever changes a lane has the patterns read again.
+            self._lanes = [BoundLane(lane) for lane in lanes_in(work.tx) if lane.rule.is_bounded]
+            self._leaving = leaving
+        return BoundCheck(work, self._lanes) if self._lanes else None
+
+    def _follow_moved(self, work: UnitOfWork, jobs: Jobs, after: Jobs | None) -> None:
+        if self._lanes and after is not None:
+            pairs = zip(jobs, after, strict=True)
+            self._doubt({new.queue for old, new in pairs if new.queue != old.queue})
+
+    def _follow_back(self, work: UnitOfWork, jobs: Jobs, after: Jobs | None) -> None:
+        if self._lanes:
+            self._doubt({job.queue for job in after or jobs})
+
+    def _doubt(self, queues: Iterable[str]) -> None:
+        """Count lanes again before they decide anything: jobs have come that are not new."""
+        for lane in self._lanes:
+            lane.is_known &= not any(map(lane.patterns.covers, queues))
+
+    def _forget(self) -> None:
+        for lane in self._lanes:
+            lane.forget()
+
+
+def trim(work: UnitOfWork, command: TrimLane) -> Sliced[int]:
+    """Drop the oldest jobs of a lane that drops them: those up to a key, and those over its bound.
+
+    Return how many. There may be more.
+    """
+    table = None if work.hooks.bounds is None else work.hooks.bounds(work)
+    assert table is None or isinstance(table, BoundCheck)
+    lane = None if table is None else table.lane_named(command.lane)
+    if lane is None or lane.refuses:
+        return 0
+    dropped = (yield from lane.drop(work, MAX_KEY, command.upto)) if command.upto else 0
+    return dropped + (yield from lane.shed(work))
