@@ -116,6 +116,39 @@ async def test_a_more_urgent_job_comes_first_whatever_its_key(client: Client) ->
     assert (await claim_one(client))["fair_key"] == "b"
 
 
+@pytest.mark.parametrize("ends", ["success", "release", "crash"])
+async def test_a_new_key_does_not_wait_for_what_another_was_charged_with_in_vain(
+    client: Client, site: Site, ends: str
+) -> None:
+    """Jobs that took long before take no time now, or a worker gives back all that it has."""
+    await flood(client, "a", 200)
+    slow = await claim_one(client)
+    site.clock.advance(10_000)
+    await client.succeed(slow["id"])
+    if ends == "crash":
+        stream = await client.take(prefetch=100)
+        await stream.jobs(100)
+        await site.crash()
+    else:
+        jobs = [job["id"] for job in await claim(client, max=100)]
+        body = {"ids": jobs} if ends == "success" else {"items": [{"id": job} for job in jobs]}
+        assert (await client.post(f"/jobs/{ends}", body)).status in (200, 204)
+    await flood(client, "b", 1)
+
+    assert "b" in await turns(client, 2)
+
+
+async def test_a_key_that_its_limit_held_back_saves_nothing_up(client: Client) -> None:
+    await client.call("PUT", f"{FAIR}/a", {"max_in_flight": 1})
+    await flood(client, "a", 100)
+    assert (await claim_one(client))["fair_key"] == "a"
+    await flood(client, "b", 200)
+    assert await turns(client, 100) == ["b"] * 100
+    await client.delete(f"{FAIR}/a")
+
+    assert 10 <= (await turns(client, 20)).count("a") <= 13
+
+
 async def test_slow_jobs_count_by_their_running_time(client: Client, site: Site) -> None:
     await flood(client, "slow", 50)
     await flood(client, "fast", 50)
@@ -139,6 +172,20 @@ async def test_shares_survive_a_restart_and_a_crash(client: Client, site: Site) 
 
     for found in (before, between, after):
         assert 4 <= found.count("a") <= 6
+
+
+async def test_what_a_crash_takes_from_workers_is_given_back_by_the_weight_that_was_set(
+    client: Client, site: Site
+) -> None:
+    await client.call("PUT", f"{FAIR}/a", {"weight": 4})
+    await flood(client, "a", 200)
+    await flood(client, "b", 200)
+    stream = await client.take(prefetch=50)
+    taken = Counter(job["fair_key"] for job in await stream.jobs(50))
+    assert 39 <= taken["a"] <= 41
+
+    await site.crash()
+    assert 15 <= (await turns(client, 20)).count("a") <= 17
 
 
 async def test_keys_without_jobs_leave_nothing(client: Client) -> None:

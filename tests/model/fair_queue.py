@@ -53,8 +53,9 @@ class FairQueue:
         heads = [(share.finish, head, share) for head, share in some if head[0] == best]
         start, head, share = min(heads, key=lambda each: each[:2])
         heappop(share.waiting)
-        self.virtual = max(self.virtual, start)
         charged = self.mean if share.mean is None else share.mean
+        start = max(start, self.virtual - charged * (share.running + 1) / share.weight)
+        self.virtual = max(self.virtual, start)
         share.finish = start + charged / share.weight
         share.owed += charged
         share.running += 1
@@ -68,7 +69,10 @@ class FairQueue:
         charged = share.owed / share.running
         share.owed -= charged
         share.running -= 1
-        share.finish += (took - charged) / share.weight
+        corrected = (took - charged) / share.weight
+        share.finish += corrected
+        if share.waiting:
+            self.virtual = min(self.virtual, max(share.finish, self.virtual + corrected))
         share.mean = took if share.mean is None else share.mean + (took - share.mean) / 8
         self.mean += (took - self.mean) / 8
         if not self._keys:

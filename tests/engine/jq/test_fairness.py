@@ -36,7 +36,7 @@ async def cancel(calls: Iterable[asyncio.Task[Any]]) -> None:
 
 
 async def test_a_filter_that_has_behaved_does_not_wait_for_endless_ones() -> None:
-    jq_filter = JqFilter(timeout=16)
+    jq_filter = JqFilter(timeout=32)
     assert await jq_filter.matches(".n == 1", ['{"n":1}']) == [True]
     calls = [asyncio.create_task(jq_filter.matches(p, ["null"])) for p in endless(12)]
     await until_busy(calls)
@@ -49,7 +49,7 @@ async def test_a_filter_that_has_behaved_does_not_wait_for_endless_ones() -> Non
 
 
 async def test_a_line_full_of_new_filters_shuts_out_none_that_has_behaved() -> None:
-    jq_filter = JqFilter(timeout=16)
+    jq_filter = JqFilter(timeout=32)
     assert await jq_filter.matches(".n == 1", ['{"n":1}']) == [True]
     calls = [asyncio.create_task(jq_filter.matches(p, ["null"])) for p in endless(MOST_OF_ONE + 1)]
     await until_busy(calls)

@@ -365,7 +365,13 @@ FINDS: dict[str, dict[str, set[str]]] = {
             "shares BY shares_pkey",
         },
         "count_shared_queues": {"ALL OF shared_queues", "shares BY shares_pkey"},
-        "return_shares": {"SORT", "jobs BY jobs_pkey", "shares BY shares_pkey"},
+        "return_shares": {
+            "SORT",
+            "fair_limits BY fair_limits_pkey",
+            "jobs BY jobs_pkey",
+            "shared_queues BY shared_queues_pkey",
+            "shares BY shares_pkey",
+        },
         "place_returned": {"jobs BY jobs_pkey", "lines BY lines_pkey", "shares BY shares_pkey"},
     },
     "fair/reads": {

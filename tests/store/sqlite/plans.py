@@ -532,7 +532,14 @@ FINDS: dict[str, set[str]] = {
         SHARE,
     },
     "count_shared_queues": {"SCAN shared_queues", SHARES},
-    "return_shares": {BY_ID, "USE TEMP B-TREE FOR GROUP BY", "SCAN c", SHARE},
+    "return_shares": {
+        BY_ID,
+        "USE TEMP B-TREE FOR GROUP BY",
+        "SCAN c",
+        SHARE,
+        SHARE.replace("shares", "l"),
+        SHARED_QUEUE.replace("shared_queues", "q"),
+    },
     "place_returned": {BY_ID.replace("jobs", "lines"), BY_ID, SHARES},
     "turn_of": {
         SHARE.replace("shares", "s"),

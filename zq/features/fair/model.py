@@ -5,22 +5,25 @@ Queueing", SIGCOMM 1996). Each queue has a virtual time V, and each key of it a 
 are in milliseconds of a worker's time for a key of weight 1.
 
     first job  F = max(V, F)               a key that had no ready job begins at V
-    turn       the key with the least F is next; V becomes its F, if that is more
-    delivery   F = F + mean / weight       a job is charged with what the jobs of its key took
-    end        F = F + (ran - charged) / weight
+    turn       the key with the least F is next
+    delivery   F = max(F, V - mean · (in flight + 1) / weight), and V = max(V, F)
+               F = F + mean / weight       a job is charged with what the jobs of its key took
+    end        F = F + (ran - charged) / weight, and V falls with an F that falls below it
                mean = mean + (ran - mean) / 8
 
 So a key that is behind comes first, one that is alone gets everything, and one that was away saves
-nothing up: it begins at V. Running time is known at the end of a job. Until then a job counts as
-long as the mean of its key, so that a key with slow jobs does not get all workers meanwhile. A key
-of which no job has ended has the mean of its queue. Of the jobs of a key that are in flight, each
-is charged with an equal part of their sum.
+nothing up: it begins at V. One that its limits or more urgent jobs held back saves up a job, and
+one for each that it has in flight. If jobs take less than their key was charged with, F falls, and
+V by as much at most: else a new key would wait at V for what that one gets back. Running time is
+known at the end of a job. Until then a job counts as long as the mean of its key, so that a key
+with slow jobs does not get all workers meanwhile. A key of which no job has ended has the mean of
+its queue. Of the jobs of a key that are in flight, each is charged with an equal part of their sum.
 
 Bound: while two keys both have ready jobs of the most urgent priority, what they got of the
 workers' time, each by its weight, differs by at most one job of each, as long as jobs take what
 their means say. What a job takes beyond the mean of its key is made up at its end. A new key stands
-at V, so only keys that stand there too come before it: among n keys, its first job is the n-th
-delivery at the latest.
+at V, so only keys that stand there too come before it: among n keys that nothing held back, its
+first job is the n-th delivery at the latest.
 """
 
 from enum import StrEnum
@@ -93,6 +96,16 @@ class FairKeyState(msgspec.Struct, array_like=True, frozen=True):
 def start_of(virtual: float, finish: float) -> float:
     """The tag at which the next job of a key begins."""
     return max(virtual, finish)
+
+
+def least_start(virtual: float, charged: float, weight: float, in_flight: int) -> float:
+    """The least tag at which a job of a key begins that had to wait although it came first."""
+    return virtual - charged * (in_flight + 1) / weight
+
+
+def virtual_after(virtual: float, finish: float, corrected: float) -> float:
+    """The virtual time once `corrected` was added to the tag of a key that has ready jobs."""
+    return min(virtual, max(finish, virtual + corrected))
 
 
 def finish_of(start: float, charged: float, weight: float) -> float:

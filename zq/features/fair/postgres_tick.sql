@@ -112,10 +112,15 @@ UPDATE shared_queues SET unfinished = (
     SELECT coalesce(sum(unfinished), 0) FROM shares WHERE shares.queue = shared_queues.queue)
 
 -- name: return_shares
--- At a start: jobs that were given back wait again. What they were charged with is given back.
+-- At a start: jobs that were given back wait again. What they were charged with is given back, as
+-- far as their keys then stand no earlier than a new one would.
 UPDATE shares SET waiting = waiting + c.n, in_flight = greatest(in_flight - c.n, 0),
     owed = owed - owed * c.n / greatest(in_flight, c.n),
-    finish = finish - owed * c.n / greatest(in_flight, c.n) / weight
+    finish = greatest(
+        finish - owed * c.n / greatest(in_flight, c.n) / coalesce((
+            SELECT l.weight FROM fair_limits AS l
+            WHERE l.queue = shares.queue AND l.fair_key = shares.fair_key), weight),
+        least(finish, (SELECT q.virtual FROM shared_queues AS q WHERE q.queue = shares.queue)))
 FROM (
     SELECT queue AS name, options ->> 'fair_key' AS key, count(*) AS n FROM jobs
     WHERE id = {keys} AND +status = {ready} AND options ->> 'fair_key' IS NOT NULL

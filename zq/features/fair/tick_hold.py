@@ -12,7 +12,14 @@ from itertools import islice
 
 import msgspec
 
-from zq.features.fair.model import SHORTEST_MS, FairLimit, counted, opens_at, paid_after
+from zq.features.fair.model import (
+    SHORTEST_MS,
+    FairLimit,
+    counted,
+    opens_at,
+    paid_after,
+    start_of,
+)
 from zq.features.fair.model_jobs import fair_key_of, fair_weight_of
 from zq.features.fair.tick_shares import (
     COLUMNS,
@@ -22,6 +29,8 @@ from zq.features.fair.tick_shares import (
     SharedQueue,
     change,
     charged_to,
+    end_jobs,
+    first_start,
 )
 from zq.model.errors import Unprocessable
 from zq.model.job import Brief, JobRecord, JobSettings, NewJob
@@ -227,15 +236,21 @@ class FairHold:
         self.know(notes)
         found: defaultdict[str, dict[str, float]] = defaultdict(dict)
         moved: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        places = {name: self._shares[name].finish for name in notes}
+        for name, noted in notes.items():
+            share = self._shares[name]
+            if noted.weight is not None:
+                share.weight = noted.weight
+            if noted.ran:
+                end_jobs(share, self._queues[share.queue], noted)
         for name in sorted(notes, key=lambda name: self._shares[name].finish):
             share, noted = self._shares[name], notes[name]
-            place = share.finish
             change(share, self._queues[share.queue], noted)
             if noted.delivered:
                 share.paid_until = self._paid.get(name, share.paid_until)
             if noted.came or noted.left:
                 found[share.queue][f"={share.key}"] = share.finish
-            elif share.finish != place and share.waiting:
+            elif share.finish != places[name] and share.waiting:
                 # A job that took what its key was charged with moves no line by its end.
                 moved[share.queue][f"={share.key}"] = share.finish
         self._changed.update(notes)
@@ -437,24 +452,27 @@ class FairTill:
         if rule is None:
             rule = self._rulebook.of(share.queue).fair or NO_FAIR_RULE
             self._rules[share.queue] = rule
-        charged = charged_to(share, self.hold.queue(share.queue)) / share.pull
+        queue = self.hold.queue(share.queue)
+        charged, least = charged_to(share, queue) / share.pull, first_start(share, queue)
         most = rule.max_in_flight if share.set_in_flight is None else share.set_in_flight
         rate = rule.rate if share.set_rate is None else share.set_rate
         if most is None and rate is None:
-            return KeyTurn(share.finish, charged)
-        return LimitedKeyTurn(share.finish, charged, self, share, most, rate)
+            return KeyTurn(share.finish, charged, least)
+        return LimitedKeyTurn(share.finish, charged, least, self, share, most, rate)
 
 
 class KeyTurn:
     """A key during one claim, after what this has paid for. It follows `zq.tick.hooks.Purse`
     and `Turn`."""
 
-    __slots__ = ("_charged", "place")
+    __slots__ = ("_charged", "_least", "place")
 
-    def __init__(self, place: float, charged: float) -> None:
-        """It begins at the tag of its key. `charged` is what a delivery adds to that."""
+    def __init__(self, place: float, charged: float, least: float) -> None:
+        """It begins at the tag of its key. `charged` is what a delivery adds to that, or to
+        `least`, if that is more."""
         self.place = place
         self._charged = charged
+        self._least = least
 
     def refuses(self) -> tuple[str, int] | None:
         """None, since the key has no limit."""
@@ -462,7 +480,7 @@ class KeyTurn:
 
     def pay(self) -> None:
         """Charge the key with one job."""
-        self.place += self._charged
+        self.place = start_of(self._least, self.place) + self._charged
 
 
 class LimitedKeyTurn(KeyTurn):
@@ -472,13 +490,14 @@ class LimitedKeyTurn(KeyTurn):
         self,
         place: float,
         charged: float,
+        least: float,
         till: FairTill,
         share: KeyShare,
         most: int | None,
         rate: float | None,
     ) -> None:
         """`most` jobs may be in flight, and `rate` is deliveries a second."""
-        super().__init__(place, charged)
+        super().__init__(place, charged, least)
         self._till = till
         self._name = share.name
         self._in_flight = share.in_flight

@@ -6,8 +6,10 @@ from zq.features.fair.model import (
     SHORTEST_MS,
     correction,
     finish_of,
+    least_start,
     mean_after,
     start_of,
+    virtual_after,
 )
 
 COLUMNS = (
@@ -80,22 +82,28 @@ class KeyNotes(msgspec.Struct, gc=False):
     """What the latest new job brings."""
 
 
-def change(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
-    """Change a key and its queue by what has happened to its jobs."""
-    if notes.weight is not None:
-        share.weight = notes.weight
-    pull = share.pull
+def end_jobs(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
+    """Change a key and its queue by the jobs that are no longer in flight."""
     for ran in notes.ran:
         charged = share.owed / share.in_flight if share.in_flight else 0.0
         share.owed -= charged
         share.in_flight = max(share.in_flight - 1, 0)
-        share.finish += correction(charged, ran, pull)
+        corrected = correction(charged, ran, share.pull)
+        share.finish += corrected
+        if share.waiting:
+            queue.virtual = virtual_after(queue.virtual, share.finish, corrected)
         share.mean = mean_after(share.mean, ran)
         queue.mean = mean_after(queue.mean, ran)
+
+
+def change(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
+    """Change a key and its queue by what else has happened to its jobs, after `end_jobs`."""
+    pull = share.pull
     if notes.came and not share.waiting:
         share.finish = start_of(queue.virtual, share.finish)
     if notes.delivered:
         charged = charged_to(share, queue)
+        share.finish = start_of(first_start(share, queue), share.finish)
         last = share.finish
         for _ in range(notes.delivered):
             last, share.finish = share.finish, finish_of(share.finish, charged, pull)
@@ -112,6 +120,11 @@ def change(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
     share.waiting = max(share.waiting + notes.came - notes.left, 0)
     share.unfinished = max(share.unfinished + notes.unfinished, share.waiting + share.in_flight)
     queue.unfinished = max(queue.unfinished + notes.unfinished, 0)
+
+
+def first_start(share: KeyShare, queue: SharedQueue) -> float:
+    """The least tag at which the next job of a key begins."""
+    return least_start(queue.virtual, charged_to(share, queue), share.pull, share.in_flight)
 
 
 def charged_to(share: KeyShare, queue: SharedQueue) -> float:
