@@ -84,8 +84,9 @@ class Watched(NamedTuple):
 async def watched(
     root: Path, admin_port: str = "0", flags: tuple[str, ...] = ()
 ) -> AsyncIterator[Watched]:
-    """A server of ours."""
+    """A server of ours. It waits for no disk, since one that is busy would be a finding."""
     flags += ("--port", "0", "--admin-port", admin_port, "--log-format", "json")
+    flags += ("--default-commit-mode", "buffered")
     server = await ServerProcess.spawn(None, "serve", *flags, "--root-dir", str(root))
     try:
         await server.listening()
