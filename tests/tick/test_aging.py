@@ -128,6 +128,22 @@ def test_a_flood_of_urgent_jobs_holds_others_up_for_a_stated_time(
     assert waited >= bound - 1_000
 
 
+@pytest.mark.parametrize("is_within", [True, False])
+def test_an_older_job_that_is_ready_later_comes_first_within_the_bound(
+    ticker: Ticker, is_within: bool
+) -> None:
+    """Equally urgent jobs come by their ids: for this, the bound has one step more."""
+    ages(ticker, 1_000)
+    older, younger = ticker.store(2, priority=USUAL)
+    assert ticker.take(1) == [older]
+    later = longest_overtaken_ms(USUAL, USUAL, 1_000) - is_within
+    ticker.run(Release((older,), leases={}, delay_ms=later))
+    ticker.now += later
+    ticker.run(promote=True)
+
+    assert ticker.take(1) == [older if is_within else younger]
+
+
 def test_what_waits_again_is_as_old_as_its_new_time(ticker: Ticker) -> None:
     ages(ticker, 1_000)
     retried, released, returned, dated = ticker.store(4, priority=3)
