@@ -4,9 +4,14 @@ from pathlib import Path
 from random import Random
 
 from zq.features.forward.peer_news import LOOK_S
+from zq.features.forward.peer_presence import BOOT_S, FIRST_S, Presence, first_pause_s
 from zq.features.forward.peer_pusher import LONGEST_PAUSE_S, pause_s
 
 from .edge import Edge, hear_of_another, until
+
+
+def most_within_a_second(times: list[float]) -> int:
+    return max(sum(at <= other < at + 1.0 for other in times) for at in times)
 
 
 def test_200_devices_that_have_lost_their_hub_come_back_one_after_the_other() -> None:
@@ -14,8 +19,29 @@ def test_200_devices_that_have_lost_their_hub_come_back_one_after_the_other() ->
     times = [pause_s(9, 0.0, random.random()) for _ in range(200)]
 
     assert max(times) <= LONGEST_PAUSE_S
-    within_a_second = [sum(at <= other < at + 1.0 for other in times) for at in times]
-    assert max(within_a_second) <= 20
+    assert most_within_a_second(times) <= 20
+
+
+def test_200_devices_that_get_their_power_back_connect_one_after_the_other() -> None:
+    random = Random(1)
+    times = [first_pause_s(9.0, random.random()) for _ in range(200)]
+
+    assert max(times) <= FIRST_S
+    assert most_within_a_second(times) <= 20
+    assert first_pause_s(BOOT_S, 1.0) == 0.0
+
+
+async def test_a_device_connects_later_once_its_machine_has_started(tmp_path: Path) -> None:
+    """Whoever has it hurry need not wait."""
+    async with Edge(tmp_path).running() as edge:
+        presence = edge.device.server.services[Presence]
+        presence.put_off(1e9)
+        await edge.lay()
+        await edge.push(1)
+        await until(lambda: edge.progress.state == "starting")
+        assert not (await edge.far.get("/jobs/count")).doc["count"]
+        await edge.hurry()
+        assert await edge.eventually(1) == [1]
 
 
 def test_pauses_double_and_what_a_hub_asks_for_is_the_least() -> None:

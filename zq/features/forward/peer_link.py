@@ -162,6 +162,7 @@ class HubLink:
             self.hurry()
 
     async def _run(self) -> None:
+        await self._presence.may_connect()
         failures = 0
         while True:
             transport: AioTransport | None = None

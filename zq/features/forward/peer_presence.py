@@ -6,8 +6,12 @@ may have heard of is stored before it is told: it does not matter when the proce
 """
 
 import asyncio
+import contextlib
+import math
+import random
 import re
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -38,6 +42,27 @@ MOST_TOLD = 16
 """How many earlier instances are remembered that a hub may have heard of."""
 
 
+BOOT_S = 120.0
+"""A server that starts so soon after its machine may be one of many that have got power again."""
+
+FIRST_S = 30.0
+"""The devices of such a fleet connect within this time, one after the other."""
+
+
+def machine_up_s() -> float:
+    """The seconds since the machine has started, as far as it says so."""
+    boot: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+    return math.inf if boot is None else time.clock_gettime(boot)
+
+
+def first_pause_s(up_s: float, drawn: float) -> float:
+    """The seconds until a device connects that starts so long after its machine.
+
+    Many devices may have started together, so each draws its part, from 0 to 1.
+    """
+    return drawn * FIRST_S if up_s < BOOT_S else 0.0
+
+
 class Presence:
     """This device: its name, its instance, and what it reports."""
 
@@ -45,7 +70,9 @@ class Presence:
     def of(cls, services: Services) -> Self:
         """The presence of a server."""
         device, store = services.settings.device, services.store
-        return cls(device, store, services.clock, services.engine.inbox, services[Lanes])
+        presence = cls(device, store, services.clock, services.engine.inbox, services[Lanes])
+        presence.put_off(first_pause_s(machine_up_s(), random.random()))
+        return presence
 
     def __init__(
         self, device: str | None, store: Store, clock: Clock, inbox: Inbox, lanes: Lanes
@@ -62,8 +89,24 @@ class Presence:
         self._telling = asyncio.Lock()
         self._batches: dict[str, int | None] = {}
         self._said: dict[str, object] = {}
+        self._connects_at = 0.0
+        self._hurried = asyncio.Event()
         self.when_heard: list[Callable[[str], object]] = []
         """Called with the address of a hub that has answered a report."""
+
+    def put_off(self, pause_s: float) -> None:
+        """Let this device connect in some seconds."""
+        self._connects_at = asyncio.get_running_loop().time() + pause_s
+
+    async def may_connect(self) -> None:
+        """Wait until this device may connect to its hubs."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(self._connects_at):
+                await self._hurried.wait()
+
+    def hurry(self) -> None:
+        """Let this device connect now."""
+        self._hurried.set()
 
     async def tell(self, devices: ServerDevices, url: str) -> None:
         """Report to the hub at an address. Raises `BackendError`: `device_taken` if the hub knows

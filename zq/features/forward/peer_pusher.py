@@ -113,10 +113,12 @@ class LanePusher:
             await asyncio.wait([self._task])
 
     def hurry(self) -> None:
-        """End a pause after an error."""
+        """End a pause after an error, or after the start of the machine."""
+        self._presence.hurry()
         self._hurried.set()
 
     async def _run(self) -> None:
+        await self._presence.may_connect()
         failures = 0
         while True:
             hub: Hub | None = None
