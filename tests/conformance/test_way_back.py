@@ -123,6 +123,21 @@ async def test_a_fetch_waits_for_the_first_job_ever_and_for_the_next(client: Cli
     assert device.payloads == ["first", "second"]
 
 
+async def test_a_device_gets_what_comes_to_its_queue_by_name(client: Client) -> None:
+    """Nobody has sent it a job with `to` before. No worker gets more once it has asked."""
+    device = await device_of(client)
+    waiting = asyncio.create_task(device.fetch(wait_ms=30_000))
+    await held(client)
+    await client.post("/jobs", new_job(queue="to/d1/commands", payload="first"))
+    assert await waiting == 1
+
+    await client.post("/jobs", new_job(queue="to/d1/commands", payload="second"))
+    assert await claim(client, "to%2Fd1%2Fcommands", max=10) == []
+    assert await device.fetch() == 1
+    assert device.payloads == ["first", "second"]
+    assert device.stored[0]["queue"] == "commands"
+
+
 async def test_a_job_that_is_taken_out_gives_the_others_new_numbers(client: Client) -> None:
     device = await device_of(client)
     _, second, _ = await send(client, 1, 2, 3)

@@ -41,3 +41,14 @@ class ForgetDevice(Command[None], frozen=True):
 
     brings_more: ClassVar[bool] = False
     name: str
+
+
+class OpenLane(Command[bool], frozen=True):
+    """Let jobs leave for a device that were stored in its queues by their names.
+
+    Returns False if there are none. The errors are `LanesMeet` and `TooManyLanes`.
+    """
+
+    sync: ClassVar[SyncRule] = SyncRule.NONE
+
+    device: str

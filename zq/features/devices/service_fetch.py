@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from zq.engine.inbox import Inbox
+from zq.features.devices.commands import OpenLane
 from zq.features.devices.errors import DeviceKeyNeeded, DeviceTaken
 from zq.features.devices.model import FetchBody, check_device, is_of
 from zq.features.devices.model_address import MAKER, lane_to, plain_queue
@@ -89,7 +90,9 @@ class Fetches:
         try:
             batch, epoch = await self._next(lane_to(name), asked)
         except LaneNotFound:
-            return Fetched(None, 1)
+            if not await self._inbox.ask(OpenLane(name)):
+                return Fetched(None, 1)
+            batch, epoch = await self._next(lane_to(name), asked)
         jobs = await self._work.large_payloads(_within(batch.jobs))
         for job in jobs:
             job.queue = plain_queue(job.queue, name)

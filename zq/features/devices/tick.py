@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.devices.commands import AppendHistory, ForgetDevice, ReportDevice
+from zq.features.devices.commands import AppendHistory, ForgetDevice, OpenLane, ReportDevice
 from zq.features.devices.errors import DeviceNotFound, DeviceTaken, TooManyDevices
 from zq.features.devices.model import MAX_DEVICES, Device, reported
-from zq.features.devices.tick_address import admit
+from zq.features.devices.tick_address import admit, open_lanes
 from zq.features.devices.tick_history import append_history
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
@@ -60,4 +60,5 @@ PHASES = (
     Phase(Stage.RECORD, by_slices(append_history), (AppendHistory,)),
     Phase(Stage.RECORD, by_slices(store_reports), (ReportDevice,)),
     Phase(Stage.CHANGE, by_slices(forget_devices), (ForgetDevice,)),
+    Phase(Stage.CHANGE, by_slices(open_lanes), (OpenLane,)),
 )

@@ -1,5 +1,8 @@
 """Jobs for devices: each device that has some has a lane, made with the first of them."""
 
+from collections.abc import Sequence
+
+from zq.features.devices.commands import OpenLane
 from zq.features.devices.errors import NobodyThere
 from zq.features.devices.model_address import MAKER, addressee, lane_to, rule_to
 from zq.features.forward.commands import PutLane
@@ -21,7 +24,29 @@ def admit(work: UnitOfWork, command: Enqueue) -> ZqError | None:
             return NobodyThere(name)
         if not known[name]:
             try:
-                put_lane(work, PutLane(lane_to(name), rule_to(name), new_epoch(MAKER)))
+                _open(work, name)
             except ZqError as error:
                 return error
     return None
+
+
+def open_lanes(work: UnitOfWork, commands: Sequence[OpenLane]) -> list[object]:
+    """Make lanes of devices for jobs that have come to their queues without them."""
+    replies: list[object] = []
+    for command in commands:
+        waits = any(
+            work.tx.names("ready_queues", prefix=beginning)
+            for beginning in rule_to(command.device).patterns.beginnings
+        )
+        try:
+            if waits:
+                _open(work, command.device)
+                work.effects.promised = True
+            replies.append(waits)
+        except ZqError as error:
+            replies.append(error)
+    return replies
+
+
+def _open(work: UnitOfWork, device: str) -> None:
+    put_lane(work, PutLane(lane_to(device), rule_to(device), new_epoch(MAKER)))
