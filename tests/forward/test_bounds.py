@@ -137,6 +137,16 @@ async def test_a_full_lane_has_room_again_once_a_job_is_cancelled(tmp_path: Path
         assert [(await pushed(edge, 400)).status for _ in range(2)] == [201, 507]
 
 
+async def test_what_is_dropped_is_in_the_history(tmp_path: Path) -> None:
+    async with Edge(tmp_path, history=86_400_000).running() as edge:
+        await bound(edge, max_bytes=1000, when_full="drop_oldest")
+        await edge.lanes.pause("up", paused=True)
+        await until(lambda: edge.progress.state == "paused")
+        replies = [await pushed(edge, 400) for _ in range(3)]
+        (record,) = (await edge.near.get("/history")).doc["records"]
+        assert (record["job_id"], record["outcome"]) == (replies[0].doc["id"], "expired")
+
+
 async def test_jobs_beyond_an_age_are_dropped(tmp_path: Path) -> None:
     async with Edge(tmp_path).running() as edge:
         await edge.lay(max_age_ms=60_000, when_full="drop_oldest")
