@@ -112,6 +112,7 @@ class Instance:
             read_timeout=read_timeout,
             max_wal=settings.max_wal,
             page_bytes=settings.page_size,
+            disk_reserve=settings.disk_reserve,
             history=bounds,
             clock=self.clock,
             off_counts=off_counts,

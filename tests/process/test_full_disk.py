@@ -6,8 +6,10 @@ Needs root.
 import asyncio
 import contextlib
 import os
+import signal
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +38,12 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def free(disk: Path) -> int:
     space = os.statvfs(disk)
     return space.f_bavail * space.f_frsize
+
+
+def in_advance(disk: Path) -> int:
+    """The bytes that are allocated behind the ends of the server's files."""
+    states = [file.stat() for file in (disk / "data").glob("zq.db*")]
+    return sum(max(state.st_blocks * 512 - state.st_size, 0) for state in states)
 
 
 async def fill(client: Client, jobs: int = 10) -> tuple[list[str], Reply]:
@@ -69,7 +77,7 @@ async def test_the_reserve_is_kept_for_acknowledgements(disk: Path) -> None:
 
         assert refusal.status == 507
         assert "--disk-reserve" in refusal.error
-        assert free(disk) > 4 * MIB
+        assert free(disk) + in_advance(disk) > 4 * MIB
         assert await work_off(client, len(stored)) == stored
         assert await client.count() == 0
         # The space comes back while the server has nothing else to do.
@@ -95,6 +103,73 @@ async def test_the_log_is_copied_while_there_is_still_room_for_it(disk: Path) ->
                 if has_room_for_its_log(disk / "data" / "zq.db"):
                     break
                 await asyncio.sleep(0.01)
+
+
+@contextlib.contextmanager
+def greedy_program(disk: Path) -> Iterator[None]:
+    """Another program, which takes each byte of the disk as soon as it is free."""
+    end, is_full = threading.Event(), threading.Event()
+
+    def take() -> None:
+        with (disk / "somebody's").open("wb", buffering=0) as file:
+            for size in (MIB, 4096):
+                with contextlib.suppress(OSError):
+                    while file.write(bytes(size)):
+                        pass
+            is_full.set()
+            while not end.wait(0.001):
+                with contextlib.suppress(OSError):
+                    file.write(bytes(4096))
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    try:
+        assert is_full.wait(PATIENCE_S)
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+async def test_acknowledgements_need_nothing_that_another_program_can_take(disk: Path) -> None:
+    """Its log is long and not copied yet, the database has to grow for it, and no byte is free.
+
+    So many acknowledgements follow that the log begins anew again and again.
+    """
+    flags = ("--disk-reserve", "16MiB", "--upkeep-interval", "1h")
+    async with running(disk / "data", *flags) as server, server.client() as client:
+        stored = await client.enqueue_many(500)
+        big = await client.enqueue_many(20, payload="x" * 100_000)
+        assert not has_room_for_its_log(disk / "data" / "zq.db")
+        with greedy_program(disk):
+            assert free(disk) == 0
+            assert await work_off(client, len(stored) + len(big)) == [*stored, *big]
+        assert await client.count() == 0
+
+
+async def test_a_reserve_is_allocated_while_the_server_runs(disk: Path) -> None:
+    """A quarter of it stays free for anybody. The figure of free space has all of it."""
+    async with running(disk / "data", "--disk-reserve", "16MiB") as server:
+        assert 11 * MIB < in_advance(disk) < 13 * MIB
+        async with server.client() as client:
+            told = (await client.get("/status")).doc["disk"]["free_bytes"]
+            assert told == free(disk) + in_advance(disk)
+        server.signal(signal.SIGTERM)
+        assert await server.exited() == 0
+    assert in_advance(disk) < MIB
+
+
+async def test_blocks_are_allocated_when_space_becomes_scarce(disk: Path) -> None:
+    """Where there is much of it, nobody has less of it because of a server."""
+    flags = ("--disk-reserve", "2MiB", "--upkeep-interval", "1h")
+    async with running(disk / "data", *flags) as server, server.client() as client:
+        await client.enqueue()
+        assert in_advance(disk) < MIB
+        (disk / "somebody's").write_bytes(bytes(20 * MIB))
+        async with asyncio.timeout(PATIENCE_S):
+            while in_advance(disk) < MIB:
+                await client.enqueue()
+                await asyncio.sleep(0.05)
 
 
 async def run_into_the_end(client: Client, disk: Path) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from zq.engine.inbox import Inbox, result_of
 from zq.model.clock import Clock
 from zq.model.errors import BulkTooLarge, StorageFull, WalFull, ZqError
-from zq.store.api import Store
+from zq.store.api import SCARCE, Store
 
 SPACE_CHECK_S = 1.0
 """While jobs come, the disk is checked at least this often, since others fill it too."""
@@ -38,9 +38,10 @@ class Admission:
         self._disk_reserve = disk_reserve
         self._looked = float("-inf")
         self._left = 0
-        self.when_full: Callable[[], object] = bool
-        """Called when a look at the disk finds no room for new jobs, at most once in
-        `SPACE_CHECK_S`."""
+        self.when_scarce: Callable[[], object] = bool
+        """Called when a look at the disk finds that space has become scarce, and, at most once in
+        `SPACE_CHECK_S`, when it finds no room for new jobs."""
+        self._is_scarce = False
         self._full = float("-inf")
 
     def admit(self, jobs: int, payload_bytes: int) -> None:
@@ -82,9 +83,13 @@ class Admission:
             owed += self._store.uncopied_bytes
             free = self._store.free_bytes()
             self._left = ENOUGH if free is None else free - self._disk_reserve - owed
-            if self._left < cost and now - self._full >= SPACE_CHECK_S:
+            was_scarce = self._is_scarce
+            self._is_scarce = free is not None and free < SCARCE * self._disk_reserve
+            is_full = self._left < cost and now - self._full >= SPACE_CHECK_S
+            if is_full:
                 self._full = now
-                self.when_full()
+            if is_full or (self._is_scarce and not was_scarce):
+                self.when_scarce()
         return self._left >= cost
 
 

@@ -95,7 +95,7 @@ class Engine:
             rest_s=settings.upkeep_interval / 1000,
             sync_s=self.durability.sync_s,
         )
-        self.admission.when_full = upkeep.copy_soon
+        self.admission.when_scarce = upkeep.copy_soon
         self.when_synced = upkeep.when_synced
         self.compact = upkeep.compact
         """Gives all free space back. Its future is done when that has happened."""

@@ -91,10 +91,11 @@ class Upkeep:
         return compacts or self._wants_checkpoint(now)
 
     def copy_soon(self) -> None:
-        """Have the log copied although the server is busy: the disk is about to be full.
+        """Have the log copied although the server is busy: the disk may soon be full.
 
         Once it is, a database that would have to grow cannot take what is in the log, and a log
-        that cannot be copied ends up full. Then acknowledgements would fail as well.
+        that cannot be copied ends up full. Then acknowledgements would fail as well. After a copy
+        the store allocates blocks in advance, if it can.
         """
         self._hurries = True
         self._wake()

@@ -58,6 +58,9 @@ Sliced = Generator[Callable[[], Any] | None, Any, T]
 """A transaction in slices. It yields None when other tasks may run. It yields a function if a step
 is long and cannot be cut: that runs in the connection's thread, and its result is sent back."""
 
+SCARCE = 16
+"""Space is scarce if less than so many times the reserve of the disk is free."""
+
 
 class LongCommit(partial[object]):
     """A function that makes a transaction visible and takes long."""

@@ -17,7 +17,7 @@ from zq.model.commands import Tick, TickResult
 from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
 from zq.store.api import FoundAtStart, LongCommit, MakeTicks, OthersNews, Sliced, Store, Ticks
-from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, StoreFailed
+from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, StoreFailed, StoreFull
 from zq.store.snapshot import ANY_TABLE
 from zq.store.sqlite import damage, upkeep
 from zq.store.sqlite.backup import Copies
@@ -46,6 +46,7 @@ from zq.store.sqlite.flush import Flush, FlushGate, open_flush
 from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate, refuse_foreign_file
+from zq.store.sqlite.preallocation import Preallocation
 from zq.store.sqlite.quarantine import (
     MOST_NAMED,
     UnreadableRows,
@@ -91,6 +92,7 @@ class SqliteStore(Store):
         read_timeout: float,
         max_wal: int,
         page_bytes: int,
+        blocks: Preallocation,
     ) -> None:
         self.directory = directory
         self.slot = SLOT
@@ -122,6 +124,7 @@ class SqliteStore(Store):
         # The first one comes early. A commit of one row writes half a dozen pages, as one of fifty
         # does. A log that is overwritten is also synced faster than one that grows.
         self._page_bytes = page_bytes
+        self._blocks = blocks
         self._rows_a_checkpoint = CHECKPOINT_BYTES // page_bytes // 8
         self._old_pages = 0
         self._looks_at = 0.0
@@ -152,7 +155,7 @@ class SqliteStore(Store):
         most ticks.
         """
         try:
-            result = await self._run(self._ticks(tick))
+            result = await self._with_room(tick)
             await self._land(result, durable=result.durable)
         except (OSError, sqlite3.Error, StoreError) as error:
             failure = store_error(error, self._writer.raw)
@@ -172,6 +175,19 @@ class SqliteStore(Store):
         self._rows += result.rows
         self.wants_checkpoint = self._rows >= self._rows_a_checkpoint
         return result
+
+    async def _with_room(self, tick: Tick) -> TickResult:
+        """Run the transaction of a tick; a second time if the log has no room for it.
+
+        A log that is copied begins anew, in blocks that it has.
+        """
+        try:
+            return await self._run(self._ticks(tick))
+        except (sqlite3.Error, StoreFull) as error:
+            if not isinstance(store_error(error, self._writer.raw), StoreFull):
+                raise
+        await self._checkpoint(self._max_wal)
+        return await self._run(self._ticks(tick))
 
     async def _land(self, result: TickResult, *, durable: bool) -> None:
         """Make sure that a commit lasts. Raises OSError or `FilesMoved` if it does not."""
@@ -258,6 +274,7 @@ class SqliteStore(Store):
             pages, copied = self.wal_bytes() // self._page_bytes, 0
         if pages == copied and self.wal_bytes() > most_bytes:
             await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
+        await self._writer.hop(self._blocks.renew)
         self.wal_is_over = self.wal_bytes() > self._max_wal
         self.uncopied_bytes = (pages - copied) * self._page_bytes
         if pages and pages == copied and not self.wal_is_over:
@@ -305,9 +322,9 @@ class SqliteStore(Store):
         return _size(self.directory / FILE_NAME)
 
     def free_bytes(self) -> int:
-        """The free space on the file system of the data that an unprivileged writer may use."""
-        disk = os.statvfs(self.directory)
-        return disk.f_bavail * disk.f_frsize
+        """The space on the file system of the data that an unprivileged writer may use, with the
+        blocks that are allocated in advance."""
+        return self._blocks.free_bytes()
 
     def servers(self) -> int:
         return 1
@@ -321,6 +338,7 @@ class SqliteStore(Store):
             self.check_files()
             with store_errors(self._writer.raw):
                 await self._writer.hop(upkeep.note_clock, self._writer.raw, self.steady)
+            self._blocks.end()
             await self.checkpoint()
         finally:
             await self.abandon()
@@ -337,6 +355,7 @@ class SqliteStore(Store):
         await self.readers.close()
         with contextlib.suppress(sqlite3.Error):
             await self._writer.close()
+        self._blocks.close()
         self._lock.release()
 
     async def _rescue(self) -> None:
@@ -359,6 +378,7 @@ async def open_store(
     read_timeout: float,
     max_wal: int,
     page_bytes: int = PAGE_BYTES,
+    disk_reserve: int = 0,
     history: Bounds | None = None,
     clock: Clock | None = None,
     off_counts: bool = True,
@@ -369,12 +389,15 @@ async def open_store(
     took, if the time in which the machine was off counts (`off_counts`).
     A new database has pages of `page_bytes`.
     `read_timeout` is in seconds, `max_wal` in bytes; `history` limits how much of it is retained.
+    Of `disk_reserve` bytes three quarters are allocated in advance if space is scarce: see
+    `Preallocation`.
     Raises `DirectoryInUse`, `DatabaseTooNew`, `ForeignDatabase`, `RestoreUnfinished`, `StoreError`
     if the file is damaged or not writable, or `OSError` if the directory is not writable.
     """
     lock = DirectoryLock(directory)
     writer: HopConnection | None = None
     flush: Flush | None = None
+    blocks: Preallocation | None = None
     # It ends with the start. A thread of the loop's own would stay for good.
     thread = ThreadPoolExecutor(1, "zq-start")
     aside = partial(asyncio.get_running_loop().run_in_executor, thread)
@@ -408,6 +431,8 @@ async def open_store(
         quarantined = await writer.hop(read_quarantine, writer.raw)
         page_bytes = await writer.hop(upkeep.page_bytes, writer.raw)
         flush = await open_flush(wal)
+        blocks = Preallocation(directory, disk_reserve)
+        await writer.hop(blocks.renew)
         await writer.hop(wait_for_nobody, writer.raw)
         await aside(lock.sync_names)
     except BaseException as error:
@@ -415,6 +440,8 @@ async def open_store(
             flush.close()
         if writer is not None:
             await writer.close()
+        if blocks is not None:
+            blocks.close()
         lock.release()
         if isinstance(error, UnicodeDecodeError):  # from a message of SQLite's that quotes the file
             raise damage.damaged("it is damaged: text in it is no UTF-8") from error
@@ -426,7 +453,7 @@ async def open_store(
     _log_misfits(misfits)
     return SqliteStore(
         *(directory, lock, writer, flush, at_start, quarantined, ticks),
-        *(read_timeout, max_wal, page_bytes),
+        *(read_timeout, max_wal, page_bytes, blocks),
     )
 
 
