@@ -6,6 +6,7 @@ from errno import EINVAL, ENOSYS
 from random import Random
 from typing import NamedTuple
 
+from conformance import streams
 from process.server import ServerProcess, running
 
 from .actors import Notebook
@@ -77,15 +78,23 @@ class Loss(NamedTuple):
 async def lose_a_tail(disk: Disk, random: Random, seconds: float, pause: float = 0.0) -> Loss:
     """Enqueue for a while without waiting for the disk, then cut the power.
 
-    `pause` seconds lie between two enqueues.
+    `pause` seconds lie between two enqueues. A busy machine needs longer for a first sync.
     """
+    log = disk.shadow / "files" / "zq.db-wal"
     notebook = Notebook()
     flags = ("--default-commit-mode", "buffered")
     environment = disk.environment()
     async with running(disk.root, *flags, env=environment) as server, server.client() as client:
         producer = Producer(client, notebook, random)
         task = asyncio.create_task(_enqueue(producer, pause))
+        async with asyncio.timeout(streams.PATIENCE_S):
+            await notebook.grows_by(1)
+        before = log.stat().st_size
         await asyncio.sleep(seconds)
+        async with asyncio.timeout(streams.PATIENCE_S):
+            while log.stat().st_size <= before:
+                await streams.pause()
+            await notebook.grows_by(5)
         notebook.add(Kill(start=now(), end=now()))
         await server.kill()
         await task

@@ -195,7 +195,8 @@ def test_the_first_process_of_a_container_ends_while_it_starts(tmp_path: Path) -
         children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
         for _ in range(600):
             for child in children.read_text().split():
-                os.kill(int(child), signal.SIGTERM)  # too early, it goes nowhere
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGTERM)  # too early, it goes nowhere
             with contextlib.suppress(subprocess.TimeoutExpired):
                 started.wait(0.1)
                 break
