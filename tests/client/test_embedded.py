@@ -18,7 +18,10 @@ from process.server import running
 import zq
 from zq.client.backend import run
 from zq.client.connect import connect
+from zq.client.errors import BackendError
 from zq.client.values import Submission, TakeRequest
+from zq.features.producers.client import NumberedJobs
+from zq.features.producers.model import EpochEnd
 from zq.model.settings import SettingsPatch
 from zq.testing import run_until_idle
 
@@ -87,6 +90,24 @@ async def test_a_server_goes_on_with_the_jobs_of_a_script(tmp_path: Path) -> Non
         (job,) = await app.backend.enqueue([JOB])
     async with running(tmp_path) as server, zq.App(f"http://127.0.0.1:{server.port}") as app:
         assert (await app.backend.get(job.id)).payload == {"n": 1}
+
+
+async def test_jobs_with_numbers_are_stored_once_whoever_opens_the_directory(
+    tmp_path: Path,
+) -> None:
+    jobs = [Submission("q", "work", number) for number in range(3)]
+    for _ in range(2):
+        async with zq.App(address(tmp_path)) as app:
+            numbered = NumberedJobs(app.backend, "device-17", "7f3a")
+            stored = [*await numbered.store(1, jobs[:2]), *await numbered.store(2, jobs[1:])]
+            with pytest.raises(BackendError) as refused:
+                await numbered.store(5, jobs)
+            assert refused.value.code == "sequence_gap"
+            assert await numbered.end() == EpochEnd("7f3a", 3)
+    assert [job.duplicate for job in stored] == [True] * 4
+    async with running(tmp_path / "data") as server, server.client() as client:
+        assert [job["payload"] for job in await client.jobs()] == [0, 1, 2]
+        assert (await client.get("/producers/device-17")).doc["last"] == 3
 
 
 def test_a_directory_has_one_owner(tmp_path: Path) -> None:
