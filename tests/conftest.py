@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,9 @@ for _each in ("connect", "read", "write", "pool"):
 
 forked.install()
 
+JUST_STARTED_S = 120.0
+"""So long after the start of its machine a device may take its time to connect."""
+
 _WORKED = pytest.StashKey[float]()
 """What had been taken of processors when a test began."""
 
@@ -61,6 +65,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     inside = collection_path / "test" if collection_path.is_dir() else collection_path
     return None if is_fast(inside) else True
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let no test meet the pause of a device whose machine has just started."""
+    if not session.config.option.collectonly:
+        up_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        time.sleep(max(0.0, JUST_STARTED_S - up_s))
 
 
 @pytest.hookimpl(wrapper=True)

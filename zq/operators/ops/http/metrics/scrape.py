@@ -25,7 +25,7 @@ class Scraper:
     async def scrape(self) -> Scrape:
         """Read the store and the counters. Raises `ReadTimeout`."""
         parts, services = self._parts, self._parts.services
-        # Each read waits for the event loop. None waits for the end of another besides.
+        # A busy event loop delays each of these reads, so they are made beside each other.
         counts, found = await asyncio.gather(
             services.queues.counts(), asyncio.gather(*(reader.read() for reader in self._readers))
         )
