@@ -16,6 +16,8 @@ CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 BLANK_LINE = b"\r\n\r\n"
 MAX_ERROR_TEXT = 500
+AGAIN_S = 1.0
+"""How long a patient connection waits until it sends a request again."""
 
 
 class LoadError(Exception):
@@ -76,7 +78,10 @@ class Connection(Client):
         if self._missing < 0:
             raise LoadError("more bytes than the answer announced")
         if not self._missing:
-            self._on_reply(self, perf_counter() - self._sent_at)
+            self._end()
+
+    def _end(self) -> None:
+        self._on_reply(self, perf_counter() - self._sent_at)
 
     def _begin(self, data: bytes) -> bool:
         """Read the head of an answer. Return False if it is not complete yet."""
@@ -85,12 +90,34 @@ class Connection(Client):
             self._head = data
             return False
         self._head = b""
-        check_status(data)
+        self._judge(data)
         length = CONTENT_LENGTH.search(data, 0, end + 2)
         if length is None and data[9:12] != b"204":
             raise LoadError("an answer without Content-Length")
         self._missing = end + 4 + (int(length[1]) if length else 0) - len(data)
         return True
+
+    def _judge(self, head: bytes) -> None:
+        check_status(head)
+
+
+class PatientConnection(Connection):
+    """Sends again what the server is too busy for: for what comes before the measured time."""
+
+    def send(self, request: bytes) -> None:
+        self._request = request
+        super().send(request)
+
+    def _judge(self, head: bytes) -> None:
+        self._is_refused = head[9:12] == b"503"
+        if not self._is_refused:
+            super()._judge(head)
+
+    def _end(self) -> None:
+        if self._is_refused:
+            asyncio.get_running_loop().call_later(AGAIN_S, self.send, self._request)
+        else:
+            super()._end()
 
 
 class TakeStream(Client):

@@ -22,7 +22,7 @@ from bench.actors import (
     bulk_requests,
     single_requests,
 )
-from bench.http1 import Client, Connection, LoadError, TakeStream
+from bench.http1 import Client, Connection, LoadError, PatientConnection, TakeStream
 from bench.http2_wire import Http2Connection, Lane
 from bench.loops import best_loop, loop_factory
 
@@ -162,9 +162,9 @@ async def load(target: Target, spec: LoadSpec) -> LoadResult:
 
 
 async def fill(session: Session, bulks: list[bytes], jobs: int) -> None:
-    """Store a backlog of at least `jobs`."""
+    """Store a backlog of at least `jobs`. A server that is too busy gets the time that it needs."""
     filler = Producer(Meter("fill"), bulks, BULK, allowance=math.ceil(jobs / BULK) * BULK)
-    await produce(session, filler, FILL_CONNECTIONS)
+    await produce(session, filler, FILL_CONNECTIONS, PatientConnection)
     await session.until(lambda: filler.meter.jobs >= jobs, FILL_SECONDS)
 
 
@@ -190,9 +190,11 @@ async def start(session: Session, spec: LoadSpec, bulks: list[bytes]) -> list[Me
     return counted
 
 
-async def produce(session: Session, producer: Producer, connections: int) -> None:
+async def produce(
+    session: Session, producer: Producer, connections: int, kind: type[Connection] = Connection
+) -> None:
     for _ in range(connections):
-        producer.use(await session.connect(lambda: Connection(producer.on_reply)))
+        producer.use(await session.connect(lambda: kind(producer.on_reply)))
 
 
 async def take(
