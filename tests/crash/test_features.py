@@ -24,6 +24,8 @@ async def test_whatever_is_asked_for_the_file_is_sound_after_each_kill(
 ) -> None:
     root, ledger, random = tmp_path / "data", Ledger(), Random(seed())
     for kill in range(kills):
+        # `-s` shows how far a long run has come.
+        print(f"{kill} of {kills} kills, {ledger.statuses.total()} answers", flush=True)
         await live_and_die(root, ledger, random, ANSWERS)
         assert [*breaches(root, ledger)] == [], kill
     done = {status for _, _, status in ledger.statuses}
