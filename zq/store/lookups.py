@@ -88,17 +88,17 @@ def list_jobs(
 
     There are fewer if payloads are large.
     """
-    conditions, parameters = snapshot.where(filter, hide_purged_at=now)
-    query = "list_descending" if descending else "list_ascending"
+    name = "list_descending" if descending else "list_ascending"
+    query, conditions, parameters = snapshot.listing(name, filter, hide_purged_at=now)
     parameters |= {"after": after, "limit": limit, "skip": skip}
     return snapshot.whole(query, {"CONDITIONS": conditions}, **parameters)
 
 
 def list_keys(snapshot: Snapshot, filter: Filter, after: int, upto: int, limit: int) -> list[int]:
     """Up to `limit` keys of matching jobs with ``after < key <= upto``, purged ones included."""
-    conditions, parameters = snapshot.where(filter)
+    query, conditions, parameters = snapshot.listing("list_keys", filter)
     parameters |= {"after": after, "upto": upto, "limit": limit}
-    return snapshot.found(int, "list_keys", {"CONDITIONS": conditions}, **parameters)
+    return snapshot.found(int, query, {"CONDITIONS": conditions}, **parameters)
 
 
 def key_range(snapshot: Snapshot) -> tuple[int, int]:

@@ -84,6 +84,15 @@ class Snapshot(ABC):
         that needs no order may be faster `by_time`.
         """
 
+    def listing(
+        self, query: str, filter: Filter, hide_purged_at: int | None = None
+    ) -> tuple[str, str, dict[str, object]]:
+        """The name of the query that lists the jobs of a filter, and what `where` returns for it.
+
+        It is `query`, unless the store has another one for such a filter.
+        """
+        return query, *self.where(filter, hide_purged_at)
+
     @abstractmethod
     def blame(
         self, error: Exception, filter: Filter, after: int, descending: bool, limit: int, now: int

@@ -1,14 +1,21 @@
 """Each statement has one possible plan, however little PostgreSQL knows of its tables."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
+from typing import Any
 
 import pytest
 
+from zq.model.filters import Filter, ValueRange
+from zq.model.lifecycle import Status
+from zq.model.reach import Reach
 from zq.operators.admin.store_windows import LISTS
 from zq.store.postgres.connection import PLANS, SESSION, connect
 from zq.store.postgres.queries import load
+from zq.store.postgres.snapshot import CORE
 from zq.store.postgres.transaction import merged, merged_lines
+from zq.store.postgres.where import Finds, is_listed_by_status, where
 
 from .explained import Explained, Plan
 from .plans import FINDS
@@ -57,6 +64,8 @@ SORTING = {
     *(("postgres/claims", name) for name in ("claims of 1 queue", "claims of 5 queues")),
     *(("postgres/lines", name) for name in ("first_line_queues", "lines of 5 queues")),
     *(("postgres/lookups", name) for name in ("oldest_ready", "oldest_in_lines")),
+    *(("postgres/lookups", f"list_{each}_by_status") for each in ("ascending", "descending")),
+    ("postgres/lookups", "list_keys_by_status"),
     *(("fair/reads", name) for name in ("keys", "longest_waiting")),
     *(("search/reads", name) for name in ("ascending", "descending", "types", "payload_keys")),
     *(("waits/reads", "groups"), ("waits/reads", "running_long"), ("backlog/reads", "lines")),
@@ -105,14 +114,22 @@ def _with_words(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def plans() -> Iterator[dict[str, dict[Name, tuple[Plan, Plan]]]]:
+def databases() -> Iterator[dict[str, Explained]]:
+    """What explains texts in each state of the tables."""
+    with ExitStack() as stack:
+        yield {
+            state: Explained(stack.enter_context(connect(address, {**SESSION, **PLANS})))
+            for state, address in states()
+        }
+
+
+@pytest.fixture(scope="module")
+def plans(databases: dict[str, Explained]) -> dict[str, dict[Name, tuple[Plan, Plan]]]:
     """The plans of all texts in each state of the tables."""
-    found = {}
-    for state, address in states():
-        with connect(address, {**SESSION, **PLANS}) as connection:
-            explained = Explained(connection)
-            found[state] = {name: explained.plan(text) for name, text in texts().items()}
-    yield found
+    return {
+        state: {name: explained.plan(text) for name, text in texts().items()}
+        for state, explained in databases.items()
+    }
 
 
 def test_a_statement_finds_its_rows_by_the_index_made_for_it(
@@ -149,3 +166,60 @@ def test_no_statement_visits_or_sorts_all_rows_of_a_table_that_grows() -> None:
                 assert name in SORTING or statement.endswith(" of in_flight"), name
             whole = {word.split()[2] for word in plan if word.startswith("ALL OF ")}
             assert not whole & GROWING or name in WHOLE or statement.startswith("clear_"), name
+
+
+SOME = ValueRange(1, 5)
+
+NARROWED: dict[str, dict[str, Any]] = {
+    "by nothing": {},
+    "by queues": {"queues": ("q", "r")},
+    "by types": {"types": ("t",)},
+    "by groups": {"queues": ("q",), "groups": ("g",)},
+    "by unique keys": {"unique_keys": ("k",)},
+    "by budgets": {"budgets": ("b",)},
+    "by priority": {"priority": SOME},
+    "by attempts": {"attempts": SOME},
+    "by times": {"ready_at": SOME, "finished_at": SOME},
+    "by sweep": {"swept": 3},
+    "by reach": {"reach": Reach(("q",))},
+    "by age": {"upto": 9},
+    "by failures": {"errors": ("e",)},
+    "by keys": {"keys": (1, 2)},
+    "as revivable": {"revivable": True},
+}
+
+STATUSES: tuple[tuple[Status, ...], ...] = (
+    (),
+    (Status.READY,),
+    (Status.DEAD,),
+    (Status.COMPLETED, Status.DEAD),
+    (Status.SCHEDULED, Status.READY, Status.IN_FLIGHT),
+)
+
+
+@pytest.mark.parametrize("query", ["list_ascending", "list_descending", "list_keys", "matching"])
+@pytest.mark.parametrize("fields", NARROWED.values(), ids=NARROWED)
+def test_a_filter_finds_jobs_in_order_whatever_is_known_of_the_table(
+    databases: dict[str, Explained], query: str, fields: dict[str, Any]
+) -> None:
+    for statuses in STATUSES:
+        filter = Filter(statuses=statuses, **fields)
+        sql, expected = _listing(query, filter)
+        for state, explained in databases.items():
+            assert explained.plan(sql)[0] == expected, (statuses, state)
+
+
+def _listing(query: str, filter: Filter) -> tuple[str, set[str]]:
+    """The text by which a query finds the jobs of a filter, and its plan."""
+    if query == "matching":
+        conditions, _ = where(filter, finds=Finds.BY_KEYS)
+        text, plan = load("zq.store.postgres.tick")[query], {"jobs BY jobs_pkey"}
+        plan |= {"errors BY errors_pkey"} if filter.errors else set()
+        return text.replace("CONDITIONS", conditions), plan
+    by_status = is_listed_by_status(filter)
+    conditions, _ = where(filter, 9, Finds.BY_STATUS if by_status else Finds.IN_ORDER)
+    text = CORE[f"{query}_by_status" if by_status else query].replace("CONDITIONS", conditions)
+    if filter.errors:
+        return text, {"jobs BY jobs_pkey", "errors BY errors_pkey", "errors BY errors_by_signature"}
+    # Of each status, no more jobs than are asked for are sorted.
+    return text, {"SORT", "jobs BY not_ready"} if by_status else {"jobs BY jobs_pkey"}

@@ -10,6 +10,34 @@ SELECT {job_row} FROM jobs WHERE id < :after AND CONDITIONS ORDER BY id DESC LIM
 -- name: list_keys
 SELECT id FROM jobs WHERE id > :after AND id <= :upto AND CONDITIONS ORDER BY id LIMIT :limit
 
+-- name: list_ascending_by_status
+-- The first jobs of each status, found by its index, and of these the first ones.
+SELECT {job_row} FROM unnest(:filter_statuses::smallint[]) AS s (one)
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs
+    WHERE status = ANY (ARRAY[s.one]) AND status <> {ready}
+        AND (status, id) > (s.one, :after) AND CONDITIONS
+    ORDER BY status, id LIMIT :limit::bigint + :skip::bigint) AS jobs
+ORDER BY jobs.id LIMIT :limit OFFSET :skip
+
+-- name: list_descending_by_status
+SELECT {job_row} FROM unnest(:filter_statuses::smallint[]) AS s (one)
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs
+    WHERE status = ANY (ARRAY[s.one]) AND status <> {ready}
+        AND (status, id) < (s.one, :after) AND CONDITIONS
+    ORDER BY status DESC, id DESC LIMIT :limit::bigint + :skip::bigint) AS jobs
+ORDER BY jobs.id DESC LIMIT :limit OFFSET :skip
+
+-- name: list_keys_by_status
+SELECT jobs.id FROM unnest(:filter_statuses::smallint[]) AS s (one)
+CROSS JOIN LATERAL (
+    SELECT id FROM jobs
+    WHERE status = ANY (ARRAY[s.one]) AND status <> {ready}
+        AND (status, id) > (s.one, :after) AND (status, id) <= (s.one, :upto) AND CONDITIONS
+    ORDER BY status, id LIMIT :limit) AS jobs
+ORDER BY jobs.id LIMIT :limit
+
 -- name: get
 SELECT {job_row} FROM jobs WHERE id = :key AND CONDITIONS
 

@@ -16,7 +16,7 @@ from zq.store.errors import StoreDamaged
 from zq.store.postgres.connection import Connection
 from zq.store.postgres.queries import load, rows_of
 from zq.store.postgres.rows import jobs_of
-from zq.store.postgres.where import where
+from zq.store.postgres.where import Finds, is_listed_by_status, where
 from zq.store.snapshot import NO_WORDS, Snapshot, flat
 
 CORE = load("zq.store.postgres.lookups") | load("zq.store.postgres.log")
@@ -62,7 +62,14 @@ class PostgresSnapshot(Snapshot):
     def where(
         self, filter: Filter, hide_purged_at: int | None = None, *, by_time: bool = False
     ) -> tuple[str, dict[str, object]]:
-        return where(filter, hide_purged_at)
+        return where(filter, hide_purged_at, Finds.AT_ALL if by_time else Finds.IN_ORDER)
+
+    def listing(
+        self, query: str, filter: Filter, hide_purged_at: int | None = None
+    ) -> tuple[str, str, dict[str, object]]:
+        if is_listed_by_status(filter):
+            return f"{query}_by_status", *where(filter, hide_purged_at, Finds.BY_STATUS)
+        return query, *where(filter, hide_purged_at)
 
     def blame(
         self, error: Exception, filter: Filter, after: int, descending: bool, limit: int, now: int

@@ -23,7 +23,7 @@ from zq.store.postgres.pipeline import Pipeline, Row, Sent
 from zq.store.postgres.queries import Statement, compiled, load, load_of_rooms
 from zq.store.postgres.rows import briefs_of, jobs_of
 from zq.store.postgres.sharing import Memory
-from zq.store.postgres.where import where
+from zq.store.postgres.where import Finds, where
 
 TEXTS = {
     **load("zq.store.postgres.tick"),
@@ -155,7 +155,7 @@ class PostgresTransaction(Transaction):
         return self.jobs(name, names=values)
 
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
-        conditions, parameters = where(filter)
+        conditions, parameters = where(filter, finds=Finds.BY_KEYS)
         statement = compiled(TEXTS["matching"].replace("CONDITIONS", conditions))
         return [key for (key,) in self._do(statement, {"slice": keys, **parameters})]
 

@@ -1,6 +1,7 @@
 """Filters as SQL conditions with named parameters."""
 
 from collections.abc import Iterator, Sequence
+from enum import Enum, auto
 
 from zq.model.filters import Filter, ValueRange
 from zq.model.lifecycle import Status
@@ -11,9 +12,13 @@ _DRAWS_FROM = (
     " WHERE d ->> 0 = ANY (:filter_budgets::text[])))"
 )
 
+_EVER_FAILED = (
+    "id = ANY (ARRAY(SELECT job_id FROM errors WHERE signature = ANY (:filter_errors::text[])))"
+)
+
 _FAILED_LAST = (
-    "(id, attempts) IN (SELECT job_id, attempt FROM errors"
-    " WHERE signature = ANY (:filter_errors::text[]))"
+    "(SELECT signature FROM errors WHERE job_id = jobs.id AND attempt = jobs.attempts)"
+    " = ANY (:filter_errors::text[])"
 )
 
 _REVIVABLE = (
@@ -22,14 +27,33 @@ _REVIVABLE = (
 )
 
 
-def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[str, object]]:
+class Finds(Enum):
+    """How a query finds its rows."""
+
+    IN_ORDER = auto()
+    """In the order of their ids."""
+    AT_ALL = auto()
+    """In whichever order an index has them."""
+    BY_STATUS = auto()
+    """Status by status: it has the condition for that itself."""
+    BY_KEYS = auto()
+    """By the keys of all rows that may match, which it has."""
+
+
+def where(
+    filter: Filter, hide_purged_at: int | None = None, finds: Finds = Finds.IN_ORDER
+) -> tuple[str, dict[str, object]]:
     """Conditions over `jobs`, joined by AND, and their parameters.
 
     With `hide_purged_at` (now, in milliseconds) rows whose retention is over do not match, whether
     or not they have been deleted yet.
     """
-    conditions = ["true", *_of_states(filter.statuses)]
-    parameters: dict[str, object] = {}
+    if _names_keys(filter) and finds is not Finds.BY_STATUS:
+        states = _of_states_of_keys(filter.statuses)
+    else:
+        states = _OF_STATES[finds](filter.statuses)
+    conditions = ["true", *states]
+    parameters: dict[str, object] = {"filter_statuses": sorted({*filter.statuses})}
     named = (
         ("queue", filter.queues),
         ("type", filter.types),
@@ -44,7 +68,7 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
         conditions.append(_DRAWS_FROM)
         parameters["filter_budgets"] = list(filter.budgets)
     if filter.errors:
-        conditions.append(_FAILED_LAST)
+        conditions += [_FAILED_LAST] if finds is Finds.BY_KEYS else [_EVER_FAILED, _FAILED_LAST]
         parameters["filter_errors"] = list(filter.errors)
     if filter.reach is not EVERYWHERE:
         arms = []
@@ -78,6 +102,16 @@ def where(filter: Filter, hide_purged_at: int | None = None) -> tuple[str, dict[
     return " AND ".join(conditions), parameters
 
 
+def is_listed_by_status(filter: Filter) -> bool:
+    """True if the index by status finds the jobs of a filter, one status after the other."""
+    states = filter.statuses
+    return bool(states) and Status.READY not in states and not _names_keys(filter)
+
+
+def _names_keys(filter: Filter) -> bool:
+    return filter.keys is not None or bool(filter.errors)
+
+
 def _of_states(statuses: Sequence[Status]) -> Iterator[str]:
     if len(statuses) == 1:
         yield f"status = {statuses[0].value}"
@@ -86,6 +120,30 @@ def _of_states(statuses: Sequence[Status]) -> Iterator[str]:
     if statuses and Status.READY not in statuses:
         # This adds no condition, but PostgreSQL recognises its partial index by these words.
         yield f"status <> {Status.READY.value}"
+
+
+def _of_states_in_order(statuses: Sequence[Status]) -> Iterator[str]:
+    """Let no index find jobs of several statuses, all of which would be sorted."""
+    in_order = len(statuses) == 1 and Status.READY not in statuses
+    return _of_states(statuses) if in_order else _of_states_of_keys(statuses)
+
+
+def _of_states_of_keys(statuses: Sequence[Status]) -> Iterator[str]:
+    """Let no index find jobs by their statuses, of which few have one of the keys."""
+    if statuses:
+        yield f"+status IN ({', '.join(str(status.value) for status in statuses)})"
+
+
+def _of_no_states(_statuses: Sequence[Status]) -> Iterator[str]:
+    return iter(())
+
+
+_OF_STATES = {
+    Finds.IN_ORDER: _of_states_in_order,
+    Finds.AT_ALL: _of_states,
+    Finds.BY_STATUS: _of_no_states,
+    Finds.BY_KEYS: _of_states_of_keys,
+}
 
 
 def _ready_at(parameters: dict[str, object], filter: Filter, bounds: ValueRange) -> str:
