@@ -161,4 +161,11 @@ ssize_t write(int fd, const void *data, size_t size) {
     return broken ? -1 : done;
 }
 
+int rename(const char *from, const char *to) {
+    int result = REAL(rename)(from, to);
+    if (!result)
+        renamed(below(from), below(to));
+    return result;
+}
+
 #include "disk_aio.h"

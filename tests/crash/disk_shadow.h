@@ -35,6 +35,18 @@ static bool is_followed(const char *name) {
     return name && *name && strcmp(name, "..") && !strstr(name, "-shm") && setting("DISK_SHADOW");
 }
 
+/* What was synced of a file is there under either name. A sync of the directory tells which. */
+static void renamed(const char *from, const char *to) {
+    char before[PATH_MAX], after[PATH_MAX];
+    if (!is_followed(from) || !is_followed(to))
+        return;
+    snprintf(before, sizeof before, "%s/files/%s", setting("DISK_SHADOW"), from);
+    snprintf(after, sizeof after, "%s/files/%s", setting("DISK_SHADOW"), to);
+    unlink(after);
+    if (link(before, after) && errno != ENOENT)
+        abort();
+}
+
 static struct dirty *record_of(const char *name) {
     for (size_t i = 0; i < sizeof dirty / sizeof *dirty; i++) {
         if (!*dirty[i].name)

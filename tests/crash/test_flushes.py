@@ -120,3 +120,24 @@ def test_the_delayed_disk_of_the_benchmark_delays_flushes_too(tmp_path: Path) ->
     _, asked, waited_ms, landed = _tell(tmp_path / "data", environment, "write=a", *LANDED)
     assert (asked, landed) == (1, 0)
     assert waited_ms >= SLOW
+
+
+RENAMES = """
+import os, sys
+folder = sys.argv[1]
+os.mkdir(folder)
+with open(folder + "/log.part", "wb+") as file:
+    file.write(b"kept")
+    file.flush()
+    os.fsync(file.fileno())
+os.rename(folder + "/log.part", folder + "/log")
+for directory in (folder, os.path.dirname(folder)):
+    os.fsync(os.open(directory, os.O_RDONLY))
+"""
+
+
+def test_what_was_synced_before_a_file_got_its_name_survives(disk: Disk) -> None:
+    """So zq keeps a damaged log."""
+    environment = os.environ | disk.environment()
+    subprocess.run([sys.executable, "-c", RENAMES, disk.root], env=environment, check=True)
+    assert left_by_a_cut(disk) == "kept"
