@@ -8,6 +8,7 @@ from .client import Client
 from .crons import HOUR_MS, SECOND_MS, entry, entry_of, put, until_moved
 from .metrics import Scraper
 from .streams import PATIENCE_S, pause
+from .test_schemas import put as put_schema
 
 
 async def test_an_entry_fires_at_its_time_and_moves_on(client: Client) -> None:
@@ -87,6 +88,24 @@ async def test_a_firing_without_room_is_tried_again_until_there_is_some(client: 
     after = await until_moved(client, "g", "e", before)
     assert after["last_enqueue_at"] == client.site.now
     assert after["next_enqueue_at"] % HOUR_MS == 0
+    assert await client.count() == 1
+
+
+async def test_a_firing_whose_payload_does_not_match_is_tried_again_until_it_does(
+    client: Client,
+) -> None:
+    await put_schema(client, "default")
+    await put(client, "g", entry(job={"payload": {"n": "one"}}))
+    before = await entry_of(client, "g", "e")
+    for _ in range(2):
+        client.site.clock.advance(SECOND_MS)
+        before = await until_moved(client, "g", "e", before)
+        assert "last_enqueue_at" not in before
+    assert await client.count() == 0
+    await client.send("DELETE", "/queues/default/schema")
+    client.site.clock.advance(SECOND_MS)
+    after = await until_moved(client, "g", "e", before)
+    assert after["last_enqueue_at"] == client.site.now
     assert await client.count() == 1
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from .client import Client, Doc
 from .test_dead_letter import die, redrive
+from .test_schemas import ORDER
+from .test_schemas import put as put_schema
 from .test_settings import put
 
 Way = Callable[[Client], Awaitable[int]]
@@ -86,6 +88,89 @@ async def test_no_way_leads_into_a_full_queue(
     await client.delete(f"/jobs/{first['id']}")
     assert await way(client) == 200
     assert await client.count(queue="q", status="ready") == 1
+
+
+@WAYS
+async def test_no_way_leads_round_the_schema_of_a_queue(
+    client: Client, before: Callable[[Client], Awaitable[None]], way: Way
+) -> None:
+    await before(client)
+    await put_schema(client, "q")
+    assert await way(client) in (409, 422)
+    assert await client.count(queue="q", status="ready") == 0
+    await client.delete("/queues/q/schema")
+    assert await way(client) == 200
+    assert await client.count(queue="q", status="ready")
+
+
+@WAYS
+async def test_no_way_leads_round_the_schema_of_a_target(
+    client: Client, before: Callable[[Client], Awaitable[None]], way: Way
+) -> None:
+    await before(client)
+    await client.patch("/queues/q/settings", {"fan_out": ["q@a", "q@b"]})
+    await put_schema(client, "q@b")
+    assert await way(client) in (409, 422)
+    assert await client.count(queue="q@a") == 0
+    await client.delete("/queues/q@b/schema")
+    assert await way(client) == 200
+
+
+@WAYS
+async def test_a_job_of_a_queue_with_a_schema_comes_back_if_its_payload_matches(
+    client: Client, before: Callable[[Client], Awaitable[None]], way: Way
+) -> None:
+    await before(client)
+    await put_schema(client, "q", {**ORDER, "fields": []})
+    assert await way(client) in (409, 422), "null is no object"
+    await put_schema(client, "q", "null")
+    assert await way(client) == 200
+
+
+async def test_a_change_by_filter_counts_what_it_leaves_out(client: Client) -> None:
+    await put_schema(client, "q")
+    for payload in ({"n": 1}, {"n": "one"}, {"n": 2, "long": "x" * 2_000}, {"long": "x" * 2_000}):
+        await client.enqueue(queue="elsewhere", payload=payload)
+    moved = await client.patch("/jobs?queue=elsewhere", {"queue": "q"})
+    assert moved.doc == {"patched": 2, "kept": {"schema_mismatch": 2}}
+    left = await client.jobs(queue="elsewhere")
+    refused = await client.patch(f"/jobs/{left[0]['id']}", {"queue": "q"})
+    assert (refused.status, refused.headers["zq-error"]) == (422, "schema_mismatch")
+    assert 'field "n" must be of type int' in refused.error
+    assert (await client.patch("/jobs?queue=q", {"priority": 1})).doc == {"patched": 2}
+
+
+async def test_a_job_is_dead_where_it_is_if_it_does_not_match_the_schema_of_its_dead_letter_queue(
+    client: Client,
+) -> None:
+    await put(client, "q", dead_letter="dlq")
+    await put_schema(client, "dlq")
+    (id,) = await die(client)
+    dead: Doc = await client.job(id)
+    assert (dead["queue"], dead["status"], dead["reason"]) == ("q", "dead", "killed")
+
+
+async def test_a_sweep_leaves_to_its_next_slice_what_a_transaction_cannot_compare(
+    client: Client,
+) -> None:
+    await put_schema(client, "q")
+    jobs = [{"n": 1, "long": "x" * 700_000}, {"n": "one", "long": "x" * 700_000}, {"n": 3}]
+    for payload in [*jobs, *jobs]:
+        await client.enqueue(queue="elsewhere", payload=payload)
+    moved = await client.patch("/jobs?queue=elsewhere", {"queue": "q"})
+    assert moved.doc == {"patched": 4, "kept": {"schema_mismatch": 2}}
+
+
+async def test_a_payload_that_is_too_long_to_be_compared_comes_back_and_moves_nowhere_else(
+    client: Client,
+) -> None:
+    await put_schema(client, "q")
+    await put_schema(client, "other")
+    (id,) = await die(client, payload={"n": 1, "long": "x" * 1_100_000})
+    assert (await client.send("POST", f"/jobs/{id}/retry")).status == 200
+    refused = await client.patch(f"/jobs/{id}", {"queue": "other"})
+    assert (refused.status, refused.headers["zq-error"]) == (422, "schema_mismatch")
+    assert "1 MiB" in refused.error
 
 
 @WAYS

@@ -77,8 +77,9 @@ async def test_completed_jobs_that_are_kept_come_back(client: Client) -> None:
     client.site.clock.advance(10_000)
     late = client.site.now
     await client.make("completed", queue="q", payload={"n": "late"})
-    # What was accepted once comes back, also if it would be refused today.
     await put(client)
+    assert (await client.send("POST", "/queues/q/replay")).doc == {"replayed": 0}
+    await client.send("DELETE", "/queues/q/schema")
     replayed = await client.call("POST", "/queues/q/replay", {"since": late})
     assert replayed.doc == {"replayed": 1}
     assert (await client.send("POST", "/queues/q/replay")).doc == {"replayed": 2}
@@ -98,3 +99,24 @@ async def test_the_schedule_of_cleaning_is_stored(client: Client) -> None:
     assert wrong.status == 422
     await client.site.restart()
     assert (await client.get("/cleaning")).doc == {"schedule": "@daily"}
+
+
+async def test_new_jobs_match_the_schemas_of_all_targets_of_their_queue(client: Client) -> None:
+    await client.call("PUT", "/queues/q/settings", {"fan_out": ["q@a", "q@b"]})
+    await put(client, "q@b")
+    jobs = [new_job(queue="q", payload={"n": n}) for n in (1, "one")]
+    refused = await client.post("/jobs/bulk", {"jobs": jobs})
+    assert (refused.status, refused.headers["zq-error"]) == (422, "schema_mismatch")
+    assert refused.headers["zq-error-index"] == "1"
+    assert await client.count() == 0
+    await client.enqueue(queue="q", payload={"n": 1})
+    assert await client.count() == 2
+
+
+async def test_a_new_target_gets_the_jobs_that_match_its_schema(client: Client) -> None:
+    for n in (1, "one", 2):
+        await client.enqueue(queue="q", payload={"n": n})
+    for target in ("q@a", "q@b"):
+        await put(client, target)
+        assert (await client.send("PUT", f"/queues/q/targets/{target}")).status == 201
+    assert [await client.count(queue=queue) for queue in ("q", "q@a", "q@b")] == [1, 2, 2]

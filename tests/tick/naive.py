@@ -3,6 +3,8 @@
 It shares the words of the model (commands, statuses, jobs) with the store, and none of its rules.
 """
 
+from collections import Counter
+
 from zq.features.sweeps.commands import UndoSlice
 from zq.model.commands import (
     AnyCommand,
@@ -13,6 +15,7 @@ from zq.model.commands import (
     DeleteSlice,
     Due,
     Enqueue,
+    Entered,
     Extend,
     Fail,
     PatchJob,
@@ -107,13 +110,15 @@ class NaiveQueue(Enqueuing, Settling, Changing, Claiming):
             case PatchSlice(keys, filter, patch):
                 rows = [row for row in self._among(keys, filter) if row.purge_at is None]
                 rows = [row for row in rows if not self._is_tied(row, patch)]
-                patched = 0
+                changed, kept = 0, Counter[str]()
                 for row in rows:
-                    if self._stops(row, patch) is None:
+                    if (refusal := self._stops(row, patch)) is not None:
+                        kept[refusal.code] += 1
+                    else:
                         self._patch(row, patch)
-                        patched += 1
+                        changed += 1
                 self._restore_locks()
-                return patched
+                return Entered(changed, dict(kept))
             case DeleteJob(key):
                 return None if self._remove(key) else JobNotFound()
             case DeleteSlice(keys, filter):
@@ -133,16 +138,20 @@ class NaiveQueue(Enqueuing, Settling, Changing, Claiming):
             case Revive():
                 return self._retry(command)
             case ReviveSlice(keys, filter):
-                revived = 0
+                changed, kept = 0, Counter[str]()
                 for row in self._among(keys, filter):
                     home = row.origin or row.queue
-                    if self._cannot_return(row) or self._keeps_out(row, home):
+                    if self._cannot_return(row):
+                        kept["budget_gone"] += 1
+                        continue
+                    if (refusal := self._keeps_out(row, home)) is not None:
+                        kept[refusal.code] += 1
                         continue
                     row.origin = row.reason = row.died_at = None
                     self._revive(row, home)
-                    revived += 1
+                    changed += 1
                 self._restore_locks()
-                return revived
+                return Entered(changed, dict(kept))
             case SetQueue():
                 return self._set(command)
             case Clear(settings):

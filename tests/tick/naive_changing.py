@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from zq.features.sweeps.commands import Undone
-from zq.model.commands import CancelJob, RetainJob, Revive, SetQueue
+from zq.model.commands import CancelJob, Entered, RetainJob, Revive, SetQueue
 from zq.model.errors import (
     DeadLetterCycle,
     JobNotFound,
@@ -67,7 +66,7 @@ class Changing(NaiveJobs):
             self._remove(row.key)
         return reply
 
-    def _undo(self, keys: list[int], filter: Filter) -> Undone:
+    def _undo(self, keys: list[int], filter: Filter) -> Entered:
         kept: Counter[str] = Counter()
         changed = 0
         for row in self._among(keys, filter):
@@ -87,7 +86,7 @@ class Changing(NaiveJobs):
                     row.begin_life()
                 self._to(row, SCHEDULED if waits else READY)
                 self._tell(EventType.ENQUEUED, row)
-        return Undone(changed, dict(kept))
+        return Entered(changed, dict(kept))
 
     def _retain(self, command: RetainJob) -> object:
         row = self.rows.get(command.key)

@@ -19,6 +19,7 @@ from zq.model.commands import (
     Clear,
     DeleteJob,
     DeleteSlice,
+    Entered,
     Fail,
     PatchJob,
     PatchSlice,
@@ -266,7 +267,7 @@ def test_a_job_of_a_group_is_not_moved_while_it_is_in_flight(ticker: Ticker) -> 
     away = Patch(queue="r")
     (refusal,) = ticker.run(PatchJob(key, "ID", away)).replies
     assert isinstance(refusal, Unprocessable)
-    assert ticker.run(PatchSlice([key, free], EVERYTHING, away)).replies == [1]
+    assert ticker.run(PatchSlice([key, free], EVERYTHING, away)).replies == [Entered(1)]
     assert {job.key: job.queue for job in ticker.jobs().values()} == {key: "q", free: "r"}
     # All else about it may change, and so may its queue once it waits.
     (changed,) = ticker.run(PatchJob(key, "ID", Patch(queue="q", priority=1))).replies

@@ -15,6 +15,7 @@ from zq.model.commands import (
     DeleteSlice,
     Enqueue,
     EnqueueResult,
+    Entered,
     Fail,
     PatchJob,
     PatchSlice,
@@ -153,8 +154,8 @@ def test_changes_beyond_reach_find_nothing_and_change_nothing(ticker: Ticker) ->
         DeleteSlice([key], filter),
     ).replies
 
-    assert [type(reply) for reply in replies] == [JobNotFound, int, JobNotFound, int]
-    assert (replies[1], replies[3]) == (0, 0)
+    assert [type(reply) for reply in replies] == [JobNotFound, Entered, JobNotFound, int]
+    assert (replies[1], replies[3]) == (Entered(0), 0)
     assert ticker.jobs()[key].priority == 5
 
 

@@ -71,6 +71,18 @@ class SliceMark(msgspec.Struct, frozen=True):
     id: int
 
 
+class Entered(msgspec.Struct, frozen=True):
+    """What became of a slice of jobs that were to enter queues.
+
+    `kept` counts those that stay as they were, by the codes of the reasons. `rest` has the keys of
+    those that are left for another slice.
+    """
+
+    changed: int
+    kept: Mapping[str, int] = {}
+    rest: tuple[int, ...] = ()
+
+
 class FoldedPayload(msgspec.Struct, frozen=True, gc=False):
     """The payload of a job after others were folded into it: JSON text, and its size in bytes."""
 
@@ -249,8 +261,8 @@ class PatchJob(Command[JobRecord], frozen=True):
     reach: Reach = EVERYWHERE
 
 
-class PatchSlice(JobsCommand[int], frozen=True):
-    """A slice of a sweep: patch those of `keys` that still match. Returns how many."""
+class PatchSlice(JobsCommand[Entered], frozen=True):
+    """A slice of a sweep: patch those of `keys` that still match."""
 
     filter: Filter
     patch: Patch
@@ -314,7 +326,7 @@ class Revive(Command[JobRecord], frozen=True):
     With `home` it goes to the queue in which it died first, also if it waits in a dead-letter
     queue. `defaults` are as for `Enqueue`. With `yields` it comes without its unique key if another
     job has that by now. The errors are `JobNotFound`, `NotDead`, `QueueOutOfReach`, `KeyTaken`,
-    `QueueFull`, and those of its budgets.
+    `QueueFull`, those of its budgets, and those of `zq.tick.entering`.
     """
 
     key: int
@@ -324,8 +336,8 @@ class Revive(Command[JobRecord], frozen=True):
     yields: bool = False
 
 
-class ReviveSlice(JobsCommand[int], frozen=True):
-    """A slice of a sweep: revive those of `keys` that still match. Returns how many.
+class ReviveSlice(JobsCommand[Entered], frozen=True):
+    """A slice of a sweep: revive those of `keys` that still match.
 
     Jobs that came from another queue go back there if it lies within reach.
     """

@@ -47,6 +47,7 @@ ZqError
 ├── Unprocessable           the request is well formed, but the job's state or a field forbids it
 │   ├── QueueNotRegistered  only queues with settings get new jobs from this sender
 │   ├── SchemaMismatch      the payload does not match the schema of its queue
+│   ├── NotCompared         a transaction has compared enough payloads: another one goes on
 │   ├── NotArchived         the queue keeps no completed jobs, so there is nothing to replay
 │   ├── OutOfArchive        the queue keeps completed jobs for a shorter time
 │   ├── BudgetQuotaReached  the key has made as many budgets as it may

@@ -54,6 +54,17 @@ class SchemaMismatch(Unprocessable):
         super().__init__(f"payload does not match topic schema: {reason}")
 
 
+class NotCompared(Unprocessable):
+    """A job is left for another transaction, since this one has compared enough payloads."""
+
+    code = "not_compared"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a transaction compares no more payloads with schemas: send fewer jobs at a time"
+        )
+
+
 class TooManyCompared(TooLarge):
     code = "too_many_compared"
 

@@ -118,16 +118,14 @@ class Jobs:
         waiter: Waiter | None = None,
         defaults: QueueSettings | None = None,
         registered_only: bool = False,
-        checked: bool = False,
         through: EnqueueMaker | None = None,
     ) -> Accepted:
         """Store jobs, all or none, in order, or fold jobs with a batch into its host.
 
         `waiter` waits for the first job from before the commit. With `defaults`, settings that jobs
         and queues leave open are fixed; batches are not allowed then. With `registered_only`, a
-        queue without settings raises `QueueNotRegistered`. Payloads that are `checked` already are
-        not held against the schemas of their queues. `through` makes another command of a room,
-        whose errors are raised too. Raises `QueueOutOfReach`, `SchemaMismatch`,
+        queue without settings raises `QueueNotRegistered`. `through` makes another command of a
+        room, whose errors are raised too. Raises `QueueOutOfReach`, `SchemaMismatch`,
         `TooManyCompared`, `KeyConflict`, `QueueFull`, `StorageFull`, `WalFull`, `BulkTooLarge`, or
         `Unprocessable` if the rule of a batch fails.
         """
@@ -135,7 +133,7 @@ class Jobs:
             reach.require(jobs)
             reach.require_budgets(key for job in jobs for key in job.makes or ())
         for check in self.checks:
-            if check.in_use and not checked:
+            if check.in_use:
                 await check.require([(job.queue, job.payload) for job in jobs])
         size = sum([job.payload_size for job in jobs])
         self._admission.admit(len(jobs), size)

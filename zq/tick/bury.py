@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.model.checksums import with_options
-from zq.model.commands import Revive, ReviveSlice
+from zq.model.commands import Entered, Revive, ReviveSlice
 from zq.model.dead_letters import DeadLetter, dead_letter_of, grave_of
 from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach
 from zq.model.fixing import fixed_options, fixed_ttl
@@ -110,7 +110,7 @@ def retry(work: UnitOfWork, command: Revive) -> object:
     return job
 
 
-def revive_slice(work: UnitOfWork, command: ReviveSlice) -> int:
+def revive_slice(work: UnitOfWork, command: ReviveSlice) -> Entered:
     """Revive the jobs among the keys that still match the sweep's filter and may come back."""
     keys = work.matching(command.keys, command.filter)
     arrivals = [
@@ -121,12 +121,12 @@ def revive_slice(work: UnitOfWork, command: ReviveSlice) -> int:
     entry = QueueEntry(work, arrivals)
     admitted: list[Arrival] = []
     for job, target in arrivals:
-        if not refuse_return(work, [job]) and entry.refusal(job, target) is None:
+        if entry.admits(job, target, "budget_gone" if refuse_return(work, [job]) else None):
             _change_extras(job, **_ALIVE)
             admitted.append((job, entry.place(job, target)))
     _revive(work, admitted)
     entry.entered([job for job, _ in admitted])
-    return len(admitted)
+    return entry.report(len(admitted))
 
 
 def _bury(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:

@@ -12,6 +12,7 @@ from zq.model.commands import (
     Clear,
     DeleteJob,
     DeleteSlice,
+    Entered,
     PatchJob,
     PatchSlice,
     RetainJob,
@@ -60,8 +61,8 @@ def apply_changes(work: UnitOfWork, commands: Sequence[AnyChange]) -> list[objec
 
 def _change_and_note(work: UnitOfWork, command: AnyChange) -> object:
     done = _apply_change(work, command)
-    if isinstance(command, SLICES) and isinstance(done, int):
-        note_slice(work, command.mark, done)
+    if isinstance(command, SLICES) and isinstance(done, int | Entered):
+        note_slice(work, command.mark, done if isinstance(done, int) else done.changed)
     elif isinstance(command, CancelJob) and isinstance(done, JobRecord) and done.purge_at:
         note_slice(work, command.mark, 1)
     return done
@@ -116,11 +117,14 @@ def _change(work: UnitOfWork, command: PatchJob) -> object:
             f"cannot move job {command.text_id} to another queue while it is in flight, because"
             f" it belongs to group {job.group!r}: try again when it waits"
         )
-    changed, why_not = _patch(work, [job], command.patch)
-    return why_not or changed[0]
+    queue, patch = command.patch.queue, command.patch
+    if queue is UNSET or queue == job.queue:
+        return patch_jobs(work, [job], patch)[0]
+    entry = _entry(work, [job], queue)
+    return entry.refusal(job, queue) or _move(work, entry, [job], patch, queue)[0]
 
 
-def _change_slice(work: UnitOfWork, command: PatchSlice) -> int:
+def _change_slice(work: UnitOfWork, command: PatchSlice) -> Entered:
     """Patch the jobs among the keys that still match the sweep's filter and can be patched."""
     jobs = work.tx.jobs("read_jobs", keys=work.matching(command.keys, command.filter))
     patchable = sources(Move.PATCH)
@@ -129,36 +133,30 @@ def _change_slice(work: UnitOfWork, command: PatchSlice) -> int:
         for job in jobs
         if job.status in patchable and not moves_a_running_head(job, command.patch)
     ]
-    return len(_patch(work, chosen, command.patch)[0])
-
-
-def _patch(
-    work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch
-) -> tuple[list[JobRecord], ZqError | None]:
-    """Patch jobs, except those that may not enter the queue to which the patch moves them.
-
-    Return the jobs that were patched, and why the last of the others was not.
-    """
-    queue = patch.queue
+    patch, queue = command.patch, command.patch.queue
     if queue is UNSET:
-        return patch_jobs(work, jobs, patch), None
-    coming = [job for job in jobs if job.queue != queue]
-    changed = patch_jobs(work, [job for job in jobs if job.queue == queue], patch)
-    entry = QueueEntry(work, [(job, queue) for job in coming], letters_among(coming))
-    refusal: ZqError | None = None
-    admitted: list[JobRecord] = []
-    for job in coming:
-        why = entry.refusal(job, queue)
-        if why is None:
-            admitted.append(job)
-        else:
-            refusal = why
+        return Entered(len(patch_jobs(work, chosen, patch)))
+    coming = [job for job in chosen if job.queue != queue]
+    stay = patch_jobs(work, [job for job in chosen if job.queue == queue], patch)
+    entry = _entry(work, coming, queue)
+    admitted = [job for job in coming if entry.admits(job, queue)]
+    return entry.report(len(stay) + len(_move(work, entry, admitted, patch, queue)))
+
+
+def _entry(work: UnitOfWork, jobs: Sequence[JobRecord], queue: str) -> QueueEntry:
+    return QueueEntry(work, [(job, queue) for job in jobs], letters_among(jobs))
+
+
+def _move(
+    work: UnitOfWork, entry: QueueEntry, jobs: Sequence[JobRecord], patch: Patch, queue: str
+) -> list[JobRecord]:
+    """Patch jobs that may enter the queue to which the patch moves them."""
+    changed: list[JobRecord] = []
     # All of them go to one place: the queue, or its first target.
-    for place in {entry.place(job, queue) for job in admitted}:
-        moved = patch_jobs(work, admitted, msgspec.structs.replace(patch, queue=place))
-        entry.entered(moved)
-        changed += moved
-    return changed, refusal
+    for place in {entry.place(job, queue) for job in jobs}:
+        changed += patch_jobs(work, jobs, msgspec.structs.replace(patch, queue=place))
+    entry.entered(changed)
+    return changed
 
 
 def _delete(work: UnitOfWork, command: DeleteJob) -> object:

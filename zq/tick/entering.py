@@ -5,16 +5,19 @@ is undone, and when it dies and becomes a dead letter. `zq.tick.intake` has the 
 jobs.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import msgspec
 
-from zq.model.errors import Conflict, LimitReached, QueueFull
+from zq.model.commands import Entered
+from zq.model.errors import QueueFull, ZqError
 from zq.model.job import JobRecord, is_dead_letter
 from zq.model.lifecycle import TERMINAL
-from zq.model.queue_errors import KeyTaken
+from zq.model.queue_errors import KeyTaken, NotCompared
 from zq.model.unique import COVERS, lock_of
 from zq.tick.depths import Room
+from zq.tick.fitting import ArrivingPayloads
 from zq.tick.work import UnitOfWork
 
 Arrival = tuple[JobRecord, str]
@@ -24,8 +27,9 @@ Arrival = tuple[JobRecord, str]
 class QueueEntry:
     """Decides which jobs may enter queues in a transaction, and in which queue each then lies.
 
-    Call `refusal` for each job in turn: what it admits takes room, and its unique key. Then move
-    the jobs to the queues that `place` names, and call `entered` with the objects of their rows.
+    Call `refusal`, or `admits` for one of a slice, for each job in turn: what it admits takes room,
+    and its unique key. Then move the jobs to the queues that `place` names, and call `entered` with
+    the objects of their rows.
     """
 
     def __init__(
@@ -35,6 +39,9 @@ class QueueEntry:
         self._work = work
         self._fan_out = work.hooks.fan_out
         self._keyless = keyless
+        self._kept: Counter[str] = Counter()
+        self._rest: list[int] = []
+        self._payloads = ArrivingPayloads(work, arrivals)
         self._room = Room(work, {queue for _, queue in arrivals})
         self._owners: dict[str, JobRecord] = {}
         self._twins: dict[str, list[int]] = {}
@@ -42,8 +49,30 @@ class QueueEntry:
             owners = work.tx.owners(sorted(locks))
             self._owners = {owner.lock: owner for owner in owners if owner.lock is not None}
 
-    def refusal(self, job: JobRecord, queue: str) -> Conflict | LimitReached | None:
+    def admits(self, job: JobRecord, queue: str, obstacle: str | None = None) -> bool:
+        """True if a job may enter a queue. Otherwise `report` tells why, or leaves it to the rest.
+
+        An `obstacle` is the code of a reason that is known already.
+        """
+        if obstacle is None:
+            why = self.refusal(job, queue)
+            if why is None:
+                return True
+            if isinstance(why, NotCompared):
+                self._rest.append(job.key)
+                return False
+            obstacle = why.code
+        self._kept[obstacle] += 1
+        return False
+
+    def report(self, changed: int) -> Entered:
+        """What became of the slice, of whose jobs so many have changed."""
+        return Entered(changed, dict(self._kept), tuple(self._rest))
+
+    def refusal(self, job: JobRecord, queue: str) -> ZqError | None:
         """Why a job may not enter a queue. If it may, its key and its room are taken."""
+        if (misfit := self._payloads.refusal(job, queue)) is not None:
+            return misfit
         lock = self._wanted(job, queue)
         owner = None if lock is None else self._owners.get(lock)
         if owner is not None and owner.key != job.key:

@@ -6,7 +6,7 @@ it once, and puts those of all rooms into one `HookTable`. A place where no room
 tick one look into an empty tuple.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -81,6 +81,17 @@ class BoundTable(Protocol):
         """Count jobs that are stored, as queues and bytes, and have others make room for them.
 
         Unless that is `sure`, their payloads may have been replaced, or those of others.
+        """
+
+
+class PayloadRules(Protocol):
+    """What some queues ask of the payloads that come to them."""
+
+    def refusal(self, payload: str | None, queues: Iterable[str]) -> ZqError | None:
+        """Why a payload, in JSON, may not come to all of these queues. None is one too large.
+
+        The first payload is compared, and others as long as that does not take too long for a
+        transaction. Beyond that it is `NotCompared`.
         """
 
 
@@ -226,6 +237,8 @@ class Hooks(msgspec.Struct, Generic[W], frozen=True):
     """Keeps waiting jobs in lines."""
     keyed: Callable[[W, Enqueue], Sliced[Enqueue]] | None = None
     """Gives new jobs the fair keys that their queues take from a field. One room may have it."""
+    payload_rules: Callable[[W, Collection[str]], PayloadRules | None] | None = None
+    """The rules of some queues for payloads; None if they have none. One room may have it."""
     admits: Callable[[W, Enqueue], ZqError | None] | None = None
     """Called with new jobs of which some have options. Says why they cannot be stored, if so."""
     leaving: Callable[[Transaction], QueuePatterns] | None = None
@@ -262,6 +275,7 @@ class HookTable(Generic[W]):
         self.folds = _only(room.folds for room in some)
         self.bounds = _only(room.bounds for room in some)
         self.undone = _present(room.undone for room in some)
+        self.payload_rules = _only(room.payload_rules for room in some)
         self.admits = _present(room.admits for room in some)
         self._leaving = _only(room.leaving for room in some)
 

@@ -41,6 +41,20 @@ async def test_a_stream_that_waits_gets_the_copy(queue: Queue) -> None:
     await stream.expect("job", topic="q", data="a")
 
 
+async def test_a_queue_whose_schema_a_record_does_not_match_refuses_the_write_to_the_log(
+    queue: Queue,
+) -> None:
+    log = queue.records
+    await route(log, "l", "q")
+    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
+    assert (await log.native.call("PUT", "/queues/q/schema", {"schema": schema})).status == 200
+    reply = await log.post("l", {"records": [{"data": {"n": 1}}, {"data": {"n": "one"}}]})
+    assert refused(reply) == (422, "schema_mismatch")
+    assert await log.seqs("l") == []
+    await log.append("l", {"n": 1})
+    assert [each["data"] for each in await queue.claim(9)] == [{"n": 1}]
+
+
 async def test_a_queue_without_room_refuses_the_write_to_the_log(queue: Queue) -> None:
     log = queue.records
     await log.put("small", type="queue", cap_records=1, discard="reject")

@@ -73,6 +73,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "forget_rate": {"queue_rates BY queue_rates_pkey"},
         "clear_rates": {"ALL OF queue_rates"},
         "put_schema": set(),
+        "read_schemas_of": {"schemas BY schemas_pkey"},
         "drop_schema": {"schemas BY schemas_pkey"},
         "clear_schemas": {"ALL OF schemas"},
     },

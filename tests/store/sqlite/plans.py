@@ -160,6 +160,7 @@ FINDS: dict[str, set[str]] = {
     "write_note": set(),
     "acknowledge_damage": {"SCAN quarantine"},
     "put_schema": set(),
+    "read_schemas_of": {"SEARCH schemas USING INDEX sqlite_autoindex_schemas_1 (queue=?)"},
     "drop_schema": {"SEARCH schemas USING INDEX sqlite_autoindex_schemas_1 (queue=?)"},
     "look for cron schemas": {"SCAN schemas USING INDEX sqlite_autoindex_schemas_1"},
     "look for cron note": {"SEARCH meta USING PRIMARY KEY (name=?)"},

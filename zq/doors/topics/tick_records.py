@@ -32,6 +32,7 @@ from zq.features.producers.tick_book import ProducerBook, SeqVerdict
 from zq.model.checksums import record_checksum
 from zq.model.errors import ZqError
 from zq.store.api import Sliced
+from zq.tick.fitting import ComingPayloads
 from zq.tick.moves import remove
 from zq.tick.slices import SLICE_ROWS
 from zq.tick.work import UnitOfWork
@@ -165,6 +166,7 @@ class _Writing:
         for topic, records in _by_topic(batches):
             self._admit(topic, records)
         jobs = [batch for batch in batches if batch.state.config.type == "queue"]
+        self._compare([batch for batch in jobs if batch is not batches[0]])
         if jobs:
             yield from store_jobs(self._work, jobs)
         for batch in batches:
@@ -178,6 +180,14 @@ class _Writing:
         first = state.head_seq - len(command.records) + 1
         self._remember(state, command, first)
         return Appended(first, state.head_seq, state.head_seq)
+
+    def _compare(self, copies: Sequence[RecordBatch]) -> None:
+        """Raise an error if a copy may not come to its queue. A door knows its own topic alone."""
+        payloads = ComingPayloads(self._work, {str(batch.state.name) for batch in copies})
+        for batch in copies:
+            for record in batch.records:
+                if (why := payloads.refusal(str(batch.state.name), record.data)) is not None:
+                    raise why
 
     def _keys(self, dest: TopicState, count: int) -> Sequence[int]:
         return self._work.new_keys(count) if dest.config.type == "queue" else ()

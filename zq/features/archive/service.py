@@ -6,11 +6,12 @@ A queue has an archive if its settings keep completed jobs: the archive is these
 from collections.abc import Callable
 from typing import Self
 
+from zq.features.schemas.service import PayloadChecks
 from zq.model.clock import Clock
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import NO_EXTRAS, CarriedFields, Extras, JobRecord, NewJob
 from zq.model.lifecycle import Status
-from zq.model.queue_errors import NotArchived, OutOfArchive
+from zq.model.queue_errors import NotArchived, OutOfArchive, SchemaMismatch
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.sharing import maker, values_of
@@ -32,14 +33,20 @@ class Replays:
     def of(cls, services: Services) -> Self:
         """Replays of the jobs of a server."""
         count = services.tallies.count_replayed
-        return cls(services.store, services.clock, services.jobs, count)
+        return cls(services.store, services.clock, services.jobs, services[PayloadChecks], count)
 
     def __init__(
-        self, store: Store, clock: Clock, jobs: Jobs, count: Callable[[str, int], None]
+        self,
+        store: Store,
+        clock: Clock,
+        jobs: Jobs,
+        payloads: PayloadChecks,
+        count: Callable[[str, int], None],
     ) -> None:
         self._reads = store.reads
         self._clock = clock
         self._jobs = jobs
+        self._payloads = payloads
         self._count = count
 
     async def replay(
@@ -48,9 +55,10 @@ class Replays:
         """Store copies of the jobs that were completed from `since` on, slice by slice.
 
         Each has a new id and new limits: those of the queue, or else the `defaults`. A copy whose
-        unique key is taken is left out. Jobs that complete meanwhile are left out too. Return how
-        many were stored. Raises `NotArchived`, `OutOfArchive`, and the errors of `Jobs.enqueue`:
-        the slices before stay stored.
+        unique key is taken, or whose payload does not match the schema of the queue, is left out.
+        Jobs that complete meanwhile are left out too. Return how many were stored. Raises
+        `NotArchived`, `OutOfArchive`, and the errors of `Jobs.enqueue`: the slices before stay
+        stored.
         """
         reach.require([queue])
         now = self._clock.now_ms()
@@ -64,10 +72,18 @@ class Replays:
             copies = [_copy(job, with_options=defaults is None) for job in jobs if job.key <= upto]
             if not copies:
                 break
-            accepted = await self._jobs.enqueue(copies, reach, defaults=defaults, checked=True)
-            total += len(copies) - accepted.joined
+            if matching := [copy for copy in copies if await self._matches(copy)]:
+                accepted = await self._jobs.enqueue(matching, reach, defaults=defaults)
+                total += len(matching) - accepted.joined
         self._count(queue, total)
         return total
+
+    async def _matches(self, copy: NewJob) -> bool:
+        try:
+            await self._payloads.require([(copy.queue, copy.payload)])
+        except SchemaMismatch:
+            return False
+        return True
 
 
 def _require_archive(queue: str, settings: QueueSettings, since: int | None, now: int) -> None:

@@ -27,6 +27,7 @@ from zq.model.errors import ZqError
 from zq.model.events import EventType
 from zq.model.job import Brief, NewJob
 from zq.store.api import Sliced, as_json
+from zq.tick.fitting import ComingPayloads
 from zq.tick.holds import admit_new, refuse_new
 from zq.tick.hooks import Hooks, Options
 from zq.tick.intake import enqueue
@@ -172,9 +173,12 @@ def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan
 def _enqueue(
     work: UnitOfWork, firings: Sequence[Firing], jobs: dict[int, NewJob]
 ) -> Sliced[set[int] | StalePlan]:
-    """Store or fold the jobs, each by itself. Return which of them found no room."""
+    """Store or fold the jobs, each by itself. Return which of them their queues did not take."""
     if not jobs:
         return set()
+    payloads = ComingPayloads(work, {job.queue for job in jobs.values()})
+    refused = {i for i, job in jobs.items() if payloads.refusal(job.queue, job.payload) is not None}
+    coming = {index: job for index, job in jobs.items() if index not in refused}
     commands = [
         Enqueue(
             keys=(firings[index].key or 0,),
@@ -183,12 +187,11 @@ def _enqueue(
             size=job.payload_size,
             plan=firings[index].plan,
         )
-        for index, job in jobs.items()
+        for index, job in coming.items()
     ]
     replies = yield from enqueue(work, commands)
-    refused: set[int] = set()
     stored: list[Brief] = []
-    for (index, job), command, reply in zip(jobs.items(), commands, replies, strict=True):
+    for (index, job), command, reply in zip(coming.items(), commands, replies, strict=True):
         if isinstance(reply, StalePlan):
             return reply
         if isinstance(reply, ZqError):

@@ -29,11 +29,11 @@ async def get(asked: Asked) -> QueueSchemaDocument:
 
 @ANSWERS.to(verbs.PUT)
 async def put(asked: Asked) -> QueueSchemaDocument:
-    """Give a queue a schema of Avro, or another one: its new jobs have to match it.
+    """Give a queue a schema of Avro, or another one: jobs that enter it have to match it.
 
     A job that does not match is refused with 422, by every door. If the schema is a record, a
-    payload has to be an object with every field that has no default, each of its type. Jobs of
-    schedules and replays are not looked at. A payload that is a text is read as JSON.
+    payload has to be an object with every field that has no default, each of its type. Jobs that
+    the queue has already stay. A payload that is a text is read as JSON.
     """
     queue, schema = _queue(asked), decode_schema(asked.body, asked.codec)
     return schema_document(await asked.services[Schemas].put(queue, schema, asked.reach))

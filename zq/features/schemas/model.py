@@ -26,6 +26,7 @@ MOST_COMPARED_TOGETHER = 20_000_000
 BYTES_A_STEP = 4
 """The bytes of a payload that are decoded in the time of one comparison, or less."""
 
+_NOT_JSON = "it is not valid JSON"
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -81,9 +82,15 @@ class PayloadSchema:
         except (AttributeError, RecursionError, TypeError):
             raise InvalidSchema("it is no schema") from None
 
-    def check(self, payload: str) -> int:
-        """Do all of `checking` in one go. Return how many steps it took."""
-        return sum(self.checking(payload))
+    def compare(self, payload: str) -> tuple[int, SchemaMismatch | None]:
+        """Compare a payload, in JSON, in one go: the number of comparisons, and what is wrong."""
+        try:
+            value = msgspec.json.decode(payload)
+            if isinstance(value, str):
+                value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            return 1, SchemaMismatch(_NOT_JSON)
+        return self._compare(value)
 
     def checking(self, payload: str) -> Iterator[int]:
         """Raise `SchemaMismatch` if a payload, in JSON, does not match.
@@ -96,20 +103,25 @@ class PayloadSchema:
             if isinstance(value, str):
                 value = yield from _decoded(value)
         except (msgspec.DecodeError, RecursionError):
-            raise SchemaMismatch("it is not valid JSON") from None
+            raise SchemaMismatch(_NOT_JSON) from None
+        compared, mismatch = self._compare(value)
+        if mismatch is not None:
+            raise mismatch
+        yield compared
+
+    def _compare(self, value: Any) -> tuple[int, SchemaMismatch | None]:
+        if self._record is None:
+            return 1, None
+        if not isinstance(value, dict):
+            return 1, SchemaMismatch("expected an object")
         comparison = Comparison()
-        if self._record is not None:
-            if not isinstance(value, dict):
-                raise SchemaMismatch("expected an object")
-            try:
-                fault = comparison.fault(self._record, value)
-            except TooManyWays:
-                raise SchemaMismatch(
-                    f"it takes more than {MOST_COMPARED} comparisons: nest fewer unions"
-                ) from None
-            if fault is not None:
-                raise SchemaMismatch(str(fault))
-        yield 1 + comparison.compared
+        try:
+            fault = comparison.fault(self._record, value)
+        except TooManyWays:
+            return comparison.compared, SchemaMismatch(
+                f"it takes more than {MOST_COMPARED} comparisons: nest fewer unions"
+            )
+        return 1 + comparison.compared, None if fault is None else SchemaMismatch(str(fault))
 
 
 def _decoded(text: str) -> Generator[int, None, Any]:

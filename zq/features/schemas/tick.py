@@ -1,8 +1,9 @@
-"""The tick's phase of schemas."""
+"""What schemas bring to the tick."""
 
 from collections.abc import Sequence
 
 from zq.features.schemas.model import DropSchema, PutSchema, StoredSchema
+from zq.features.schemas.tick_rules import payload_rules
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
@@ -10,8 +11,8 @@ from zq.tick.work import UnitOfWork
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:
-    """Schemas go with all settings."""
-    return Hooks(cleared=_clear)
+    """Schemas are rules for jobs that enter queues, and go with all settings."""
+    return Hooks(cleared=_clear, payload_rules=payload_rules)
 
 
 def _clear(work: UnitOfWork, settings: bool) -> None:

@@ -45,11 +45,17 @@ OLDER_VERBS = {"redrive": "requeue"}
 
 @ANSWERS.to(verbs.PATCH)
 async def patch(asked: Asked) -> Patched:
-    """Change the matching jobs. Errors in the body are reported before errors in the query."""
+    """Change the matching jobs. Errors in the body are reported before errors in the query.
+
+    If some cannot enter the queue that the body names, `kept` counts them: another job has their
+    unique key (`key_taken`), the queue has no room (`queue_full`), or their payloads do not match
+    its schema (`schema_mismatch`). They stay as they were.
+    """
     refuse_filter_in_body(asked.body, asked.codec, ("queue", "priority", "ready_at"))
     change = decode_patch(asked.body, asked.codec)
     filter, author = await chosen(asked, "patch")
-    return Patched(await asked.services[Sweeps].patch(filter, change, author))
+    sweep = await asked.services[Sweeps].patch(filter, change, author)
+    return Patched(sweep.changed, dict(sweep.kept))
 
 
 @ANSWERS.to(verbs.DELETE)
@@ -65,18 +71,22 @@ async def requeue(asked: Asked) -> Requeued:
 
     If the query names queues, this is also about the jobs that wait in these
     queues as in dead-letter queues. Such jobs go back to the queue that they came from. A job
-    whose queue has no room, or whose unique key another job has by now, stays as it is.
+    whose queue has no room (`queue_full`) or a schema that it does not match (`schema_mismatch`),
+    whose budget is gone (`budget_gone`), or whose unique key another job has by now (`key_taken`)
+    stays as it is, and `kept` counts it.
     """
-    return Requeued(await _requeued(asked))
+    sweep = await _requeued(asked)
+    return Requeued(sweep.changed, dict(sweep.kept))
 
 
 @ANSWERS.to(verbs.REDRIVE)
 async def redrive(asked: Asked) -> Redriven:
     """Do as `POST /jobs/requeue` does, of which this is an older name: `redriven` counts."""
-    return Redriven(await _requeued(asked))
+    sweep = await _requeued(asked)
+    return Redriven(sweep.changed, dict(sweep.kept))
 
 
-async def _requeued(asked: Asked) -> int:
+async def _requeued(asked: Asked) -> Sweep:
     refuse_filter_in_body(asked.body, asked.codec)
     limit = decode_limit(asked.body, asked.codec)
     filter, author = await chosen(asked, "requeue")
@@ -106,7 +116,8 @@ async def cancel(asked: Asked) -> Cancelled:
 async def requeue_one(asked: Asked) -> JobDocument:
     """Make a dead job ready again where it died: 200 with the job, 409 if it is not dead.
 
-    It is 409 also if another job has its unique key by now, and 429 if its queue has no room.
+    It is 409 also if another job has its unique key by now, 429 if its queue has no room, and 422
+    if its payload does not match the schema of the queue.
     Its attempts begin anew, and its error history is kept. With `home=true` it goes back to the
     queue in which it died first, also if it waits in a dead-letter queue.
     """
@@ -220,9 +231,9 @@ async def undo(asked: Asked) -> UndoneDocument:
 
     They wait again in their old places, with their attempts and unique keys. `kept` counts
     those that stay cancelled: another job has their unique key (`key_taken`), their time to
-    live is over (`expired`), a budget is gone (`budget_gone`), or their queue has no room
-    (`queue_full`). `gone` counts those that are deleted or no longer retained. 409 if there is
-    nothing to take back.
+    live is over (`expired`), a budget is gone (`budget_gone`), their queue has no room
+    (`queue_full`), or a schema that they do not match (`schema_mismatch`). `gone` counts those
+    that are deleted or no longer retained. 409 if there is nothing to take back.
     """
     ended_sweeps, author = asked.services[EndedSweeps], author_of(asked)
     return UndoneDocument(*await ended_sweeps.undo(_sweep_id(asked), asked.reach, author))

@@ -29,6 +29,7 @@ KEPT = {
     "expired": "stay cancelled, for their time to live is over",
     "budget_gone": "stay cancelled, for a budget is gone or too small",
     "queue_full": "stay cancelled, for their queue is full",
+    "schema_mismatch": "stay cancelled, for they do not match the schema of their queue",
 }
 
 

@@ -1,23 +1,14 @@
 """The commands of sweeps. Slices that other commands have too are in `zq.model.commands`."""
 
-import msgspec
-
-from zq.model.commands import Command, JobsCommand, SliceMark
+from zq.model.commands import Command, Entered, JobsCommand, SliceMark
 from zq.model.filters import Filter
 
 
-class Undone(msgspec.Struct, frozen=True):
-    """How many jobs were taken back, and how many not, by the reasons."""
-
-    changed: int
-    kept: dict[str, int]
-
-
-class UndoSlice(JobsCommand[Undone], frozen=True):
+class UndoSlice(JobsCommand[Entered], frozen=True):
     """A slice of a sweep: take back those of `keys` that the sweep `filter.swept` has cancelled.
 
     A job stays cancelled if another one has its unique key, if its time to live is over, or if a
-    budget is gone.
+    budget is gone, or if its queue does not take it.
     """
 
     filter: Filter

@@ -60,6 +60,7 @@ from zq.model.commands import (
     Clear,
     Command,
     DeleteSlice,
+    Entered,
     PatchSlice,
     ReviveSlice,
 )
@@ -128,8 +129,8 @@ class Sweeps(RunningService):
         self._looked: dict[Filter, tuple[SweepPreview, float]] = {}
         """The results and times of previews, by the filters that were bound to them."""
 
-    async def patch(self, filter: Filter, patch: Patch, author: SweepAuthor = NOBODY) -> int:
-        """Patch the matching jobs that are unfinished. Return how many were changed.
+    async def patch(self, filter: Filter, patch: Patch, author: SweepAuthor = NOBODY) -> Sweep:
+        """Patch the matching jobs that are unfinished. Return the finished sweep.
 
         Raises `QueueOutOfReach` or, as all verbs here, `Unprocessable` for a filter that names
         states in which the change leaves jobs alone, or `TooManySweeps`.
@@ -137,16 +138,17 @@ class Sweeps(RunningService):
         wanted = changeable(filter)
         filter.reach.require([patch])
 
-        def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[int]:
+        def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[Entered]:
             return PatchSlice(keys, plain, patch, mark)
 
-        return await self._run(SweepChange("patch", wanted, patch), slice_of, author)
+        return await self._complete(SweepChange("patch", wanted, patch), slice_of, author)
 
     async def delete(self, filter: Filter, author: SweepAuthor = NOBODY) -> int:
         """Delete the matching jobs. Return how many. Without a filter, all go at once."""
         if filter == EVERYTHING:
             return await self._inbox.ask(Clear())
-        return await self._run(SweepChange("delete", filter), DeleteSlice, author)
+        done = await self._complete(SweepChange("delete", filter), DeleteSlice, author)
+        return done.changed
 
     async def cancel(self, filter: Filter, force: bool, author: SweepAuthor = NOBODY) -> Sweep:
         """Cancel the matching jobs that can be cancelled. Return the finished sweep."""
@@ -170,14 +172,16 @@ class Sweeps(RunningService):
         job = await self._inbox.ask(CancelJob(key=key, force=force, reach=reach, mark=mark))
         return job, None if job.purge_at is None else mark.id
 
-    async def requeue(self, filter: Filter, limit: int | None, author: SweepAuthor = NOBODY) -> int:
-        """Bring back up to `limit` matching jobs. Return how many.
+    async def requeue(
+        self, filter: Filter, limit: int | None, author: SweepAuthor = NOBODY
+    ) -> Sweep:
+        """Bring back up to `limit` matching jobs. Return the finished sweep.
 
         These are dead jobs and, if queues are named, also jobs that wait in them as in dead-letter
         queues. Jobs that came from another queue go back there.
         """
         change = SweepChange("requeue", revivable(filter))
-        return await self._run(change, ReviveSlice, author, limit)
+        return await self._complete(change, ReviveSlice, author, limit)
 
     async def undo(self, filter: Filter, author: SweepAuthor = NOBODY) -> Sweep:
         """Take back the jobs that the sweep `filter.swept` has cancelled. Return what did so."""
@@ -287,16 +291,6 @@ class Sweeps(RunningService):
         if len(self._looked) > MOST_LOOKED:
             del self._looked[next(iter(self._looked))]
 
-    async def _run(
-        self,
-        change: SweepChange,
-        slice_of: SliceOf,
-        author: SweepAuthor,
-        limit: int | None = None,
-    ) -> int:
-        """Run a sweep, alone or shared. Return how many jobs it changed. Raises `TooManySweeps`."""
-        return (await self._complete(change, slice_of, author, limit)).changed
-
     async def _complete(
         self,
         change: SweepChange,
@@ -304,7 +298,7 @@ class Sweeps(RunningService):
         author: SweepAuthor,
         limit: int | None = None,
     ) -> Sweep:
-        """Change the matching jobs, and return the sweep that did it."""
+        """Change the matching jobs, and return the sweep that did it. Raises `TooManySweeps`."""
         sweep = self._shared(change) if limit is None else None
         if sweep is None or sweep.has_begun:
             sweep = self._begin(change, slice_of, author, limit, after=sweep)
@@ -372,8 +366,9 @@ class Sweeps(RunningService):
                 keys = keys[: limit - sweep.changed]
                 after = keys[-1]
             passed = (after - first) / max(upto - first, 1) if after < upto else 1
-            if keys:
-                sweep.add(await self._inbox.ask(slice_of(keys, filter.plain, sweep.mark(passed))))
+            while keys:
+                done = await self._inbox.ask(slice_of(keys, filter.plain, sweep.mark(passed)))
+                keys = list(sweep.add(done))
                 marked = passed
             sweep.passed = passed
             if sweep.changed == limit:

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from zq.features.budgets.commands import Binding, Bound
-from zq.features.sweeps.commands import Undone
 from zq.features.sweeps.model import SweepMark, SweepOutline, SweepPreview
+from zq.model.commands import Entered
 from zq.model.filters import (
     Filter,
     refuse_uncancellable,
@@ -56,7 +56,7 @@ class Sweep:
         self.blocked: list[int] = []
         """The keys of jobs that it would change if they were not in flight."""
         self.kept: Counter[str] = Counter()
-        """How many jobs it could not take back, by the reasons."""
+        """How many jobs it has left as they were, by the reasons."""
         self.passed = 0.0
         """The part of the ids that it has passed, from 0 to 1."""
         self.is_stopped = False
@@ -69,13 +69,15 @@ class Sweep:
         """The mark of a slice. `passed` is the part of the ids that the sweep has passed."""
         return SweepMark(self.id, self._text, passed)
 
-    def add(self, done: int | Bound | Undone) -> None:
-        """Count what a slice has done."""
+    def add(self, done: int | Bound | Entered) -> Sequence[int]:
+        """Count what a slice has done. Return the keys that it has left to the next one."""
         self.changed += done if isinstance(done, int) else done.changed
         if isinstance(done, Bound):
             self.blocked += done.blocked
-        elif isinstance(done, Undone):
+        elif isinstance(done, Entered):
             self.kept.update(done.kept)
+            return done.rest
+        return ()
 
 
 def changeable(filter: Filter) -> Filter:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from zq.features.sweeps.commands import EndSweep, Undone, UndoSlice
+from zq.features.sweeps.commands import EndSweep, UndoSlice
 from zq.features.sweeps.model import MOST_SWEEPS, SweepMark
-from zq.model.commands import SliceMark
+from zq.model.commands import Entered, SliceMark
 from zq.model.job import JobRecord, brief_of
 from zq.model.lifecycle import Move, Status
 from zq.tick.entering import QueueEntry, letters_among
@@ -55,35 +55,25 @@ def change_sweeps(work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]) ->
     return replies
 
 
-def _undo_slice(work: UnitOfWork, command: UndoSlice) -> Undone:
+def _undo_slice(work: UnitOfWork, command: UndoSlice) -> Entered:
     """Take back those of the keys that the sweep has cancelled and that may come back."""
     found = work.tx.jobs("read_jobs", keys=work.matching(command.keys, command.filter))
     jobs = [job for job in found if job.purge_at is not None and job.purge_at > work.steady]
     entry = QueueEntry(work, [(job, job.queue) for job in jobs], letters_among(jobs))
-    kept: dict[str, int] = {}
-    back: list[JobRecord] = []
-    for job in jobs:
-        why = _obstacle(work, job, entry)
-        if why is None:
-            back.append(job)
-        else:
-            kept[why] = kept.get(why, 0) + 1
+    back = [job for job in jobs if entry.admits(job, job.queue, _obstacle(work, job))]
     _restore(work, back, entry)
     if back:
         work.tx.write("note_undone", id=command.filter.swept, n=len(back))
-    return Undone(len(back), kept)
+    return entry.report(len(back))
 
 
-def _obstacle(work: UnitOfWork, job: JobRecord, entry: QueueEntry) -> str | None:
+def _obstacle(work: UnitOfWork, job: JobRecord) -> str | None:
     """Why a job cannot be as it was."""
     if job.expires_at is not None and job.expires_at <= work.steady:
         return "expired"
     if job.ttl_ms is not None and job.ready_at + job.ttl_ms <= work.now:
         return "expired"
-    if refuse_return(work, [job]):
-        return "budget_gone"
-    refusal = entry.refusal(job, job.queue)
-    return None if refusal is None else refusal.code
+    return "budget_gone" if refuse_return(work, [job]) else None
 
 
 def _restore(work: UnitOfWork, jobs: Sequence[JobRecord], entry: QueueEntry) -> None:

@@ -47,22 +47,25 @@ class SweepsDocument(msgspec.Struct):
     sweeps: list[SweepDocument]
 
 
-class Patched(msgspec.Struct):
-    """How many jobs were changed."""
+class Patched(msgspec.Struct, omit_defaults=True):
+    """How many jobs were changed. `kept` counts others by the reasons why they stay."""
 
     patched: int
+    kept: dict[str, int] = {}
 
 
-class Requeued(msgspec.Struct):
-    """How many dead jobs are ready again."""
+class Requeued(msgspec.Struct, omit_defaults=True):
+    """How many dead jobs are ready again. `kept` counts others by the reasons why they stay."""
 
     requeued: int
+    kept: dict[str, int] = {}
 
 
-class Redriven(msgspec.Struct):
+class Redriven(msgspec.Struct, omit_defaults=True):
     """How many dead jobs are ready again, by the older name."""
 
     redriven: int
+    kept: dict[str, int] = {}
 
 
 class Cancelled(msgspec.Struct):

@@ -20,6 +20,7 @@ from zq.model.queue_errors import TargetExists, TargetNotFound
 from zq.model.settings import NO_SETTINGS, checked
 from zq.store.api import Sliced
 from zq.tick.change import patch_jobs
+from zq.tick.fitting import ArrivingPayloads
 from zq.tick.moves import remove
 from zq.tick.settings import put_settings
 from zq.tick.work import UnitOfWork
@@ -124,8 +125,7 @@ def _each(
 
 def _mover(work: UnitOfWork, target: str) -> Handle:
     def move(keys: Sequence[int]) -> int:
-        jobs = work.tx.jobs("read_jobs", keys=keys)
-        return len(patch_jobs(work, jobs, Patch(queue=target)))
+        return len(patch_jobs(work, _fitting(work, target, keys), Patch(queue=target)))
 
     return move
 
@@ -141,10 +141,21 @@ class _Twins:
     def store(self, keys: Sequence[int]) -> int:
         """Store twins of the jobs that have none here yet. Returns how many."""
         new: list[JobRecord] = []
-        for job in self._work.tx.jobs("read_jobs", keys=keys):
+        for job in _fitting(self._work, self._target, keys):
             first = first_of(job)
             if first not in self._known:
                 self._known.add(first)
                 new.append(job)
         store_twins(self._work, self._target, new)
         return len(new)
+
+
+def _fitting(work: UnitOfWork, target: str, keys: Sequence[int]) -> list[JobRecord]:
+    """The jobs whose payloads may come to a target. Others stay without it."""
+    fitting: list[JobRecord] = []
+    while keys:
+        jobs = work.tx.jobs("read_jobs", keys=keys)
+        payloads = ArrivingPayloads(work, [(job, target) for job in jobs])
+        found, keys = payloads.sorted_out(target, jobs)
+        fitting += found
+    return fitting

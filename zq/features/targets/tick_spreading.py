@@ -7,13 +7,14 @@ import msgspec
 
 from zq.features.batches.model_jobs import batch_of
 from zq.model.commands import Enqueue, EnqueueResult
-from zq.model.errors import Unprocessable
+from zq.model.errors import Unprocessable, ZqError
 from zq.model.events import EventType
 from zq.model.fixing import fixed
 from zq.model.job import NO_EXTRAS, Brief, NewJob
 from zq.model.lifecycle import Status
 from zq.model.unique import KeySpace
 from zq.store.api import Sliced
+from zq.tick.fitting import ComingPayloads
 from zq.tick.intake import Intake
 from zq.tick.work import UnitOfWork
 
@@ -38,7 +39,7 @@ def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object
     return replies
 
 
-def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | Unprocessable:
+def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | ZqError:
     """The command with the jobs that its jobs become.
 
     A job keeps its place and its key for its first target. Its twins for other targets come behind
@@ -48,6 +49,8 @@ def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | Unprocessable:
     fanning = work.rulebook.fanning
     if not any(job.queue in fanning for job in command.jobs):
         return command
+    if (misfit := _misfit(work, command)) is not None:
+        return misfit
     firsts: list[NewJob] = []
     twins: list[NewJob] = []
     for key, job in zip(command.keys, command.jobs, strict=True):
@@ -71,6 +74,18 @@ def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | Unprocessable:
         ]
     keys = [*command.keys, *work.new_keys(len(twins))]
     return msgspec.structs.replace(command, jobs=firsts + twins, keys=keys)
+
+
+def _misfit(work: UnitOfWork, command: Enqueue) -> ZqError | None:
+    """Why a job may not come to all targets of its queue. A door knows its own queue alone."""
+    fanning = work.rulebook.fanning
+    named = {job.queue for job in command.jobs}
+    payloads = ComingPayloads(work, {to for queue in named for to in fanning.get(queue, ())})
+    for index, job in enumerate(command.jobs):
+        for target in fanning.get(job.queue, ()):
+            if target != job.queue and (why := payloads.refusal(target, job.payload)) is not None:
+                return why if len(command.jobs) == 1 else why.about(index)
+    return None
 
 
 def _tell_of_twins(

@@ -46,6 +46,9 @@ ON CONFLICT (queue) DO UPDATE
 SET body = excluded.body, version = schemas.version + 1, updated_at = excluded.updated_at
 RETURNING version
 
+-- name: read_schemas_of
+SELECT queue, body FROM schemas WHERE queue = ANY (:queues::text[])
+
 -- name: drop_schema
 DELETE FROM schemas WHERE queue = :queue
 

@@ -343,6 +343,14 @@ function about(filter, now, lost = false) {
 /** What the server would do now. @param {string} verb @param {Record<string, string>} filter @returns {Promise<Seen>} */
 export const lookAhead = (verb, filter) => get(`sweeps/preview${query({ ...exactly(filter), verb })}`);
 
+/** Why jobs of a change stay as they were. */
+export const WHY = /** @type {Record<string, string>} */ ({ key_taken: "another job has their unique key",
+  expired: "their time to live is over", budget_gone: "a budget is gone or too small",
+  queue_full: "their queue is full", schema_mismatch: "they do not match the schema of their queue" });
+
+/** @param {Record<string, number>} [kept] */
+const stayed = (kept = {}) => Object.entries(kept).map(([why, n]) => ` ${number(n)} stay: ${WHY[why] ?? why}.`).join("");
+
 /** Take back the jobs that a sweep has cancelled, and tell. @param {any[]} answers */
 async function undoSweep(answers) {
   const { undone, kept = {}, gone } = await send("POST", `sweeps/${answers[0].undo}/undo`);
@@ -358,7 +366,7 @@ const PLANS = {
     title: `Requeue ${jobs(now)}${ofQueues(filter, now)}?`, button: `Requeue ${jobs(now)}`, method: "POST", body: {},
     say: `Requeues ${jobs(now)}${ofQueues(filter, now)}${countsBy(now, "status").length > 1 ? `: ${statuses(now)}` : ""}. Each is ready at once, in the queue where it died, and may be tried as often as a new one.`,
     parts: about(filter, now), bound: boundTo(now), ...because(commandOf("requeue", filter, now), `jobs/requeue${query({ ...filter, upto: now.upto })}`),
-    done: ({ requeued }) => `${number(requeued)} ${requeued === 1 ? "job is" : "jobs are"} ready again.`,
+    done: ({ requeued, kept }) => `${number(requeued)} ${requeued === 1 ? "job is" : "jobs are"} ready again.${stayed(kept)}`,
   }),
   cancel: (filter, now) => ({
     title: `Cancel ${jobs(now)}${ofQueues(filter, now)}?`, button: `Cancel ${jobs(now)}`, keep: "Let them run", method: "POST", body: {},
@@ -371,7 +379,7 @@ const PLANS = {
     title: `Move ${jobs(now)}${ofQueues(filter, now)}`, button: `Move ${jobs(now)}`, method: "PATCH", body: {}, path: `jobs${query({ ...filter, upto: now.upto })}`,
     say: [`Moves ${jobs(now)}${ofQueues(filter, now)}. What stays empty stays as it is. `, "A move of many cannot be undone: where each was is not kept."], parts: about(filter, now), bound: boundTo(now), fields: PLACE, queue: ({ queue }) => queue,
     filled: (values) => ({ body: placeOf(values), ...filter.id && { zq: `zq change ${filter.id.replaceAll(",", " ")}${placeWords(values)}` } }),
-    done: ({ patched }) => `${number(patched)} ${patched === 1 ? "job is" : "jobs are"} moved.`,
+    done: ({ patched, kept }) => `${number(patched)} ${patched === 1 ? "job is" : "jobs are"} moved.${stayed(kept)}`,
   }),
   delete: (filter, now, after) => {
     const waiting = countsBy(now, "status").filter(([status]) => ["ready", "scheduled"].includes(status)).reduce((sum, [, n]) => sum + n, 0);

@@ -1,6 +1,6 @@
 // Activity: what operators have done, in words, the changes of many jobs that run, and the way back.
 
-import { actionButton, confirm, may, quoted, save } from "./actions.js";
+import { WHY, actionButton, confirm, may, quoted, save } from "./actions.js";
 import { Asked } from "./asked.js";
 import { ago, el, number, plain, show } from "./dom.js";
 import { ask, get, query } from "./net.js";
@@ -155,10 +155,6 @@ function result(sweep) {
 
 /** @param {string} id @param {string} key What tells the button apart. @param {() => void} after */
 const undoButton = (id, key, after) => actionButton("manage", "Undo…", async () => undo(await get(`sweeps/${id}`), after), small(`Undo ${key}`));
-
-const WHY = /** @type {Record<string, string>} */ ({ key_taken: "another job has their unique key",
-  expired: "their time to live is over", budget_gone: "a budget is gone or too small",
-  queue_full: "their queue is full" });
 
 /** @param {any} now What the server says of the sweep. @param {() => void} after */
 function undo(now, after) {
