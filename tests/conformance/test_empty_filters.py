@@ -154,3 +154,19 @@ async def test_a_filter_that_was_lost_on_the_way_changes_nothing(
     assert "query" in replies[0].error
     assert await states(client) == before
     assert (await client.get("/crons")).doc == {"crons": ["g"]}
+
+
+async def test_a_reset_deletes_everything_only_if_nothing_says_otherwise(client: Client) -> None:
+    await client.enqueue(queue="a")
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    replies = [
+        await client.send("POST", "/reset", b"queue=b", form),
+        await client.call("POST", "/reset", {"queue": "b"}),
+        *[await client.send("POST", f"/reset{lost}") for lost in ("?", "?&", "?queue=b", "?x=1")],
+    ]
+    assert [reply.status for reply in replies] == [400] * len(replies)
+    assert "DELETE /jobs?queue=" in replies[1].error
+    assert await client.count() == 1
+    # Clients of Zizq send an empty map.
+    assert (await client.call("POST", "/reset", {})).status == 204
+    assert await client.count() == 0

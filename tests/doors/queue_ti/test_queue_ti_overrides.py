@@ -135,7 +135,14 @@ async def test_purges_name_states_and_keys_whatever_the_message_does(api: Messag
     purge = "/topics/t/purge"
     assert (await api.post(purge, {"statuses": ["processing"]})).doc == {"deleted": 1}
     assert (await api.post(purge, {"statuses": ["failed"]})).status == 400
-    assert (await api.send("POST", purge)).doc == {"deleted": 2}
+    for lost in (
+        await api.send("POST", purge),
+        await api.post(purge, {"status": ["processing"]}),
+        await api.post(f"{purge}?statuses=processing", {}),
+        await api.post(f"{purge}?", {}),
+    ):
+        assert lost.status == 400, lost
+    assert (await api.post(purge, {})).doc == {"deleted": 2}
     await api.enqueue("t", key="a/b")
     await api.dequeue("t")
     await api.enqueue("t", key="a/b")

@@ -6,6 +6,7 @@ import pkgutil
 import re
 from collections.abc import AsyncIterator, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from zq.doors.topics import errors as topic_errors
 from zq.doors.topics.http.description.operations import OPERATIONS as RECORDS
 from zq.doors.topics.http.problems import problem
 from zq.model.errors import ZqError
+from zq.rooms import ROOMS
 
 QUOTED = re.compile(r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`|--[\w-]+""")
 ABOUT_KINDS = (topic_errors.NotAQueue, topic_errors.TopicIsQueue)
@@ -27,6 +29,7 @@ ABOUT_KINDS = (topic_errors.NotAQueue, topic_errors.TopicIsQueue)
 
 ODD: list[Any] = [None, True, -1, 0, 1.5, 2**70, "", "_x", "a,b", "x" * 600, "x\0", ["x"], {"a": 1}]
 NAMES = ["t", "q", "none", "_bad", "a,b", "x" * 600]
+OURS = ("zq.model", *ROOMS)
 NATIVE = "the job 'job' of a queue has `jobs`"
 TYPES = {str: "x", int: 1, float: 1.0, bool: True}
 
@@ -49,13 +52,16 @@ def made(kind: type[ZqError]) -> ZqError:
 def kinds() -> Iterator[type[ZqError]]:
     for module in pkgutil.iter_modules(zq.model.__path__):
         import_module(f"zq.model.{module.name}")
+    for room in ROOMS:
+        if find_spec(f"{room}.errors"):
+            import_module(f"{room}.errors")
 
     def below(kind: type[ZqError]) -> Iterator[type[ZqError]]:
         for child in kind.__subclasses__():
             yield child
             yield from below(child)
 
-    yield from {kind for kind in below(ZqError) if kind.__module__.startswith("zq.model")}
+    yield from {kind for kind in below(ZqError) if kind.__module__.startswith(OURS)}
 
 
 @pytest.mark.parametrize("kind", sorted(kinds(), key=str), ids=lambda kind: kind.__name__)

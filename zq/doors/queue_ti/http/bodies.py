@@ -52,7 +52,7 @@ class SettleBody(msgspec.Struct):
     consumer_group: str | None = None
 
 
-class PurgeBody(msgspec.Struct):
+class PurgeBody(msgspec.Struct, forbid_unknown_fields=True):
     statuses: list[str] | None = None
 
 

@@ -59,7 +59,7 @@ class TopicsApi:
         """Method, path, handler and scope of each endpoint."""
         own, topic, admin = "/topic-configs/{topic}", "/topics/{topic}", "/admin"
         replace = self._endpoints.change(OverridesBody, self.replace)
-        purge = self._endpoints.change(PurgeBody, self.purge, optional=True)
+        purge = self._endpoints.change(PurgeBody, self.purge)
         reschedule = self._endpoints.change(ScheduleBody, self.reschedule)
         by_key = topic + "/messages/by-key/{key}"
         return [
@@ -105,7 +105,12 @@ class TopicsApi:
         return Answer(204)
 
     async def purge(self, request: web.BaseRequest, sent: PurgeBody) -> Answer:
-        """Delete the messages of a topic that are in some states."""
+        """Delete the messages of a topic that are in some states, which the body names."""
+        if "?" in request.raw_path:
+            raise InvalidRequest(
+                "a purge reads no query, and would delete more than that says: name the states in"
+                " the body, as `statuses`"
+            )
         for status in sent.statuses or ():
             if status not in PURGEABLE:
                 raise InvalidRequest(f"invalid status {status!r}: use {', '.join(PURGEABLE)}")

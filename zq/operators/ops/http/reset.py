@@ -2,15 +2,17 @@
 
 from aiohttp import web
 
-from zq.http.api.endpoints import endpoint
 from zq.http.api.parts import ApiParts
+from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.guard import KEY
 from zq.http.transport.addresses import is_loopback
 from zq.http.transport.answer import Answer
-from zq.model.errors import Forbidden
+from zq.model.errors import Forbidden, InvalidRequest
 from zq.model.keys import KeyScope
-from zq.wire.codecs import BodyCodec
+
+_EMPTY = (b"", b"{}", b"\x80")
+"""Bodies that say nothing: none, and an empty object in JSON and in MessagePack."""
 
 
 class ResetApi:
@@ -21,10 +23,19 @@ class ResetApi:
 
     def routes(self) -> list[Route]:
         """Method, path, handler and scope of each endpoint."""
-        return [Route("POST", "/reset", endpoint(self.reset), KeyScope.MANAGE, whole=True)]
+        return [Route("POST", "/reset", self.reset, KeyScope.MANAGE, whole=True)]
 
-    async def reset(self, request: web.BaseRequest, _accepted: BodyCodec) -> Answer:
-        """Delete everything, settings too. Without keys, only this machine may do it."""
+    async def reset(self, request: web.BaseRequest) -> Answer:
+        """Delete everything, settings too. Without keys, only this machine may do it.
+
+        A body or a query is refused with 400: a filter would be lost. An empty object is no body.
+        """
+        parameters(request, ())
+        if request.can_read_body and (await request.read()).strip() not in _EMPTY:
+            raise InvalidRequest(
+                "a reset deletes everything, and reads no filter: leave the body out, or delete"
+                " some jobs by DELETE /jobs?queue=…"
+            )
         if request.get(KEY) is None and not is_loopback(request.remote):
             raise Forbidden("reset is only for clients on this machine, or with a key")
         await self._admin.clear()
