@@ -120,3 +120,16 @@ async def test_a_new_target_gets_the_jobs_that_match_its_schema(client: Client) 
         await put(client, target)
         assert (await client.send("PUT", f"/queues/q/targets/{target}")).status == 201
     assert [await client.count(queue=queue) for queue in ("q", "q@a", "q@b")] == [1, 2, 2]
+
+
+async def test_a_duplicate_from_another_queue_does_not_bring_a_payload_that_does_not_match(
+    client: Client,
+) -> None:
+    await put(client)
+    key = {"unique_key": "k", "on_conflict": "replace_payload"}
+    owner = await client.enqueue(queue="q", payload={"n": 1}, **key)
+    again = await client.post("/jobs", new_job(queue="r", payload={"n": "one"}, **key))
+    assert (again.doc["id"], again.doc["duplicate"]) == (owner["id"], True)
+    assert (await client.job(owner["id"]))["payload"] == {"n": 1}
+    await client.post("/jobs", new_job(queue="r", payload={"n": 2}, **key))
+    assert (await client.job(owner["id"]))["payload"] == {"n": 2}

@@ -31,6 +31,7 @@ from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
+from zq.tick.fitting import ComingPayloads
 from zq.tick.holds import admit_new, refuse_new
 from zq.tick.hooks import BoundTable, FoldTable, Hold
 from zq.tick.lines import HELD_IN_LINE, NewName
@@ -130,6 +131,8 @@ class Intake:
         self._replaced: dict[int, NewJob | FoldedPayload] = {}
         self._contents: dict[int, Extras | None] = {}
         """The new extras of jobs whose content a duplicate has replaced, by key."""
+        self._payloads: dict[str, ComingPayloads] = {}
+        """The rules of queues in which duplicates from other ones have found their owners."""
         self._beside: list[tuple[int, NewJob | FoldedPayload]] = []
         self._stored: defaultdict[tuple[str, int], int] = defaultdict(int)
         """How many new jobs each queue gets in each status."""
@@ -286,7 +289,7 @@ class Intake:
                 new.ttl_ms = lasts_ms
             if job.unique_key is not None:
                 known = self._keys.claim(new, job.on_conflict)
-                if known is not None and _takes_payload(known, job):
+                if known is not None and _takes_payload(known, job) and self._fits(known, job):
                     reply.replaced.add(index)
                     self._replaced[known.key] = job
                     if job.on_conflict is OnConflict.REPLACE_CONTENT:
@@ -309,6 +312,15 @@ class Intake:
             self._work.retimed = True
         self._full.append(_Full(head, job, expires_at, lasts_ms))
         return True
+
+    def _fits(self, owner: JobRecord, job: NewJob) -> bool:
+        """True if the queue of an owner takes the payload of a duplicate from another queue."""
+        if owner.queue == job.queue:
+            return True
+        payloads = self._payloads.get(owner.queue)
+        if payloads is None:
+            payloads = self._payloads[owner.queue] = ComingPayloads(self._work, [owner.queue])
+        return payloads.refusal(owner.queue, job.payload) is None
 
     def _take_content(self, owner: JobRecord, job: NewJob) -> JobRecord:
         """Give the owner of a key what a duplicate brings besides the payload. Return the owner."""
