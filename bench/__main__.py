@@ -43,6 +43,7 @@ from bench.publish import publish
 from bench.report import Progress, Table, facts
 from bench.rows import ROWS
 from bench.servers import NAMES, Lab, ServerError, lab
+from bench.several import several, several_table
 from bench.shares import shares, shares_table
 from bench.singles import singles, singles_table
 from bench.topics import topics, topics_table
@@ -175,6 +176,13 @@ def run_edge(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[
 def run_fleet(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = fleet(place, args.seconds, args.rounds, progress)
     return fleet_table(found), [asdict(each) for each in found]
+
+
+def run_several(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
+    found = several(
+        *(place, args.rows, args.counts, args.rounds, args.seconds, args.queues, progress)
+    )
+    return several_table(found), [asdict(each) for each in found]
 
 
 def run_lane(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
@@ -338,6 +346,11 @@ def arguments() -> argparse.ArgumentParser:
     add = command("fleet", run_fleet, "200 devices and a hub, one floods: how long the others wait")
     add("--seconds", type=float, default=10.0, help="of each case [10]")
     add("--rounds", type=int, default=3, help="runs of each case [3]")
+    add = command("several", run_several, "servers that share a database of PostgreSQL, in sum")
+    add("--rows", type=row_names, default=["bulk", "single", "take-100"], help="a comma list")
+    add("--counts", type=counts, default=[0, 1, 2], help="of servers; 0: one in a directory")
+    add("--rounds", type=int, default=3, help="runs of each row and number [3]")
+    add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
     add = command("lane", run_lane, "a device sends its backlog to a hub: jobs a second")
     add("--jobs", type=lambda text: counts(text)[0], default=100_000, help="[100k]")
     add("--batches", type=counts, default=[100, 500, 2000, 5000], help="jobs of a request")

@@ -106,13 +106,23 @@ class Lab:
     @contextlib.contextmanager
     def server(self, name: str) -> Iterator[Target]:
         """Run a server on a new directory. Stop it by SIGTERM and remove the directory."""
+        with self._store(name) as store, self._running(name, store) as target:
+            yield target
+
+    @contextlib.contextmanager
+    def sharing(self, count: int) -> Iterator[list[Target]]:
+        """Run servers that share a new database of PostgreSQL."""
+        name = "zq-postgres"
+        with self._store(name) as store, contextlib.ExitStack() as stack:
+            flags = [*store, "--servers", str(count)]
+            yield [stack.enter_context(self._running(name, flags)) for _ in range(count)]
+
+    @contextlib.contextmanager
+    def _running(self, name: str, store: Sequence[str]) -> Iterator[Target]:
         root = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.directory))
         log = root.with_suffix(".log")
         try:
-            with (
-                self._store(name) as store,
-                running(partial(self._start, name, root, log, store), end) as process,
-            ):
+            with running(partial(self._start, name, root, log, store), end) as process:
                 try:
                     yield Target(
                         wait_for_port(process, log, seconds=self.start_seconds), process.pid
@@ -135,7 +145,19 @@ class Lab:
         from outbox.postgres import postgres
 
         with postgres(flushes=True) as database:
-            yield ["--store", database.new_database()]
+            address = database.new_database()
+            self._slow_down(address)
+            yield ["--store", address]
+
+    def _slow_down(self, address: str) -> None:
+        """Delay the flushes of a database as those of a directory. They are still shared."""
+        if delay := self.environment.get("SLOW_SYNC_US"):
+            import psycopg
+
+            with psycopg.connect(address, autocommit=True) as connection:
+                name = connection.info.dbname
+                for setting in (f"commit_delay = {delay}", "commit_siblings = 0"):
+                    connection.execute(f"ALTER DATABASE {name} SET {setting}".encode())
 
     def _start(
         self, name: str, root: Path, log: Path, store: Sequence[str]

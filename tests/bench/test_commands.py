@@ -71,6 +71,15 @@ def test_devices_are_measured_beside_the_flood_of_one() -> None:
     assert calm["flood"] == 0 < floods["flood"]
 
 
+def test_servers_that_share_a_database_are_measured_in_sum() -> None:
+    words = ("--rows", "take-100", "--counts", "0,2", "--rounds", "1", "--seconds", "0.2")
+    shown = bench("several", *words, "--json")
+    assert not shown.returncode, shown.stderr
+    found = json.loads(shown.stdout)["results"]
+    assert [each["servers"] for each in found] == [0, 2]
+    assert all(each["rate"] > 0 < each["server_cpu"] for each in found)
+
+
 def test_a_lane_is_measured_from_the_first_job_to_the_last() -> None:
     shown = bench("lane", "--jobs", "2000", "--batches", "500", "--json")
     assert not shown.returncode, shown.stderr

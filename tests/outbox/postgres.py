@@ -44,26 +44,63 @@ class Postgres:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
         return self._url(name)
 
+    @property
+    def socket(self) -> Path:
+        """The folder of its socket."""
+        return self._socket
+
+    def kill(self) -> None:
+        """End it as the loss of its host would, as far as its data is concerned."""
+        _run(self._socket, "pg_ctl", "-m", "immediate", "stop")
+
+    def start(self, options: str = "") -> None:
+        _run(self._socket, "pg_ctl", "-w", "start", "-o", f"-k {self._socket}{LOCKS} {options}")
+
+    @contextmanager
+    def standby(self, name: str = "standby") -> Iterator["Postgres"]:
+        """A copy of it that follows what it commits."""
+        with _folder() as folder:
+            words = ("-U", "zq", "-h", str(self._socket), "-R", "-X", "stream", "-c", "fast")
+            _run(folder, "pg_basebackup", *words, "-d", f"application_name={name}")
+            copy = Postgres(folder)
+            copy.start("-c listen_addresses=")
+            yield copy
+
+    def promote(self) -> None:
+        _run(self._socket, "pg_ctl", "-w", "promote")
+
     def _url(self, name: str) -> str:
         return f"postgresql://zq@/{name}?host={self._socket}"
 
 
 @contextmanager
-def postgres(*, flushes: bool = False) -> Iterator[Postgres]:
-    """Run a server. Commits are flushed only if asked for, as no test cuts its power."""
+def postgres(*, flushes: bool = False, listens: str = "") -> Iterator[Postgres]:
+    """Run a server. Commits are flushed only if asked for, as no test cuts its power.
+
+    Besides its socket, it listens at an address if one is given, for anybody.
+    """
+    with _folder() as folder:
+        words = ("-U", "zq", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        _run(folder, "initdb", *words)
+        if listens:
+            with (folder / "data" / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all 0.0.0.0/0 trust\n")
+        server = Postgres(folder)
+        # What is known of a table changes when a test has it change.
+        flush = "" if flushes else " -c fsync=off"
+        server.start(f"-c listen_addresses={listens} -c autovacuum=off{flush}")
+        yield server
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for a server, which has ended afterwards."""
     _remove_left_behind()
     folder = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-"))
     if RIGHTS:
         shutil.chown(folder, "nobody", "nogroup")
     try:
-        _run(
-            folder, "initdb", *("-U", "zq", "-A", "trust", "-E", "UTF8"), "--locale=C", "--no-sync"
-        )
-        flush = "" if flushes else " -c fsync=off"
-        # What is known of a table changes when a test has it change.
-        options = f"-k {folder} -c listen_addresses= -c autovacuum=off{flush}{LOCKS}"
-        _run(folder, "pg_ctl", "-w", "start", "-o", options)
-        yield Postgres(folder)
+        yield folder
     finally:
         _remove(folder)
 

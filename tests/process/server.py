@@ -130,9 +130,9 @@ class ServerProcess:
         listening = next(line for line in self.log if line["fields"].get("api") == "primary")
         return int(listening["fields"]["addr"].rpartition(":")[2])
 
-    def client(self, wire: Wire = JSON) -> Client:
+    def client(self, wire: Wire = JSON, host: str = "127.0.0.1") -> Client:
         """A client of the conformance suite, to be used as a context."""
-        return Client(RemoteSite(self.port), wire)
+        return Client(RemoteSite(self.port, host), wire)
 
     def children(self) -> list[int]:
         """The processes that it has started and that still live."""
@@ -165,13 +165,14 @@ class ServerProcess:
 class RemoteSite(Site):
     """A server in another process, so that the conformance suite's client can talk to it."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         super().__init__(Path(), {})
         self._port = port
+        self._host = host
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://{self._host}:{self._port}"
 
     @property
     def port(self) -> int:

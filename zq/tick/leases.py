@@ -124,8 +124,9 @@ def _meant(
     """The jobs in flight that commands name, and those of which they name another delivery."""
     reaches = {key: command.reach for command in commands for key in command.keys}
     leases: Mapping[int, int] = {k: n for command in commands for k, n in command.leases.items()}
-    stale = stale_deliveries(work, leases, reaches)
     held = within_reach(work.tx.briefs("read_held", keys=list(reaches)), reaches)
+    # Nobody changes what is held from here on.
+    stale = stale_deliveries(work, leases, reaches)
     return [job for job in held if job.key not in stale], stale
 
 

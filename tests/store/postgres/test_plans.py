@@ -14,7 +14,7 @@ from zq.operators.admin.store_windows import LISTS
 from zq.store.postgres.connection import PLANS, SESSION, connect
 from zq.store.postgres.queries import load
 from zq.store.postgres.snapshot import CORE
-from zq.store.postgres.transaction import merged, merged_lines
+from zq.store.postgres.transaction import counted, merged, merged_lines
 from zq.store.postgres.where import Finds, is_listed_by_status, where
 
 from .explained import Explained, Plan
@@ -103,6 +103,7 @@ def texts() -> dict[Name, str]:
     for free, bounded in ((1, 0), (3, 2), (150, 50)):
         name = f"claims of {free + bounded} queue{'s' * (free > 1)}"
         found["postgres/claims", name] = merged(free, bounded)
+    found["postgres/claims", "what claims of 5 queues choose from"] = counted(5)
     found["postgres/lines", "lines of 5 queues"] = merged_lines("line_arm", 5)
     return found
 

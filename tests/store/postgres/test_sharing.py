@@ -13,7 +13,7 @@ from conformance.streams import pause
 
 from store.on_postgres import database_at
 from store.rig import FOREVER, POLICY, Orders, new_job
-from zq.model.commands import Claim, Fail, SetQueue, Succeed, TickResult
+from zq.model.commands import Claim, Fail, Return, SetQueue, Succeed, TickResult
 from zq.model.filters import Filter
 from zq.model.ids import HOLDER_BITS, Mint
 from zq.model.lifecycle import Status
@@ -22,7 +22,7 @@ from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store.errors import Fenced
 from zq.store.postgres.connection import SESSION, connect
-from zq.store.postgres.owning import value_of
+from zq.store.postgres.owning import LOCK_CLASS, value_of
 from zq.store.postgres.store import PostgresStore, open_store
 from zq.store.postgres.watch import STOPPED_LOOKS
 from zq.tick.runner import make_ticks
@@ -115,7 +115,51 @@ async def test_jobs_are_given_and_settled_once_whoever_ticks(
     assert await first.store.reads.keys(Filter(), 0, FOREVER, 1000) == []
     with connect(database_at(tmp_path), SESSION) as connection:
         assert value_of(connection, "SELECT sum(n) FROM queue_counts") == 0
-        assert value_of(connection, "SELECT min(n) FROM queue_counts") == 0
+        assert value_of(connection, "SELECT min(n) FROM queue_totals") == 0
+
+
+async def test_plain_ticks_of_servers_run_beside_each_other(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    """Another server is within a tick that shares its turn: plain ticks do not wait for its end."""
+    one, _, _ = sharers
+    await one.run(one.enqueue([new_job(), new_job(queue="p"), new_job()]))
+    with connect(database_at(tmp_path), SESSION) as another:
+        turn = f"({LOCK_CLASS}, 1001)"
+        value_of(another, f"SELECT pg_advisory_lock_shared{turn}")
+        async with asyncio.timeout(60):
+            await one.run(one.enqueue([new_job()] * 5), claims=[Claim(None, [(one.holder, 2)])])
+            held = await one.take(4, "q", "p")
+            await one.run(Succeed(held[:1]), one.enqueue([new_job()]))
+            await one.run(Return(one.holder, held[1:]))
+        grouped = asyncio.create_task(one.run(one.enqueue([new_job(group="g")])))
+        waits = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND classid = {LOCK_CLASS}"
+        async with asyncio.timeout(60):
+            while not value_of(another, waits):
+                await pause()
+        assert not grouped.done()
+        value_of(another, f"SELECT pg_advisory_unlock_shared{turn}")
+        await grouped
+
+
+async def test_a_claim_takes_what_lies_behind_the_jobs_that_another_takes(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    """Some of its jobs are locked, so it takes the next ones of one queue, of several, of all."""
+    one, _, _ = sharers
+    new = one.enqueue([new_job(queue=queue) for queue in "pqpq"])
+    await one.run(new)
+    first, second, third, fourth = new.keys
+    with connect(database_at(tmp_path), SESSION) as another:
+        for queues, expected in ((("p",), [third]), ((), [second, fourth]), (("p", "q"), [first])):
+            with another.transaction():
+                value_of(another, f"SELECT id FROM jobs WHERE id = {first} FOR UPDATE")
+                taking = asyncio.create_task(one.take(len(expected), *queues))
+                if len(queues) < 2:
+                    assert await taking == expected
+                await pause()
+            # A claim that merges queues is made again in a turn of its own.
+            assert await taking == expected
 
 
 async def test_a_group_has_one_job_in_flight_for_all(sharers: list[Sharer]) -> None:

@@ -29,7 +29,8 @@ WORDS = {
 
 NO_STATEMENTS = {
     *("contains", "others", "jobs_others", "one", "first_by_turn", "first_by_age"),
-    *("claim_arm", "claim_bounded_arm", "claim_merged", "line_arm", "aging_arm", "lines_merged"),
+    *("claim_arm", "claim_bounded_arm", "claim_merged", "count_merged"),
+    *("line_arm", "aging_arm", "lines_merged"),
 }
 """Texts that are parts of others, or made of others. Claims of several queues run these."""
 

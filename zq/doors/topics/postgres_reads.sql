@@ -60,7 +60,7 @@ ORDER BY key
 SELECT coalesce(sum(n) FILTER (WHERE status <= {in_flight}), 0)::bigint,
     coalesce(sum(n) FILTER (WHERE status = {ready}), 0)::bigint,
     coalesce(sum(n) FILTER (WHERE status = {in_flight}), 0)::bigint
-FROM queue_counts WHERE queue = :queue
+FROM queue_totals WHERE queue = :queue
 
 -- name: first_job
 SELECT t.key & {max_seq} FROM (

@@ -3,7 +3,7 @@
 -- name: counts
 SELECT coalesce(sum(n) FILTER (WHERE status = {ready}), 0)::bigint,
     coalesce(sum(n) FILTER (WHERE status = {in_flight}), 0)::bigint
-FROM queue_counts WHERE queue = :queue
+FROM queue_totals WHERE queue = :queue
 
 -- name: kinds
 -- Whether any unfinished job has a group, and whether any waits in a line.

@@ -2,7 +2,7 @@
 -- end; groups.
 
 -- name: in_flight_of
-SELECT n FROM queue_counts WHERE queue = :queue AND status = {in_flight}
+SELECT n FROM queue_totals WHERE queue = :queue AND status = {in_flight}
 
 -- name: head_of_group
 -- The index has the open jobs of a group before the others.

@@ -39,4 +39,4 @@ SELECT id FROM jobs WHERE LIST AND PLACE < :place AND MATCHES ORDER BY PLACE DES
 strpos(COLUMN, WORD) > 0
 
 -- name: totals
-SELECT status, sum(n)::bigint FROM queue_counts WHERE status <= {in_flight} GROUP BY status
+SELECT status, sum(n)::bigint FROM queue_totals WHERE status <= {in_flight} GROUP BY status

@@ -18,6 +18,10 @@ SELECT priority, id, queue FROM jobs
 WHERE status = {ready} AND held = 0 AND (priority, id) > (:priority::integer, :after::bigint)
 ORDER BY priority, id LIMIT :limit
 
+-- name: claim_queue
+SELECT {job_row} FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
+ORDER BY priority, id LIMIT :limit FOR UPDATE SKIP LOCKED
+
 -- name: claim_arm
 -- One queue's part of a claim; several are joined by UNION ALL and merged in index order.
 (SELECT id AS key, priority AS urgency FROM jobs
@@ -36,6 +40,13 @@ SELECT {job_row} FROM (
     ORDER BY urgency, key LIMIT :limit) AS chosen
 JOIN jobs ON jobs.id = ANY (ARRAY[key])
 ORDER BY urgency, key FOR UPDATE OF jobs SKIP LOCKED
+
+-- name: count_merged
+-- How many jobs such a claim may choose from.
+SELECT count(*) FROM (
+    SELECT key FROM (
+        ARMS) AS arms
+    LIMIT :limit) AS chosen
 
 -- name: claim_span
 -- The first jobs of some queues among those with keys from :first on, and before :end. It steps from one

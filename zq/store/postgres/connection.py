@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
 
 from zq.store.errors import ForeignDatabase, RowsDiffer, StoreAway, StoreBusy, StoreError, StoreFull
@@ -29,6 +31,17 @@ SESSION = {
     "default_transaction_isolation": "read committed",
     "jit": "off",
 }
+
+ADDRESS = {
+    # A server of PostgreSQL that dies without a word is noticed in as many seconds.
+    "keepalives_idle": 5,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 8000,
+    # Of several hosts, it is this one: a standby takes no changes until it is promoted.
+    "target_session_attrs": "primary",
+}
+"""What an address has if it says nothing else."""
 
 PLANS = {
     # Each statement has one plan, whatever the statistics say: rows are looked up by an index.
@@ -72,8 +85,9 @@ def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Con
     values = {name: value.replace(" ", "\\ ") for name, value in settings.items()}
     options = " ".join(f"-c {name}={value}" for name, value in values.items())
     with store_errors():
+        found: dict[str, Any] = {**ADDRESS, **conninfo_to_dict(address)}
         connection = psycopg.connect(
-            address,
+            make_conninfo(**found),
             autocommit=True,
             options=options,
             connect_timeout=seconds,

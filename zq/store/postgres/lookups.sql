@@ -48,10 +48,10 @@ SELECT {job_row} FROM jobs WHERE owns_key AND key_lock = :lock AND CONDITIONS
 SELECT count(*) FROM jobs WHERE CONDITIONS
 
 -- name: counts
-SELECT queue, status, n FROM queue_counts WHERE n > 0
+SELECT queue, status, n FROM queue_totals WHERE n > 0
 
 -- name: counts_of
-SELECT queue, status, n FROM queue_counts WHERE queue = ANY (:queues::text[]) AND n > 0
+SELECT queue, status, n FROM queue_totals WHERE queue = ANY (:queues::text[]) AND n > 0
 
 -- name: purged_counts
 -- Rows that readers no longer see, although they are not deleted yet.

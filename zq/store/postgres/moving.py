@@ -31,6 +31,7 @@ _COLUMNS = """
     JOIN pg_index AS i ON i.indrelid = c.oid AND i.indisprimary
     WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
         AND c.relname <> 'meta' AND a.attgenerated = ''
+        AND (c.relname, a.attname) <> ('queue_counts', 'slot')
     ORDER BY 1, 2
 """
 
@@ -115,12 +116,12 @@ class PostgresSide(MoveSide):
     _own: Sequence[str] = _OWN
 
     def count(self, table: MovedTable) -> int:
-        return int(str(value_of(self._connection, f"SELECT count(*) FROM {table.name}")))
+        return int(str(value_of(self._connection, f"SELECT count(*) FROM {_source(table)}")))
 
     def rows(self, table: MovedTable, after: Row | None = None) -> Iterator[Row]:
         columns = [self._read(table.name, column) for column in table.columns]
         key = [f'"{column}"' for column in table.columns[: table.width]]
-        text = f"SELECT {', '.join(columns)} FROM {table.name}"
+        text = f"SELECT {', '.join(columns)} FROM {_source(table)}"
         if after is not None:
             marks = ", ".join(f"${nth}" for nth in range(1, table.width + 1))
             text += f" WHERE ({', '.join(key)}) > ({marks})"
@@ -174,6 +175,11 @@ class PostgresTarget(PostgresSide, MoveTarget):
                 )
             self._connection.execute("DELETE FROM meta WHERE name <> 'version'")
             _note(self._connection, {name: meta[name] for name in meta if name not in _OWN})
+
+
+def _source(table: MovedTable) -> str:
+    """What has the rows of a table. Servers that share a database count each for itself."""
+    return "queue_totals" if table.name == "queue_counts" else table.name
 
 
 @contextmanager

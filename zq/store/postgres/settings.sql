@@ -19,11 +19,11 @@ LIMIT :limit
 DELETE FROM queue_settings
 
 -- name: read_depths
-SELECT queue, sum(n)::bigint FROM queue_counts
+SELECT queue, sum(n)::bigint FROM queue_totals
 WHERE queue = ANY (:queues::text[]) AND status <= {in_flight} GROUP BY queue
 
 -- name: read_in_flight
-SELECT queue, n FROM queue_counts WHERE queue = ANY (:queues::text[]) AND status = {in_flight}
+SELECT queue, n FROM queue_totals WHERE queue = ANY (:queues::text[]) AND status = {in_flight}
 
 -- name: read_rates
 SELECT queue, level, at FROM queue_rates WHERE queue = ANY (:queues::text[])

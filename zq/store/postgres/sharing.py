@@ -1,17 +1,44 @@
-"""What ticks remember while other servers share the database, and when that is out of date.
+"""What ticks of servers that share a database may do at the same time, and what they remember.
 
-Ticks of all servers come one after the other, by a lock that each takes when it begins. So each
-decides as if it were alone, as long as it remembers nothing that another has changed since. A row
-has the version of that. A tick that changes what others may remember gives it the next number.
+Most ticks run beside those of other servers: they share their turn. All that they do concerns rows
+that they insert, or that they have locked before they decide about them, and a claim passes over
+rows that others have locked. `BESIDE` names the statements of which that is true. A tick that needs
+any other one is undone, and takes its turn alone: then all decide as one server does, as long as
+they remember nothing that another has changed since.
 
-Most ticks change nothing of that. They only state the version that they know, and fail at once if
-there is another by now, which costs no round trip. After such a failure, and after a tick that has
-changed the version itself, the next one asks for it first.
+A row has the version of what ticks remember. A tick that changes it gives it the next number, in a
+turn of its own. The others only state the version that they know, and fail at once if there is
+another by now, which costs no round trip. After such a failure, and after a tick that has changed
+the version itself, the next one asks for it first.
 """
+
+from zq.store.errors import StoreBusy
+
+BESIDE = frozenset(
+    (
+        *("claim_any", "claim_queue", "count_merged", "take", "take_on_terms"),
+        *("read_held", "read_current", "read_stale", "read_briefs", "read_jobs"),
+        *("complete", "complete_with_results", "give_back", "release", "extend", "forgive_stall"),
+        *("delete_jobs", "delete_payloads", "delete_results", "delete_errors", "read_purgeable"),
+        *("read_due", "read_waited", "promote"),
+        *("count", "deadlines", "note_clock", "raise_high_water", "tell"),
+    )
+)
+"""The statements of ticks that share their turn."""
+
+OF_ALL_SERVERS = ("unique_key", "group_id", "line")
+"""Columns of new jobs that concern other jobs than these, if they have a value."""
+
+MOST_ALONE = 64
+"""At most so many ticks take their turns alone because others had to."""
+
+
+class TurnNeeded(StoreBusy):
+    """A tick that shares its turn needs one of its own. Nothing was changed."""
 
 
 class Memory:
-    """The version of what this server's ticks remember."""
+    """The version of what this server's ticks remember, and which of them share their turn."""
 
     def __init__(self, slot: int) -> None:
         self.slot = slot
@@ -20,6 +47,15 @@ class Memory:
         """True if the next transaction asks for the version before it decides anything."""
         self.foreign = 0
         """How often others have changed what is remembered, as far as that was noticed."""
+        self._alone = 0
+        """So many of the next ticks take their turns alone."""
+        self._in_vain = 0
+        """How many did so after the last one that had to, since none could share its turn."""
+
+    @property
+    def shares(self) -> bool:
+        """True if the next tick shares its turn, as long as it needs none of its own."""
+        return not self._alone
 
     def found(self, version: int) -> None:
         """Learn the version that the database has."""
@@ -27,11 +63,21 @@ class Memory:
             self.version = version
             self.foreign += 1
 
-    def committed(self, *, changes: bool) -> None:
+    def committed(self, *, changes: bool, beside: bool) -> None:
         """Note that a transaction was committed which was of this version."""
         self.version += changes
         self.asks = changes
+        if beside:
+            self._in_vain = 0
+        elif self._alone:
+            self._alone -= 1
 
     def doubt(self) -> None:
         """Note that a transaction has failed: there may be another version by now."""
         self.asks = True
+        self._alone = max(self._alone, 1)
+
+    def needs_turn(self) -> None:
+        """Note that a tick could not share its turn. If that goes on, fewer try it."""
+        self._in_vain = min(2 * self._in_vain or 1, MOST_ALONE)
+        self._alone = self._in_vain

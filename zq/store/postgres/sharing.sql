@@ -1,7 +1,7 @@
 -- The statements of servers that share a database.
 
 -- name: begin_tick
-SELECT begin_tick(:known::bigint)
+SELECT begin_tick(:known::bigint, :beside::boolean)
 
 -- name: note_memory
 UPDATE memory SET version = :version

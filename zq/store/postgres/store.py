@@ -36,7 +36,7 @@ from zq.store.postgres.owning import (
 from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import make_reads
 from zq.store.postgres.recovery import note_clock, recover, recover_other
-from zq.store.postgres.sharing import Memory
+from zq.store.postgres.sharing import Memory, TurnNeeded
 from zq.store.postgres.ticking import TickPipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
 from zq.store.postgres.vacuum import Vacuum
@@ -147,6 +147,9 @@ class PostgresStore(Store):
             self._pipeline.mend()
             try:
                 return exhaust(self._ticks(tick))
+            except TurnNeeded:
+                assert self._memory is not None, "it is alone without others"
+                self._memory.needs_turn()
             except StoreBusy as error:
                 if self._memory is None or self._memory.asks:
                     log.info("a tick was interrupted, and is tried again", exc_info=error)
@@ -178,7 +181,14 @@ class PostgresStore(Store):
     def _tidy(self) -> int:
         self._pipeline.mend()
         with store_errors():
-            PostgresTransaction(self._pipeline, self._columns, 0).run("forget_empty_queues")
+            tx = PostgresTransaction(self._pipeline, self._columns, 0, self._memory)
+            tx.begin()
+            try:
+                tx.run("forget_empty_queues")
+                tx.commit(durable=False)
+            except BaseException:
+                tx.roll_back()
+                raise
             return _size(self._pipeline.connection)
 
     def _hear(self, news: OthersNews) -> None:
@@ -278,7 +288,9 @@ async def open_store(
                 recover, pipeline, columns, off_counts=off_counts, name=name, memory=memory
             )
             at_start, pipeline.start = await aside(recovering, history, slot, clock)
-            transactions = partial(PostgresTransaction, pipeline, columns, memory=memory)
+            transactions = partial(
+                PostgresTransaction, pipeline, columns, memory=memory, shares=True
+            )
             ticks = await aside(make_ticks, transactions, at_start.last_key)
             size = await aside(_size, connection)
         except BaseException:

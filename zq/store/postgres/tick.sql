@@ -271,7 +271,8 @@ SELECT {brief_row} FROM jobs WHERE id = ANY (ARRAY(
         WHERE status = {scheduled} AND due_at IS NULL AND +ready_at <= :now
         ORDER BY +ready_at, id LIMIT :window) AS due
     ORDER BY priority, id LIMIT :limit))
-ORDER BY id FOR UPDATE
+    AND +status = {scheduled}
+ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: read_waited
 -- The same jobs of those whose wait is over.
@@ -280,7 +281,8 @@ SELECT {brief_row} FROM jobs WHERE id = ANY (ARRAY(
         SELECT id, priority FROM jobs WHERE status = {scheduled} AND due_at <= :now
         ORDER BY due_at, id LIMIT :window) AS due
     ORDER BY priority, id LIMIT :limit))
-ORDER BY id FOR UPDATE
+    AND +status = {scheduled}
+ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: promote
 -- The date at which a wait is over is known by now, and so is when a job expires that waited for a date.
@@ -357,18 +359,17 @@ DELETE FROM dedupe WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM dedupe WHERE until <= :now ORDER BY until LIMIT :limit))
 
 -- name: count
--- :deltas lists [queue, status, change]. They are in order, so that two servers never lock each other
--- out. What would fall below 0 fails.
+-- :deltas lists [queue, status, change] for the rows of this server's slot.
 WITH deltas AS (
     SELECT * FROM unnest(:deltas.0::text[], :deltas.1::smallint[], :deltas.2::bigint[])
         AS d (name, state, change)
 ), changed AS (
     UPDATE queue_counts SET n = n + d.change FROM deltas AS d
-    WHERE queue = ANY (ARRAY[d.name]) AND status = d.state
+    WHERE queue = ANY (ARRAY[d.name]) AND status = d.state AND +slot = :slot
     RETURNING queue, status
 )
-INSERT INTO queue_counts (queue, status, n)
-SELECT name, state, change FROM deltas
+INSERT INTO queue_counts (queue, status, slot, n)
+SELECT name, state, :slot, change FROM deltas
 WHERE NOT EXISTS (SELECT 1 FROM changed WHERE queue = name AND status = state)
 
 -- name: clear_jobs

@@ -22,7 +22,7 @@ from zq.store.postgres.connection import Connection
 from zq.store.postgres.pipeline import Pipeline, Row, Sent
 from zq.store.postgres.queries import Statement, compiled, load, load_of_rooms
 from zq.store.postgres.rows import briefs_of, jobs_of
-from zq.store.postgres.sharing import Memory
+from zq.store.postgres.sharing import BESIDE, OF_ALL_SERVERS, Memory, TurnNeeded
 from zq.store.postgres.where import Finds, where
 
 TEXTS = {
@@ -59,9 +59,19 @@ class PostgresTransaction(Transaction):
     """
 
     def __init__(
-        self, pipeline: Pipeline, columns: Columns, now: int, memory: Memory | None = None
+        self,
+        pipeline: Pipeline,
+        columns: Columns,
+        now: int,
+        memory: Memory | None = None,
+        *,
+        shares: bool = False,
     ) -> None:
-        """`memory` is that of ticks, if other servers share the database."""
+        """`memory` is that of ticks, if other servers have the database too.
+
+        Its turn is its own, unless it may be `shares`d with theirs: see
+        `zq.store.postgres.sharing`.
+        """
         self.rows = 0
         self.misfits: list[Misfit] = []
         self.removed: list[SetAsideJob] = []
@@ -72,6 +82,10 @@ class PostgresTransaction(Transaction):
         self._memory = memory
         self._turn: Sent | None = None
         """The version of what ticks remember, once the turn of this transaction has come."""
+        self._shares = shares
+        self._is_beside = False
+        """True if ticks of other servers may run at the same time."""
+        self._slot = 0 if memory is None else memory.slot
         self._changes_memory = False
 
     @property
@@ -81,13 +95,15 @@ class PostgresTransaction(Transaction):
     def begin(self) -> None:
         self._pipeline.begin()
         if self._memory is not None:
-            known = {"known": None if self._memory.asks else self._memory.version}
-            self._turn = self._pipeline.send(_statement("begin_tick"), known)
+            known = None if self._memory.asks else self._memory.version
+            self._is_beside = self._shares and self._memory.shares
+            asked = {"known": known, "beside": self._is_beside}
+            self._turn = self._pipeline.send(_statement("begin_tick"), asked)
 
     def commit(self, durable: bool = True) -> None:
         self._pipeline.commit(durable)
         if self._memory is not None:
-            self._memory.committed(changes=self._changes_memory)
+            self._memory.committed(changes=self._changes_memory, beside=self._is_beside)
 
     def roll_back(self) -> None:
         if self.is_open:
@@ -96,7 +112,7 @@ class PostgresTransaction(Transaction):
     def part(self) -> "PostgresTransaction":
         self._pipeline.send(_SAVEPOINT)
         part = PostgresTransaction(self._pipeline, self._columns, self._now, self._memory)
-        part._turn = self._turn
+        part._turn, part._is_beside = self._turn, self._is_beside
         return part
 
     def keep(self) -> None:
@@ -109,13 +125,15 @@ class PostgresTransaction(Transaction):
 
     def run(self, name: str, **parameters: Any) -> int:
         pipeline = self._pipeline
-        changed = pipeline.answer(pipeline.send(_statement(name), parameters)).command_tuples or 0
+        sent = pipeline.send(self._allowed(name), parameters)
+        changed = pipeline.answer(sent).command_tuples or 0
         self.rows += changed
         return changed
 
     def write(self, name: str, expected: int | None = None, /, **parameters: Any) -> None:
+        statement = self._allowed(name)
         if expected is None:
-            self._pipeline.send(_statement(name), parameters)
+            self._pipeline.send(statement, parameters)
             return
         self._pipeline.send(_expecting(name), {"expected": expected, **parameters})
         self.rows += expected
@@ -155,6 +173,7 @@ class PostgresTransaction(Transaction):
         return self.jobs(name, names=values)
 
     def matching(self, keys: Sequence[int], filter: Filter) -> list[int]:
+        self._allowed("matching")
         conditions, parameters = where(filter, finds=Finds.BY_KEYS)
         statement = compiled(TEXTS["matching"].replace("CONDITIONS", conditions))
         return [key for (key,) in self._do(statement, {"slice": keys, **parameters})]
@@ -163,6 +182,8 @@ class PostgresTransaction(Transaction):
         self, free: Sequence[str], bounds: Mapping[str, int], limit: int
     ) -> list[JobRecord]:
         queues = [*free, *bounds]
+        if len(queues) == 1 and free:
+            return self.jobs("claim_queue", queue=free[0], limit=limit)
         heads: list[JobRecord] = []
         for start in range(0, len(queues), MOST_ARMS):
             part = queues[start : start + MOST_ARMS]
@@ -171,14 +192,29 @@ class PostgresTransaction(Transaction):
             names: dict[str, Any] = {f"q{index}": queue for index, queue in enumerate(part)}
             names |= {f"m{index}": bound for index, bound in most}
             statement = _merged(len(part) - len(most), len(most))
-            heads += jobs_of(self._do(statement, {"limit": limit, **names}))
+            found = jobs_of(self._do(statement, {"limit": limit, **names}))
+            if self._is_beside and len(found) < limit:
+                self._refuse_short(len(found), part, limit)
+            heads += found
         if len(queues) > MOST_ARMS:
             heads.sort(key=lambda job: (job.priority, job.key))
         return heads[:limit]
 
+    def _refuse_short(self, found: int, queues: Sequence[str], limit: int) -> None:
+        """Raise `TurnNeeded` if a claim passed over jobs that another server chooses from, too.
+
+        It merges the first jobs of queues before it knows which of them are locked, so there may be
+        more behind these.
+        """
+        names = {f"q{index}": queue for index, queue in enumerate(queues)}
+        ((there,),) = self._do(_counted(len(queues)), {"limit": limit, **names})
+        if there > found:
+            raise TurnNeeded("another server takes from these queues at the same time")
+
     def open_lines(
         self, queues: Sequence[str] | None, agings: Sequence[int], limit: int
     ) -> list[Line]:
+        self._allowed("open_lines")
         if queues is None and not agings:
             return self._lines(_statement("open_lines"), {"limit": limit})
         arm, values = ("line_arm", queues) if queues is not None else ("aging_arm", [0, *agings])
@@ -193,6 +229,7 @@ class PostgresTransaction(Transaction):
         return lines[:limit]
 
     def shared_lines(self, queue: str, priority: int, limit: int) -> list[Line]:
+        self._allowed("shared_lines")
         place = {"queue": queue, "priority": priority, "limit": limit}
         return self._lines(_statement("shared_lines"), place)
 
@@ -217,7 +254,7 @@ class PostgresTransaction(Transaction):
 
     def count(self, deltas: Sequence[tuple[str, Status, int]]) -> None:
         if deltas:
-            self.write("count", deltas=sorted(deltas))
+            self.write("count", deltas=sorted(deltas), slot=self._slot)
             self.rows += len(deltas)
 
     def settings(self) -> dict[str, QueueSettings]:
@@ -275,6 +312,8 @@ class PostgresTransaction(Transaction):
         self, table: str, columns: str, rows: Sequence[tuple[object, ...]], behind: str
     ) -> Sliced[None]:
         statement = self._insertion(table, columns, behind)
+        if self._is_beside:
+            _refuse_shared(table, columns, rows)
         for start in range(0, len(rows), LARGEST_INSERT):
             some = rows[start : start + LARGEST_INSERT]
             self._pipeline.send(statement, {"rows": some})
@@ -298,7 +337,13 @@ class PostgresTransaction(Transaction):
         return [Line(*row) for row in self._do(statement, parameters)]
 
     def _run(self, name: str, parameters: Mapping[str, Any]) -> list[Row]:
-        return self._do(_statement(name), parameters)
+        return self._do(self._allowed(name), parameters)
+
+    def _allowed(self, name: str) -> Statement:
+        """A statement. Raises `TurnNeeded` if it may not run beside ticks of other servers."""
+        if self._is_beside and name not in BESIDE:
+            raise TurnNeeded(f"the statement {name} needs a turn of its own")
+        return _statement(name)
 
     def _do(self, statement: Statement, parameters: Mapping[str, Any]) -> list[Row]:
         return self._pipeline.rows(self._pipeline.send(statement, parameters))
@@ -310,6 +355,16 @@ def _statement(name: str) -> Statement:
     if text is None:
         raise NotOnThisStore(f"statement {name}")
     return compiled(text)
+
+
+def _refuse_shared(table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Raise `TurnNeeded` unless rows are plain jobs, or what lies beside jobs."""
+    if table in ("payloads", "results"):
+        return
+    names = columns.split(", ")
+    shared = [names.index(name) for name in OF_ALL_SERVERS if name in names]
+    if table != "jobs" or any(row[place] is not None for row in rows for place in shared):
+        raise TurnNeeded(f"new rows of {table} need a turn of their own")
 
 
 @cache
@@ -350,6 +405,17 @@ def merged(free: int, bounded: int) -> str:
 @lru_cache(maxsize=MOST_ARMS)
 def _merged(free: int, bounded: int) -> Statement:
     return compiled(merged(free, bounded))
+
+
+def counted(count: int) -> str:
+    """The text that counts what a claim of so many queues chooses from."""
+    arms = [TEXTS["claim_arm"].replace(":queue", f":q{index}") for index in range(count)]
+    return TEXTS["count_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
+
+
+@lru_cache(maxsize=MOST_ARMS)
+def _counted(count: int) -> Statement:
+    return compiled(counted(count))
 
 
 def merged_lines(arm: str, count: int) -> str:

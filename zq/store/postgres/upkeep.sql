@@ -36,7 +36,11 @@ SELECT name, value FROM meta
 SELECT coalesce((SELECT id FROM jobs ORDER BY id DESC LIMIT 1), 0)
 
 -- name: forget_empty_queues
-DELETE FROM queue_counts WHERE n = 0
+DELETE FROM queue_counts WHERE ctid = ANY (ARRAY(
+    SELECT c.ctid FROM (SELECT queue, status FROM queue_totals WHERE n = 0 OFFSET 0) AS t
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM queue_counts AS c
+        WHERE c.queue = ANY (ARRAY[t.queue]) AND c.status = t.status OFFSET 0) AS c))
 
 -- name: count_start
 INSERT INTO meta (name, value) VALUES ('starts', '1')

@@ -1,0 +1,136 @@
+"""Servers that share a database of PostgreSQL, beside one server of it and one of a directory.
+
+The load is the same for all: as many processes as there are servers at most, each on a server of
+its own, or on one that it shares.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from threading import Barrier
+
+from bench.actors import bulk_requests
+from bench.load import LoadResult, LoadSpec, Session, Target, fill, measure, run, start
+from bench.report import Progress, Table, number, ratio, span
+from bench.rows import ROWS
+from bench.servers import Lab
+
+DIRECTORY = 0
+"""How many servers of PostgreSQL there are where one server has a directory."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What all processes of a load got together. CPU is in processor seconds a second."""
+
+    row: str
+    round: int
+    servers: int
+    rate: float
+    server_cpu: float
+    load_cpu: float
+
+
+def several(
+    lab: Lab,
+    rows: Sequence[str],
+    counts: Sequence[int],
+    rounds: int,
+    seconds: float,
+    queues: int,
+    progress: Progress,
+) -> list[Sum]:
+    """Each row by each number of servers, in turns."""
+    found = []
+    for turn in range(1, rounds + 1):
+        for row in rows:
+            for count in counts:
+                progress.show(f"round {turn} {row} {_name(count)}")
+                with _targets(lab, count) as targets:
+                    spec = ROWS[row].spec(queues, seconds)
+                    found.append(_sum(row, turn, count, _run(targets, spec, max(counts))))
+    progress.clear()
+    return found
+
+
+def several_table(found: Sequence[Sum]) -> Table:
+    """A line a row and a number of servers. The ratio is to the first number, round by round."""
+    first = found[0].servers
+    lines = []
+    for row in dict.fromkeys(each.row for each in found):
+        for count in dict.fromkeys(each.servers for each in found):
+            own = [each for each in found if (each.row, each.servers) == (row, count)]
+            before = [each.rate for each in found if (each.row, each.servers) == (row, first)]
+            rates = [each.rate for each in own]
+            lines.append(
+                [
+                    *(row, _name(count), number(statistics.median(rates)), span(rates, 0)),
+                    ratio([rate / old for rate, old in zip(rates, before, strict=True)]),
+                    number(statistics.median(each.server_cpu for each in own), 2),
+                    number(statistics.median(each.load_cpu for each in own), 2),
+                ]
+            )
+    header = ["row", "servers", "jobs/s", "span", "ratio", "servers' CPU", "load's CPU"]
+    return Table(header, lines)
+
+
+def _name(count: int) -> str:
+    return f"{count} on PostgreSQL" if count else "1 in a directory"
+
+
+@contextlib.contextmanager
+def _targets(lab: Lab, count: int) -> Iterator[list[Target]]:
+    if count == DIRECTORY:
+        with lab.server("zq") as target:
+            yield [target]
+        return
+    with lab.sharing(count) as targets:
+        yield targets
+
+
+def _run(targets: Sequence[Target], spec: LoadSpec, processes: int) -> list[LoadResult]:
+    """Run a part of the load in each of some processes."""
+    part = replace(
+        spec,
+        bulk=spec.bulk // processes,
+        single=spec.single // processes,
+        backlog=spec.backlog // processes,
+        workers=spec.workers and replace(spec.workers, count=spec.workers.count // processes),
+    )
+    context = get_context("spawn")
+    with context.Manager() as manager, ProcessPoolExecutor(processes, mp_context=context) as pool:
+        filled = manager.Barrier(processes)
+        running = [
+            pool.submit(_load, targets[nth % len(targets)], part, filled)
+            for nth in range(processes)
+        ]
+        return [each.result() for each in running]
+
+
+def _load(target: Target, spec: LoadSpec, filled: Barrier) -> LoadResult:
+    async def load() -> LoadResult:
+        session = Session(target.port)
+        try:
+            bulks = bulk_requests(spec.queues, spec.groups, spec.keys, spec.budgets)
+            await fill(session, bulks, spec.backlog)
+            # Nothing else runs in this process.
+            filled.wait()
+            meters = await start(session, spec, bulks)
+            return await measure(session, target, spec, meters)
+        finally:
+            session.close()
+
+    return run(load())
+
+
+def _sum(row: str, turn: int, count: int, results: Sequence[LoadResult]) -> Sum:
+    rates = [measure.rate for result in results for measure in result.measures]
+    # Processes that share a server have each seen all of its time.
+    shared = len(results) // max(count, 1)
+    cpu = sum(result.server_cpu for result in results) / shared
+    return Sum(row, turn, count, sum(rates), cpu, sum(result.load_cpu for result in results))
