@@ -178,6 +178,29 @@ async def test_limits_hold_for_both_servers_together(two: Pair) -> None:
             taker.cancel()
 
 
+async def test_a_rate_holds_for_both_servers_together(two: Pair) -> None:
+    """A second's worth at once, and so many in each second after that."""
+    rate = 20
+    await put_settings(two.one, "rated", rate=rate)
+    await two.other.enqueue_many(5 * rate, queue="rated")
+    streams = [await each.take(prefetch=5 * rate, queue="rated") for each in (two.one, two.other)]
+    taken: list[int] = []
+
+    async def take_all(stream: TakeStream) -> None:
+        while True:
+            taken.append((await stream.job())["dequeued_at"])
+
+    takers = [asyncio.create_task(take_all(stream)) for stream in streams]
+    async with asyncio.timeout(PATIENCE_S):
+        while len(taken) < 5 * rate:
+            await pause()
+    for taker in takers:
+        taker.cancel()
+    first, *others = sorted(taken)
+    for count, at in enumerate(others, 2):
+        assert count <= rate + (at - first) * rate / 1000 + 2, (count, at - first)
+
+
 async def test_cron_fires_once_and_each_sweep_has_its_own_number(two: Pair) -> None:
     await put_crons(two.one, "g", entry("e", "* * * * * *", job={"queue": "cron"}))
     async with asyncio.timeout(PATIENCE_S):
