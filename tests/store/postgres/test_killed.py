@@ -60,7 +60,7 @@ class Crowd:
         self.done: Counter[str] = Counter()
         """How often a job was settled, as its worker was told."""
         self.unknown: set[str] = set()
-        """The jobs whose settlement was not answered."""
+        """The jobs whose settlement was refused, or not answered, the last ones among them."""
         self.waiting = True
         self.servers: list[ServerProcess] = []
         self._address = address
@@ -96,17 +96,14 @@ class Crowd:
             await pause()
 
     async def _settle(self, job: str) -> None:
-        try:
-            async with self._other() as client:
-                reply = await client.post(f"/jobs/{job}/success", None)
-        except GONE:
-            self.unknown.add(job)
-            raise
+        self.unknown.add(job)
+        async with self._other() as client:
+            reply = await client.post(f"/jobs/{job}/success", None)
         if reply.status < 300:
             self.done[job] += 1
+            self.unknown.discard(job)
         else:
             assert reply.status in (404, 503), reply
-            self.unknown.add(job)
 
     def _other(self) -> Client:
         """A new client of some server."""
