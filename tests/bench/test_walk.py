@@ -16,13 +16,24 @@ MOST = {
 }
 """Files that a request may enter, and how often it may change file."""
 
-ROUNDS = 3
-"""A timer of the idle server may go off during a walk, and seldom does during all of them."""
+MOST_ROUNDS = 10
+"""A timer of the idle server may go off during a walk, the more often the busier the machine is."""
+
+
+def is_short(walk: Walk) -> bool:
+    most_files, most_changes = MOST[walk.name]
+    return len(walk.files) <= most_files and walk.changes <= most_changes
 
 
 @pytest.fixture(scope="module")
 def rounds(tmp_path_factory: pytest.TempPathFactory) -> list[list[Walk]]:
-    return [asyncio.run(walks(tmp_path_factory.mktemp("walk"))) for _ in range(ROUNDS)]
+    """Rounds of walks, until each was short once."""
+    found: list[list[Walk]] = []
+    while len(found) < MOST_ROUNDS:
+        found.append(asyncio.run(walks(tmp_path_factory.mktemp("walk"))))
+        if {each.name for walks in found for each in walks if is_short(each)} == set(MOST):
+            break
+    return found
 
 
 def test_each_walk_begins_at_the_connection_and_passes_the_tick(rounds: list[list[Walk]]) -> None:
@@ -43,7 +54,4 @@ def test_a_request_enters_few_files_and_seldom_changes_file(
 ) -> None:
     found = [each for walks in rounds for each in walks if each.name == name]
     shortest = min(found, key=lambda each: (len(each.files), each.changes))
-
-    most_files, most_changes = MOST[name]
-    assert len(shortest.files) <= most_files, shortest.files
-    assert shortest.changes <= most_changes
+    assert any(map(is_short, found)), shortest
