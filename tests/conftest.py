@@ -20,10 +20,6 @@ from conformance.streams import PATIENCE_S
 from hypothesis import settings
 from tiers import ROOT, is_fast
 
-# How long an example takes says nothing on a machine that others use too.
-settings.register_profile("zq", deadline=None)
-settings.load_profile("zq")
-
 # Whoever runs the tests in the background has it ignored, and what they start would ignore it too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -57,6 +53,14 @@ _WORKED = pytest.StashKey[float]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "settings(**overrides): settings of the test's server")
+    # A change is judged by the same examples each time. The long tier, and whoever gives a seed,
+    # look for others.
+    explores = config.option.markexpr == "long" or config.getoption("hypothesis_seed") is not None
+    if not explores:
+        os.environ.setdefault("CRASH_SEED", "1")
+    # How long an example takes says nothing on a machine that others use too.
+    settings.register_profile("zq", deadline=None, derandomize=not explores)
+    settings.load_profile("zq")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
