@@ -1,6 +1,8 @@
 """Connections work off what has arrived in turns of the loop. All is counted by its cost."""
 
 import asyncio
+import itertools
+import time
 from collections import Counter
 
 import pytest
@@ -11,6 +13,7 @@ from zq.http.transport.turns import (
     AT_ONCE,
     BESIDE,
     CROWD,
+    EVERY_S,
     PER_TURN,
     PIECE,
     PIPELINE,
@@ -45,6 +48,7 @@ class Pile:
     def __init__(self, turns: LoopTurns, count: LoopTurnCount, steps: int) -> None:
         self.left = steps
         self.costs: Counter[int] = Counter()
+        self.moments: list[float] = []
         self.held = self.aborted = False
         self.share = Share(turns, self)
         self._count = count
@@ -54,6 +58,7 @@ class Pile:
         while cost < most and self.left:
             self.left -= 1
             cost += STEP
+        self.moments.append(asyncio.get_running_loop().time())
         self.costs[self._count.now] += cost
         return cost
 
@@ -71,10 +76,10 @@ class Pile:
 
 
 async def until_done(*piles: Pile) -> None:
-    for _ in range(10_000):
+    for _ in range(60_000):
         if not any(pile.left or pile.held for pile in piles):
             return
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
     raise AssertionError("something waits for ever")
 
 
@@ -134,6 +139,16 @@ async def test_what_is_too_much_goes_on_with_a_small_part_in_each_turn() -> None
     count.end()
 
 
+async def test_the_loop_has_time_to_sleep_between_two_turns_of_what_waits() -> None:
+    count = LoopTurnCount()
+    pile = Pile(LoopTurns(), count, 2 * AT_ONCE // STEP)
+    pile.share.work()
+    await until_done(pile)
+    pauses = [after - before for before, after in itertools.pairwise(pile.moments)]
+    assert min(pauses) >= EVERY_S - time.get_clock_info("monotonic").resolution
+    count.end()
+
+
 async def test_many_that_wait_share_each_turn_and_are_done_in_their_order() -> None:
     count, turns = LoopTurnCount(), LoopTurns()
     piles = [Pile(turns, count, 2 * AT_ONCE // STEP) for _ in range(5)]
@@ -143,8 +158,9 @@ async def test_many_that_wait_share_each_turn_and_are_done_in_their_order() -> N
     await until_done(*piles)
     total: Counter[int] = sum((pile.costs for pile in piles), Counter())
     assert max(cost for turn, cost in total.items() if turn > begun) <= PER_TURN
-    served = [turn for pile in piles for turn in list(pile.costs)[:3]]
-    assert max(served) <= begun + 3 * len(piles)
+    in_turn = sorted((turn, at) for at, pile in enumerate(piles) for turn in pile.costs)
+    in_order = [at for turn, at in in_turn if turn > begun]
+    assert in_order[: 3 * len(piles)] == [*range(len(piles))] * 3
     count.end()
 
 
