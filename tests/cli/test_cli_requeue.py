@@ -49,6 +49,15 @@ async def test_a_queue_is_brought_back_whole_or_in_part(shell: Shell) -> None:
     assert await count(shell, "mail") == 5
 
 
+async def test_it_says_why_jobs_stay(shell: Shell) -> None:
+    await dead(shell, 3)
+    await shell.backend.change_settings("mail", SettingsPatch(max_depth=1))
+    said = await shell.zq("requeue", "--queue", "mail", "--yes")
+    assert said.output == ("1 job requeued\n2 stay as they are, for their queue is full\n")
+    said = await shell.zq("requeue", "--queue", "mail", "--yes", "--json")
+    assert said.documents == [{"requeued": 0, "kept": {"queue_full": 2}}]
+
+
 async def test_what_a_dead_letter_queue_holds_goes_back(shell: Shell) -> None:
     await shell.backend.change_settings("mail", SettingsPatch(dead_letter="morgue"))
     await dead(shell, 2)

@@ -217,7 +217,7 @@ class Backend(Protocol):
 
         If the query names queues, this includes jobs that wait in them as in dead-letter queues.
         """
-        return await self.sweeps.requeue(query, limit, reason=reason)
+        return (await self.sweeps.requeue(query, limit, reason=reason)).requeued
 
     # Queues
 

@@ -13,7 +13,7 @@ from zq.cli.sections import Section
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAME
 from zq.features.sweeps.cli_cancel import cancel
-from zq.features.sweeps.cli_choosing import REASON, YES, ask
+from zq.features.sweeps.cli_choosing import REASON, YES, ask, tell_kept
 from zq.features.sweeps.cli_delete import delete
 from zq.features.sweeps.cli_requeue import requeue
 
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 COLUMNS = ("ID", "VERB", "STATE", "CHANGED", "OF", "UNDONE", "BEGAN", "WHO", "REASON", "FILTER")
 LEAST = ("REASON", "WHO", "OF", "UNDONE", "BEGAN")
 """The columns that narrow terminals do without, the least important one first."""
-
-KEPT = {
-    "key_taken": "stay cancelled, for another job has their unique key",
-    "expired": "stay cancelled, for their time to live is over",
-    "budget_gone": "stay cancelled, for a budget is gone or too small",
-    "queue_full": "stay cancelled, for their queue is full",
-    "schema_mismatch": "stay cancelled, for they do not match the schema of their queue",
-}
 
 
 @click.group(
@@ -130,8 +122,7 @@ def undo(remote: Remote, id: str, reason: str | None, yes: bool) -> None:
         print_json(msgspec.to_builtins(done))
         return
     say(f"{counted(done.undone, 'job')} brought back")
-    for why, count in done.kept.items():
-        say(f"{count:,} {KEPT.get(why, why)}")
+    tell_kept(done.kept, "stay cancelled")
     if done.gone:
         say(f"{done.gone:,} are no longer stored")
 

@@ -1,7 +1,7 @@
 """What commands that change many jobs share: choosing them, previewing, asking."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from zq.cli.filtering import FilterWords, filtering, gathering, once
 from zq.cli.near_queues import warn_of_queues
 from zq.cli.remote import Refused, Remote
-from zq.cli.terminal import counted, escaped, one_line
+from zq.cli.terminal import counted, escaped, one_line, say
 from zq.cli.words import NAME, NAMES
 
 if TYPE_CHECKING:
@@ -35,6 +35,21 @@ _CHOICE = (
     YES,
     click.argument("ids", nargs=-1, type=NAME, metavar="[ID]…"),
 )
+
+WHY = {
+    "key_taken": "another job has their unique key",
+    "expired": "their time to live is over",
+    "budget_gone": "a budget is gone or too small",
+    "queue_full": "their queue is full",
+    "schema_mismatch": "they do not match the schema of their queue",
+}
+"""The reasons why a change leaves jobs as they were, by their codes."""
+
+
+def tell_kept(kept: Mapping[str, int], stay: str) -> None:
+    """Say how many jobs were left as they were, and why."""
+    for why, count in kept.items():
+        say(f"{count:,} {stay}, for {WHY.get(why, why)}")
 
 
 class Choice(NamedTuple):

@@ -1,12 +1,13 @@
 """`zq requeue`: makes dead jobs ready again."""
 
 import click
+import msgspec
 
 from zq.cli.many import one_by_one, spinning
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import counted, one_line, say
-from zq.features.sweeps.cli_choosing import Choice, agreed, choosing
+from zq.features.sweeps.cli_choosing import Choice, agreed, choosing, tell_kept
 
 
 @click.command(
@@ -19,9 +20,9 @@ Examples:
   zq requeue --queue mail-dead --limit 100   also jobs that a dead-letter queue holds
 
 Jobs are ready at once, in the queue where they died, and may be tried as often as new ones. Jobs
-that die after it was asked are left alone if they are new. Exit codes: 0, 1 if a job is not dead or
-unknown (the others are requeued nevertheless), if nothing was to be changed after all or the
-server refuses, 2 for wrong usage, 3 if no server answers.
+that die after it was asked are left alone if they are new. It says why others stay. Exit codes: 0,
+1 if a job is not dead or unknown (the others are requeued nevertheless), if nothing was to be
+changed after all or the server refuses, 2 for wrong usage, 3 if no server answers.
 """,
 )
 @click.option(
@@ -46,8 +47,9 @@ def requeue(remote: Remote, choice: Choice, limit: int | None) -> None:
         return
     bound = agreed(remote, "requeue", query, "This requeues {}", yes=choice.yes, most=limit)
     with spinning("requeuing dead jobs"):
-        count = remote.run(remote.backend.requeue_many(bound, limit, reason=choice.reason))
+        done = remote.run(remote.backend.sweeps.requeue(bound, limit, reason=choice.reason))
     if remote.as_json:
-        print_json({"requeued": count})
-    else:
-        say(f"{counted(count, 'job')} requeued")
+        print_json(msgspec.to_builtins(done))
+        return
+    say(f"{counted(done.requeued, 'job')} requeued")
+    tell_kept(done.kept, "stay as they are")

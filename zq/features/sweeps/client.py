@@ -5,8 +5,8 @@ from typing import Literal
 from zq.client.asking import SWEEP_MS, Ask, filters
 from zq.client.values import JobQuery, StoredJob
 from zq.features.sweeps import verbs
+from zq.features.sweeps.wire import Requeued, SweepPreviewDocument, UndoneDocument
 from zq.features.sweeps.wire import SweepDocument as SweepDocument
-from zq.features.sweeps.wire import SweepPreviewDocument, UndoneDocument
 
 SweepVerb = Literal["cancel", "delete", "requeue", "patch"]
 
@@ -37,11 +37,10 @@ class ServerSweeps:
         choice = filters(query) | _because(reason)
         return (await self._ask(verbs.DELETE, query=choice, wait_ms=SWEEP_MS)).deleted
 
-    async def requeue(self, query: JobQuery, limit: int | None, *, reason: str | None) -> int:
-        """Bring back at most `limit` matching dead jobs. Return their number."""
+    async def requeue(self, query: JobQuery, limit: int | None, *, reason: str | None) -> Requeued:
+        """Bring back at most `limit` matching dead jobs."""
         choice = filters(query) | _because(reason)
-        done = await self._ask(verbs.REQUEUE, {"limit": limit}, choice, wait_ms=SWEEP_MS)
-        return done.requeued
+        return await self._ask(verbs.REQUEUE, {"limit": limit}, choice, wait_ms=SWEEP_MS)
 
     async def cancel_one(self, id: str, *, force: bool, undo: bool) -> StoredJob:
         """Cancel a job. With `undo`, the job has the id of a sweep that takes it back."""
