@@ -107,8 +107,8 @@ def test_each_command_and_flag_is_one_of_zq(page: Path) -> None:
             command.make_parser(context).parse_args(words)
 
 
-FLAGS_OF_OTHERS = {"--help", "--no-reload", "--no-relay", "--dead"}
-"""Flags that pages name alone: of every command, of `manage.py zq_worker`, of `zq.moving`."""
+FLAGS_OF_OTHERS = {"--help", "--no-reload", "--no-relay", "--dead", "--hypothesis-seed"}
+"""Flags that pages name alone: of every command, `manage.py zq_worker`, `zq.moving`, pytest."""
 
 
 def flags_of(command: click.Command) -> set[str]:

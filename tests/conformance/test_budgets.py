@@ -153,7 +153,8 @@ async def test_a_dead_job_comes_back_only_to_budgets_that_can_pay_it(client: Cli
     assert (await client.delete("/budgets/b")).status == 204
     reply = await client.post(f"/jobs/{dead}/retry", {})
     assert reply.status == 422
-    assert (await client.post("/jobs/redrive", {})).doc == {"redriven": 0}
+    kept = {"budget_gone": 1}
+    assert (await client.post("/jobs/redrive", {})).doc == {"redriven": 0, "kept": kept}
     await put(client, "b", 1)
     assert (await client.post("/jobs/redrive", {})).doc == {"redriven": 1}
     assert await (await client.take()).jobs(1)

@@ -240,20 +240,6 @@ def test_rows_of_the_inbox_are_not_left_behind(full: Path, address: str, tmp_pat
     assert "1 rows are in its table zq.inbox" in left.stderr
 
 
-@pytest.mark.parametrize("words", [["check", "--root-dir"], ["salvage"], ["restore"]])
-def test_commands_on_directories_name_the_tools_of_postgresql(
-    words: list[str], tmp_path: Path
-) -> None:
-    address = "postgresql://zq@/queue"
-    last = {"check": [], "salvage": [str(tmp_path)], "restore": []}[words[0]]
-    if words == ["restore"]:
-        (tmp_path / "archive").touch()
-        words = ["restore", str(tmp_path / "archive"), "--root-dir"]
-    refused = CliRunner().invoke(main, [*words, address, *last])
-    assert refused.exit_code == 2
-    assert "pg_amcheck" in refused.stderr
-
-
 def test_a_damaged_source_is_named(full: Path, address: str) -> None:
     with (full / "zq.db").open("r+b") as file:
         file.seek(8 * 4096)

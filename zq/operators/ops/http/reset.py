@@ -1,5 +1,7 @@
 """`POST /reset`."""
 
+import re
+
 from aiohttp import web
 
 from zq.http.api.parts import ApiParts
@@ -11,8 +13,8 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import Forbidden, InvalidRequest
 from zq.model.keys import KeyScope
 
-_EMPTY = (b"", b"{}", b"\x80")
-"""Bodies that say nothing: none, and an empty object in JSON and in MessagePack."""
+_FIELD = re.compile(rb'\s*(\{\s*"|\w+=|[\x81-\x8f\xde\xdf])')
+"""The beginning of a body that has a field, in JSON, as a form or in MessagePack."""
 
 
 class ResetApi:
@@ -28,10 +30,10 @@ class ResetApi:
     async def reset(self, request: web.BaseRequest) -> Answer:
         """Delete everything, settings too. Without keys, only this machine may do it.
 
-        A body or a query is refused with 400: a filter would be lost. An empty object is no body.
+        A query, or a body that has a field, is refused with 400: a filter would be lost.
         """
         parameters(request, ())
-        if request.can_read_body and (await request.read()).strip() not in _EMPTY:
+        if request.can_read_body and _FIELD.match(await request.read()):
             raise InvalidRequest(
                 "a reset deletes everything, and reads no filter: leave the body out, or delete"
                 " some jobs by DELETE /jobs?queue=…"
