@@ -1,8 +1,7 @@
 """Connections work off what has arrived in turns of the loop. All is counted by its cost."""
 
 import asyncio
-import itertools
-import time
+import resource
 from collections import Counter
 
 import pytest
@@ -13,11 +12,11 @@ from zq.http.transport.turns import (
     AT_ONCE,
     BESIDE,
     CROWD,
-    EVERY_S,
     PER_TURN,
     PIECE,
     PIPELINE,
     REQUEST_COST,
+    TURNS_AWAKE,
     UNCOUNTED,
     LoopTurns,
     Share,
@@ -48,7 +47,6 @@ class Pile:
     def __init__(self, turns: LoopTurns, count: LoopTurnCount, steps: int) -> None:
         self.left = steps
         self.costs: Counter[int] = Counter()
-        self.moments: list[float] = []
         self.held = self.aborted = False
         self.share = Share(turns, self)
         self._count = count
@@ -58,7 +56,6 @@ class Pile:
         while cost < most and self.left:
             self.left -= 1
             cost += STEP
-        self.moments.append(asyncio.get_running_loop().time())
         self.costs[self._count.now] += cost
         return cost
 
@@ -76,10 +73,10 @@ class Pile:
 
 
 async def until_done(*piles: Pile) -> None:
-    for _ in range(60_000):
+    for _ in range(10_000):
         if not any(pile.left or pile.held for pile in piles):
             return
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
     raise AssertionError("something waits for ever")
 
 
@@ -139,13 +136,14 @@ async def test_what_is_too_much_goes_on_with_a_small_part_in_each_turn() -> None
     count.end()
 
 
-async def test_the_loop_has_time_to_sleep_between_two_turns_of_what_waits() -> None:
-    count = LoopTurnCount()
-    pile = Pile(LoopTurns(), count, 2 * AT_ONCE // STEP)
+async def test_the_kernel_gets_the_processor_while_a_pile_is_worked_off() -> None:
+    count, rests = LoopTurnCount(), 8
+    turns = (rests + 1) * TURNS_AWAKE
+    pile = Pile(LoopTurns(), count, (AT_ONCE + turns * PER_TURN) // STEP)
     pile.share.work()
+    slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
     await until_done(pile)
-    pauses = [after - before for before, after in itertools.pairwise(pile.moments)]
-    assert min(pauses) >= EVERY_S - time.get_clock_info("monotonic").resolution
+    assert resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw >= slept + rests
     count.end()
 
 
@@ -158,9 +156,8 @@ async def test_many_that_wait_share_each_turn_and_are_done_in_their_order() -> N
     await until_done(*piles)
     total: Counter[int] = sum((pile.costs for pile in piles), Counter())
     assert max(cost for turn, cost in total.items() if turn > begun) <= PER_TURN
-    in_turn = sorted((turn, at) for at, pile in enumerate(piles) for turn in pile.costs)
-    in_order = [at for turn, at in in_turn if turn > begun]
-    assert in_order[: 3 * len(piles)] == [*range(len(piles))] * 3
+    served = [turn for pile in piles for turn in list(pile.costs)[:3]]
+    assert max(served) <= begun + 3 * len(piles)
     count.end()
 
 

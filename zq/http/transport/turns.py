@@ -4,16 +4,15 @@ All connections share one event loop, so a client must not be able to keep it bu
 sends is therefore worked off by its cost. The unit is about a microsecond of the server's processor
 time. Ordinary traffic stays below `AT_ONCE` and never waits. A connection that has sent more than
 that waits with the rest: its transport is not read meanwhile, so the rest is at most one read of a
-socket. The connections that wait are served in turns, with `PER_TURN` for all of them every
-`EVERY_S`. In between, the loop sleeps unless others have come: the kernel flushes a commit on the
-processor that asked for it, and may leave a thread that never sleeps there for 300 ms first. So
-such a flood costs the request of another client a few milliseconds. abuse.py says when a connection
-is cut off.
+socket. The connections that wait are served in turns, with `PER_TURN` for all of them in each turn
+of the loop. A request of another client passes through about five turns of the loop, so such a
+flood costs it a few milliseconds. abuse.py says when a connection is cut off.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict, deque
 from typing import Protocol
 
@@ -25,11 +24,17 @@ PIPELINE = 2_000
 """How much of that is for one connection of HTTP/1.1: 40 requests. Clients of this version send one
 request after the other, so more in one piece is no ordinary traffic."""
 
-PER_TURN = 1_000
-"""How much the connections that wait may cost at a time, together."""
+PER_TURN = 500
+"""How much the connections that wait may cost in each turn of the loop, together."""
 
-EVERY_S = 0.001
-"""The time in seconds between two turns of the connections that wait, at the least."""
+TURNS_AWAKE = 16
+"""After so many turns of those that wait, this thread sleeps a moment. The kernel flushes a commit
+on the processor that has asked for it, where a thread that never sleeps keeps it waiting for 300 ms
+and more."""
+
+REST_S = 0.00005
+"""So long it sleeps. A flush takes no longer on a fast disk, and a slow one then waits for the disk
+alone."""
 
 BESIDE = 250
 """The most work that another connection may do at once while some wait: a request or two."""
@@ -102,7 +107,9 @@ class LoopTurns:
         self._crowd: deque[Beginner] = deque()
         self._begun = 0
         self._spent = 0
-        self._scheduled = self._will_serve = False
+        self._scheduled = False
+        self._awake = 0
+        """How many turns those that wait have had since this thread slept."""
 
     def may_begin(self, connection: Beginner) -> bool:
         """True if a small request may begin now. Otherwise it is asked for again in a later
@@ -128,9 +135,7 @@ class LoopTurns:
     def wait(self, share: Share) -> None:
         """Give a connection its next turn behind the others that wait."""
         self._waiting[share] = None
-        if not self._will_serve:
-            self._will_serve = True
-            asyncio.get_running_loop().call_later(EVERY_S, self._serve)
+        self._schedule()
 
     def forget(self, share: Share) -> None:
         """Take back a turn, if there is one."""
@@ -142,29 +147,27 @@ class LoopTurns:
             asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
-        """A new turn of the loop: begin requests of a crowd."""
+        """A new turn of the loop: serve those that wait, as far as it goes."""
         self._scheduled = False
         self._spent = self._begun = self.uncounted = 0
         try:
             while self._crowd and self._begun < CROWD // 2:
                 self._crowd.popleft().serve_next()
             self.uncounted = UNCOUNTED
-        finally:
-            if self._crowd:
-                self._schedule()
-
-    def _serve(self) -> None:
-        """Serve the connections that wait, as far as it goes."""
-        spent = 0
-        try:
-            while self._waiting and spent < PER_TURN:
+            while self._waiting and self._spent < PER_TURN:
                 share, _ = self._waiting.popitem(last=False)
-                spent += share.take_turn(PER_TURN - spent)
+                self._spent += share.take_turn(PER_TURN - self._spent)
         finally:
-            self.spend(spent)
-            self._will_serve = bool(self._waiting)
-            if self._will_serve:
-                asyncio.get_running_loop().call_later(EVERY_S, self._serve)
+            if self._waiting or self._crowd:
+                self._schedule()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Sleep a moment after so many turns of those that wait."""
+        self._awake = self._awake + 1 if self._waiting else 0
+        if self._awake >= TURNS_AWAKE:
+            self._awake = 0
+            time.sleep(REST_S)
 
 
 class Share:
