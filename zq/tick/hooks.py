@@ -80,7 +80,8 @@ class BoundTable(Protocol):
     def stored(self, jobs: Iterable[tuple[str, int]], *, sure: bool) -> Sliced[None]:
         """Count jobs that are stored, as queues and bytes, and have others make room for them.
 
-        Unless that is `sure`, their payloads may have been replaced, or those of others.
+        `sure` is False if payloads of stored jobs were replaced: the bytes that wait are then
+        unknown.
         """
 
 

@@ -15,11 +15,10 @@ from conformance.client import Client
 from conformance.streams import PATIENCE_S, pause
 from outbox.postgres import Postgres, postgres
 from process.network import HERE, THERE, Network
-from process.server import ServerProcess, clean_environment
+from process.server import SCRIPT, ServerProcess, clean_environment
 
 pytestmark = pytest.mark.long
 
-FLAGS = ("serve", "--port", "0", "--no-admin", "--log-format", "json")
 EXPOSED = ("--host", "0.0.0.0", "--insecure")
 
 FENCED = 75
@@ -35,7 +34,7 @@ def network() -> Iterator[Network]:
 async def served(
     address: str, *flags: str, before: tuple[str, ...] = ()
 ) -> AsyncIterator[ServerProcess]:
-    server = await ServerProcess.spawn(None, *FLAGS, "--store", address, *flags, before=before)
+    server = await ServerProcess.spawn(None, *SCRIPT, "--store", address, *flags, before=before)
     try:
         yield await server.listening()
     finally:

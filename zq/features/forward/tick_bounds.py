@@ -173,7 +173,8 @@ class BoundCheck:
     def stored(self, jobs: Iterable[tuple[str, int]], *, sure: bool) -> Sliced[None]:
         """Count jobs that are stored, as queues and bytes, and have the oldest make room for them.
 
-        Unless that is `sure`, their payloads may have been replaced, or those of others.
+        `sure` is False if payloads of stored jobs were replaced: the bytes that wait are then
+        unknown.
         """
         changed: set[BoundLane] = set()
         for queue, size in jobs:
