@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from zq.features.backlog import store_reads
+from zq.features.backlog import store
 
 from .claims import claim, set_queue
 from .client import Client, Doc, with_query
@@ -237,8 +237,8 @@ async def test_what_cannot_be_is_refused(client: Client, params: Doc, named: str
 async def test_what_is_beyond_the_bounds_is_uncounted_where_anything_may_hold_it(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_reads, "MOST_LINES", 3)
-    monkeypatch.setattr(store_reads, "MOST_COUNTED", 10)
+    monkeypatch.setattr(store, "MOST_LINES", 3)
+    monkeypatch.setattr(store, "MOST_COUNTED", 10)
     for key in "abcde":
         await client.enqueue_many(2, queue="q", fair_key=key)
     await client.enqueue_many(30, queue="grouped")
@@ -253,6 +253,6 @@ async def test_what_is_beyond_the_bounds_is_uncounted_where_anything_may_hold_it
 async def test_a_queue_of_plain_jobs_is_counted_whole(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_reads, "MOST_COUNTED", 10)
+    monkeypatch.setattr(store, "MOST_COUNTED", 10)
     await client.enqueue_many(50, queue="q")
     assert await counted(client) == (50, {})

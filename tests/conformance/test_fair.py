@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from model.fair_queue import FairQueue
 
-from zq.features.fair import store_reads
+from zq.features.fair import store
 from zq.features.fair.model import MAX_KEY
 
 from .claims import claim, claim_one, set_queue
@@ -334,7 +334,7 @@ async def test_keys_are_shown_in_three_orders_and_by_pages(client: Client) -> No
 async def test_a_page_of_many_keys_sorts_those_that_come_first(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_reads, "MOST_SORTED", 2)
+    monkeypatch.setattr(store, "MOST_SORTED", 2)
     for key in "fedcba":
         await flood(client, key, 1)
 

@@ -17,8 +17,7 @@ from zq.features.crons.engine import SURVEY_S, Scheduler
 from zq.features.crons.model import CronSchedule, EntryDraft, GroupPatch
 from zq.features.crons.model_expression import CronExpression
 from zq.features.crons.service import Crons
-from zq.features.crons.store import EntryPlace
-from zq.features.crons.store_reads import StoredCronReads
+from zq.features.crons.store import CronReads, EntryPlace
 from zq.instance import Instance
 from zq.model.filters import Filter
 from zq.model.reach import EVERYWHERE
@@ -120,17 +119,17 @@ async def test_an_entry_that_becomes_due_while_the_schedules_are_surveyed_fires_
     lay_out(tmp_path / "zq.db")
     async with server(tmp_path, clock) as before:
         await put(before, "good")
-    survey = StoredCronReads.schedules
+    survey = CronReads.schedules
 
     async def a_minute_passes(
-        reads: StoredCronReads, after: EntryPlace, limit: int
+        reads: CronReads, after: EntryPlace, limit: int
     ) -> list[CronSchedule]:
         page = await survey(reads, after, limit)
         if page:
             clock.advance(60_000)
         return page
 
-    monkeypatch.setattr(StoredCronReads, "schedules", a_minute_passes)
+    monkeypatch.setattr(CronReads, "schedules", a_minute_passes)
     async with server(tmp_path, clock) as again:
         for _ in range(5_000):
             if await fired(again, "good"):

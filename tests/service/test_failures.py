@@ -9,7 +9,7 @@ from manual_clock import ManualClock
 from zq.engine.turns import SLICE
 from zq.features.failures.model import FailureRow
 from zq.features.failures.service import LASTS_S, STEPS, Depth, Failures
-from zq.features.failures.store_reads import StoredFailureReads
+from zq.features.failures.store import FailureReads
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
@@ -36,15 +36,13 @@ async def fail(services: Services, messages: Sequence[str]) -> None:
 async def test_all_who_look_at_the_overview_share_one_answer_for_a_while(
     services: Services, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, asked = StoredFailureReads.failures, list[int]()
+    read, asked = FailureReads.failures, list[int]()
 
-    async def counted(
-        reads: StoredFailureReads, since: int, bar: int, length: int
-    ) -> list[FailureRow]:
+    async def counted(reads: FailureReads, since: int, bar: int, length: int) -> list[FailureRow]:
         asked.append(since)
         return await read(reads, since, bar, length)
 
-    monkeypatch.setattr(StoredFailureReads, "failures", counted)
+    monkeypatch.setattr(FailureReads, "failures", counted)
     await fail(services, ["one"])
     looks = await asyncio.gather(*(services[Failures].causes(EVERYWHERE) for _ in range(5)))
     assert [look.total for look in looks] == [1] * 5

@@ -14,7 +14,7 @@ from zq.features.crons.model import (
     Firing,
     WriteCron,
 )
-from zq.features.crons.store_reads import get_entry
+from zq.features.crons.store import get_entry
 from zq.model.commands import Enqueue, SetQueue
 from zq.model.settings import QueueSettings
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from store.rig import FOREVER, POLICY, Rig, core_of, snapshot_of
 
 from zq.features.budgets.model import BudgetState, Draws
-from zq.features.budgets.store_reads import list_budgets
+from zq.features.budgets.store import list_budgets
 from zq.features.history.model import HistoryRecord
 from zq.features.history.service import history_records
 from zq.model.commands import AnyCommand, Claim, Due, EnqueueResult, TickResult

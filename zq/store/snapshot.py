@@ -1,6 +1,6 @@
 """Reads that are the same on every store: functions of a snapshot, which runs queries by name.
 
-A room has them in its `store_reads.py`. Each store has the texts of their queries in the room's
+A room has them in its `store.py`. Each store has the texts of their queries in the room's
 `sqlite_reads.sql` or `postgres_reads.sql`, makes moments of its own, and runs the functions in its
 lanes.
 """
@@ -195,24 +195,25 @@ class SnapshotLanes(Dates):
 
 def reads_by(
     store: str,
-    shared: Iterable[dict[type, MakeReads]],
+    shared: Iterable[tuple[type, ...]],
     own: Iterable[dict[type, MakeReads]],
     load: Callable[[str], dict[str, str]],
     snapshot: Callable[[Mapping[str, str], Any], Snapshot],
 ) -> dict[type, MakeReads]:
     """How the reads of each room are made in a store, by the class that says what they are.
 
-    Rooms have `shared` ones, which are the same on every store, and its `own`. `load` reads the
-    texts of one file, and `snapshot` is made of them and a connection.
+    `shared` are the classes that serve every store. A room's `own` reads of this store are found
+    by a class that says what they are. `load` reads the texts of one file, and `snapshot` is made
+    of them and a connection.
     """
 
-    def of_snapshots(make: MakeReads) -> MakeReads:
-        room = make.__module__.removesuffix(".store_reads")
+    def of_snapshots(make: Callable[[SnapshotLanes], Any]) -> MakeReads:
+        room = make.__module__.removesuffix(".store")
         # Some are those of its tick.
         texts = texts_of_room(store, room, load) | load(f"{room}.{store}_reads")
         return lambda lanes: make(SnapshotLanes(lanes, partial(snapshot, texts)))
 
-    same = {kind: of_snapshots(make) for kind, make in ChainMap(*shared).items()}
+    same = {kind: of_snapshots(kind) for kinds in shared for kind in kinds}
     return same | dict(ChainMap(*own))
 
 

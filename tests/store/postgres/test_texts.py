@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from store.on_postgres import database_at
-from zq.rooms import ROOMS
+from zq.rooms import ROOMS, parts
 from zq.store.postgres import reads, transaction
 from zq.store.postgres.connection import SESSION, Connection, connect
 from zq.store.postgres.queries import compiled, load
@@ -82,7 +82,7 @@ def test_a_room_has_its_reads_on_each_store() -> None:
 def test_shared_reads_have_the_same_texts_on_each_store() -> None:
     from zq.store.sqlite.queries import load as load_of_sqlite
 
-    for room in ROOMS:
-        if (folder(room) / "store_reads.py").exists():
-            own = load(f"{room}.postgres_reads").keys()
-            assert own == load_of_sqlite(f"{room}.sqlite_reads").keys(), room
+    for kind, *_ in parts("store", "READS", tuple):
+        room = kind.__module__.removesuffix(".store")
+        own = load(f"{room}.postgres_reads").keys()
+        assert own == load_of_sqlite(f"{room}.sqlite_reads").keys(), room

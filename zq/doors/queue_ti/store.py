@@ -1,18 +1,39 @@
 """What may be read of users, whichever the store is."""
 
-from typing import Protocol
+import msgspec
 
 from zq.doors.queue_ti.model import User
+from zq.store.snapshot import Snapshot, SnapshotLanes, flat
+
+_user = msgspec.json.Decoder(User)
 
 
-class UserReads(Protocol):
+class UserReads:
     """Each method sees one moment, and nothing that is not on the disk."""
+
+    def __init__(self, lanes: SnapshotLanes) -> None:
+        self._looks = lanes.looks
 
     async def user(self, id: str) -> User | None:
         """A user with its grants."""
+        return await self._looks(_one, "user", id)
 
     async def named(self, name: str) -> User | None:
         """The user of this name, with its grants."""
+        return await self._looks(_one, "user_named", name)
 
     async def users(self) -> list[User]:
         """Every user with its grants, in the order of their names."""
+        return await self._looks(_every)
+
+
+def _one(snapshot: Snapshot, query: str, value: str) -> User | None:
+    text = snapshot.value(query, id=value, name=value)
+    return None if text is None else _user.decode(text)
+
+
+def _every(snapshot: Snapshot) -> list[User]:
+    return [_user.decode(text) for text in flat(snapshot.rows("users"))]
+
+
+READS = (UserReads,)

@@ -203,6 +203,19 @@ class Loss(msgspec.Struct, frozen=True):
     reason: Literal["cap", "ttl", "mixed", "recreated"]
 
 
+class PageWanted(NamedTuple):
+    """Records behind the number `after` that none of the `nodes` has written.
+
+    A topic without `dedupe_node` shows what they have written too. The page ends after `limit`
+    records, or `most_bytes` of them, but with one at least.
+    """
+
+    after: int
+    limit: int
+    nodes: Sequence[str]
+    most_bytes: int
+
+
 class TopicPage(NamedTuple):
     """A page of records, and the number up to which the reader has then seen everything."""
 

@@ -23,6 +23,7 @@ from zq.doors.topics.model import (
     NO_PATCH,
     USUAL_PAGE_BYTES,
     NewRecord,
+    PageWanted,
     TagMatch,
     TopicPage,
     TopicPatch,
@@ -32,7 +33,7 @@ from zq.doors.topics.model import (
     check_topic,
     configured,
 )
-from zq.doors.topics.store import PageWanted, TopicReads
+from zq.doors.topics.store import TopicReads
 from zq.engine.admission import Admission
 from zq.engine.inbox import Inbox
 from zq.features.producers.model import ProducerMark

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from zq.doors.topics.engine import TopicReaders, TopicWatcher
 from zq.doors.topics.errors import TooManyWatches, TopicNotFound, WatchNotFound
-from zq.doors.topics.model import TopicPage, TopicState, check_nodes
+from zq.doors.topics.model import PageWanted, TopicPage, TopicState, check_nodes
 from zq.doors.topics.model_watching import (
     MAX_SESSIONS,
     SESSION_TTL_MS,
@@ -20,7 +20,7 @@ from zq.doors.topics.model_watching import (
     check_watched,
     rewound,
 )
-from zq.doors.topics.store import PageWanted, TopicReads
+from zq.doors.topics.store import TopicReads
 from zq.model.clock import Clock, Timer
 from zq.model.reach import Reach
 from zq.service.services import Services

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from zq.doors.topics.model import TopicConfig
-from zq.doors.topics.model_routers import RouterConfig
 from zq.model.checksums import ChecksumMismatch, record_checksum
 from zq.model.damage import Misfit
 from zq.store.sqlite.checksums import CheckedTable
@@ -55,5 +53,3 @@ def _count_again(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
 
 
 MENDS = (_count_again,)
-
-FORMS = {"topics": {"config": TopicConfig}, "topic_routers": {"config": RouterConfig}}

@@ -1,31 +1,18 @@
 """What may be read of topics, whichever the store is."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
 
-from zq.doors.topics.model import TopicPage, TopicState
+from zq.doors.topics import store_jobs as topic_job_lookups
+from zq.doors.topics import store_lookups as topic_lookups
+from zq.doors.topics import store_routers as router_lookups
+from zq.doors.topics.model import PageWanted, TopicConfig, TopicPage, TopicState
 from zq.doors.topics.model_jobs import HeldRecord, JobsWanted, Labels
-from zq.doors.topics.model_routers import RoutersWanted, TopicRouter
+from zq.doors.topics.model_routers import RouterConfig, RoutersWanted, TopicRouter
 from zq.model.reach import Reach
-
-MOST_EXAMINED = 20_000
-"""Records that one page passes over at most, to find those that are wanted."""
+from zq.store.snapshot import SnapshotLanes
 
 
-class PageWanted(NamedTuple):
-    """Records behind the number `after` that none of the `nodes` has written.
-
-    A topic without `dedupe_node` shows what they have written too. The page ends after `limit`
-    records, or `most_bytes` of them, but with one at least.
-    """
-
-    after: int
-    limit: int
-    nodes: Sequence[str]
-    most_bytes: int
-
-
-class TopicReads(Protocol):
+class TopicReads:
     """Each method sees one moment. What it shows of a topic that is synced is on the disk, except
     where it says otherwise.
 
@@ -33,20 +20,33 @@ class TopicReads(Protocol):
     raise.
     """
 
+    def __init__(self, lanes: SnapshotLanes) -> None:
+        self._of = lanes.steady_of
+        self._looks = lanes.looks
+        self._hurried = lanes.deliveries
+        self._scans = lanes.scans
+        self._pages = lanes.pages
+        self._awaited = lanes.followers
+
     async def topic(self, name: str, now: int, *, hurried: bool = False) -> TopicState | None:
         """A topic as it stands.
 
         A `hurried` look may show what is not on the disk yet. It is for workers, whose claims and
         settlements are checked and flushed anyway.
         """
+        read = self._hurried if hurried else self._looks
+        return await read(topic_lookups.get_topic, name, self._of(now))
 
     async def topics(
         self, prefix: str, after: str, limit: int, reach: Reach, now: int
     ) -> list[TopicState]:
         """Up to `limit` topics behind the name `after`, in the order of their names."""
+        page = (prefix, after, limit, reach, self._of(now))
+        return await self._scans(topic_lookups.list_topics, *page)
 
     async def count(self) -> int:
         """How many topics there are."""
+        return await self._looks(topic_lookups.count_topics)
 
     async def page(
         self, name: str, wanted: PageWanted, now: int, *, awaited: bool = False
@@ -56,21 +56,35 @@ class TopicReads(Protocol):
         An `awaited` page is one that news of a tick has brought about. One append may bring about
         thousands of these, so they are never refused: they wait for each other.
         """
+        read = self._awaited if awaited else self._pages
+        return await read(topic_lookups.read_page, name, wanted, self._of(now))
 
     async def held(self, topic: TopicState, node: str, seqs: Sequence[int]) -> list[HeldRecord]:
         """The records of a queue, among some, that a node holds. The read is a hurried one."""
+        return await self._hurried(topic_job_lookups.held_records, topic, node, seqs)
 
     async def labels(self, topic: TopicState, keys: Sequence[int]) -> dict[int, Labels]:
         """The numbers and labels of claimed jobs in a queue, of those that have numbers there."""
+        return await self._hurried(topic_job_lookups.labels_of, topic, keys)
 
     async def numbered(self, topic: TopicState, wanted: JobsWanted) -> list[int]:
         """The keys of unfinished jobs of a queue that have numbers."""
+        return await self._scans(topic_job_lookups.numbered_jobs, topic, wanted)
 
     async def router(self, name: str) -> TopicRouter | None:
         """A router as it stands."""
+        return await self._looks(router_lookups.get_router, name)
 
     async def routers(self, wanted: RoutersWanted, reach: Reach) -> list[TopicRouter]:
         """Routers in the order of their names, those whose ends are both within reach."""
+        return await self._scans(router_lookups.list_routers, wanted, reach)
 
     async def count_routers(self) -> int:
         """How many routers there are."""
+        return await self._looks(router_lookups.count_routers)
+
+
+READS = (TopicReads,)
+
+FORMS = {"topics": {"config": TopicConfig}, "topic_routers": {"config": RouterConfig}}
+"""The forms of what columns hold, by table."""

@@ -6,12 +6,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from zq.doors.topics.model import TopicPage, TopicRecord, TopicState, loss_of
+from zq.doors.topics.model import PageWanted, TopicPage, TopicRecord, TopicState, loss_of
 from zq.doors.topics.model_jobs import HeldRecord, JobsWanted, Labels
-from zq.doors.topics.store import MOST_EXAMINED, PageWanted
 from zq.model.checksums import fits, job_checksum
 from zq.model.job import Extras, JobSettings
 from zq.store.snapshot import Snapshot, flat
+
+MOST_EXAMINED = 20_000
+"""Records that one page passes over at most, to find those that are wanted."""
 
 _extras = msgspec.json.Decoder(Extras)
 _options = msgspec.json.Decoder(JobSettings)

@@ -8,14 +8,14 @@ from msgspec import UNSET, Raw
 
 from zq.doors.topics.model import (
     SEQ_BITS,
+    PageWanted,
     TopicPage,
     TopicRecord,
     TopicState,
     loss_of,
     tag_begins,
 )
-from zq.doors.topics.store import MOST_EXAMINED, PageWanted
-from zq.doors.topics.store_jobs import read_jobs, stand
+from zq.doors.topics.store_jobs import MOST_EXAMINED, read_jobs, stand
 from zq.model.checksums import ChecksumMismatch, record_checksum
 from zq.model.reach import Reach
 from zq.store.snapshot import Snapshot, flat

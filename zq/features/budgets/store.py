@@ -1,17 +1,13 @@
 """What may be read of budgets, whichever the store is."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any
 
-from zq.features.budgets.model import Account, BudgetPolicy, BudgetState
+from msgspec import Meta
+
+from zq.features.budgets.model import Account, BudgetPolicy, BudgetState, Draw
 from zq.store.api import Recovery
-
-
-class BudgetReads(Protocol):
-    """It raises what the methods of `zq.store.api.Reads` raise."""
-
-    async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
-        """All budgets in the order of their keys, or the budget with this key, if it exists."""
+from zq.store.snapshot import Snapshot, SnapshotLanes
 
 
 def account_of(row: Sequence[Any]) -> Account:
@@ -20,9 +16,37 @@ def account_of(row: Sequence[Any]) -> Account:
     return Account(key, BudgetPolicy(allocation, duration_ms, burst), *rest)
 
 
+class BudgetReads:
+    """The reads of budgets. They raise what the methods of `zq.store.api.Reads` raise."""
+
+    def __init__(self, lanes: SnapshotLanes) -> None:
+        self._lanes = lanes
+
+    async def budgets(self, key: str | None, now: int) -> list[BudgetState]:
+        """All budgets in the order of their keys, or the budget with this key, if it exists."""
+        lanes = self._lanes
+        return await lanes.looks(list_budgets, key, lanes.steady_of(now), lanes.ahead())
+
+
+def list_budgets(snapshot: Snapshot, key: str | None, now: int, ahead: int) -> list[BudgetState]:
+    """All budgets as they stand, or the budget with this key, if it exists.
+
+    `now` is steady time, which is `ahead` of the wall.
+    """
+    return [account_of(row).state(now, ahead) for row in snapshot.rows("budgets", key=key)]
+
+
+READS = (BudgetReads,)
+
 RECOVERY = Recovery(
     begin=("forget_in_use", "return_in_use"),
     returned=("count_returned",),
     lost=("note_lost_budgets", "make_lost_budgets", "forget_draws", "return_draws"),
 )
 """A start counts anew what is drawn from budgets, and returned jobs wait for them."""
+
+FORMS = {
+    "budgets": {"level": Annotated[int, Meta(ge=-(2**53), le=2**53)]},
+    "lines": {"draws": list[Draw]},
+}
+"""The forms of what columns hold, by table."""

@@ -34,5 +34,3 @@ def _note(connection: sqlite3.Connection, name: str, now: int) -> Iterator[Misfi
 ASIDE = {"cron_entries": _entry, "notes": _note}
 
 CHECKED = CheckedTable("cron_entries", QUERIES["cron_entries"], checksum, columns=2, key=2)
-
-FORMS = {"cron_entries": {"job": NewJob}}

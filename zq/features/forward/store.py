@@ -1,9 +1,10 @@
 """Reads of lanes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from zq.features.forward.model import ALL_KEYS, ForwardLane
+from zq.features.forward.model import ALL_KEYS, ForwardLane, LaneRule
+from zq.store.snapshot import SnapshotLanes
 
 
 class UnderWay(NamedTuple):
@@ -23,17 +24,35 @@ class NewJobs(NamedTuple):
 NO_JOBS = NewJobs(0, 0)
 
 
-class LaneReads(Protocol):
-    """It raises what the methods of `zq.store.api.Reads` raise."""
+class LaneReads:
+    """The reads of lanes. They raise what the methods of `zq.store.api.Reads` raise."""
+
+    def __init__(self, readers: SnapshotLanes) -> None:
+        self._looks = readers.looks
+        self._scans = readers.scans
 
     async def lanes(self) -> list[ForwardLane]:
         """All lanes by name."""
+        return await self._looks.found(ForwardLane, "lanes")
 
     async def under_way(self) -> dict[int, UnderWay]:
         """The jobs under way on each lane that has jobs with numbers, by its id."""
+        found = await self._looks.found(tuple[int, int, int | None], "under_way")
+        return {lane: UnderWay(jobs, oldest) for lane, jobs, oldest in found}
 
     async def new_jobs(self, queues: Sequence[str], first: int) -> dict[str, NewJobs]:
         """The ready jobs in these queues from a key on, of those in no line, by queue."""
+        asked = {"queues": list(queues), "first": first}
+        found = await self._scans.found(tuple[str, int, int], "new_jobs", **asked)
+        return {queue: NewJobs(jobs, oldest) for queue, jobs, oldest in found}
 
     async def waiting_bytes(self, queues: Sequence[str], span: range = ALL_KEYS) -> int:
         """The bytes of the payloads of all unfinished jobs in these queues with such keys."""
+        asked = {"queues": list(queues), "first": span.start, "end": span.stop}
+        return int(await self._scans.value("waiting_bytes", **asked))
+
+
+READS = (LaneReads,)
+
+FORMS = {"lanes": {"rule": LaneRule}, "lane_batches": {"keys": list[int]}}
+"""The forms of what columns hold, by table."""

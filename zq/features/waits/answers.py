@@ -5,9 +5,9 @@ import re
 from zq.answers import Asked, VerbAnswers
 from zq.features.diagnosis.service_stuck import StuckWork
 from zq.features.waits import verbs
+from zq.features.waits.model import TimePlace
 from zq.features.waits.model_queue import QueueWhy
 from zq.features.waits.service import Waits
-from zq.features.waits.store import TimePlace
 from zq.features.waits.wire import (
     OpenGroupsDocument,
     ScheduledJobsDocument,

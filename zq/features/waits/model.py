@@ -36,6 +36,13 @@ class WaitCode(StrEnum):
     NEXT = "next"
 
 
+class TimePlace(NamedTuple):
+    """The place of a scheduled job in the order of times."""
+
+    ready_at: int
+    key: int
+
+
 class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
     """One reason: its code, a sentence for people, and fields that go with the code.
 

@@ -5,9 +5,16 @@ from typing import NamedTuple, Self
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import MOST_UNSENT
 from zq.engine.timetable import Openings
-from zq.features.waits.model import OpenGroup, QueueTakers, WaitFacts, WaitReason, wait_reasons
+from zq.features.waits.model import (
+    OpenGroup,
+    QueueTakers,
+    TimePlace,
+    WaitFacts,
+    WaitReason,
+    wait_reasons,
+)
 from zq.features.waits.model_queue import QueueWaitFacts, QueueWhy, queue_why
-from zq.features.waits.store import TimePlace, WaitReads
+from zq.features.waits.store import WaitReads
 from zq.model.clock import Clock
 from zq.model.errors import JobNotFound
 from zq.model.ids import IdCodec

@@ -15,10 +15,10 @@ from zq.features.waits.model import (
     Canceller,
     FairWait,
     OpenGroup,
+    TimePlace,
     WaitingJob,
 )
 from zq.features.waits.model_queue import BudgetLine, StoredWaits
-from zq.features.waits.store import TimePlace
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status

@@ -13,7 +13,7 @@ from zq.store.snapshot import MakeReads, reads_by
 @cache
 def reads_of_rooms() -> dict[type, MakeReads]:
     """How the reads of each room are made, by the class that says what they are."""
-    shared = parts("store_reads", "READS", dict)
+    shared = parts("store", "READS", tuple)
     own = parts("postgres_reads", "READS", dict)
     return reads_by("postgres", shared, own, load, PostgresSnapshot)
 

@@ -35,8 +35,7 @@ _APART = frozenset(
 
 Forms = Mapping[str, Mapping[str, Any]]
 """What some columns hold: the type that their JSON is decoded to, or the type of their numbers, by
-table and column. Empty texts hold nothing. Rooms have theirs as `FORMS` of
-`sqlite_quarantine.py`."""
+table and column. Empty texts hold nothing. Rooms have theirs as `FORMS` of `store.py`."""
 
 _FORMS: Forms = {"lines": {"shut_cost": Annotated[int, Meta(ge=1)]}}
 
@@ -114,7 +113,7 @@ def count_again(
 def _forms() -> dict[tuple[str, str], msgspec.json.Decoder[Any]]:
     """What reads columns that have a form, by table and column."""
     found: dict[tuple[str, str], msgspec.json.Decoder[Any]] = {}
-    for forms in (_FORMS, *parts("sqlite_quarantine", "FORMS", dict)):
+    for forms in (_FORMS, *parts("store", "FORMS", dict)):
         for table, columns in forms.items():
             for name, kind in columns.items():
                 found[table, name] = msgspec.json.Decoder(kind, strict=False)

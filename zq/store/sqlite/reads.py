@@ -13,7 +13,7 @@ from zq.store.sqlite.snapshot import CORE, SqliteSnapshot
 @cache
 def reads_of_rooms() -> dict[type, MakeReads]:
     """How the reads of each room are made, by the class that says what they are."""
-    shared = parts("store_reads", "READS", dict)
+    shared = parts("store", "READS", tuple)
     own = parts("sqlite_reads", "READS", dict)
     return reads_by("sqlite", shared, own, load, SqliteSnapshot)
 
