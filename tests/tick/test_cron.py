@@ -1,8 +1,10 @@
 """Firings in the tick: valid ones are done completely, others not at all; and their cost."""
 
+from functools import partial
 from typing import Any
 
 from store.rig import NOW, Ticker, new_job
+from store.sqlite.backlog import steps
 
 from zq.features.crons.model import (
     NEXT_FIRING,
@@ -15,6 +17,7 @@ from zq.features.crons.model import (
     WriteCron,
 )
 from zq.features.crons.store import get_entry
+from zq.features.crons.tick import SLICE_ENTRIES
 from zq.model.commands import Enqueue, SetQueue
 from zq.model.settings import QueueSettings
 
@@ -121,6 +124,17 @@ def test_a_change_keeps_what_the_store_has_of_those_that_are_kept(ticker: Ticker
     assert get_entry(ticker.snapshot(CRONS), "g", "a") == (GROUP, None)
     assert ticker.run(DeleteCrons(("g", "h"))).replies == [1]
     assert ticker.snapshot(CRONS).value("count") == 0
+
+
+def test_keeping_many_entries_costs_as_much_for_each_as_keeping_few(ticker: Ticker) -> None:
+    costs = []
+    for count in (2 * SLICE_ENTRIES, 16 * SLICE_ENTRIES):
+        entries = [entry(f"e{n}") for n in range(count)]
+        ticker.run(WriteCron(GROUP, entries))
+        again = WriteCron(GROUP, entries, kept=frozenset(each.name for each in entries))
+        costs.append(steps(ticker.sqlite, partial(ticker.run, again)) / count)
+    few, many = costs
+    assert many < few * 1.2
 
 
 def test_a_template_that_cannot_be_read_is_set_aside(ticker: Ticker) -> None:

@@ -100,9 +100,11 @@ def _write(work: UnitOfWork, command: WriteCron) -> Sliced[None]:
         paused_at=group.paused_at,
         resumed_at=group.resumed_at,
     )
-    entries, kept = command.entries, list(command.kept)
-    for start in range(0, len(entries), SLICE_ENTRIES):
-        rows = [_row(entry) for entry in entries[start : start + SLICE_ENTRIES]]
+    for start in range(0, len(command.entries), SLICE_ENTRIES):
+        entries = command.entries[start : start + SLICE_ENTRIES]
+        # Each statement reads its own list of names: all of them would make this quadratic.
+        kept = [entry.name for entry in entries if entry.name in command.kept]
+        rows = [_row(entry) for entry in entries]
         work.tx.write("write_crons", cron=group.name, entries=rows, kept=kept)
         yield None
 
