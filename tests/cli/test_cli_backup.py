@@ -18,7 +18,7 @@ from documents import code, commands
 from process.server import WITH_ADMIN, ServerProcess
 
 import zq
-from zq.cli import new_file
+from zq.cli.backup import new_file
 from zq.client.backend import Backend
 from zq.client.errors import BackendError
 from zq.client.values import StoredJob, Submission
@@ -333,23 +333,23 @@ def test_a_file_has_its_name_when_it_is_whole(
     if replace:
         path.write_text("old")
     before = path.read_text() if replace else None
-    with pytest.raises(ZeroDivisionError), new_file.new_file(path, replace=replace) as file:
+    with pytest.raises(ZeroDivisionError), new_file(path, replace=replace) as file:
         file.write(b"half")
         raise ZeroDivisionError
     assert [each.name for each in tmp_path.iterdir()] == (["file"] if replace else [])
     assert (path.read_text() if path.exists() else None) == before
-    with new_file.new_file(path, replace=replace) as file:
+    with new_file(path, replace=replace) as file:
         file.write(b"whole")
         assert not nameless or [each.name for each in tmp_path.iterdir()] == ["file"] * replace
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
     assert path.read_text() == "whole"
-    with pytest.raises(FileExistsError), new_file.new_file(path) as file:
+    with pytest.raises(FileExistsError), new_file(path) as file:
         pass
 
 
 def test_race_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    with pytest.raises(FileExistsError), new_file.new_file(path) as file:
+    with pytest.raises(FileExistsError), new_file(path) as file:
         file.write(b"mine")
         path.write_text("theirs")
     assert path.read_text() == "theirs"

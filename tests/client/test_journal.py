@@ -17,7 +17,7 @@ from zq.client.app import App
 from zq.client.connect import connect
 from zq.client.values import Submission
 from zq.client.worker import standstill
-from zq.client.worker.tracebacks import traceback_of
+from zq.client.worker.handlers import traceback_of
 from zq.logs import JsonFormatter
 
 

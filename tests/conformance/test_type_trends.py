@@ -1,7 +1,6 @@
 """How jobs of each type ended, and how long they ran."""
 
-from zq.features.trends.model import DAY_MS, HOUR_MS, MINUTE_MS
-from zq.features.trends.model_types import FIVE_MINUTES_MS, MOST_TYPES
+from zq.features.trends.model import DAY_MS, FIVE_MINUTES_MS, HOUR_MS, MINUTE_MS, MOST_TYPES
 from zq.features.trends.service_types import LEAST_RUNS
 
 from .client import Client, Doc, new_job

@@ -10,7 +10,7 @@ import pytest
 from conformance.site import Site
 
 from zq.model.keys import KeyScope
-from zq.operators.page.http.assets import Assets
+from zq.operators.page.http.page import Assets
 
 from .place import key_file
 

@@ -4,11 +4,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from zq.operators.page.http import assets
+from zq.operators.page.http import page
 
 TESTS = Path(__file__).parent.parent
 COMPILER = TESTS / "clients" / "node_modules" / "typescript" / "bin" / "tsc"
-STATIC = Path(assets.__file__).parent / "static"
+STATIC = Path(page.__file__).parent / "static"
 
 FLAGS = [
     *("--noEmit", "--allowJs", "--checkJs", "--strict"),

@@ -13,8 +13,8 @@ from crash.disk import compile_library
 
 from zq import outbox
 from zq.outbox import sqlite
-from zq.outbox.address import source_at
 from zq.outbox.changes import FileChanges
+from zq.outbox.relay import source_at
 from zq.outbox.sqlite import SqliteSource
 
 

@@ -55,7 +55,7 @@ def relay(
     from zq.client.app import App
     from zq.client.connect import connect
     from zq.outbox import Relay
-    from zq.outbox.address import dialect_of
+    from zq.outbox.relay import dialect_of
     from zq.outbox.table import ddl as ddl_of
 
     logs.set_up(log_level, log_format)

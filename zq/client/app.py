@@ -19,8 +19,7 @@ from zq.client import replaced
 from zq.client.backend import Backend, run
 from zq.client.checks import wanted
 from zq.client.connect import connect
-from zq.client.core import Core, check_function
-from zq.client.elsewhere import Elsewhere, HasAddress
+from zq.client.core import Core, Elsewhere, HasAddress, check_function, keep_loggers
 from zq.client.errors import InvalidOption
 from zq.client.events import Listener, follow
 from zq.client.files.discovery import discover
@@ -28,7 +27,6 @@ from zq.client.files.queue import FileQueue
 from zq.client.formats import JSON, Codec
 from zq.client.http.address import Tls
 from zq.client.job import Job
-from zq.client.loggers import keep_loggers
 from zq.client.options import Options, check
 from zq.client.periodic import Periodic
 from zq.client.queue import Queue

@@ -1,11 +1,12 @@
-"""The state that an app's tasks and queues share."""
+"""The state that an app's tasks and queues share, and another server for them within a block."""
 
 import inspect
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self
 
-from zq.client.backend import Backend
+from zq.client.backend import Backend, run
 from zq.client.errors import InvalidOption
 from zq.client.events import Listeners
 from zq.client.options import Options
@@ -67,3 +68,50 @@ def check_function(function: Any) -> None:
             f"{function.__qualname__} is a generator function, and a call of it runs nothing:"
             " return a list, or enqueue a job for each value"
         )
+
+
+def keep_loggers() -> None:
+    """Take back that `logging.config` has disabled loggers of zq.
+
+    By default it disables all loggers that exist already and that it does not name. The warnings of
+    a worker are then lost, although nobody wanted that. Levels and handlers stay.
+    """
+    for name, logger in [*logging.root.manager.loggerDict.items()]:
+        if name.partition(".")[0] == "zq" and isinstance(logger, logging.Logger):
+            logger.disabled = False
+
+
+class HasAddress(Protocol):
+    """A server with an address, such as that of `zq.testing`."""
+
+    @property
+    def url(self) -> str: ...
+
+
+class Elsewhere:
+    """Points an app at another backend inside a ``with`` or ``async with`` block, and then back.
+
+    The app's tasks and queues go with it. At the end of the block its connections are closed.
+    """
+
+    def __init__(self, core: Core, backend: Backend) -> None:
+        self._core = core
+        self._backend = backend
+        self._before: list[Backend] = []
+
+    def __enter__(self) -> Self:
+        self._before.append(self._core.backend)
+        self._core.backend = self._backend
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._core.backend = self._before.pop()
+        run(self._backend.blocking.close())
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._core.backend = self._before.pop()
+        await self._backend.close()
+        await self._backend.blocking.close()

@@ -239,3 +239,14 @@ class Decorator(Protocol):
     ) -> AsyncTask[Q, T]: ...
     @overload
     def __call__(self, function: Callable[Q, T], /) -> SyncTask[Q, T]: ...
+
+
+class HasTasks(Protocol):
+    """An app, or a part of one, as workers see it: its tasks, and what they share."""
+
+    core: Core
+    tasks: dict[str, Task[Any, Any]]
+
+    @property
+    def backend(self) -> Backend:
+        """The server that the jobs come from."""

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import Self
 
 from zq.client.app import App
+from zq.client.core import keep_loggers
 from zq.client.errors import InvalidOption, concerns_jobs, concerns_numbers, cut_of
 from zq.client.http.transport import jittered
-from zq.client.loggers import keep_loggers
 from zq.model.errors import ZqError
-from zq.outbox.address import source_at
 from zq.outbox.document import job_of
 from zq.outbox.numbering import NumberedRows, RowNumbers
 from zq.outbox.source import (
@@ -24,7 +23,9 @@ from zq.outbox.source import (
     OutboxRow,
     RefusedRow,
     RelayNotNeeded,
+    Source,
 )
+from zq.outbox.table import Dialect
 
 STANDBY_S = 1.0
 """How often a relay looks whether the one that leads has ended."""
@@ -184,3 +185,31 @@ def _first(rows: Sequence[OutboxRow], most: int) -> Sequence[OutboxRow]:
         if at and size > MOST_BYTES_AT_ONCE:
             return rows[:at]
     return rows[:most]
+
+
+def source_at(url: str) -> Source:
+    """The source for an address. Nothing is opened yet. Raises `InvalidOption`."""
+    rest = url.partition(":")[2]
+    if dialect_of(url) == "postgresql":
+        from zq.outbox.postgres import PostgresSource
+
+        return PostgresSource(f"postgresql:{rest}")
+    from zq.outbox.sqlite import SqliteSource
+
+    path = rest.removeprefix("//")
+    # Other libraries write an absolute path behind three slashes, so that there are four.
+    return SqliteSource(f"/{path.lstrip('/')}" if path.startswith("/") else path)
+
+
+def dialect_of(url: str) -> Dialect:
+    """The dialect of the database at an address. Raises `InvalidOption`."""
+    scheme, colon, _ = url.partition(":")
+    scheme = scheme.partition("+")[0]  # SQLAlchemy's addresses name a driver there
+    if colon and scheme in ("postgresql", "postgres"):
+        return "postgresql"
+    if colon and scheme == "sqlite":
+        return "sqlite"
+    raise InvalidOption(
+        f"{url!r} is not the address of a database: write postgresql://user@host/name, or"
+        " sqlite:///path/of/the/file"
+    )

@@ -4,7 +4,24 @@
 here needs pytest, but for the suite of backends, `zq.testing.contract`.
 """
 
+from zq.client.amounts import Seconds
+from zq.client.app import App
+from zq.client.outcome import Outcome, raise_failures_of
+from zq.client.worker.worker import Worker
 from zq.testing.server import TestServer, server
-from zq.testing.work import run_until_idle
 
 __all__ = ["TestServer", "run_until_idle", "server"]
+
+
+async def run_until_idle(
+    app: App, *, timeout: Seconds = 10.0, raise_failures: bool = True
+) -> list[Outcome]:
+    """Run the app's jobs until none is ready or in flight. Return the outcome of each execution.
+
+    The first final failure raises the handler's own exception again, so a test fails where its code
+    fails. With `raise_failures=False` it is only among the outcomes. Raises `WaitTimeout`.
+    """
+    outcomes = await Worker(app).run_until_idle(timeout)
+    if raise_failures:
+        raise_failures_of(outcomes)
+    return outcomes

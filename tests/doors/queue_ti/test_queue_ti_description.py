@@ -10,8 +10,7 @@ from process.server import running
 from zq.doors.queue_ti.http.auth.access import Access
 from zq.doors.queue_ti.http.auth.api import DoorAuth
 from zq.doors.queue_ti.http.calls import MessageCalls
-from zq.doors.queue_ti.http.description.openapi import QUEUE_TI
-from zq.doors.queue_ti.http.description.operations import OPERATIONS
+from zq.doors.queue_ti.http.description.operations import OPERATIONS, QUEUE_TI
 from zq.doors.queue_ti.http.door import queue_ti_routes
 from zq.http.api.parts import no_server
 from zq.http.json_description import json_openapi

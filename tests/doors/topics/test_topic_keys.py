@@ -131,7 +131,7 @@ async def test_a_key_has_a_bounded_number_of_requests_under_way(
     site: Site, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Streams have a bound of their own."""
-    monkeypatch.setattr("zq.doors.topics.http.turns.MOST_UNDER_WAY", 2)
+    monkeypatch.setattr("zq.doors.topics.http.door.MOST_UNDER_WAY", 2)
     async with client_of(site, wire, "root") as root, client_of(site, wire, "shop") as shop:
         log = Records(root)
         await log.put("q", type="queue")

@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from zq.client.core import keep_loggers
 from zq.client.errors import BackendError, InvalidOption, Unavailable
-from zq.client.loggers import keep_loggers
 from zq.config import Settings
 from zq.instance import Instance, database_of
 from zq.model.clock import Clock

@@ -7,12 +7,12 @@ from typing import Any, cast
 import msgspec
 
 from zq.client.backend import Backend, run
-from zq.client.elsewhere import Elsewhere
+from zq.client.core import Elsewhere
 from zq.client.embedded.backend import EmbeddedBackend
 from zq.client.embedded.clock import TravelClock
 from zq.client.embedded.home import Home
-from zq.client.has_tasks import HasTasks
 from zq.client.outcome import Outcome, raise_failures_of
+from zq.client.task import HasTasks
 from zq.client.values import JobOutcome, StoredJob, Submission
 from zq.client.worker.calling import CallingThread
 from zq.client.worker.handlers import Handlers

@@ -10,19 +10,18 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from zq.client.asking import NO_QUERY
+from zq.client.asking import NO_QUERY, filters
 from zq.client.backend import Backend, EventStream, TakeStream
 from zq.client.errors import BackendError, ZqError, again
 from zq.client.http.address import Address
 from zq.client.http.aio import AioTransport
 from zq.client.http.batches import Stored, one_by_one, overlapped
 from zq.client.http.blocking import BlockingTransport
-from zq.client.http.calls import filtered, job_path, with_query
 from zq.client.http.gathering import Encoded, Fate, Gatherer
-from zq.client.http.operations import HttpOperations
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
 from zq.client.http.transport import Reply, Request, Transport, Unreachable, persist
 from zq.client.job_error import JobError
+from zq.client.operations import OpenWorker
 from zq.client.values import (
     EVERYTHING,
     EventQuery,
@@ -37,6 +36,7 @@ from zq.client.values import (
     Success,
     TakeRequest,
 )
+from zq.model.patching import Patch
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs.verb import Verb
 
@@ -45,6 +45,10 @@ T = TypeVar("T")
 TIMEOUT_S = 30.0
 TRIES = 5
 WAIT_SLACK_S = 10.0
+
+
+class _Workers(msgspec.Struct):
+    workers: list[OpenWorker]
 
 
 class _Jobs(msgspec.Struct):
@@ -95,9 +99,9 @@ class HttpBackend(Backend):
         return self._address.url
 
     @property
-    def operations(self) -> HttpOperations:
+    def operations(self) -> "HttpOperations":
         """Operators' requests about one job and about workers."""
-        return HttpOperations(self._call, self._read)
+        return HttpOperations(self)
 
     # Jobs in
 
@@ -133,7 +137,7 @@ class HttpBackend(Backend):
 
     async def get(self, id: str) -> StoredJob:
         """A job with payload and result."""
-        return self._read(await self._call("GET", job_path(id)), StoredJob)
+        return self._read(await self._call("GET", _job_path(id)), StoredJob)
 
     async def by_key(self, key: str) -> StoredJob:
         """The job that owns a unique key."""
@@ -141,13 +145,13 @@ class HttpBackend(Backend):
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
         """The outcome of a job, now or within `wait_ms`."""
-        path = f"{job_path(id)}/result?wait_ms={wait_ms}"
+        path = f"{_job_path(id)}/result?wait_ms={wait_ms}"
         reply = await self._call("GET", path, wait_ms=wait_ms, also=(410,))
         return self._read(reply, JobOutcome)
 
     async def errors(self, id: str) -> list[JobError]:
         """The last 50 failures of a job, the oldest first."""
-        reply = await self._call("GET", f"{job_path(id)}/errors?order=desc&limit=50")
+        reply = await self._call("GET", f"{_job_path(id)}/errors?order=desc&limit=50")
         return self._read(reply, _Errors).errors[::-1]
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
@@ -161,12 +165,12 @@ class HttpBackend(Backend):
         """Begin the retention of a finished job now."""
         kept = {"completed_ms": completed_ms, "dead_ms": dead_ms}
         body = {name: ms for name, ms in kept.items() if ms is not None}
-        reply = await self._call("PATCH", f"{job_path(id)}/retention", body, safe=True)
+        reply = await self._call("PATCH", f"{_job_path(id)}/retention", body, safe=True)
         return self._read(reply, StoredJob)
 
     async def requeue(self, id: str) -> StoredJob:
         """Make a dead job ready again."""
-        return self._read(await self._call("POST", f"{job_path(id)}/requeue"), StoredJob)
+        return self._read(await self._call("POST", f"{_job_path(id)}/requeue"), StoredJob)
 
     # Many
 
@@ -182,13 +186,13 @@ class HttpBackend(Backend):
         place = {} if after is None else {"from": after}
         if newest:
             place["order"] = "desc"
-        path = filtered("/jobs", query, limit=str(limit), **place)
+        path = _filtered("/jobs", query, limit=str(limit), **place)
         page = self._read(await self._call("GET", path), _Page)
         return JobListing(page.jobs, page.jobs[-1].id if page.pages.get("next") else None)
 
     async def count(self, query: JobQuery = EVERYTHING) -> int:
         """How many jobs match."""
-        return self._read(await self._call("GET", filtered("/jobs/count", query)), _Count).count
+        return self._read(await self._call("GET", _filtered("/jobs/count", query)), _Count).count
 
     async def queues(self) -> list[str]:
         """The names of queues that have jobs."""
@@ -234,7 +238,7 @@ class HttpBackend(Backend):
 
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
         """Report a failure."""
-        reply = await self._call("POST", f"{job_path(id)}/failure", failure)
+        reply = await self._call("POST", f"{_job_path(id)}/failure", failure)
         return self._read(reply, StoredJob)
 
     async def extend(
@@ -253,7 +257,7 @@ class HttpBackend(Backend):
     async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
         """Tell listeners the progress of a running job."""
         body = {"data": data} if lease is None else {"data": data, "lease": lease}
-        await self._call("POST", f"{job_path(id)}/progress", body)
+        await self._call("POST", f"{_job_path(id)}/progress", body)
 
     async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
         """Listen to the events of jobs."""
@@ -281,7 +285,7 @@ class HttpBackend(Backend):
         **path: str,
     ) -> T:
         """Ask for a verb of a room."""
-        place = with_query(verb.at(path), query)
+        place = _with_query(verb.at(path), query)
         safe = verb.is_repeatable
         reply = await self._call(verb.method, place, body, safe=safe, wait_ms=wait_ms)
         return self._read(reply, verb.answer) if verb.answer is not NoneType else cast(T, None)
@@ -356,6 +360,46 @@ class HttpBackend(Backend):
             raise BackendError(
                 f"{self._address.url} does not answer like a zq server: {error}", reply.status
             ) from error
+
+
+class HttpOperations:
+    """The `zq.client.operations.Operations` of a server at an address."""
+
+    def __init__(self, backend: "HttpBackend") -> None:
+        self._call = backend._call
+        self._read = backend._read
+
+    async def delete(self, id: str) -> None:
+        """Delete a job in any status."""
+        await self._call("DELETE", _job_path(id))
+
+    async def change(self, id: str, patch: Patch) -> StoredJob:
+        """Change a job that has not finished."""
+        return self._read(await self._call("PATCH", _job_path(id), patch), StoredJob)
+
+    async def workers(self) -> list[OpenWorker]:
+        """The open streams, the oldest first."""
+        return self._read(await self._call("GET", "/workers"), _Workers).workers
+
+    async def drop(self, worker: str) -> list[OpenWorker]:
+        """Close the streams of a worker. Return what they were."""
+        reply = await self._call("DELETE", f"/workers/{quote(worker, safe='')}")
+        return self._read(reply, _Workers).workers
+
+
+def _job_path(id: str) -> str:
+    """The path of one job."""
+    return f"/jobs/{quote(id, safe='')}"
+
+
+def _with_query(path: str, parameters: Mapping[str, object]) -> str:
+    """The path with parameters, if there are any."""
+    return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def _filtered(path: str, query: JobQuery, **more: str) -> str:
+    """The path with a filter of jobs, and with `more` parameters."""
+    return _with_query(path, filters(query) | more)
 
 
 def _is_repeatable(job: Submission) -> bool:

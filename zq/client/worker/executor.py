@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from zq.client.backend import Backend
-from zq.client.has_tasks import HasTasks
 from zq.client.running import EventName, Reason, Running, around_all, current
+from zq.client.task import HasTasks
 from zq.client.values import MISSING, Delivery
 from zq.client.worker.calling import calling
 from zq.client.worker.continuing import go_on

@@ -1,29 +1,32 @@
 """Handlers: finding the function for a job, calling it, and reporting its failure."""
 
+import asyncio
+import concurrent.futures
 import inspect
 import logging
 import math
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from traceback import StackSummary, TracebackException
 from typing import Any
 
 from zq.client.amounts import milliseconds
 from zq.client.core import QueueHandler
 from zq.client.errors import InvalidPayload
 from zq.client.formats import JSON, said_by
-from zq.client.has_tasks import HasTasks
 from zq.client.job_error import DETAILS
 from zq.client.options import Backoff, Options
 from zq.client.payloads import Undecided, unpacked
 from zq.client.running import Discard, Kill, Middleware, Retry, Running
-from zq.client.task import Task
+from zq.client.task import HasTasks, Task
 from zq.client.values import (
     Delivery,
     LeasedFailure,
 )
-from zq.client.worker.tracebacks import traceback_of
 from zq.model.job import MAX_TIME
 
 log = logging.getLogger("zq.worker")
@@ -237,3 +240,43 @@ def _details(error: BaseException) -> str | None:
         log.error("the details of %s are too long, and are not stored", type(error).__name__)
         return None
     return text
+
+
+_OURS = f"{Path(__file__).parents[2]}/"
+_MACHINERY = (
+    *(f"{package.__path__[0]}/" for package in (asyncio, concurrent.futures)),
+    threading.__file__,
+)
+"""The modules that run handlers."""
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback of an error and of its causes, without zq's own frames.
+
+    An error that comes from zq alone keeps all of its frames.
+    """
+    told = TracebackException.from_exception(error)
+    _trim(told, set())
+    return "".join(told.format())
+
+
+def _trim(told: TracebackException, seen: set[int]) -> None:
+    if id(told) in seen:
+        return
+    seen.add(id(told))
+    _keep(told.stack)
+    for other in (told.__cause__, told.__context__, *(told.exceptions or ())):
+        if other is not None:
+            _trim(other, seen)
+
+
+def _keep(stack: StackSummary) -> None:
+    first = 0
+    for index, frame in enumerate(stack):
+        if frame.filename.startswith(_OURS):
+            first = index + 1
+        elif not frame.filename.startswith(_MACHINERY):
+            break
+    kept = [frame for frame in stack[first:] if not frame.filename.startswith(_OURS)]
+    if kept:
+        stack[:] = kept

@@ -10,10 +10,10 @@ from typing import Any
 from zq.client.amounts import positive_ms
 from zq.client.errors import InvalidOption, ZqError
 from zq.client.events import Event
-from zq.client.has_tasks import HasTasks
 from zq.client.job_error import JobError
 from zq.client.outcome import Outcome
 from zq.client.running import EventName, GiveBack, Running, ends_task
+from zq.client.task import HasTasks
 from zq.client.values import MISSING, Delivery, Held, LeasedFailure, Success
 from zq.client.worker.acks import MOST_LATE, Acknowledger, persistently, report
 from zq.client.worker.execution import Execution

@@ -18,8 +18,8 @@ from zq.client.amounts import Seconds, milliseconds, positive_ms
 from zq.client.errors import InvalidOption, Unavailable, WaitTimeout
 from zq.client.events import Event
 from zq.client.formats import said_by
-from zq.client.has_tasks import HasTasks
 from zq.client.outcome import DrainReport, Outcome
+from zq.client.task import HasTasks
 from zq.client.values import TakeRequest
 from zq.client.worker.executor import Capacity
 from zq.client.worker.handlers import Handlers

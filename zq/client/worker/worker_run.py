@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from zq.client.core import keep_loggers
 from zq.client.errors import Unavailable, ZqError
 from zq.client.events import Event
-from zq.client.has_tasks import HasTasks
-from zq.client.loggers import keep_loggers
 from zq.client.outcome import DrainReport
 from zq.client.running import EventName, call_all, ends_task
+from zq.client.task import HasTasks
 from zq.client.values import Delivery, Held, JobQuery, LeasedFailure, Notice, TakeRequest
 from zq.client.worker.acks import Acknowledger, follows
 from zq.client.worker.execution import INSISTING_S, watching_tasks

@@ -6,8 +6,10 @@ from typing import ClassVar
 import msgspec
 
 from zq.doors.topics.model import NewRecord, TagMatch, TopicConfig, TopicPatch, TopicState
+from zq.doors.topics.model_routers import RouterConfig
 from zq.features.producers.model import ProducerMark
 from zq.model.commands import Command, SyncRule
+from zq.model.reach import EVERYWHERE, Reach
 
 
 class TopicPut(msgspec.Struct, frozen=True):
@@ -137,3 +139,29 @@ class DeleteRecords(Command[RecordsDeleted], frozen=True):
     match: TagMatch | None = None
     before: int | None = None
     upto: int | None = None
+
+
+class RouterPut(msgspec.Struct, frozen=True):
+    """True if a `PutRouter` has brought a new router."""
+
+    created: bool
+
+
+class PutRouter(Command[RouterPut], frozen=True):
+    """Create a router and the topics at its ends, or change it. It copies from now on.
+
+    The errors are `TopicNotFound` if its `dest` is not to be created, `RouterFanIn`, `RouterCycle`,
+    `TooManyCopies`, `TooManyRouters`, `TooManyTopics`, and `QueueOutOfReach` if there is one of
+    this name whose ends are out of reach.
+    """
+
+    name: str
+    config: RouterConfig
+    reach: Reach = EVERYWHERE
+
+
+class DeleteRouter(Command[bool], frozen=True):
+    """Delete a router, and keep its copies. Returns whether there was one."""
+
+    name: str
+    reach: Reach = EVERYWHERE

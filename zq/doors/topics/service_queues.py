@@ -6,8 +6,9 @@ changed in between is left alone, and counts as skipped.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import NamedTuple, Self
 
 from zq.doors.topics.commands import (
@@ -31,10 +32,10 @@ from zq.doors.topics.model_jobs import (
     check_selection,
     chosen,
     dead_letter,
+    dealt,
     is_worn_out,
 )
 from zq.doors.topics.service import Topics
-from zq.doors.topics.service_cohorts import Cohorts
 from zq.doors.topics.store import TopicReads
 from zq.engine.delivery.takers import Claimer, unclaimed
 from zq.engine.delivery.windows import ClaimWindow
@@ -52,6 +53,7 @@ from zq.service.services import Services
 from zq.service.shared import SharedReads
 from zq.service.work import Work
 from zq.store.api import Store
+from zq.store.errors import StoreError
 
 SLICE = 1_000
 """Records that are deleted at a time."""
@@ -348,3 +350,43 @@ class QueueTopics:
 
 def _number(record: ClaimedRecord) -> int:
     return record.labels.seq
+
+
+class Cohorts:
+    """The claims that wait for others, by topic. `count_ready` tells how many jobs there are."""
+
+    def __init__(self, clock: Clock, count_ready: Callable[[str], Awaitable[int]]) -> None:
+        self._clock = clock
+        self._count_ready = count_ready
+        self._waiting: dict[str, list[tuple[int, asyncio.Future[int]]]] = {}
+        self._dealing: set[asyncio.Task[None]] = set()
+
+    def waiting(self, topic: str) -> int:
+        """How many claims of a topic wait for others."""
+        return len(self._waiting.get(topic, ()))
+
+    async def share(self, topic: str, most: int, window_ms: int) -> int:
+        """How many jobs a claim of up to `most` may take, once its cohort is complete."""
+        claim: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if topic not in self._waiting:
+            self._waiting[topic] = []
+            self._clock.call_later(window_ms / 1000, partial(self._begin, topic))
+        self._waiting[topic].append((most, claim))
+        return await claim
+
+    def _begin(self, topic: str) -> None:
+        task = asyncio.create_task(self._deal(topic))
+        self._dealing.add(task)
+        task.add_done_callback(self._dealing.discard)
+
+    async def _deal(self, topic: str) -> None:
+        # Those whose clients are gone meanwhile get no share.
+        cohort = [each for each in self._waiting.pop(topic) if not each[1].done()]
+        wanted = [most for most, _ in cohort]
+        try:
+            shares = dealt(await self._count_ready(topic), wanted)
+        except (ZqError, StoreError):
+            shares = wanted
+        for share, (_, claim) in zip(shares, cohort, strict=True):
+            if not claim.done():
+                claim.set_result(share)

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from zq.doors.topics.commands_routers import DeleteRouter, PutRouter, RouterPut
+from zq.doors.topics.commands import DeleteRouter, PutRouter, RouterPut
 from zq.doors.topics.errors import RouterNotFound
 from zq.doors.topics.model_routers import (
     RouterConfig,

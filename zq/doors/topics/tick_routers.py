@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from zq.doors.topics.commands_routers import DeleteRouter, PutRouter, RouterPut
+from zq.doors.topics.commands import DeleteRouter, PutRouter, RouterPut
 from zq.doors.topics.errors import TooManyRouters, TooManyTopics, TopicNotFound
 from zq.doors.topics.model import DEFAULT_CONFIG, MAX_TOPICS, NewRecord
 from zq.doors.topics.model_routers import (

@@ -17,7 +17,7 @@ from zq.features.budgets.wire import (
     decode_policy,
     decode_policy_patch,
 )
-from zq.features.sweeps.answers_choosing import chosen
+from zq.features.sweeps.answers import chosen
 from zq.model.names import check_name
 from zq.wire.documents import JobDocument, job_document
 from zq.wire.ids import key_of

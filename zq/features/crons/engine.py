@@ -23,8 +23,14 @@ from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox
 from zq.features.batches.engine import Folding
 from zq.features.crons.model import NEXT_FIRING, RETRY_MS, CronSchedule, DueCron, Fire, Firing
-from zq.features.crons.model_expression import parsed, zone_named
-from zq.features.crons.model_faults import NONE_FAULTY, FaultyEntries, FaultyEntry, fault_of
+from zq.features.crons.model_expression import (
+    NONE_FAULTY,
+    FaultyEntries,
+    FaultyEntry,
+    fault_of,
+    parsed,
+    zone_named,
+)
 from zq.features.crons.store import FIRST_PLACE, CronReads, EntryPlace
 from zq.model.clock import Clock
 from zq.model.commands import Enqueue

@@ -7,11 +7,11 @@ Here they are translated for cronsim, or added to its walk. (croniter has less o
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zq.model.errors import InvalidRequest
 
@@ -204,3 +204,32 @@ def zone_named(name: str) -> tzinfo:
         except (LookupError, ValueError, OSError):
             pass
     raise InvalidRequest(f'invalid timezone: "{name[:MAX_ZONE]}"')
+
+
+class FaultyEntry(NamedTuple):
+    """An entry that is set aside, and why."""
+
+    group: str
+    entry: str
+    reason: str
+
+
+class FaultyEntries(NamedTuple):
+    """How many entries are set aside, and some of them by name."""
+
+    entries: int
+    named: Sequence[FaultyEntry]
+
+
+NONE_FAULTY = FaultyEntries(0, ())
+
+
+def fault_of(expression: str, zone: str | None) -> str | None:
+    """Why a stored schedule cannot be evaluated; None if it can."""
+    try:
+        parsed(expression)
+        if zone is not None:
+            zone_named(zone)
+    except InvalidRequest as error:
+        return error.message
+    return None

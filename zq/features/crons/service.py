@@ -33,8 +33,7 @@ from zq.features.crons.model import (
     paused_entry,
     paused_group,
 )
-from zq.features.crons.model_expression import parsed
-from zq.features.crons.model_faults import FaultyEntries, fault_of
+from zq.features.crons.model_expression import FaultyEntries, fault_of, parsed
 from zq.features.crons.store import CronReads
 from zq.model.clock import Clock
 from zq.model.patching import UNSET

@@ -1,18 +1,91 @@
-"""The tick's phases of devices: reports, and devices that are forgotten."""
+"""What devices bring to the tick: reports, their history, jobs for a device, and forgetting."""
 
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from zq.features.devices.commands import AppendHistory, ForgetDevice, OpenLane, ReportDevice
-from zq.features.devices.errors import DeviceNotFound, DeviceTaken, TooManyDevices
+from zq.features.devices.errors import DeviceNotFound, DeviceTaken, NobodyThere, TooManyDevices
 from zq.features.devices.model import MAX_DEVICES, Device, reported
-from zq.features.devices.tick_address import admit, open_lanes
-from zq.features.devices.tick_history import append_history
+from zq.features.devices.model_address import MAKER, addressee, lane_to, rule_to
+from zq.features.forward.commands import PutLane
+from zq.features.forward.model import new_epoch
+from zq.features.forward.tick_table import put_lane
+from zq.features.history.tick import append_forwarded
+from zq.features.producers.tick_book import ProducerBook
+from zq.model.commands import Enqueue
+from zq.model.errors import ZqError
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
 from zq.tick.work import UnitOfWork
+
+
+def append_history(work: UnitOfWork, commands: Sequence[AppendHistory]) -> list[object]:
+    """Append the records of devices that are new here.
+
+    Their numbers may have gaps, since a device forgets records, too. Nothing is sent before what is
+    ahead of it was answered, so a gap stays one.
+    """
+    book = ProducerBook(work, [command.mark for command in commands])
+    replies: list[object] = []
+    for command in commands:
+        mark = command.mark
+        verdict = book.judge(replace(mark, seq=1), 0)
+        if isinstance(verdict, ZqError):
+            replies.append(verdict)
+            continue
+        last = verdict.producer.last
+        new = command.records[max(0, last + 1 - mark.seq) :]
+        if new:
+            kept = [record for record in new if command.reach.covers(record.queue)]
+            append_forwarded(work, command.device, kept)
+            last = mark.seq + len(command.records) - 1
+        producer = replace(verdict.producer, last=last, at=work.now, first=last + 1, key=0, step=0)
+        book.learn(producer)
+        replies.append(producer)
+    book.write()
+    return replies
+
+
+def admit(work: UnitOfWork, command: Enqueue) -> ZqError | None:
+    """Let the jobs of a command leave for their devices. Return why one cannot be stored."""
+    names = {name for job in command.jobs if (name := addressee(job.options)) is not None}
+    if not names:
+        return None
+    known = {row[0]: row[1] for row in work.tx.table("read_addressees", names=list(names))}
+    for name in sorted(names):
+        if name not in known:
+            return NobodyThere(name)
+        if not known[name]:
+            try:
+                _open(work, name)
+            except ZqError as error:
+                return error
+    return None
+
+
+def open_lanes(work: UnitOfWork, commands: Sequence[OpenLane]) -> list[object]:
+    """Make lanes of devices for jobs that have come to their queues without them."""
+    replies: list[object] = []
+    for command in commands:
+        waits = any(
+            work.tx.names("ready_queues", prefix=beginning)
+            for beginning in rule_to(command.device).patterns.beginnings
+        )
+        try:
+            if waits:
+                _open(work, command.device)
+                work.effects.promised = True
+            replies.append(waits)
+        except ZqError as error:
+            replies.append(error)
+    return replies
+
+
+def _open(work: UnitOfWork, device: str) -> None:
+    put_lane(work, PutLane(lane_to(device), rule_to(device), new_epoch(MAKER)))
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from zq.features.crons.model_faults import NONE_FAULTY, FaultyEntries
+from zq.features.crons.model_expression import NONE_FAULTY, FaultyEntries
 from zq.features.devices.model import DeviceSums
 from zq.features.trends.model import MINUTE_MS, TrendFlow
 from zq.features.waits.model_queue import NEAR

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from zq.engine.imports import import_aside
 from zq.features.forward.model import ForwardLane
-from zq.features.forward.peer_follower import LaneFollower
-from zq.features.forward.peer_links import Links
+from zq.features.forward.peer_links import LaneFollower, Links
 from zq.features.forward.service_bounds import LaneBounds
 from zq.features.forward.settings import ForwardSettings, lanes_need_one_server
 

@@ -1,4 +1,4 @@
-"""`zq sweeps`: changes of many jobs, and taking a cancellation back."""
+"""`zq requeue`, `cancel` and `delete` change many jobs; `zq sweeps` shows and undoes that."""
 
 from typing import TYPE_CHECKING
 
@@ -6,16 +6,150 @@ import click
 import msgspec
 
 from zq.cli.drawing import Cells, tabled, watch
-from zq.cli.many import spinning
-from zq.cli.output import ago, cells_of, print_json, print_table, short
+from zq.cli.many import one_by_one, spinning
+from zq.cli.output import ago, cells_of, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.sections import Section
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAME
-from zq.features.sweeps.cli_cancel import cancel
-from zq.features.sweeps.cli_choosing import REASON, YES, ask, tell_kept
-from zq.features.sweeps.cli_delete import delete
-from zq.features.sweeps.cli_requeue import requeue
+from zq.features.sweeps.cli_choosing import REASON, YES, Choice, agreed, ask, choosing, tell_kept
+
+
+@click.command(
+    short_help="Make dead jobs ready again.",
+    epilog="""\b
+Examples:
+  zq requeue 01JD0000000000000000000000
+  zq requeue --queue mail                    all jobs that died in mail; it counts and asks first
+  zq requeue --error 1-9f2c --yes            all that died of this cause
+  zq requeue --queue mail-dead --limit 100   also jobs that a dead-letter queue holds
+
+Jobs are ready at once, in the queue where they died, and may be tried as often as new ones. Jobs
+that die after it was asked are left alone if they are new. It says why others stay. Exit codes: 0,
+1 if a job is not dead or unknown (the others are requeued nevertheless), if nothing was to be
+changed after all or the server refuses, 2 for wrong usage, 3 if no server answers.
+""",
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Requeue at most this many jobs of the queue."
+)
+@choosing
+@talks
+def requeue(remote: Remote, choice: Choice, limit: int | None) -> None:
+    """Make dead jobs ready again: those with the given IDs, or all that match the options."""
+    query = choice.query()
+    if query is None:
+        if limit is not None:
+            raise click.UsageError("--limit needs an option such as --queue")
+        one_by_one(
+            remote,
+            choice.ids,
+            remote.backend.requeue,
+            lambda job: f"{one_line(job.id)} is {job.status} in {one_line(job.queue)}",
+            "requeued",
+            job_document,
+        )
+        return
+    bound = agreed(remote, "requeue", query, "This requeues {}", yes=choice.yes, most=limit)
+    with spinning("requeuing dead jobs"):
+        done = remote.run(remote.backend.sweeps.requeue(bound, limit, reason=choice.reason))
+    if remote.as_json:
+        print_json(msgspec.to_builtins(done))
+        return
+    say(f"{counted(done.requeued, 'job')} requeued")
+    tell_kept(done.kept, "stay as they are")
+
+
+@click.command(
+    short_help="Delete jobs for good.",
+    epilog="""\b
+Examples:
+  zq delete 01JD0000000000000000000000
+  zq delete --status dead --queue mail         it counts the jobs and asks first
+  zq delete --queue mail --yes --reason test   also those that run
+
+Jobs are deleted in any status, unless --status is given, with their errors and results. A deletion
+cannot be taken back; zq cancel keeps the jobs. A deletion of many jobs leaves alone the jobs that
+come after it was asked for. Exit codes: 0, 1 if a job is unknown (the others are deleted
+nevertheless), if nothing was to be changed after all or the server refuses, 2 for wrong usage, 3 if
+no server answers.
+""",
+)
+@choosing
+@talks
+def delete(remote: Remote, choice: Choice) -> None:
+    """Delete jobs for good: those with the given IDs, or all that match the options."""
+    query = choice.query()
+    if query is None:
+        one_by_one(
+            remote,
+            choice.ids,
+            lambda id: _deleted(remote, id),
+            lambda id: f"{one_line(id)} is deleted",
+            "deleted",
+            lambda id: {"id": id, "deleted": True},
+        )
+        return
+    bound = agreed(remote, "delete", query, "This deletes {} for good", yes=choice.yes)
+    with spinning("deleting jobs"):
+        count = remote.run(remote.backend.sweeps.delete(bound, reason=choice.reason))
+    if remote.as_json:
+        print_json({"deleted": count})
+    else:
+        say(f"{counted(count, 'job')} deleted")
+
+
+async def _deleted(remote: Remote, id: str) -> str:
+    await remote.backend.operations.delete(id)
+    return id
+
+
+def _way_back(sweep: str | None) -> str:
+    return f"; zq sweeps undo {one_line(sweep)} takes it back" if sweep else ""
+
+
+@click.command(
+    short_help="Cancel jobs, by their ids or by what they have in common.",
+    epilog="""\b
+Examples:
+  zq cancel 01JD0000000000000000000000
+  zq cancel 01JD0000000000000000000000 --force   also while it runs: its worker is told to stop
+  zq cancel --queue mail --type letter           all that wait; it counts them and asks first
+  zq cancel --queue mail --yes --reason "wrong list"
+
+A cancellation of many jobs leaves alone the jobs that come after it was asked for. Any
+cancellation can be taken back: see zq sweeps undo. Exit codes: 0 if the jobs are cancelled, 1 if
+one runs, has finished or is unknown, or if nothing was to be changed after all, 2 for wrong usage,
+3 if no server answers.
+""",
+)
+@click.option(
+    "--force", is_flag=True, help="Also cancel jobs that run. What they have done is not undone."
+)
+@choosing
+@talks
+def cancel(remote: Remote, choice: Choice, force: bool) -> None:
+    """Cancel jobs: those with the given IDs, or all that match the options."""
+    query = choice.query()
+    if query is None:
+        one_by_one(
+            remote,
+            choice.ids,
+            lambda id: remote.backend.cancel(id, force=force, undo=True),
+            lambda job: f"{one_line(job.id)} is {job.status}{_way_back(job.undo)}",
+            "cancelled",
+            job_document,
+        )
+        return
+    bound = agreed(remote, "cancel", query, "This cancels {}", yes=choice.yes, force=force)
+    with spinning("cancelling jobs"):
+        verb = remote.backend.sweeps.cancel(bound, force=force, reason=choice.reason)
+        count = remote.run(verb)
+    if remote.as_json:
+        print_json({"cancelled": count})
+    else:
+        say(f"{counted(count, 'job')} cancelled")
+
 
 if TYPE_CHECKING:
     from zq.features.sweeps.client import SweepDocument

@@ -11,12 +11,14 @@ from zq.features.trends.service_types import Runs, TypeFigures, TypeTrends, runs
 from zq.features.trends.wire import (
     PercentilesDocument,
     TrendsDocument,
+    TypeDocument,
+    TypePointDocument,
+    TypesDocument,
     decode_mark,
     percentiles_document,
     point_document,
     wait_and_run,
 )
-from zq.features.trends.wire_types import TypeDocument, TypePointDocument, TypesDocument
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
 from zq.wire.query import choice

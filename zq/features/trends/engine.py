@@ -21,13 +21,16 @@ from zq.features.trends.model import (
     STEP_MS,
     TOTAL,
     AddTrends,
+    AddTypeTrends,
     Trend,
     TrendAt,
     TrendFlow,
+    TypeName,
+    TypeTrend,
     room_for,
+    room_for_type,
     summed,
 )
-from zq.features.trends.model_types import AddTypeTrends, TypeName, TypeTrend, room_for_type
 from zq.model.clock import Clock, Timer
 from zq.model.errors import ZqError
 

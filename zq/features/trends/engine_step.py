@@ -11,8 +11,16 @@ from typing import Self
 
 from zq.engine.after_commit import Committed
 from zq.engine.engine import Engine
-from zq.features.trends.model import STEP_MS, Trend, room_for
-from zq.features.trends.model_types import PARTS, TypeName, TypeTrend, part_of, room_for_type
+from zq.features.trends.model import (
+    PARTS,
+    STEP_MS,
+    Trend,
+    TypeName,
+    TypeTrend,
+    part_of,
+    room_for,
+    room_for_type,
+)
 from zq.model.commands import Fail, Succeed
 from zq.model.events import EventType
 from zq.model.job import JobRecord

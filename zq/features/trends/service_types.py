@@ -5,14 +5,18 @@ from typing import Any, NamedTuple, Self
 
 from zq.engine.turns import Slices, Turns
 from zq.features.trends.engine import TrendMeter
-from zq.features.trends.model import DAY_MS, HOUR_MS, TypeRange, TypeSort, quantiles
-from zq.features.trends.model_types import (
+from zq.features.trends.model import (
+    DAY_MS,
     FIVE_MINUTES_MS,
+    HOUR_MS,
     PARTS,
     REST_OF_TYPES,
     TypeName,
+    TypeRange,
+    TypeSort,
     TypeTrend,
     TypeTrendAt,
+    quantiles,
 )
 from zq.features.trends.store import TrendReads
 from zq.model.clock import Clock

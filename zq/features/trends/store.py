@@ -1,7 +1,6 @@
 """What may be read of trends, whichever the store is."""
 
-from zq.features.trends.model import TrendAt
-from zq.features.trends.model_types import TypeTrendAt
+from zq.features.trends.model import TrendAt, TypeTrendAt
 from zq.store.snapshot import SnapshotLanes
 
 

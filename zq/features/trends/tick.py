@@ -5,12 +5,17 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.features.failures.tick import forget_old_counts
-from zq.features.trends.model import KEPT_MS, MOST_QUEUES, REST, TOTAL, AddTrends, Trend
-from zq.features.trends.model_types import (
+from zq.features.trends.model import (
+    KEPT_MS,
     KEPT_TYPES_MS,
+    MOST_QUEUES,
     MOST_TYPES,
+    REST,
     REST_OF_TYPES,
+    TOTAL,
+    AddTrends,
     AddTypeTrends,
+    Trend,
     TypeTrend,
 )
 from zq.store.api import Sliced

@@ -1,8 +1,7 @@
 """The verbs about what happened over time, and of the marks in the charts."""
 
 from zq.features.trends.model import TimeMark, TrendRange, TypeRange, TypeSort
-from zq.features.trends.wire import NewMark, TrendsDocument
-from zq.features.trends.wire_types import TypesDocument
+from zq.features.trends.wire import NewMark, TrendsDocument, TypesDocument
 from zq.model.keys import KeyScope
 from zq.verbs.parameters import TEXT, choices
 from zq.verbs.verb import Parameter, Verb

@@ -7,7 +7,7 @@ from zq.config import Settings
 from zq.engine.engine import Engine
 from zq.engine.subscribers.figures import RecentTimes
 from zq.features.crons.engine import Scheduler
-from zq.features.crons.model_faults import FaultyEntries
+from zq.features.crons.model_expression import FaultyEntries
 from zq.model.errors import InboxFull, WalFull
 from zq.service.services import Services
 from zq.store.api import Bloat

@@ -10,7 +10,7 @@ from zq.doors.queue_ti.http.auth.api import AuthApi, DoorAuth, status_route
 from zq.doors.queue_ti.http.auth.users import UsersApi
 from zq.doors.queue_ti.http.bodies import MessageEndpoints
 from zq.doors.queue_ti.http.calls import Defaults, MessageCalls
-from zq.doors.queue_ti.http.description.openapi import QUEUE_TI
+from zq.doors.queue_ti.http.description.operations import QUEUE_TI
 from zq.doors.queue_ti.http.groups import GroupsApi
 from zq.doors.queue_ti.http.messages import MessagesApi
 from zq.doors.queue_ti.http.problems import answer, problem

@@ -1,27 +1,33 @@
 """The dialect of topics under `/v0`: its routes and its errors."""
 
+import functools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from aiohttp import web
 
+from zq import __version__
+from zq.doors.topics.errors import TopicLimitReached
 from zq.doors.topics.http.bodies import TopicBodies
-from zq.doors.topics.http.description.openapi import TOPICS
+from zq.doors.topics.http.description.operations import TOPICS
 from zq.doors.topics.http.lifecycle import TopicLifecycleApi
 from zq.doors.topics.http.metrics import TopicMetricsApi
-from zq.doors.topics.http.problems import OF_STATUS, not_found, problem, refusal
+from zq.doors.topics.http.problems import OF_STATUS, Stopwatch, not_found, problem, refusal
 from zq.doors.topics.http.queues import QueueTopicsApi
 from zq.doors.topics.http.records import TopicRecordsApi
 from zq.doors.topics.http.routers import TopicRoutersApi
-from zq.doors.topics.http.service import TopicsServiceApi
 from zq.doors.topics.http.streams import EventStreams
-from zq.doors.topics.http.turns import RequestTurns, within_reach
 from zq.doors.topics.http.watch import TopicWatchApi
 from zq.doors.topics.http.work import TopicWorkApi
+from zq.doors.topics.service import Topics
 from zq.http.api.parts import ApiParts
-from zq.http.door import Door, Route
+from zq.http.door import PATH, Door, Handler, Route
+from zq.http.guard import KEY, reach_of
+from zq.http.gzip import compressed
 from zq.http.json_description import JsonDescriptionApi
-from zq.http.transport.answer import Answer
+from zq.http.transport.answer import Answer, Response
 from zq.model.errors import ZqError
+from zq.service.services import Services
 
 
 class TopicsDoor(Door):
@@ -63,3 +69,87 @@ def topics_routes(parts: ApiParts, *, gzip: bool = False) -> Sequence[Route]:
     lasting = [*TopicWorkApi(services, streams).streams(), *watch.streams()]
     described = JsonDescriptionApi(TOPICS, [*routes, *lasting]).routes()
     return within_reach([*turns.wrapped([*routes, *described]), *lasting])
+
+
+class TopicsServiceApi:
+    """The endpoints that need no key."""
+
+    def __init__(self, services: Services) -> None:
+        self._topics = services[Topics]
+        self._clock = services.clock
+        self._began = self._clock.monotonic()
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        return [
+            Route("GET", "/health", self.health, None),
+            Route("GET", "/ready", self.ready, None),
+        ]
+
+    async def health(self, _request: web.BaseRequest) -> Answer:
+        """Say that the server runs, and for how long."""
+        uptime = round((self._clock.monotonic() - self._began) * 1000)
+        document = {"status": "ok", "version": __version__, "uptime_ms": uptime}
+        return Stopwatch().answer(document)
+
+    async def ready(self, _request: web.BaseRequest) -> Answer:
+        """Say that the server takes requests. It does so from its start on."""
+        watch = Stopwatch()
+        topics = await self._topics.count()
+        return watch.answer({"status": "ready", "wal_replay_complete": True, "topics": topics})
+
+
+MOST_UNDER_WAY = 1_000
+"""Requests of one key at a time. Streams have a bound of their own."""
+
+
+def within_reach(routes: Iterable[Route]) -> list[Route]:
+    """Routes that refuse a topic of the path before they look at the body."""
+    return [route._replace(handler=_reaching(route.handler)) for route in routes]
+
+
+def _reaching(handler: Handler) -> Handler:
+    @functools.wraps(handler)
+    async def wrapper(request: web.BaseRequest) -> Response:
+        if (topic := request[PATH].get("topic")) is not None:
+            reach_of(request).require([topic])
+        return await handler(request)
+
+    return wrapper
+
+
+class RequestTurns:
+    """Wraps the handlers of routes."""
+
+    def __init__(self, *, compresses: bool) -> None:
+        self._compresses = compresses
+        self._under_way: Counter[str] = Counter()
+
+    def wrapped(self, routes: Iterable[Route]) -> list[Route]:
+        """Routes whose requests are counted and whose answers may be compressed."""
+        return [route._replace(handler=self._handler(route.handler)) for route in routes]
+
+    def _handler(self, handler: Handler) -> Handler:
+        @functools.wraps(handler)
+        async def wrapper(request: web.BaseRequest) -> Response:
+            key = request.get(KEY)
+            response = await (
+                handler(request) if key is None else self._counted(handler, request, key.name)
+            )
+            return await compressed(request, response) if self._compresses else response
+
+        return wrapper
+
+    async def _counted(self, handler: Handler, request: web.BaseRequest, key: str) -> Response:
+        if self._under_way[key] >= MOST_UNDER_WAY:
+            raise TopicLimitReached(
+                *("max_in_flight_per_key", MOST_UNDER_WAY),
+                f"{MOST_UNDER_WAY} requests of this key are under way: wait for some of them",
+            )
+        self._under_way[key] += 1
+        try:
+            return await handler(request)
+        finally:
+            self._under_way[key] -= 1
+            if not self._under_way[key]:
+                del self._under_way[key]

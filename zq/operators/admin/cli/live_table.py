@@ -15,7 +15,7 @@ from zq.operators.admin.cli.columns import Cell, Layout, Tone, laid_out
 from zq.operators.admin.cli.fair_keys import FairKeysPage
 from zq.operators.admin.cli.live_tabs import LIVE_TABS, SORTS, LiveRow, LiveTab
 from zq.operators.admin.cli.screens import Question, ReasonBox
-from zq.operators.admin.cli.strips import strip
+from zq.operators.admin.cli.table import strip
 from zq.operators.page.client import Document, Freshness, PageClient
 
 FAR = 1_000_000

@@ -6,8 +6,11 @@ and take most of a core if rows change ten times a second
 """
 
 import time
+from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -15,13 +18,23 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from zq.cli.terminal import one_line
-from zq.operators.admin.cli.columns import NAME_MOST, Cell, Column, Tone, amount, laid_out
+from zq.operators.admin.cli.columns import NAME_MOST, STYLES, Cell, Column, Tone, amount, laid_out
 from zq.operators.admin.cli.job_lists import JobLists, Query
 from zq.operators.admin.cli.screens import FindBox, Question
-from zq.operators.admin.cli.strips import strip
 from zq.operators.admin.cli.summary import TIME_COLUMNS, duration
 from zq.operators.admin.model import Direction, ListName
 from zq.operators.admin.wire import AdminJob
+
+
+def strip(mark: str, cells: Sequence[Cell], width: int, *, selected: bool, head: bool) -> Strip:
+    """One line of the screen. The row under the cursor is reversed, as the heading is."""
+    base = Style(bold=head, reverse=selected or head)
+    segments = [Segment(mark, base)]
+    for at, cell in enumerate(cells):
+        gap = " " if at else ""
+        segments += [Segment(gap, base), Segment(cell.text, base + STYLES[cell.tone])]
+    return Strip(segments).adjust_cell_length(width, base)
+
 
 SIDE_STEP = 8
 

@@ -18,10 +18,9 @@ from zq.http.transport.bodies import Bodies
 from zq.model.errors import ZqError
 from zq.model.keys import KeyScope
 from zq.operators.admin.http.maintenance import MaintenanceApi
-from zq.operators.page.http.assets import Assets
 from zq.operators.page.http.live import LiveApi
 from zq.operators.page.http.mask import Mask
-from zq.operators.page.http.page import PageApi
+from zq.operators.page.http.page import Assets, PageApi
 from zq.operators.page.http.session import OFFERED, READ_ONLY, ServerNames, SessionApi
 from zq.operators.page.settings import PageSettings
 from zq.service.services import Services

@@ -1,6 +1,6 @@
 """What each topic of the live view shows, as documents without nulls."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
@@ -29,7 +29,6 @@ from zq.operators.page.http.documents import (
 )
 from zq.operators.page.http.frames import Document
 from zq.operators.page.http.mask import Mask
-from zq.operators.page.http.rates import DeliveryRates
 from zq.operators.page.http.tree import Branch, branches
 from zq.operators.page.service_overview import Overview, WatchedQueue
 from zq.operators.page.service_tiles import tiles_of
@@ -265,3 +264,42 @@ def _branch(branch: Branch) -> Document:
         "paused_queues": branch.paused,
         "orphans": branch.orphans,
     }
+
+
+class _Seen(NamedTuple):
+    """A stream as the last look saw it. Times are in milliseconds."""
+
+    at: int
+    delivered: int
+    rate: float
+
+
+class DeliveryRates:
+    """Remembers the streams of the last look."""
+
+    def __init__(self) -> None:
+        self._at = -1
+        self._seen: dict[tuple[str, int], _Seen] = {}
+
+    def learn(self, workers: Iterable[OpenStream], at: int) -> None:
+        """Note what a look has seen. Looking again at the same moment changes nothing."""
+        if at == self._at:
+            return
+        self._at = at
+        self._seen = {_name(worker): self._next(worker, at) for worker in workers}
+
+    def of(self, worker: OpenStream) -> float:
+        """The rate between the last two looks, or since the stream is open."""
+        found = self._seen.get(_name(worker))
+        return 0.0 if found is None else found.rate
+
+    def _next(self, worker: OpenStream, at: int) -> _Seen:
+        before = self._seen.get(_name(worker), _Seen(worker.since, 0, 0.0))
+        if at <= before.at:
+            return before
+        rate = (worker.delivered - before.delivered) * 1000 / (at - before.at)
+        return _Seen(at, worker.delivered, round(rate, 1))
+
+
+def _name(worker: OpenStream) -> tuple[str, int]:
+    return worker.id, worker.since

@@ -7,10 +7,12 @@ from zq.doors.queue_ti.http.auth import users
 from zq.doors.queue_ti.http.auth.api import LoginBody
 from zq.doors.queue_ti.http.auth.users import GrantDocument, UserDocument
 from zq.doors.queue_ti.http.description import shapes
+from zq.doors.queue_ti.http.description.shapes import MessageRefusal
 from zq.doors.queue_ti.http.documents import OverridesDocument
 from zq.doors.queue_ti.http.pages import LARGEST_PAGE, USUAL_PAGE
 from zq.doors.queue_ti.http.schemas import SchemaDocument
 from zq.http.api.description.operation import Operation
+from zq.http.json_description import DoorText
 from zq.verbs.parameters import TEXT
 from zq.verbs.verb import Parameter
 
@@ -131,3 +133,24 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals={**_NO_USER, 409: "The user has this grant."},
     ),
 }
+
+
+QUEUE_TI = DoorText(
+    title="zq: messages",
+    about=(
+        "Programs send messages to topics, take them for a while, and acknowledge them. Bodies are"
+        " JSON, or forms. Times are written as in RFC 3339, in UTC. Unknown fields of a body are"
+        " passed over. An error is a message for people, and has a stable code in its header"
+        " `Zq-Error`."
+    ),
+    prefix="/api",
+    error=MessageRefusal,
+    refusals={
+        400: "What was sent is wrong.",
+        401: "There are keys or users, and the request has none that is known.",
+        403: "This key, this user, or this page in a browser, may not do this.",
+        429: "A limit is reached: try again after `Retry-After` seconds.",
+        503: "A passing cause: try again after `Retry-After` seconds.",
+    },
+    operations=OPERATIONS,
+)

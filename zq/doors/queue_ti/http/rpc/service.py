@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
+from grpc import StatusCode
 from grpc.aio import ServicerContext
 
 from zq.doors.queue_ti.http.auth.access import Access
@@ -26,7 +27,6 @@ from zq.doors.queue_ti.http.rpc.messages import (
     stored_payload,
     subscribed,
 )
-from zq.doors.queue_ti.http.rpc.problems import code_of
 from zq.doors.queue_ti.model import EVERYTHING, Action, Permit
 from zq.engine.delivery.windows import ClaimWindow
 from zq.http.guard import KEY_BESIDE, Guard
@@ -35,6 +35,7 @@ from zq.http.strictness import strict_value
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.http.transport.gate import PeerCounts
+from zq.model import errors
 from zq.model.errors import (
     InvalidRequest,
     NotFound,
@@ -46,6 +47,7 @@ from zq.model.errors import (
     unexpected,
 )
 from zq.model.keys import Key, KeyScope
+from zq.model.queue_errors import QueueNotRegistered
 from zq.model.reach import Reach
 
 log = logging.getLogger(__name__)
@@ -316,3 +318,28 @@ def _too_many() -> TooManyStreams:
         "this address has as many subscriptions as --max-streams-per-peer permits: end some, or"
         " raise it"
     )
+
+
+CODES: dict[type[ZqError], StatusCode] = {
+    errors.InvalidRequest: StatusCode.INVALID_ARGUMENT,
+    errors.Unauthorized: StatusCode.UNAUTHENTICATED,
+    errors.Forbidden: StatusCode.PERMISSION_DENIED,
+    errors.NotFound: StatusCode.NOT_FOUND,
+    errors.RequestTimeout: StatusCode.DEADLINE_EXCEEDED,
+    errors.Conflict: StatusCode.FAILED_PRECONDITION,
+    errors.Gone: StatusCode.NOT_FOUND,
+    # Sending it again does not help, as RESOURCE_EXHAUSTED would promise.
+    errors.TooLarge: StatusCode.INVALID_ARGUMENT,
+    errors.Unprocessable: StatusCode.INVALID_ARGUMENT,
+    QueueNotRegistered: StatusCode.FAILED_PRECONDITION,
+    errors.LimitReached: StatusCode.RESOURCE_EXHAUSTED,
+    errors.Internal: StatusCode.INTERNAL,
+    errors.NotOnThisStore: StatusCode.UNIMPLEMENTED,
+    errors.ServiceUnavailable: StatusCode.UNAVAILABLE,
+    errors.StorageFull: StatusCode.RESOURCE_EXHAUSTED,
+}
+
+
+def code_of(error: ZqError) -> StatusCode:
+    """The status of an error. One without a status has that of its nearest ancestor."""
+    return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)

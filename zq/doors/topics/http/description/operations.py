@@ -27,6 +27,7 @@ from zq.doors.topics.http.description.shapes import (
     RoutersAnswer,
     TopicHealth,
     TopicReadiness,
+    TopicRefusal,
     TopicsAnswer,
     TopicStateAnswer,
     WatchAnswer,
@@ -36,6 +37,7 @@ from zq.doors.topics.http.streams import MEDIA_TYPE
 from zq.doors.topics.model import MOST_WRITE_KEY, TopicPatch
 from zq.features.producers.wire import HEADER, HEADER_TEXT
 from zq.http.api.description.operation import Operation
+from zq.http.json_description import DoorText
 from zq.verbs.parameters import TEXT
 from zq.verbs.verb import Parameter
 
@@ -158,3 +160,25 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/metrics"): Operation({200: str}),
     ("GET", "/openapi.json"): Operation({200: dict[str, Any]}),
 }
+
+
+TOPICS = DoorText(
+    title="zq: topics",
+    about=(
+        "Programs append records to topics. Those of a log are read by cursors. Those of a queue"
+        " are claimed and acknowledged. Bodies are JSON. Times are milliseconds since 1970. Unknown"
+        " fields of a body are passed over. An error has a stable `code`, a message for people, and"
+        " perhaps a `detail`."
+    ),
+    prefix="/v0",
+    error=TopicRefusal,
+    refusals={
+        400: "What was sent is wrong.",
+        401: "There are keys, and the request has none that is known.",
+        403: "This key, or this page in a browser, may not do this.",
+        406: "The client does not accept server-sent events.",
+        429: "A limit is reached, or the server is busy: try again after `Retry-After` seconds.",
+        503: "A passing cause: try again after `Retry-After` seconds.",
+    },
+    operations=OPERATIONS,
+)
