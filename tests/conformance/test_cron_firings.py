@@ -94,8 +94,8 @@ async def test_a_firing_without_room_is_tried_again_until_there_is_some(client: 
 async def test_a_firing_whose_payload_does_not_match_is_tried_again_until_it_does(
     client: Client,
 ) -> None:
-    await put_schema(client, "default")
     await put(client, "g", entry(job={"payload": {"n": "one"}}))
+    await put_schema(client, "default")
     before = await entry_of(client, "g", "e")
     for _ in range(2):
         client.site.clock.advance(SECOND_MS)

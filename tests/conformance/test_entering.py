@@ -1,10 +1,14 @@
 """Stored jobs that enter a queue: the rules that new jobs meet there hold for them too."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from .client import Client, Doc
+from .batches import batched
+from .batches import put as put_batched
+from .client import Client, Doc, new_job
+from .crons import entry
 from .test_dead_letter import die, redrive
 from .test_schemas import ORDER
 from .test_schemas import put as put_schema
@@ -161,16 +165,84 @@ async def test_a_sweep_leaves_to_its_next_slice_what_a_transaction_cannot_compar
     assert moved.doc == {"patched": 4, "kept": {"schema_mismatch": 2}}
 
 
-async def test_a_payload_that_is_too_long_to_be_compared_comes_back_and_moves_nowhere_else(
+LONG = "x" * 1_100_000
+
+
+async def test_a_payload_of_any_length_is_compared_with_the_schema_of_its_new_queue(
     client: Client,
 ) -> None:
     await put_schema(client, "q")
-    await put_schema(client, "other")
-    (id,) = await die(client, payload={"n": 1, "long": "x" * 1_100_000})
-    assert (await client.send("POST", f"/jobs/{id}/retry")).status == 200
-    refused = await client.patch(f"/jobs/{id}", {"queue": "other"})
+    good = await client.enqueue(queue="elsewhere", payload={"n": 1, "long": LONG})
+    bad = await client.enqueue(queue="elsewhere", payload={"n": "one", "long": LONG})
+    assert (await client.patch(f"/jobs/{good['id']}", {"queue": "q"})).status == 200
+    refused = await client.patch(f"/jobs/{bad['id']}", {"queue": "q"})
     assert (refused.status, refused.headers["zq-error"]) == (422, "schema_mismatch")
-    assert "1 MiB" in refused.error
+    assert 'field "n" must be of type int' in refused.error
+
+
+async def test_dying_jobs_go_to_their_dead_letter_queue_however_long_their_payloads_are(
+    client: Client,
+) -> None:
+    await put(client, "q", dead_letter="dlq")
+    await put_schema(client, "dlq")
+    await client.enqueue(queue="q", payload={"n": "one", "long": LONG}, priority=1)
+    for n in range(3):
+        await client.enqueue(queue="q", payload={"n": n, "long": LONG})
+    stream = await client.take(queue="q", prefetch=4)
+    for job in await stream.jobs(4):
+        await client.fail(job["id"], kill=True)
+    assert await client.count(queue="dlq", status="ready") == 3
+    assert await client.count(queue="q", status="dead") == 1
+
+
+async def test_a_long_payload_comes_to_a_target_and_by_a_schedule_if_it_matches(
+    client: Client,
+) -> None:
+    await put_schema(client, "q@a")
+    await put(client, "q", fan_out=["q@a"])
+    await client.enqueue(queue="q", payload={"n": 1, "long": LONG})
+    refused = await client.post("/jobs", new_job(queue="q", payload={"n": "one", "long": LONG}))
+    assert (refused.status, refused.headers["zq-error"]) == (422, "schema_mismatch")
+    assert await client.count(queue="q@a", status="ready") == 1
+
+
+async def test_a_schedule_is_refused_whose_job_does_not_fit_its_queue_or_a_target(
+    client: Client,
+) -> None:
+    await put_schema(client, "q")
+    await put_schema(client, "t@a")
+    await put(client, "t", fan_out=["t@a", "t@b"])
+    for queue in ("q", "t"):
+        bad, good = ({"queue": queue, "payload": {"n": n}} for n in ("one", 1))
+        refused = await client.call(
+            "PUT", "/crons/g", {"entries": [entry("good", job=good), entry(job=bad)]}
+        )
+        assert (refused.status, refused.headers["zq-error"]) == (422, "schema_mismatch")
+        assert refused.error.startswith("entries[1]: payload does not match")
+        refused = await client.call("PUT", "/crons/g/entries/e", entry(job=bad))
+        assert (refused.status, refused.headers["zq-error"]) == (422, "schema_mismatch")
+        assert (await client.call("PUT", "/crons/g/entries/e", entry(job=good))).status == 200
+    refused = await client.call(
+        "PUT", "/crons/g", {"entries": [entry(job=batched({"n": 1}, queue="t"))]}
+    )
+    assert refused.status == 422 and "cannot have a batch" in refused.error
+
+
+async def test_a_fold_makes_no_payload_that_the_queue_of_its_host_does_not_take(
+    client: Client,
+) -> None:
+    await put_schema(client, "q")
+    rule = {"fold": "$new + {n: (if $new.good and $existing.n then 1 else null end)}"}
+    host = await put_batched(client, {"n": 1, "good": True}, queue="q", **rule)
+    replies = await asyncio.gather(
+        *(
+            client.post("/jobs", batched({"n": 2, "good": good}, queue="q", **rule))
+            for good in (True, False, True)
+        )
+    )
+    assert [reply.status for reply in replies] == [200, 422, 200]
+    assert "payload does not match" in replies[1].error
+    assert (await client.job(host["id"]))["payload"] == {"n": 1, "good": True}
 
 
 @WAYS

@@ -222,12 +222,20 @@ def test_a_new_target_begins_with_the_settings_of_the_queue(ticker: Ticker) -> N
     assert found["a"] == '{"max_depth":9}' and found["own"] == '{"rate":2.5}'
 
 
-def test_what_was_accepted_before_passes_a_limit_on_depth(ticker: Ticker) -> None:
-    ticker.run(SetQueue("full", QueueSettings(max_depth=1)))
-    fan_out(ticker, "q", "a", "b")
+@pytest.mark.parametrize("before", [(), ("a", "b")], ids=["first", "third"])
+def test_a_new_target_has_to_have_room_for_all_that_it_gets(
+    ticker: Ticker, before: tuple[str, ...]
+) -> None:
+    ticker.run(SetQueue("small", QueueSettings(max_depth=3)))
+    if before:
+        fan_out(ticker, "q", *before)
     ticker.store(3)
-    assert ticker.run(AddTarget("q", "full")).replies == [3]
-    assert len(waiting(ticker, "full")) == 3
+    ticker.run(ticker.enqueue([new_job(queue="small")]))
+    (reply,) = ticker.run(AddTarget("q", "small")).replies
+    assert isinstance(reply, QueueFull)
+    assert len(waiting(ticker, "small")) == 1
+    ticker.run(SetQueue("small", QueueSettings(max_depth=4)))
+    assert ticker.run(AddTarget("q", "small")).replies == [3]
     (reply,) = ticker.run(ticker.enqueue([new_job()])).replies
     assert isinstance(reply, QueueFull)
 

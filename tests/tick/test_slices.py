@@ -1,6 +1,7 @@
 """Long transactions in slices: other tasks get their turn, and the result stays the same."""
 
 import asyncio
+import json
 import sqlite3
 import sys
 from collections import Counter
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 from store.rig import Rig, Ticker, new_job
 
+from zq.features.schemas.model import PutSchema
 from zq.model.commands import (
     AnyCommand,
     Claim,
     Clear,
     Extend,
     Extended,
+    PatchJob,
     Release,
     Return,
     Settled,
@@ -27,6 +30,7 @@ from zq.model.commands import (
 from zq.model.filters import EVERYTHING
 from zq.model.job import DedupeRule, JobSettings, NewJob
 from zq.model.lifecycle import Status
+from zq.model.patching import Patch
 from zq.model.unique import Scope
 from zq.store.errors import StoreBusy
 from zq.tick.intake import SLICE_JOBS
@@ -173,6 +177,20 @@ def test_no_acknowledgement_of_many_jobs_holds_the_loop_in_one_piece(
     work.run(Succeed(ticker.take(len(jobs))))
     assert ticker.jobs() == {}
     assert work.share("steps") < 0.3
+    assert work.share("calls") < 0.3
+
+
+def test_a_long_payload_that_enters_a_queue_with_a_schema_is_compared_in_pieces(
+    ticker: Ticker,
+) -> None:
+    ticker.run(PutSchema("other", json.dumps({"type": "record", "name": "R", "fields": []})))
+    long = new_job(payload=json.dumps({"long": list(range(200_000))}))
+    enqueue = ticker.enqueue([new_job(), long])
+    ticker.run(enqueue)
+    for key in enqueue.keys:  # the first one has the schema parsed
+        work = Work(ticker)
+        work.run(PatchJob(key, "id", Patch(queue="other")))
+        assert ticker.jobs()[key].queue == "other"
     assert work.share("calls") < 0.3
 
 

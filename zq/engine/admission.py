@@ -1,6 +1,7 @@
 """The check whether there is room for new jobs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from zq.engine.inbox import Inbox, result_of
 from zq.model.clock import Clock
@@ -20,6 +21,17 @@ COPIES = 2
 """Each byte is written to the log and, by a checkpoint, to the database."""
 
 
+class PayloadCheck(Protocol):
+    """A check that may refuse new jobs before they are stored."""
+
+    @property
+    def in_use(self) -> object:
+        """True, or not empty, while some payloads have to be checked."""
+
+    async def require(self, payloads: Sequence[tuple[str, str]]) -> None:
+        """Raise an error unless each payload, given with its queue, may be stored."""
+
+
 class Admission:
     """Decides whether the disk has room for new jobs. Acknowledgements are always accepted.
 
@@ -31,6 +43,8 @@ class Admission:
     def __init__(
         self, store: Store, clock: Clock, inbox: Inbox, disk_reserve: int, max_bytes: int
     ) -> None:
+        self.checks: list[PayloadCheck] = []
+        """The checks of new payloads."""
         self._max_bytes = max_bytes
         self._store = store
         self._clock = clock

@@ -61,17 +61,6 @@ class Accepted(msgspec.Struct, frozen=True):
         return known + len(reply.folded)
 
 
-class PayloadCheck(Protocol):
-    """A check that may refuse new jobs before they are stored."""
-
-    @property
-    def in_use(self) -> object:
-        """True, or not empty, while some payloads have to be checked."""
-
-    async def require(self, payloads: Sequence[tuple[str, str]]) -> None:
-        """Raise an error unless each payload, given with its queue, may be stored."""
-
-
 class EnqueuePlanner(Protocol):
     """Has jobs stored that need a plan before the tick."""
 
@@ -97,7 +86,7 @@ class Jobs:
         admission: Admission,
         mint: Mint,
     ) -> None:
-        self.checks: list[PayloadCheck] = []
+        self.checks = admission.checks
         """The checks of new payloads."""
         self.planners: list[EnqueuePlanner] = []
         """The first that is concerned stores the jobs of a request. Otherwise a tick does."""

@@ -31,7 +31,9 @@ from zq.model.lifecycle import NAMES, Move, Status, sources
 from zq.model.queue_errors import KeyTaken
 from zq.model.settings import QueueSettings
 from zq.model.settling import kept_until
-from zq.tick.entering import Arrival, QueueEntry, letters_among
+from zq.store.api import Sliced
+from zq.tick.entering import entering, letters_among
+from zq.tick.fitting import Arrival
 from zq.tick.holds import refuse_return
 from zq.tick.moves import apply, tell
 from zq.tick.work import UnitOfWork, visible_job
@@ -42,7 +44,7 @@ _ALIVE = {"reason": None, "origin": None, "died_at": None}
 _NOT_FIXED = {"retry_limit": None, "dead_letter": None, "dead_letter_after": None}
 
 
-def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
+def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> Sliced[None]:
     """Let jobs in flight die, each for its reason. The objects are updated to match their rows.
 
     Whatever caused their death, such as a failed attempt, is in the database already.
@@ -55,7 +57,7 @@ def bury(work: UnitOfWork, dying: Sequence[tuple[JobRecord, Reason]]) -> None:
         if target is not None:
             letters[job.key] = target
     arrivals = [(job, letters[job.key]) for job, _ in dying if job.key in letters]
-    entry = QueueEntry(work, arrivals, letters)
+    entry = yield from entering(work, arrivals, letters, all_now=True)
     moved: list[Arrival] = []
     dead: list[JobRecord] = []
     for job, reason in dying:
@@ -82,7 +84,7 @@ def queue_as_named(work: UnitOfWork, letter: DeadLetter, job: JobRecord) -> str:
     return letter.queue
 
 
-def retry(work: UnitOfWork, command: Revive) -> object:
+def retry(work: UnitOfWork, command: Revive) -> Sliced[object]:
     """Make one dead job ready again: in its queue, or with `home` where it died first."""
     job = visible_job(work, command.key, command.reach)
     if job is None:
@@ -94,10 +96,11 @@ def retry(work: UnitOfWork, command: Revive) -> object:
         return QueueOutOfReach(target, command.reach.prefixes)
     if (refusal := refuse_return(work, [job])) is not None:
         return refusal
-    entry = QueueEntry(work, [(job, target)], () if command.home else letters_among([job]))
+    keyless = () if command.home else letters_among([job])
+    entry = yield from entering(work, [(job, target)], keyless)
     refused = entry.refusal(job, target)
     if isinstance(refused, KeyTaken) and command.yields:
-        entry = QueueEntry(work, [(job, target)], [job.key])
+        entry = yield from entering(work, [(job, target)], [job.key])
         refused = entry.refusal(job, target)
     if refused is not None:
         return refused
@@ -110,7 +113,7 @@ def retry(work: UnitOfWork, command: Revive) -> object:
     return job
 
 
-def revive_slice(work: UnitOfWork, command: ReviveSlice) -> Entered:
+def revive_slice(work: UnitOfWork, command: ReviveSlice) -> Sliced[Entered]:
     """Revive the jobs among the keys that still match the sweep's filter and may come back."""
     keys = work.matching(command.keys, command.filter)
     arrivals = [
@@ -118,7 +121,7 @@ def revive_slice(work: UnitOfWork, command: ReviveSlice) -> Entered:
         for job in work.tx.jobs("read_jobs", keys=keys)
         if command.filter.reach.covers(target := _extras(job).origin or job.queue)
     ]
-    entry = QueueEntry(work, arrivals)
+    entry = yield from entering(work, arrivals)
     admitted: list[Arrival] = []
     for job, target in arrivals:
         if entry.admits(job, target, "budget_gone" if refuse_return(work, [job]) else None):

@@ -26,8 +26,9 @@ from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Move, sources
 from zq.model.patching import UNSET, Patch, moves_a_running_head, patched, refuse_terminal
+from zq.store.api import Sliced
 from zq.tick.bury import retry, revive_slice
-from zq.tick.entering import QueueEntry, letters_among
+from zq.tick.entering import QueueEntry, entering, letters_among
 from zq.tick.finish import cancel, cancel_slice, retain
 from zq.tick.moves import apply, end_leases, remove, revoke
 from zq.tick.settings import clear_settings, set_queue
@@ -54,13 +55,17 @@ SLICES = (PatchSlice, DeleteSlice, CancelSlice, ReviveSlice)
 """The slices of changes of many jobs. Each may say which change it is of."""
 
 
-def apply_changes(work: UnitOfWork, commands: Sequence[AnyChange]) -> list[object]:
+def apply_changes(work: UnitOfWork, commands: Sequence[AnyChange]) -> Sliced[list[object]]:
     """Patch and delete, one command after the other."""
-    return [_change_and_note(work, command) for command in commands]
+    replies: list[object] = []
+    for command in commands:
+        reply = yield from _change_and_note(work, command)
+        replies.append(reply)
+    return replies
 
 
-def _change_and_note(work: UnitOfWork, command: AnyChange) -> object:
-    done = _apply_change(work, command)
+def _change_and_note(work: UnitOfWork, command: AnyChange) -> Sliced[object]:
+    done = yield from _apply_change(work, command)
     if isinstance(command, SLICES) and isinstance(done, int | Entered):
         note_slice(work, command.mark, done if isinstance(done, int) else done.changed)
     elif isinstance(command, CancelJob) and isinstance(done, JobRecord) and done.purge_at:
@@ -68,12 +73,12 @@ def _change_and_note(work: UnitOfWork, command: AnyChange) -> object:
     return done
 
 
-def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
+def _apply_change(work: UnitOfWork, command: AnyChange) -> Sliced[object]:
     match command:
         case PatchJob():
-            return _change(work, command)
+            return (yield from _change(work, command))
         case PatchSlice():
-            return _change_slice(work, command)
+            return (yield from _change_slice(work, command))
         case DeleteJob():
             return _delete(work, command)
         case DeleteSlice():
@@ -87,9 +92,9 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
         case RetainJob():
             return retain(work, command)
         case Revive():
-            return retry(work, command)
+            return (yield from retry(work, command))
         case ReviveSlice():
-            return revive_slice(work, command)
+            return (yield from revive_slice(work, command))
         case SetQueue():
             return set_queue(work, command)
         case SetAside():
@@ -103,7 +108,7 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> object:
             return None
 
 
-def _change(work: UnitOfWork, command: PatchJob) -> object:
+def _change(work: UnitOfWork, command: PatchJob) -> Sliced[object]:
     """Patch one job."""
     job = visible_job(work, command.key, command.reach)
     if job is None:
@@ -120,11 +125,11 @@ def _change(work: UnitOfWork, command: PatchJob) -> object:
     queue, patch = command.patch.queue, command.patch
     if queue is UNSET or queue == job.queue:
         return patch_jobs(work, [job], patch)[0]
-    entry = _entry(work, [job], queue)
+    entry = yield from _entry(work, [job], queue)
     return entry.refusal(job, queue) or _move(work, entry, [job], patch, queue)[0]
 
 
-def _change_slice(work: UnitOfWork, command: PatchSlice) -> Entered:
+def _change_slice(work: UnitOfWork, command: PatchSlice) -> Sliced[Entered]:
     """Patch the jobs among the keys that still match the sweep's filter and can be patched."""
     jobs = work.tx.jobs("read_jobs", keys=work.matching(command.keys, command.filter))
     patchable = sources(Move.PATCH)
@@ -138,13 +143,13 @@ def _change_slice(work: UnitOfWork, command: PatchSlice) -> Entered:
         return Entered(len(patch_jobs(work, chosen, patch)))
     coming = [job for job in chosen if job.queue != queue]
     stay = patch_jobs(work, [job for job in chosen if job.queue == queue], patch)
-    entry = _entry(work, coming, queue)
+    entry = yield from _entry(work, coming, queue)
     admitted = [job for job in coming if entry.admits(job, queue)]
     return entry.report(len(stay) + len(_move(work, entry, admitted, patch, queue)))
 
 
-def _entry(work: UnitOfWork, jobs: Sequence[JobRecord], queue: str) -> QueueEntry:
-    return QueueEntry(work, [(job, queue) for job in jobs], letters_among(jobs))
+def _entry(work: UnitOfWork, jobs: Sequence[JobRecord], queue: str) -> Sliced[QueueEntry]:
+    return entering(work, [(job, queue) for job in jobs], letters_among(jobs))
 
 
 def _move(

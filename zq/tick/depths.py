@@ -19,7 +19,7 @@ class Room:
         self.left: dict[str, int] = {}
         """It may be below 0: the limit may have been lowered below the present depth."""
         if bounded := work.rulebook.bounded & queues:
-            self.left = {q: self.bound(q) - depth for q, depth in self._depths(bounded).items()}
+            self.left = {q: self.bound(q) - depth for q, depth in depths(work, bounded).items()}
 
     def take(self, queue: str, jobs: int = 1) -> bool:
         """Take room for some jobs. Return False, and take none, if there is too little."""
@@ -42,14 +42,15 @@ class Room:
         assert bound is not None
         return bound
 
-    def _depths(self, queues: Set[str]) -> dict[str, int]:
-        """Unfinished jobs of each queue, this tick's changes included."""
-        names = sorted(queues)
-        depths = dict.fromkeys(names, 0) | dict(self._work.tx.table("read_depths", queues=names))
-        for (queue, status), n in self._work.counts.items():
-            if queue in depths and status not in TERMINAL:
-                depths[queue] += n
-        return depths
+
+def depths(work: UnitOfWork, queues: Set[str]) -> dict[str, int]:
+    """Unfinished jobs of each queue, this tick's changes included."""
+    names = sorted(queues)
+    found = dict.fromkeys(names, 0) | dict(work.tx.table("read_depths", queues=names))
+    for (queue, status), n in work.counts.items():
+        if queue in found and status not in TERMINAL:
+            found[queue] += n
+    return found
 
 
 class DepthTable:

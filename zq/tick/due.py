@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from zq.model.commands import Due
 from zq.model.lifecycle import Move
+from zq.store.api import Sliced
 from zq.tick.finish import expire
 from zq.tick.leases import lapse
 from zq.tick.logs import trim_logs
@@ -20,8 +21,10 @@ DUE_WINDOW = 10_000
 there are so many, the search takes about 3 ms."""
 
 
-def attend(work: UnitOfWork, due: frozenset[Due]) -> None:
+def attend(work: UnitOfWork, due: frozenset[Due]) -> Sliced[None]:
     """Do what is due, in the order of `Due`."""
+    if Due.LEASE in due:
+        yield from lapse(work, SLICE)
     for kind in Due:
         if kind in due:
             for attend_to in (*_OWN.get(kind, ()), *work.hooks.due[kind]):
@@ -58,11 +61,6 @@ def _purge(work: UnitOfWork) -> None:
         remove(work, work.tx.briefs("read_briefs", keys=keys))
 
 
-def _lapse(work: UnitOfWork) -> None:
-    """Take jobs from holders whose leases are over."""
-    lapse(work, SLICE)
-
-
 def _forget_names(work: UnitOfWork) -> None:
     """Forget names by which jobs are no longer recognised."""
     work.tx.write("forget_names", now=work.steady, limit=SLICE)
@@ -74,7 +72,6 @@ def _resume(work: UnitOfWork) -> None:
 
 
 _OWN: dict[Due, tuple[Callable[[UnitOfWork], None]]] = {
-    Due.LEASE: (_lapse,),
     Due.EXPIRY: (_expire,),
     Due.PROMOTION: (_promote,),
     Due.WAIT: (_end_waits,),

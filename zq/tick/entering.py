@@ -6,7 +6,7 @@ jobs.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -16,32 +16,49 @@ from zq.model.job import JobRecord, is_dead_letter
 from zq.model.lifecycle import TERMINAL
 from zq.model.queue_errors import KeyTaken, NotCompared
 from zq.model.unique import COVERS, lock_of
+from zq.store.api import Sliced
 from zq.tick.depths import Room
-from zq.tick.fitting import ArrivingPayloads
+from zq.tick.fitting import Arrival, misfits
 from zq.tick.work import UnitOfWork
 
-Arrival = tuple[JobRecord, str]
-"""A stored job as it was before, and the queue that it is to enter."""
+
+def entering(
+    work: UnitOfWork,
+    arrivals: Sequence[Arrival],
+    keyless: Collection[int] = (),
+    *,
+    all_now: bool = False,
+) -> "Sliced[QueueEntry]":
+    """Compare the payloads of arrivals with the rules of their queues, and begin their entry.
+
+    The jobs whose keys are in `keyless` are dead letters there: they have no unique key. With
+    `all_now` no job is left to another transaction, however long its payload takes.
+    """
+    unfit = yield from misfits(work, arrivals, all_now=all_now)
+    return QueueEntry(work, arrivals, keyless, unfit)
 
 
 class QueueEntry:
     """Decides which jobs may enter queues in a transaction, and in which queue each then lies.
 
-    Call `refusal`, or `admits` for one of a slice, for each job in turn: what it admits takes room,
-    and its unique key. Then move the jobs to the queues that `place` names, and call `entered` with
-    the objects of their rows.
+    `entering` makes it. Call `refusal`, or `admits` for one of a slice, for each job in turn: what
+    it admits takes room, and its unique key. Then move the jobs to the queues that `place` names,
+    and call `entered` with the objects of their rows.
     """
 
     def __init__(
-        self, work: UnitOfWork, arrivals: Sequence[Arrival], keyless: Collection[int] = ()
+        self,
+        work: UnitOfWork,
+        arrivals: Sequence[Arrival],
+        keyless: Collection[int],
+        unfit: Mapping[int, ZqError],
     ) -> None:
-        """The jobs whose keys are in `keyless` are dead letters there: they have no unique key."""
         self._work = work
         self._fan_out = work.hooks.fan_out
         self._keyless = keyless
         self._kept: Counter[str] = Counter()
         self._rest: list[int] = []
-        self._payloads = ArrivingPayloads(work, arrivals)
+        self._unfit = unfit
         self._room = Room(work, {queue for _, queue in arrivals})
         self._owners: dict[str, JobRecord] = {}
         self._twins: dict[str, list[int]] = {}
@@ -71,7 +88,7 @@ class QueueEntry:
 
     def refusal(self, job: JobRecord, queue: str) -> ZqError | None:
         """Why a job may not enter a queue. If it may, its key and its room are taken."""
-        if (misfit := self._payloads.refusal(job, queue)) is not None:
+        if (misfit := self._unfit.get(job.key)) is not None:
             return misfit
         lock = self._wanted(job, queue)
         owner = None if lock is None else self._owners.get(lock)

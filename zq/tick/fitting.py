@@ -1,24 +1,36 @@
 """Payloads that come to queues by other ways than their doors: they meet the same rules.
 
 A room has the rules (`payload_rules` of `zq.tick.hooks`). They are held against new jobs before the
-inbox, where a large payload is read in pieces. A transaction cannot do that, so it reads few bytes,
-and leaves jobs beyond them to another one.
+inbox, and against all others in their transaction. Payloads are compared in slices, so that the
+event loop serves others meanwhile.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from zq.model.checksums import fits
 from zq.model.errors import ZqError
 from zq.model.job import INLINE_PAYLOAD, JobRecord
-from zq.model.queue_errors import NotCompared
+from zq.model.queue_errors import NotCompared, TooManyCompared
+from zq.store.api import Sliced
 from zq.tick.hooks import PayloadRules
 from zq.tick.work import UnitOfWork
 
 MOST_READ = 1024 * 1024
-"""Larger payloads are not read: a MiB of JSON takes up to 10 ms."""
+"""The bytes of payloads that are read together. A larger payload is read alone."""
 
-MOST_READ_TOGETHER = 2 * MOST_READ
-"""The bytes of payloads, stored apart, that are read for one change."""
+MOST_STEPS = 200_000
+"""The steps after which a change of many jobs leaves the rest to another transaction: they take
+about 50 ms, or as long as 0.8 MiB of payloads."""
+
+MOST_STEPS_OF_NEW = 2_000_000
+"""The steps for the new jobs of one command: they take half a second, or as long as 8 MiB."""
+
+Arrival = tuple[JobRecord, str]
+"""A stored job as it was before, and the queue that it is to enter."""
+
+T = TypeVar("T")
 
 
 class ComingPayloads:
@@ -27,11 +39,58 @@ class ComingPayloads:
     def __init__(self, work: UnitOfWork, queues: Collection[str]) -> None:
         self._rules = _rules_of(work, queues)
 
-    def refusal(self, queue: str, payload: str) -> ZqError | None:
+    def refusal(self, queue: str, payload: str) -> Sliced[ZqError | None]:
         """Why a new job may not come to a queue; None if it may."""
         if self._rules is None:
             return None
-        return self._rules.refusal(payload if len(payload) <= MOST_READ else None, [queue])
+        if self._rules.steps > MOST_STEPS_OF_NEW:
+            return TooManyCompared(MOST_STEPS_OF_NEW)
+        return (yield from self._rules.refusal(payload, [queue]))
+
+
+def misfits(
+    work: UnitOfWork, arrivals: Sequence[Arrival], *, all_now: bool = False
+) -> Sliced[dict[int, ZqError]]:
+    """Why jobs may not enter queues, by their keys: their payloads break rules there.
+
+    Where jobs enter a queue with targets, the rules of these count too. The payloads for which a
+    transaction would take long are `NotCompared`, unless `all_now`.
+    """
+    found: dict[int, ZqError] = {}
+    fanning = work.rulebook.fanning
+    ways = {queue: (queue, *fanning.get(queue, ())) for _, queue in arrivals}
+    rules = _rules_of(work, {place for way in ways.values() for place in way})
+    if rules is None:
+        return found
+    most = None if all_now else MOST_STEPS
+    for part in by_bytes(arrivals, [job.payload_size for job, _ in arrivals], MOST_READ):
+        bodies: Mapping[int, str] = {}
+        if most is None or rules.steps <= most:
+            bodies = yield from _bodies(work, [job for job, _ in part])
+        for job, queue in part:
+            if most is not None and rules.steps > most:
+                found[job.key] = NotCompared()
+                continue
+            # One that is damaged is set aside when somebody reads it.
+            payload = bodies.get(job.key, job.payload or "null")
+            why = yield from rules.refusal(payload, ways[queue])
+            if why is not None:
+                found[job.key] = why
+    return found
+
+
+def by_bytes(things: Sequence[T], sizes: Sequence[int], most: int) -> Iterator[Sequence[T]]:
+    """Things in parts of at most so many bytes. A larger thing is a part of its own."""
+    part: list[T] = []
+    total = 0
+    for thing, size in zip(things, sizes, strict=True):
+        if part and total + size > most:
+            yield part
+            part, total = [], 0
+        part.append(thing)
+        total += size
+    if part:
+        yield part
 
 
 def _rules_of(work: UnitOfWork, queues: Collection[str]) -> PayloadRules | None:
@@ -39,54 +98,18 @@ def _rules_of(work: UnitOfWork, queues: Collection[str]) -> PayloadRules | None:
     return None if find is None or not queues else find(work, queues)
 
 
-class ArrivingPayloads:
-    """Holds the payloads of jobs against the rules of the queues that these are to enter."""
+def _bodies(work: UnitOfWork, jobs: Sequence[JobRecord]) -> Sliced[Mapping[int, str]]:
+    """The payloads of jobs that are stored apart, by key."""
+    apart = [job for job in jobs if job.payload_size > INLINE_PAYLOAD]
+    if not apart:
+        return {}
+    read = partial(_read, work, [job.key for job in apart])
+    if sum([job.payload_size for job in apart]) <= MOST_READ:
+        return read()
+    bodies: Mapping[int, str] = yield read
+    return bodies
 
-    def __init__(self, work: UnitOfWork, arrivals: Sequence[tuple[JobRecord, str]]) -> None:
-        self._bodies: Mapping[int, str] = {}
-        self._unread: set[int] = set()
-        fanning = work.rulebook.fanning
-        self._ways = {queue: (queue, *fanning.get(queue, ())) for _, queue in arrivals}
-        """Where jobs come that enter a queue: there, and to its targets."""
-        self._rules = _rules_of(work, {place for way in self._ways.values() for place in way})
-        if self._rules is not None:
-            self._read(work, [job for job, _ in arrivals])
 
-    def refusal(self, job: JobRecord, queue: str) -> ZqError | None:
-        """Why a job may not enter a queue; None if it may."""
-        if self._rules is None:
-            return None
-        if job.key in self._unread:
-            return NotCompared()
-        payload: str | None = job.payload or "null"
-        if job.payload_size > MOST_READ:
-            if queue in (job.queue, job.extras and job.extras.origin):
-                # It was compared when it came there as a new job.
-                return None
-            payload = None
-        elif job.payload_size > INLINE_PAYLOAD:
-            # One that is damaged is set aside when somebody reads it.
-            payload = self._bodies.get(job.key, "null")
-        return self._rules.refusal(payload, self._ways[queue])
-
-    def sorted_out(
-        self, queue: str, jobs: Sequence[JobRecord]
-    ) -> tuple[list[JobRecord], list[int]]:
-        """The jobs that may enter a queue, and the keys of those that are left to another look."""
-        found = [(job, self.refusal(job, queue)) for job in jobs]
-        rest = [job.key for job, why in found if isinstance(why, NotCompared)]
-        return [job for job, why in found if why is None], rest
-
-    def _read(self, work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
-        room = MOST_READ_TOGETHER
-        wanted: list[int] = []
-        for job in jobs:
-            if INLINE_PAYLOAD < job.payload_size <= MOST_READ:
-                room -= job.payload_size
-                if room < 0:
-                    self._unread.add(job.key)
-                else:
-                    wanted.append(job.key)
-        if wanted:
-            rows = work.tx.table("read_payloads", keys=wanted)
-            self._bodies = {key: body for key, body, stored in rows if fits(body, stored)}
+def _read(work: UnitOfWork, keys: Sequence[int]) -> Mapping[int, str]:
+    rows = work.tx.table("read_payloads", keys=keys)
+    return {key: body for key, body, stored in rows if fits(body, stored)}

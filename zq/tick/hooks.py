@@ -88,12 +88,11 @@ class BoundTable(Protocol):
 class PayloadRules(Protocol):
     """What some queues ask of the payloads that come to them."""
 
-    def refusal(self, payload: str | None, queues: Iterable[str]) -> ZqError | None:
-        """Why a payload, in JSON, may not come to all of these queues. None is one too large.
+    steps: int
+    """The steps that comparisons have taken so far: one takes about 250 ns."""
 
-        The first payload is compared, and others as long as that does not take too long for a
-        transaction. Beyond that it is `NotCompared`.
-        """
+    def refusal(self, payload: str, queues: Iterable[str]) -> Sliced[ZqError | None]:
+        """Why a payload, in JSON, may not come to all of these queues."""
 
 
 class FanOut(NamedTuple, Generic[W]):
@@ -103,6 +102,8 @@ class FanOut(NamedTuple, Generic[W]):
     """Stores new jobs while some queues have targets."""
     store_twins: Callable[[W, str, Sequence[JobRecord]], None]
     """Stores jobs like these stored ones in a further target."""
+    refusal: Callable[[W, Sequence[NewJob], str], Sliced[ZqError | None]]
+    """Why new jobs may not come to all targets of their queues. An error names the place of one."""
 
 
 class Purse(Protocol):

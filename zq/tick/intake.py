@@ -200,7 +200,7 @@ class Intake:
                     reply = EnqueueResult({}, set(), {}, {}, {})
                     if is_large:
                         yield self._look_up
-                if not self._take_unusual(head, job, command, index - 1, reply):
+                if not (yield from self._take_unusual(head, job, command, index - 1, reply)):
                     continue
             else:
                 # Client libraries send such jobs: rows with few columns are half the work of full
@@ -253,7 +253,7 @@ class Intake:
 
     def _take_unusual(
         self, head: _Head, job: NewJob, command: Enqueue, index: int, reply: EnqueueResult
-    ) -> bool:
+    ) -> Sliced[bool]:
         """Decide a job with special settings, noted in `reply`. Return whether it is stored."""
         self._unusual = True
         plan = command.plan
@@ -289,7 +289,11 @@ class Intake:
                 new.ttl_ms = lasts_ms
             if job.unique_key is not None:
                 known = self._keys.claim(new, job.on_conflict)
-                if known is not None and _takes_payload(known, job) and self._fits(known, job):
+                if (
+                    known is not None
+                    and _takes_payload(known, job)
+                    and (yield from self._fits(known, job))
+                ):
                     reply.replaced.add(index)
                     self._replaced[known.key] = job
                     if job.on_conflict is OnConflict.REPLACE_CONTENT:
@@ -313,14 +317,14 @@ class Intake:
         self._full.append(_Full(head, job, expires_at, lasts_ms))
         return True
 
-    def _fits(self, owner: JobRecord, job: NewJob) -> bool:
+    def _fits(self, owner: JobRecord, job: NewJob) -> Sliced[bool]:
         """True if the queue of an owner takes the payload of a duplicate from another queue."""
         if owner.queue == job.queue:
             return True
         payloads = self._payloads.get(owner.queue)
         if payloads is None:
             payloads = self._payloads[owner.queue] = ComingPayloads(self._work, [owner.queue])
-        return payloads.refusal(owner.queue, job.payload) is None
+        return (yield from payloads.refusal(owner.queue, job.payload)) is None
 
     def _take_content(self, owner: JobRecord, job: NewJob) -> JobRecord:
         """Give the owner of a key what a duplicate brings besides the payload. Return the owner."""

@@ -10,7 +10,7 @@ from zq.model.job import MAX_TIME, Brief, JobRecord, Reason, brief_of
 from zq.model.leasing import WORKER_DIED, stall_words, stalls_too_often
 from zq.model.lifecycle import Move, Status
 from zq.model.settling import Failure
-from zq.store.api import exhaust
+from zq.store.api import Sliced
 from zq.tick.bury import bury
 from zq.tick.failing import FailedAttempts
 from zq.tick.moves import apply
@@ -54,7 +54,7 @@ def note_residents(work: UnitOfWork, commands: Sequence[NoteResidents]) -> list[
     return [None for _ in commands]
 
 
-def give_back(work: UnitOfWork, commands: Sequence[Return]) -> list[object]:
+def give_back(work: UnitOfWork, commands: Sequence[Return]) -> Sliced[list[object]]:
     """Make jobs ready again whose holder is gone, in their old places."""
     holders = {key: command.holder for command in commands for key in command.keys}
     found = work.tx.briefs("read_held", keys=list(holders))
@@ -65,21 +65,21 @@ def give_back(work: UnitOfWork, commands: Sequence[Return]) -> list[object]:
         held = [job for job in held if job.key not in claims or job.key in current]
     stalled = frozenset[int]().union(*[command.stalled for command in commands])
     if stalled:
-        _stall(work, [job.key for job in held if job.key in stalled])
+        yield from _stall(work, [job.key for job in held if job.key in stalled])
         held = [job for job in held if job.key not in stalled]
     apply(work, Move.RETURN, held, holders={job.key: job.holder for job in held})
     return [None for _ in commands]
 
 
-def lapse(work: UnitOfWork, most: int) -> None:
+def lapse(work: UnitOfWork, most: int) -> Sliced[None]:
     """Take jobs from their holders, strictly after the deadlines of their leases."""
     keys = work.tx.keys("read_overdue", now=work.steady, limit=most)
     work.effects.lapsed += keys
-    _stall(work, keys)
-    exhaust(work.regain_keys(most))
+    yield from _stall(work, keys)
+    yield from work.regain_keys(most)
 
 
-def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
+def _stall(work: UnitOfWork, keys: Sequence[int]) -> Sliced[None]:
     """Make jobs ready again whose worker has reported nothing. Some die of it."""
     if not keys:
         return
@@ -99,7 +99,7 @@ def _stall(work: UnitOfWork, keys: Sequence[int]) -> None:
         work.effects.news.append((EventType.STALLED, [brief_of(job) for job in dying]))
         work.tx.write("count_stalls", keys=[job.key for job in dying])
         work.effects.buried |= {job.key: (Reason.STALLED, job.stalls) for job in dying}
-        bury(work, [(job, Reason.STALLED) for job in dying])
+        yield from bury(work, [(job, Reason.STALLED) for job in dying])
 
 
 def _limit(work: UnitOfWork, job: JobRecord) -> int | None:

@@ -235,7 +235,7 @@ class TickRunner:
                 tx.removed += self._mended.removed
             replies = (yield from apply(work, tick.commands)) if tick.commands else []
             if tick.due:
-                attend(work, tick.due)
+                yield from attend(work, tick.due)
                 yield None
             is_long = tx.rows > SLICE_ROWS and work.is_long
             if is_long:

@@ -12,7 +12,7 @@ from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure, Verdict, after_failure, kept_until
-from zq.store.api import BYTES_A_ROW
+from zq.store.api import BYTES_A_ROW, Sliced
 from zq.tick.bury import bury, queue_as_named
 from zq.tick.failing import FailedAttempts
 from zq.tick.holds import is_held
@@ -96,7 +96,7 @@ def _has_retention(job: Brief) -> bool:
     return job.options is not None and job.options.retention is not None
 
 
-def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
+def fail(work: UnitOfWork, commands: Sequence[Fail]) -> Sliced[list[object]]:
     """Record each failure, and schedule the next attempt or bury the job."""
     keys = [command.key for command in commands]
     found = work.tx.jobs("read_jobs", keys=keys)
@@ -135,7 +135,7 @@ def fail(work: UnitOfWork, commands: Sequence[Fail]) -> list[object]:
         replies.append(job)
     failed.store()
     if dying:
-        bury(work, dying)
+        yield from bury(work, dying)
     if retried:
         _retry(work, retried)
     if resumed:

@@ -21,7 +21,7 @@ from zq.model.commands import (
     Settled,
     Succeed,
 )
-from zq.store.api import Sliced
+from zq.store.api import Sliced, exhaust
 
 T = TypeVar("T")
 
@@ -38,9 +38,9 @@ WEIGHTS: dict[type, int] = {Fail: FAILURE_ROWS, Clear: SLICE_ROWS + 1}
 
 
 def by_slices(
-    phase: Callable[[Any, Sequence[Any]], list[object]],
+    phase: Callable[[Any, Sequence[Any]], list[object] | Sliced[list[object]]],
 ) -> Callable[[Any, Sequence[Any]], Sliced[list[object]]]:
-    """A phase of the tick that gets its commands a slice at a time.
+    """A phase of the tick that gets its commands a slice at a time. It may run in slices itself.
 
     All commands of a tick waited together, and no two concern the same job. So the phase may get
     them in groups, and a large command in parts. Its jobs regain their unique keys when all of it
@@ -49,22 +49,26 @@ def by_slices(
 
     def sliced(work: Any, commands: Sequence[Any]) -> Sliced[list[object]]:
         if sum(map(_weight, commands)) <= SLICE_ROWS:
-            answers = phase(work, commands)
+            answers = yield from _in_slices(phase(work, commands))
             yield from work.regain_keys(SLICE_ROWS)
             return answers
         parts = [_parts(command) for command in commands]
         replies: list[object] = []
         for group in _groups([part for some in parts for part in some]):
             if any(isinstance(command, Clear) for command in group):
-                replies += yield partial(phase, work, group)
+                replies += yield partial(exhaust, _in_slices(phase(work, group)))
             else:
-                replies += phase(work, group)
+                replies += yield from _in_slices(phase(work, group))
                 yield None
         yield from work.regain_keys(SLICE_ROWS)
         each = iter(replies)
         return [_merged([next(each) for _ in some]) for some in parts]
 
     return sliced
+
+
+def _in_slices(answers: list[object] | Sliced[list[object]]) -> Sliced[list[object]]:
+    return answers if isinstance(answers, list) else (yield from answers)
 
 
 def claim_parts(claim: Claim, most: int) -> list[Claim]:

@@ -43,15 +43,8 @@ GOOD = {"n": 1, "note": None}
 
 
 def check(schema: PayloadSchema, payload: str) -> None:
-    """Compare a payload as those of new jobs are, and as those of stored ones."""
-    _, mismatch = schema.compare(payload)
-    try:
-        for _ in schema.checking(payload):
-            pass
-        assert mismatch is None
-    except SchemaMismatch as error:
-        assert str(error) == str(mismatch)
-        raise
+    for _ in schema.checking(payload):
+        pass
 
 
 async def put(api: Messages, schema: Any, topic: str = "t") -> Doc:

@@ -125,6 +125,25 @@ async def test_a_record_delivered_too_often_goes_to_the_dead_letter_topic(queue:
     assert await queue.records.seqs("q") == [2]
 
 
+async def test_a_record_is_dead_where_it_is_if_the_dead_letter_topic_does_not_take_it(
+    queue: Queue,
+) -> None:
+    await queue.records.put("lost", type="queue")
+    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
+    native = queue.records.native
+    assert (await native.call("PUT", "/queues/lost/schema", {"schema": schema})).status == 200
+    await queue.records.put("q", max_deliveries=1, dead_letter="lost")
+    await queue.records.append("q", {"n": 1}, "poison", {"n": 2}, "fine")
+    await queue.claim(3)
+    await queue.settle("nack", 1, 2, 3)
+    (other,) = await queue.claim()
+    assert other["data"] == "fine"
+    assert await queue.counts() == {"ready": 0, "in_flight": 1, "dead_lettered": 2}
+    assert await native.count(queue="lost", status="ready") == 2
+    (dead,) = await native.jobs(queue="q", status="dead")
+    assert (dead["payload"], dead["reason"]) == ("poison", "exhausted")
+
+
 async def test_a_record_stays_where_the_dead_letter_topic_is_full(queue: Queue) -> None:
     await queue.records.put("lost", cap_records=1, discard="reject")
     await queue.records.append("lost", "first")

@@ -23,7 +23,7 @@ RULE = BatchRule("b", "true", "$existing + $new")
 async def evaluator() -> AsyncIterator[Evaluator]:
     pytest.importorskip("jq")
     folds = JqFolds(seconds=30.0)
-    yield Evaluator(folds, 1 << 20)
+    yield Evaluator(folds, 1 << 20, [])
     await folds.close()
 
 

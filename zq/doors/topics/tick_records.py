@@ -31,7 +31,9 @@ from zq.features.producers.model import ProducerMark
 from zq.features.producers.tick_book import ProducerBook, SeqVerdict
 from zq.model.checksums import record_checksum
 from zq.model.errors import ZqError
+from zq.model.job import Reason
 from zq.store.api import Sliced
+from zq.tick.bury import bury
 from zq.tick.fitting import ComingPayloads
 from zq.tick.moves import remove
 from zq.tick.slices import SLICE_ROWS
@@ -101,6 +103,15 @@ class _Writing:
         held = work.tx.briefs("read_held", keys=list(command.jobs))
         if source is None or len(held) < len(command.jobs):
             return 0
+        unfit = yield from self._unfit(command)
+        if unfit:
+            dying = work.tx.jobs("read_jobs", keys=[command.jobs[index] for index in unfit])
+            yield from bury(work, [(job, Reason.EXHAUSTED) for job in dying])
+            kept = [index for index in range(len(held)) if index not in unfit]
+            if not kept:
+                return len(held)
+            command = _only(command, kept)
+            held = work.tx.briefs("read_held", keys=list(command.jobs))
         done = yield from self.append(command.letter)
         if isinstance(done, ZqError):
             return done
@@ -109,6 +120,18 @@ class _Writing:
         source.dead_lettered += len(held)
         self._changed[source.id] = source
         return len(held)
+
+    def _unfit(self, command: LayAside) -> Sliced[set[int]]:
+        """The indexes of the letters that their topic does not take: these jobs die where they are.
+
+        They would be claimed again and again otherwise.
+        """
+        topic, unfit = command.letter.topic, set[int]()
+        payloads = ComingPayloads(self._work, {topic})
+        for index, record in enumerate(command.letter.records):
+            if (yield from payloads.refusal(topic, record.data)) is not None:
+                unfit.add(index)
+        return unfit
 
     def finish(self) -> None:
         """Write the state of the topics, and remove the records over their caps."""
@@ -166,7 +189,7 @@ class _Writing:
         for topic, records in _by_topic(batches):
             self._admit(topic, records)
         jobs = [batch for batch in batches if batch.state.config.type == "queue"]
-        self._compare([batch for batch in jobs if batch is not batches[0]])
+        yield from self._compare([batch for batch in jobs if batch is not batches[0]])
         if jobs:
             yield from store_jobs(self._work, jobs)
         for batch in batches:
@@ -181,12 +204,13 @@ class _Writing:
         self._remember(state, command, first)
         return Appended(first, state.head_seq, state.head_seq)
 
-    def _compare(self, copies: Sequence[RecordBatch]) -> None:
+    def _compare(self, copies: Sequence[RecordBatch]) -> Sliced[None]:
         """Raise an error if a copy may not come to its queue. A door knows its own topic alone."""
         payloads = ComingPayloads(self._work, {str(batch.state.name) for batch in copies})
         for batch in copies:
             for record in batch.records:
-                if (why := payloads.refusal(str(batch.state.name), record.data)) is not None:
+                why = yield from payloads.refusal(str(batch.state.name), record.data)
+                if why is not None:
                     raise why
 
     def _keys(self, dest: TopicState, count: int) -> Sequence[int]:
@@ -274,6 +298,14 @@ class _Writing:
         if wrong:
             self._work.tx.set_aside("topic_writes", wrong)
         return {write: found[write] for write in found.keys() - wrong}
+
+
+def _only(command: LayAside, kept: Sequence[int]) -> LayAside:
+    letter = command.letter
+    records = [letter.records[index] for index in kept]
+    size = sum([record.size for record in records])
+    letter = replace(letter, records=records, keys=letter.keys[: len(kept)], size=size)
+    return replace(command, jobs=[command.jobs[index] for index in kept], letter=letter)
 
 
 def _mark_of(command: Append | LayAside) -> ProducerMark | None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+from zq.engine.admission import PayloadCheck
 from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox, result_of
 from zq.features.batches.engine_jq import JqFolds
@@ -24,6 +25,8 @@ QUICK = 1 / 8
 class Folding(RunningPart):
     """Enqueues jobs with batches. `timeout` (seconds) limits a fold, `max_payload` its bytes.
 
+    The payloads that folds make have to pass the `checks` of new ones.
+
     The first enqueue with a batch starts jq.
     """
 
@@ -34,22 +37,32 @@ class Folding(RunningPart):
             engine.store.reads.of(HostReads),
             engine.inbox,
             engine.clock,
+            engine.admission.checks,
             timeout=engine.settings.filter_timeout / 1000,
             max_payload=engine.settings.max_payload,
         )
 
     def __init__(
-        self, reads: HostReads, inbox: Inbox, clock: Clock, *, timeout: float, max_payload: int
+        self,
+        reads: HostReads,
+        inbox: Inbox,
+        clock: Clock,
+        checks: Sequence[PayloadCheck],
+        *,
+        timeout: float,
+        max_payload: int,
     ) -> None:
         self._inbox = inbox
         slow = FoldLane(
             *(reads, inbox, clock, JqFolds(seconds=timeout)),
             max_payload=max_payload,
+            checks=checks,
             patience=timeout,
         )
         quick = FoldLane(
             *(reads, inbox, clock, JqFolds(seconds=timeout * QUICK)),
             max_payload=max_payload,
+            checks=checks,
             patience=timeout,
             slower=slow,
         )

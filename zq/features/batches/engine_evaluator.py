@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from zq.engine.admission import PayloadCheck
 from zq.features.batches.engine_jq import FOLDED, SEALED, Chain, JqFolds, TooSlow
 from zq.features.batches.engine_request import FoldRequest, Host, new_host
 from zq.features.batches.model import BatchRule
-from zq.model.errors import Unprocessable
+from zq.model.errors import Unprocessable, ZqError
 from zq.model.job import NewJob
 from zq.model.payload import MAX_DEPTH, has_long_integer, nests_too_deeply
 
@@ -25,9 +26,13 @@ Programs = tuple[str, str]
 class Evaluator:
     """Runs the rules of batches in one process, one call at a time."""
 
-    def __init__(self, folds: JqFolds, max_payload: int) -> None:
-        """`max_payload` is the largest payload that a fold may make, in bytes."""
+    def __init__(self, folds: JqFolds, max_payload: int, checks: Sequence[PayloadCheck]) -> None:
+        """`max_payload` is the largest payload that a fold may make, in bytes.
+
+        It has to pass the `checks` too.
+        """
         self._folds = folds
+        self._checks = checks
         self._max_payload = max_payload
         self._compiled: dict[Programs, None] = {}
 
@@ -83,7 +88,7 @@ class Evaluator:
             if len(payloads) == 1:
                 raise
             return await self._chain(host, payloads[:1])
-        fault = self._fault(chain)
+        fault = self._fault(chain) or await self._misfit(host.queue, chain)
         if fault is None:
             host.payload = chain.payload
             return chain.verdicts
@@ -105,6 +110,17 @@ class Evaluator:
             return f"the payload would nest deeper than {MAX_DEPTH}"
         if has_long_integer(chain.payload.encode()):
             return "the payload would hold an integer outside of -2^63 and 2^64-1"
+        return None
+
+    async def _misfit(self, queue: str, chain: Chain) -> str | None:
+        """Why a queue does not take the payload that a fold has made."""
+        if FOLDED in chain.verdicts:
+            try:
+                for check in self._checks:
+                    if check.in_use:
+                        await check.require([(queue, chain.payload)])
+            except ZqError as error:
+                return error.message
         return None
 
     async def _compile(self, programs: Programs) -> None:

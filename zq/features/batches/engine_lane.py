@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
+from zq.engine.admission import PayloadCheck
 from zq.engine.inbox import Inbox
 from zq.features.batches.engine_evaluator import Evaluator, Programs, by_rule, programs_of
 from zq.features.batches.engine_jq import JqFolds, TooSlow
@@ -53,6 +54,7 @@ class FoldLane:
         folds: JqFolds,
         *,
         max_payload: int,
+        checks: Sequence[PayloadCheck],
         patience: float,
         slower: "FoldLane | None" = None,
     ) -> None:
@@ -60,7 +62,7 @@ class FoldLane:
         self._inbox = inbox
         self._clock = clock
         self._folds = folds
-        self._evaluator = Evaluator(folds, max_payload)
+        self._evaluator = Evaluator(folds, max_payload, checks)
         self._patience = patience
         self._slower = slower
         self._slow: dict[Programs, float] = {}

@@ -52,9 +52,10 @@ def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[
     for command in commands:
         if isinstance(command, WriteCron):
             templates = [entry.job for entry in command.entries]
-            refusal = None
+            refusal: ZqError | None = None
             if not command.same_jobs:
                 refusal = refuse_new(work, templates, command.maker, "entries")
+                refusal = refusal or (yield from _misfit(work, templates))
             if refusal is None:
                 admit_new(work, templates, command.maker)
                 yield from _write(work, command)
@@ -62,6 +63,18 @@ def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[
         else:
             replies.append(_delete(work, command))
     return replies
+
+
+def _misfit(work: UnitOfWork, templates: Sequence[NewJob]) -> Sliced[ZqError | None]:
+    """Why the job of an entry may not come to its queue, or to a target of that."""
+    payloads = ComingPayloads(work, {job.queue for job in templates})
+    for index, job in enumerate(templates):
+        if (why := (yield from payloads.refusal(job.queue, job.payload))) is not None:
+            return why if len(templates) == 1 else why.about(index, "entries")
+    fan_out = work.hooks.fan_out
+    if fan_out is None or not work.rulebook.fanning:
+        return None
+    return (yield from fan_out.refusal(work, templates, "entries"))
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:
@@ -179,7 +192,10 @@ def _enqueue(
     if not jobs:
         return set()
     payloads = ComingPayloads(work, {job.queue for job in jobs.values()})
-    refused = {i for i, job in jobs.items() if payloads.refusal(job.queue, job.payload) is not None}
+    refused = set[int]()
+    for index, job in jobs.items():
+        if (yield from payloads.refusal(job.queue, job.payload)) is not None:
+            refused.add(index)
     coming = {index: job for index, job in jobs.items() if index not in refused}
     commands = [
         Enqueue(

@@ -97,7 +97,7 @@ def release(work: UnitOfWork, lane: ForwardLane) -> Sliced[None]:
     """Make the jobs ready that are under way."""
     for _, keys in _batches(work, lane, lane.next):
         for some in _slices(keys):
-            give_back(work, [Return(lane.holder, some)])
+            yield from give_back(work, [Return(lane.holder, some)])
             yield None
     yield from work.regain_keys(SLICE_ROWS)
 

@@ -82,16 +82,6 @@ class PayloadSchema:
         except (AttributeError, RecursionError, TypeError):
             raise InvalidSchema("it is no schema") from None
 
-    def compare(self, payload: str) -> tuple[int, SchemaMismatch | None]:
-        """Compare a payload, in JSON, in one go: the number of comparisons, and what is wrong."""
-        try:
-            value = msgspec.json.decode(payload)
-            if isinstance(value, str):
-                value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
-            return 1, SchemaMismatch(_NOT_JSON)
-        return self._compare(value)
-
     def checking(self, payload: str) -> Iterator[int]:
         """Raise `SchemaMismatch` if a payload, in JSON, does not match.
 

@@ -7,7 +7,8 @@ from zq.features.sweeps.model import MOST_SWEEPS, SweepMark
 from zq.model.commands import Entered, SliceMark
 from zq.model.job import JobRecord, brief_of
 from zq.model.lifecycle import Move, Status
-from zq.tick.entering import QueueEntry, letters_among
+from zq.store.api import Sliced
+from zq.tick.entering import QueueEntry, entering, letters_among
 from zq.tick.holds import refuse_return
 from zq.tick.hooks import Hooks, Options
 from zq.tick.moves import apply
@@ -40,12 +41,14 @@ def _clear(work: UnitOfWork, settings: bool) -> None:
         work.tx.write("clear_sweeps")
 
 
-def change_sweeps(work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]) -> list[object]:
+def change_sweeps(
+    work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]
+) -> Sliced[list[object]]:
     """Take back cancellations, and note the ends of sweeps, one command after the other."""
     replies: list[object] = []
     for command in commands:
         if isinstance(command, UndoSlice):
-            undone = _undo_slice(work, command)
+            undone = yield from _undo_slice(work, command)
             note_slice(work, command.mark, undone.changed)
             replies.append(undone)
         else:
@@ -55,11 +58,11 @@ def change_sweeps(work: UnitOfWork, commands: Sequence[UndoSlice | EndSweep]) ->
     return replies
 
 
-def _undo_slice(work: UnitOfWork, command: UndoSlice) -> Entered:
+def _undo_slice(work: UnitOfWork, command: UndoSlice) -> Sliced[Entered]:
     """Take back those of the keys that the sweep has cancelled and that may come back."""
     found = work.tx.jobs("read_jobs", keys=work.matching(command.keys, command.filter))
     jobs = [job for job in found if job.purge_at is not None and job.purge_at > work.steady]
-    entry = QueueEntry(work, [(job, job.queue) for job in jobs], letters_among(jobs))
+    entry = yield from entering(work, [(job, job.queue) for job in jobs], letters_among(jobs))
     back = [job for job in jobs if entry.admits(job, job.queue, _obstacle(work, job))]
     _restore(work, back, entry)
     if back:

@@ -15,7 +15,8 @@ class AddTarget(Command[int], frozen=True):
 
     The first target gets the waiting jobs of the queue itself. A later one gets a twin of each job
     that another target has not finished. A target without settings gets those of the queue. The
-    errors are `TargetExists`, `FanOutChain` and `InvalidRequest`.
+    errors are `TargetExists`, `FanOutChain`, `InvalidRequest`, and `QueueFull` if they are more
+    than it may hold.
     """
 
     brings_more: ClassVar[bool] = True

@@ -12,7 +12,7 @@ import msgspec
 
 from zq.features.targets.model import AddTarget, RemoveTarget
 from zq.features.targets.tick_twins import first_of, store_twins
-from zq.model.errors import Conflict, InvalidRequest
+from zq.model.errors import Conflict, InvalidRequest, QueueFull
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
@@ -20,7 +20,8 @@ from zq.model.queue_errors import TargetExists, TargetNotFound
 from zq.model.settings import NO_SETTINGS, checked
 from zq.store.api import Sliced
 from zq.tick.change import patch_jobs
-from zq.tick.fitting import ArrivingPayloads
+from zq.tick.depths import depths
+from zq.tick.fitting import misfits
 from zq.tick.moves import remove
 from zq.tick.settings import put_settings
 from zq.tick.work import UnitOfWork
@@ -36,7 +37,7 @@ SLICE = 256
 WAITING = (Status.SCHEDULED, Status.READY)
 UNFINISHED = (*WAITING, Status.IN_FLIGHT)
 
-Handle = Callable[[Sequence[int]], int]
+Handle = Callable[[Sequence[int]], Sliced[int]]
 """Does something with the jobs of these keys. Returns with how many."""
 
 
@@ -47,7 +48,7 @@ def change_targets(work: UnitOfWork, commands: Sequence[AnyTargetChange]) -> Sli
         change = _add if isinstance(command, AddTarget) else _remove
         try:
             reply: object = yield from change(work, command)
-        except (Conflict, InvalidRequest, TargetNotFound) as refusal:
+        except (Conflict, InvalidRequest, QueueFull, TargetNotFound) as refusal:
             reply = refusal
         replies.append(reply)
     return replies
@@ -66,6 +67,11 @@ def _add(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
     book = work.rulebook
     for name, own in new.items():
         book = book.with_settings(name, own)
+    bound = (new.get(target) or work.settings_of(target)).max_depth
+    if bound is not None:
+        coming = yield from _coming(work, queue, target, targets)
+        if coming and depths(work, {target})[target] + coming > bound:
+            raise QueueFull(target, bound)
     for name, own in new.items():
         put_settings(work, name, own)
     if targets:
@@ -74,6 +80,26 @@ def _add(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
     if target == queue:
         return 0
     return (yield from _each(work, [queue], WAITING, _mover(work, target)))
+
+
+def _coming(work: UnitOfWork, queue: str, target: str, targets: Sequence[str]) -> Sliced[int]:
+    """How many jobs a new target of a queue gets."""
+    firsts = set[int]()
+
+    def note(keys: Sequence[int]) -> Sliced[int]:
+        firsts.update([first_of(job) for job in work.tx.jobs("read_jobs", keys=keys)])
+        yield None
+        return 0
+
+    if targets:
+        yield from _each(work, targets, UNFINISHED, note)
+        return len(firsts)
+    return 0 if target == queue else (yield from _each(work, [queue], WAITING, _counted))
+
+
+def _counted(keys: Sequence[int]) -> Sliced[int]:
+    yield None
+    return len(keys)
 
 
 def _remove(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
@@ -88,9 +114,10 @@ def _remove(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
         return 0
     put_settings(work, target, NO_SETTINGS)
 
-    def delete(keys: Sequence[int]) -> int:
+    def delete(keys: Sequence[int]) -> Sliced[int]:
         jobs = work.tx.briefs("read_briefs", keys=keys)
         remove(work, jobs, revokes=True)
+        yield None
         return len(jobs)
 
     return (yield from _each(work, [target], tuple(Status), delete))
@@ -118,14 +145,15 @@ def _each(
             return handled
         after = last
         for start in range(0, len(keys), SLICE):
-            handled += handle(keys[start : start + SLICE])
+            handled += yield from handle(keys[start : start + SLICE])
             yield None
         yield None
 
 
 def _mover(work: UnitOfWork, target: str) -> Handle:
-    def move(keys: Sequence[int]) -> int:
-        return len(patch_jobs(work, _fitting(work, target, keys), Patch(queue=target)))
+    def move(keys: Sequence[int]) -> Sliced[int]:
+        fitting = yield from _fitting(work, target, keys)
+        return len(patch_jobs(work, fitting, Patch(queue=target)))
 
     return move
 
@@ -138,10 +166,10 @@ class _Twins:
         self._target = target
         self._known = set[int]()
 
-    def store(self, keys: Sequence[int]) -> int:
+    def store(self, keys: Sequence[int]) -> Sliced[int]:
         """Store twins of the jobs that have none here yet. Returns how many."""
         new: list[JobRecord] = []
-        for job in _fitting(self._work, self._target, keys):
+        for job in (yield from _fitting(self._work, self._target, keys)):
             first = first_of(job)
             if first not in self._known:
                 self._known.add(first)
@@ -150,12 +178,8 @@ class _Twins:
         return len(new)
 
 
-def _fitting(work: UnitOfWork, target: str, keys: Sequence[int]) -> list[JobRecord]:
+def _fitting(work: UnitOfWork, target: str, keys: Sequence[int]) -> Sliced[list[JobRecord]]:
     """The jobs whose payloads may come to a target. Others stay without it."""
-    fitting: list[JobRecord] = []
-    while keys:
-        jobs = work.tx.jobs("read_jobs", keys=keys)
-        payloads = ArrivingPayloads(work, [(job, target) for job in jobs])
-        found, keys = payloads.sorted_out(target, jobs)
-        fitting += found
-    return fitting
+    jobs = work.tx.jobs("read_jobs", keys=keys)
+    unfit = yield from misfits(work, [(job, target) for job in jobs], all_now=True)
+    return [job for job in jobs if job.key not in unfit]

@@ -23,7 +23,10 @@ T = TypeVar("T")
 
 def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
     """Store new jobs while some queues have targets. The replies are as for all new jobs."""
-    wide = [_spread(work, command) for command in commands]
+    wide: list[Enqueue | ZqError] = []
+    for command in commands:
+        spread = yield from _spread(work, command)
+        wide.append(spread)
     intake = Intake(work, [command for command in wide if isinstance(command, Enqueue)])
     replies: list[object] = []
     for command, each in zip(commands, wide, strict=True):
@@ -39,7 +42,7 @@ def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object
     return replies
 
 
-def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | ZqError:
+def _spread(work: UnitOfWork, command: Enqueue) -> Sliced[Enqueue | ZqError]:
     """The command with the jobs that its jobs become.
 
     A job keeps its place and its key for its first target. Its twins for other targets come behind
@@ -49,7 +52,7 @@ def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | ZqError:
     fanning = work.rulebook.fanning
     if not any(job.queue in fanning for job in command.jobs):
         return command
-    if (misfit := _misfit(work, command)) is not None:
+    if (misfit := (yield from refusal(work, command.jobs))) is not None:
         return misfit
     firsts: list[NewJob] = []
     twins: list[NewJob] = []
@@ -58,11 +61,6 @@ def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | ZqError:
         if targets is None:
             firsts.append(job)
             continue
-        if batch_of(job) is not None:
-            return Unprocessable(
-                f"the queue {job.queue!r} has targets, so its jobs cannot have a batch: enqueue the"
-                " job into one of the targets, or leave the batch out"
-            )
         if command.defaults is not None:
             job = fixed(job, work.settings_of(job.queue), command.defaults)
         extras = msgspec.structs.replace(job.extras or NO_EXTRAS, twin_of=key)
@@ -76,15 +74,29 @@ def _spread(work: UnitOfWork, command: Enqueue) -> Enqueue | ZqError:
     return msgspec.structs.replace(command, jobs=firsts + twins, keys=keys)
 
 
-def _misfit(work: UnitOfWork, command: Enqueue) -> ZqError | None:
-    """Why a job may not come to all targets of its queue. A door knows its own queue alone."""
+def refusal(
+    work: UnitOfWork, jobs: Sequence[NewJob], place: str = "jobs"
+) -> Sliced[ZqError | None]:
+    """Why new jobs may not come to all targets of their queues. A door knows its own queue alone.
+
+    If there are several, the error names one by its `place`.
+    """
     fanning = work.rulebook.fanning
-    named = {job.queue for job in command.jobs}
+    named = {job.queue for job in jobs}
     payloads = ComingPayloads(work, {to for queue in named for to in fanning.get(queue, ())})
-    for index, job in enumerate(command.jobs):
-        for target in fanning.get(job.queue, ()):
-            if target != job.queue and (why := payloads.refusal(target, job.payload)) is not None:
-                return why if len(command.jobs) == 1 else why.about(index)
+    for index, job in enumerate(jobs):
+        targets = fanning.get(job.queue, ())
+        why: ZqError | None = None
+        if targets and batch_of(job) is not None:
+            why = Unprocessable(
+                f"the queue {job.queue!r} has targets, so its jobs cannot have a batch: enqueue the"
+                " job into one of the targets, or leave the batch out"
+            )
+        for target in targets:
+            if why is None and target != job.queue:
+                why = yield from payloads.refusal(target, job.payload)
+        if why is not None:
+            return why if len(jobs) == 1 else why.about(index, place)
     return None
 
 

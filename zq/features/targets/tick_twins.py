@@ -1,6 +1,6 @@
 """Twins of stored jobs: new jobs for further targets of a queue."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from zq.model.lifecycle import Status
 from zq.model.sharing import maker
 from zq.model.unique import KeySpace, OnConflict
 from zq.store.api import PAGE_BYTES, exhaust
+from zq.tick.fitting import by_bytes
 from zq.tick.intake import enqueue
 from zq.tick.work import UnitOfWork
 
@@ -20,7 +21,7 @@ _new = maker(JobRecord, NewJob, *_OWN)
 
 def store_twins(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
     """Store a twin of each stored job in a target. Depths of queues do not count."""
-    for some in _by_bytes(jobs):
+    for some in by_bytes(jobs, [job.payload_size for job in jobs], PAGE_BYTES):
         _store(work, target, some)
 
 
@@ -65,17 +66,3 @@ def _twin_of(work: UnitOfWork, job: JobRecord, payload: str | None, target: str)
         ttl_ms=ttl_ms,
         unique_in=KeySpace.QUEUE,
     )
-
-
-def _by_bytes(jobs: Sequence[JobRecord]) -> Iterator[Sequence[JobRecord]]:
-    """The jobs in parts whose payloads fit into memory together."""
-    part: list[JobRecord] = []
-    size = 0
-    for job in jobs:
-        if part and size + job.payload_size > PAGE_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(job)
-        size += job.payload_size
-    if part:
-        yield part

@@ -6,8 +6,11 @@ from zq.verbs.verb import Verb
 from zq.wire.counts import Deleted
 
 _TARGET = "/queues/{queue}/targets/{target}"
-_TAKEN = {409: "It is a target already, or would have targets itself."}
+_REFUSED = {
+    409: "It is a target already, or would have targets itself.",
+    429: "More jobs wait than its `max_depth` allows.",
+}
 _NO_TARGET = {404: "There is no such target."}
 
-ADD = Verb("PUT", _TARGET, KeyScope.MANAGE, AddedJobs, refusals=_TAKEN, created=True)
+ADD = Verb("PUT", _TARGET, KeyScope.MANAGE, AddedJobs, refusals=_REFUSED, created=True)
 REMOVE = Verb("DELETE", _TARGET, KeyScope.MANAGE, Deleted, refusals=_NO_TARGET)
