@@ -34,6 +34,27 @@ def test_a_command_says_what_postgresql_has_instead(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("words", [["check"], ["restore", "-"]], ids=" ".join)
+def test_a_database_that_the_environment_names_is_refused_unless_a_directory_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ZQ_STORE", ADDRESS)
+    refused = CliRunner().invoke(main, words)
+    assert refused.exit_code == 2 and "PostgreSQL, which ZQ_STORE names" in refused.output
+    for named in (["--root-dir", "other", *words], [*words, "--root-dir", "other"]):
+        assert "PostgreSQL" not in CliRunner().invoke(main, named).output
+
+
+@pytest.mark.parametrize("variable", ["ZQ_ROOT_DIR", "ZIZQ_ROOT_DIR"])
+def test_a_check_looks_at_the_directory_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(variable, "other")
+    assert "other/zq.db does not exist" in CliRunner().invoke(main, ["check"]).output
+
+
 def test_an_address_is_no_data_directory() -> None:
     with pytest.raises(ConfigError, match="give it by --store"):
         Settings(root_dir=Path(ADDRESS))

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import click
 
-from zq.cli.ending import EX_CONFIG, EX_DATABASE, EX_IN_USE, end, refuses_store, require_database
+from zq.cli.ending import (
+    EX_CONFIG,
+    EX_DATABASE,
+    EX_IN_USE,
+    ROOT_DIR,
+    end,
+    refuses_store,
+    require_database,
+)
 from zq.cli.terminal import say
 from zq.config import Settings
 
@@ -23,14 +31,15 @@ server could not read are kept in the table `quarantine` of the database, each a
 would put it back; the rest goes on without them.
 """
 )
-@refuses_store
 @click.option(
     "--root-dir",
     type=click.Path(path_type=Path, readable=False),
+    envvar=ROOT_DIR,
     default=Settings.root_dir,
     show_default=True,
     help="Directory of the data.",
 )
+@refuses_store
 @click.pass_context
 def check(ctx: click.Context, root_dir: Path) -> None:
     """Check the database for damage, and list its contents.

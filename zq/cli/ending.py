@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
+from click.core import ParameterSource
 
 from zq.cli.terminal import one_line, say
 
@@ -11,6 +12,8 @@ EX_DATABASE = 74  # sysexits.h, EX_IOERR
 EX_IN_USE = 75
 EX_CONFIG = 78
 
+ROOT_DIR = ["ZQ_ROOT_DIR", "ZIZQ_ROOT_DIR"]
+"""The variables that name the directory, as for `zq serve`."""
 
 _INSTEAD = {
     "check": "pg_amcheck looks for damage in its tables and indexes, pg_checksums in the pages of a"
@@ -23,12 +26,22 @@ _INSTEAD = {
 
 
 def _refuse_store(ctx: click.Context, _option: click.Parameter, address: str | None) -> None:
-    if address is not None:
-        raise _for_directories(ctx)
+    if address is None:
+        return
+    by_variable = ctx.get_parameter_source("store") is ParameterSource.ENVIRONMENT
+    by_words = ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP
+    if not by_variable or ctx.get_parameter_source("root_dir") not in by_words:
+        raise _for_directories(ctx, by_variable=by_variable)
 
 
-refuses_store = click.option("--store", hidden=True, expose_value=False, callback=_refuse_store)
-"""Say what PostgreSQL has instead where somebody gives its address as to `zq serve`."""
+refuses_store = click.option(
+    "--store", envvar="ZQ_STORE", hidden=True, expose_value=False, callback=_refuse_store
+)
+"""Say what PostgreSQL has instead where somebody gives its address as to `zq serve`.
+
+A directory on the command line counts more than an address in the environment, if this option
+stands below that of the directory.
+"""
 
 
 def require_directory(directory: Path) -> None:
@@ -38,9 +51,13 @@ def require_directory(directory: Path) -> None:
         raise _for_directories(click.get_current_context())
 
 
-def _for_directories(ctx: click.Context) -> click.UsageError:
+def _for_directories(ctx: click.Context, *, by_variable: bool = False) -> click.UsageError:
     instead = _INSTEAD.get(ctx.info_name or "", "its address begins with postgresql://")
-    return click.UsageError(f"this is for data directories, not for PostgreSQL: {instead}")
+    where = ", which ZQ_STORE names" if by_variable else ""
+    more = ". Name a directory with --root-dir to use that" if by_variable else ""
+    return click.UsageError(
+        f"this is for data directories, not for PostgreSQL{where}: {instead}{more}"
+    )
 
 
 def require_database(directory: Path) -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from zq.cli.ending import refuses_store, require_directory
+from zq.cli.ending import ROOT_DIR, refuses_store, require_directory
 from zq.cli.progress import bar_of_bytes
 from zq.cli.terminal import one_line, say
 from zq.config import Settings
@@ -29,15 +29,15 @@ other server gives, also if the server of the backup still runs.
 """,
 )
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@refuses_store
 @click.option(
     "--root-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    envvar=["ZQ_ROOT_DIR", "ZIZQ_ROOT_DIR"],
+    envvar=ROOT_DIR,
     default=Settings.root_dir,
     show_default=True,
     help="Directory of the data, which is to be empty.",
 )
+@refuses_store
 @click.pass_context
 def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
     """Make an empty directory a data directory with the contents of the backup PATH.

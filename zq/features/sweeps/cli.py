@@ -234,9 +234,9 @@ Examples:
   zq sweeps undo 17 --yes --reason "it was the wrong queue"
 
 The jobs that it has cancelled wait again in their old places, and no others. Those stay cancelled
-whose unique key another job has, whose time to live is over, or whose budget is gone. Exit codes:
-0, 1 if there is nothing to take back or the server refuses, 2 for wrong usage, 3 if no server
-answers.
+whose unique key another job has, whose time to live is over, whose budget is gone or too small,
+whose queue is full, or which do not match the schema of their queue. Exit codes: 0, 1 if there is
+nothing to take back or the server refuses, 2 for wrong usage, 3 if no server answers.
 """
 )
 @click.argument("id", type=NAME)
