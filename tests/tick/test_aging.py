@@ -17,7 +17,6 @@ from store.rig import NOW, Ticker, make_ticker
 from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import drawing
-from zq.model.aging import longest_overtaken_ms
 from zq.model.commands import (
     AnyCommand,
     CancelJob,
@@ -36,6 +35,11 @@ from zq.model.settling import Failure
 from zq.tick.lines import MOST_LED
 
 URGENT, USUAL = 10, 100
+
+
+def longest_overtaken_ms(priority: int, most_urgent: int, aging_ms: int) -> int:
+    """How long after a job others may become ready that come before it: D of `zq.model.aging`."""
+    return max(priority - most_urgent + 1, 0) * aging_ms
 
 
 def ages(ticker: Ticker, aging_ms: int | None, queue: str = "q") -> None:

@@ -29,8 +29,3 @@ LAST_AGED = 2**62
 def line_priority(priority: int, ready_at: int, aging_ms: int) -> int:
     """The part of a job's urgency that does not change while it waits, as its line has it."""
     return AGES + priority + min(ready_at, LAST_AGED) // aging_ms if aging_ms else priority
-
-
-def longest_overtaken_ms(priority: int, most_urgent: int, aging_ms: int) -> int:
-    """How long after a job others may become ready that come before it: D of the bound."""
-    return max(priority - most_urgent + 1, 0) * aging_ms

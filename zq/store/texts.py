@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 
+import msgspec
+
 from zq.model.aging import AGES
 from zq.model.ids import EPOCH_MS, LOW_BITS
 from zq.model.lifecycle import Status
@@ -22,6 +24,22 @@ SHARED = {
     "no_lease": "holder = NULL, claimant = NULL, lease_until = NULL",
 }
 """The constants that mean one thing in every store."""
+
+
+def columns_of(
+    struct: type[msgspec.Struct],
+    named: Mapping[str, str],
+    other: str = "{}",
+    *,
+    required: bool = False,
+) -> str:
+    """The columns of jobs that make a struct, in the order of its fields.
+
+    `named` has those that differ from the names of their fields, and `other` the form of all
+    others. With `required`, only the fields without a default are read.
+    """
+    fields = [field for field in msgspec.structs.fields(struct) if field.required or not required]
+    return ", ".join(named.get(field.name) or other.format(field.name) for field in fields)
 
 
 def folder(package: str) -> Path:

@@ -6,7 +6,6 @@ from typing import Any
 from zq.client.embedded.deliveries import Do
 from zq.client.embedded.words import stored_job
 from zq.client.formats import JSON
-from zq.client.operations import OpenWorker
 from zq.client.values import StoredJob
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
@@ -18,6 +17,7 @@ from zq.wire import codecs as wire
 from zq.wire.bodies import decode_patch
 from zq.wire.documents import job_document
 from zq.wire.ids import key_of
+from zq.wire.workers import OpenWorker
 
 JobVerb = Callable[[Services], Coroutine[Any, Any, JobRecord]]
 NamedVerb = Callable[[Services, int], Coroutine[Any, Any, JobRecord]]

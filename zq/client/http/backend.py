@@ -21,7 +21,6 @@ from zq.client.http.gathering import Encoded, Fate, Gatherer
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
 from zq.client.http.transport import Reply, Request, Transport, Unreachable, persist
 from zq.client.job_error import JobError
-from zq.client.operations import OpenWorker
 from zq.client.values import (
     EVERYTHING,
     EventQuery,
@@ -39,16 +38,13 @@ from zq.client.values import (
 from zq.model.patching import Patch
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs.verb import Verb
+from zq.wire.workers import OpenWorker, WorkersDocument
 
 T = TypeVar("T")
 
 TIMEOUT_S = 30.0
 TRIES = 5
 WAIT_SLACK_S = 10.0
-
-
-class _Workers(msgspec.Struct):
-    workers: list[OpenWorker]
 
 
 class _Jobs(msgspec.Struct):
@@ -379,12 +375,12 @@ class HttpOperations:
 
     async def workers(self) -> list[OpenWorker]:
         """The open streams, the oldest first."""
-        return self._read(await self._call("GET", "/workers"), _Workers).workers
+        return self._read(await self._call("GET", "/workers"), WorkersDocument).workers
 
     async def drop(self, worker: str) -> list[OpenWorker]:
         """Close the streams of a worker. Return what they were."""
         reply = await self._call("DELETE", f"/workers/{quote(worker, safe='')}")
-        return self._read(reply, _Workers).workers
+        return self._read(reply, WorkersDocument).workers
 
 
 def _job_path(id: str) -> str:

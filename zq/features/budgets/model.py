@@ -151,6 +151,17 @@ def check_cost(key: str, cost: int) -> None:
         raise Unprocessable(f"budget '{key}' cost must not exceed {MOST_TOKENS}")
 
 
+def unpayable(key: str, policy: BudgetPolicy | None, cost: int) -> Unprocessable | None:
+    """Why a budget of this policy can never pay a cost; None if it can. No policy: no budget."""
+    if policy is None:
+        return Unprocessable(f"budget '{key}' does not exist: create it first, or send create_with")
+    if cost > policy.capacity:
+        return Unprocessable(
+            f"budget '{key}' cannot pay a cost of {cost}: it never has more than {policy.capacity}"
+        )
+    return None
+
+
 def draws_of(requests: Iterable[BudgetRequest]) -> Draws | None:
     """The draws that are stored with a job; None if there are none."""
     return tuple([Draw(request.key, request.cost) for request in requests]) or None

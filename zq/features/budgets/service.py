@@ -14,12 +14,11 @@ from zq.features.budgets.commands import (
     ReopenBudget,
 )
 from zq.features.budgets.errors import BudgetNotFound
-from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetState
+from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetState, unpayable
 from zq.features.budgets.store import BudgetReads
 from zq.features.sweeps.model import NOBODY, SweepAuthor
 from zq.features.sweeps.service import Sweeps
 from zq.model.clock import Clock
-from zq.model.errors import Unprocessable
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
@@ -108,15 +107,8 @@ class Budgets:
                 continue
             found = await self._reads.budgets(request.key, self._clock.now_ms())
             policy = found[0].policy if found else request.create_with
-            if policy is None:
-                raise Unprocessable(
-                    f"budget '{request.key}' does not exist: create it first, or send create_with"
-                )
-            if request.cost > policy.capacity:
-                raise Unprocessable(
-                    f"budget '{request.key}' cannot pay a cost of {request.cost}: it never has more"
-                    f" than {policy.capacity}"
-                )
+            if (refused := unpayable(request.key, policy, request.cost)) is not None:
+                raise refused
         sweep = await self._sweeps.bind(filter, binding, author)
         return Rebound(sweep.changed, sweep.blocked)
 

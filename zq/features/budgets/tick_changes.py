@@ -32,6 +32,7 @@ from zq.features.budgets.model import (
     Draws,
     draws_of,
     patched_policy,
+    unpayable,
 )
 from zq.features.budgets.model_jobs import draws_in
 from zq.features.budgets.tick_ledger import TokenLedger
@@ -217,15 +218,8 @@ def _refusal(
     for draw in draws:
         account = ledger.account(draw.key)
         policy = coming.get(draw.key, made.get(draw.key)) if account is None else account.policy
-        if policy is None:
-            return Unprocessable(
-                f"budget '{draw.key}' does not exist: create it first, or send create_with"
-            )
-        if draw.cost > policy.capacity:
-            return Unprocessable(
-                f"budget '{draw.key}' cannot pay a cost of {draw.cost}: it never has more than"
-                f" {policy.capacity}"
-            )
+        if (refused := unpayable(draw.key, policy, draw.cost)) is not None or policy is None:
+            return refused
         if account is None:
             coming[draw.key] = policy
     if coming and maker is not None:

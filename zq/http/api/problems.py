@@ -10,7 +10,7 @@ from zq.http.api.endpoints import (
     answer,
     answer_codec,
 )
-from zq.http.door import status_in
+from zq.http.door import Statuses, status_in
 from zq.http.guard import CHALLENGE
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import UnsupportedCoding
@@ -18,7 +18,7 @@ from zq.model import errors
 from zq.model.errors import ZqError
 from zq.wire.codecs import JSON, BodyCodec
 
-STATUSES: dict[type[ZqError], int] = {
+STATUSES: Statuses = {
     errors.InvalidRequest: 400,
     errors.Unauthorized: 401,
     errors.Forbidden: 403,
@@ -37,6 +37,8 @@ STATUSES: dict[type[ZqError], int] = {
     errors.ServiceUnavailable: 503,
     errors.StorageFull: 507,
 }
+"""The statuses at the native door. Other doors differ in a few."""
+
 CODE_HEADER = "Zq-Error"
 """This header has the error's stable code. The body keeps the shape of Zizq's API."""
 
@@ -63,15 +65,21 @@ def problem(error: ZqError, codec: BodyCodec) -> Answer:
     if isinstance(error, errors.RecordsGone):
         body["min_seq"] = error.min_seq
     body |= error.details
+    return completed(answer(body, codec, status_in(STATUSES, error), headers), error)
+
+
+def completed(refusal: Answer, error: ZqError) -> Answer:
+    """An answer with what an error adds at every door: when to try again, how to sign in."""
+    headers = dict(refusal.headers)
     if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):
         headers["WWW-Authenticate"] = CHALLENGE
-    response = answer(body, codec, status_in(STATUSES, error), headers)
+    refusal.headers = headers
     if isinstance(error, errors.RequestTimeout):
         # The rest of the request may come or not, so nothing can follow it.
-        response.closes = True
-    return response
+        refusal.closes = True
+    return refusal
 
 
 def error_codec(request: web.BaseRequest | None) -> BodyCodec:

@@ -36,7 +36,7 @@ from zq.rooms import ROOMS, parts
 from zq.store.postgres.connection import Connection
 from zq.store.postgres.owning import LOCK_CLASS, WATCHED
 from zq.store.postgres.texts import sent
-from zq.store.texts import SHARED, named_texts, texts_of_rooms
+from zq.store.texts import SHARED, columns_of, named_texts, texts_of_rooms
 
 _DIFFERENT = {
     "key": "id",
@@ -49,13 +49,8 @@ _DIFFERENT = {
 
 
 def columns(struct: type[msgspec.Struct], *, required: bool = False, **different: str) -> str:
-    """The columns of jobs that make a struct, in the order of its fields.
-
-    With `required`, only the fields without a default are read.
-    """
-    names = _DIFFERENT | different
-    fields = [field for field in msgspec.structs.fields(struct) if field.required or not required]
-    return ", ".join(names.get(field.name, f"jobs.{field.name}") for field in fields)
+    """The columns of jobs that make a struct: `columns_of`, with those that differ here."""
+    return columns_of(struct, _DIFFERENT | different, "jobs.{}", required=required)
 
 
 _AGING_MS = "(SELECT s.aging_ms FROM queue_settings AS s WHERE s.queue = jobs.queue)"

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from zq.model.filters import Filter, ValueRange
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
+from zq.store.where import conditions_of, in_steady_time, names_of, ranges_of
 
 _DRAWS_FROM = (
     "(options IS NOT NULL AND EXISTS (SELECT 1 FROM json_array_elements(options -> 'budgets') AS d"
@@ -54,16 +55,9 @@ def where(
         states = _OF_STATES[finds](filter.statuses)
     conditions = ["true", *states]
     parameters: dict[str, object] = {"filter_statuses": sorted({*filter.statuses})}
-    named = (
-        ("queue", filter.queues),
-        ("type", filter.types),
-        ("group_id", filter.groups),
-        ("unique_key", filter.unique_keys),
-    )
-    for column, names in named:
-        if names:
-            conditions.append(f"{column} = ANY (:filter_{column}::text[])")
-            parameters[f"filter_{column}"] = list(names)
+    for column, names in names_of(filter).items():
+        conditions.append(f"{column} = ANY (:filter_{column}::text[])")
+        parameters[f"filter_{column}"] = list(names)
     if filter.budgets:
         conditions.append(_DRAWS_FROM)
         parameters["filter_budgets"] = list(filter.budgets)
@@ -89,12 +83,7 @@ def where(
         parameters["filter_newest"] = filter.upto
     if filter.ready_at is not None:
         conditions.append(_ready_at(parameters, filter, filter.ready_at))
-    ranges = {
-        "priority": filter.priority,
-        "attempts": filter.attempts,
-        "finished_at": filter.finished_at,
-    }
-    for column, bounds in ranges.items():
+    for column, bounds in ranges_of(filter).items():
         conditions += _range(parameters, column, bounds)
     if hide_purged_at is not None:
         conditions.append("(purge_at IS NULL OR purge_at > :filter_hidden)")
@@ -112,20 +101,10 @@ def _names_keys(filter: Filter) -> bool:
     return filter.keys is not None or bool(filter.errors)
 
 
-def _of_states(statuses: Sequence[Status]) -> Iterator[str]:
-    if len(statuses) == 1:
-        yield f"status = {statuses[0].value}"
-    elif statuses:
-        yield f"status IN ({', '.join(str(status.value) for status in statuses)})"
-    if statuses and Status.READY not in statuses:
-        # This adds no condition, but PostgreSQL recognises its partial index by these words.
-        yield f"status <> {Status.READY.value}"
-
-
 def _of_states_in_order(statuses: Sequence[Status]) -> Iterator[str]:
     """Let no index find jobs of several statuses, all of which would be sorted."""
     in_order = len(statuses) == 1 and Status.READY not in statuses
-    return _of_states(statuses) if in_order else _of_states_of_keys(statuses)
+    return conditions_of(statuses) if in_order else _of_states_of_keys(statuses)
 
 
 def _of_states_of_keys(statuses: Sequence[Status]) -> Iterator[str]:
@@ -140,7 +119,7 @@ def _of_no_states(_statuses: Sequence[Status]) -> Iterator[str]:
 
 _OF_STATES = {
     Finds.IN_ORDER: _of_states_in_order,
-    Finds.AT_ALL: _of_states,
+    Finds.AT_ALL: conditions_of,
     Finds.BY_STATUS: _of_no_states,
     Finds.BY_KEYS: _of_states_of_keys,
 }
@@ -149,7 +128,7 @@ _OF_STATES = {
 def _ready_at(parameters: dict[str, object], filter: Filter, bounds: ValueRange) -> str:
     """The times at which jobs are shown to be ready. Those that wait have a steady time."""
     dates = ["true", *_range(parameters, "ready_at", bounds)]
-    steady = ValueRange(*[bound and bound + filter.ahead for bound in (bounds.low, bounds.high)])
+    steady = in_steady_time(bounds, filter)
     waits = ["true", *_range(parameters, "due_at", steady)]
     return (
         f"CASE WHEN status = {Status.SCHEDULED.value} AND due_at IS NOT NULL"

@@ -14,7 +14,7 @@ from zq.model.aging import AGES, LAST_AGED
 from zq.model.job import INLINE_PAYLOAD, Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.rooms import ROOMS, parts
-from zq.store.texts import SHARED, named_texts, texts_of_rooms
+from zq.store.texts import SHARED, columns_of, named_texts, texts_of_rooms
 
 _DIFFERENT = {
     "key": "id",
@@ -27,13 +27,8 @@ _DIFFERENT = {
 
 
 def columns(struct: type[msgspec.Struct], *, required: bool = False, **different: str) -> str:
-    """The columns of jobs that make a struct, in the order of its fields.
-
-    With `required`, only the fields without a default are read.
-    """
-    names = _DIFFERENT | different
-    fields = [field for field in msgspec.structs.fields(struct) if field.required or not required]
-    return ", ".join(names.get(field.name, field.name) for field in fields)
+    """The columns of jobs that make a struct: `columns_of`, with those that differ here."""
+    return columns_of(struct, _DIFFERENT | different, required=required)
 
 
 NEW_JOB_COLUMNS = f"{columns(JobRecord, required=True)}, checksum"

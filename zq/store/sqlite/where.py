@@ -1,11 +1,12 @@
 """Filters as SQL conditions with named parameters."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from zq.model.filters import Filter, ValueRange
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
 from zq.store.api import as_json
+from zq.store.where import conditions_of, in_steady_time, names_of, ranges_of
 
 _FREE = f"status = {Status.READY.value} AND held = 0"
 _HELD = f"held > 0 AND group_id IS NOT NULL AND status <= {Status.IN_FLIGHT.value}"
@@ -39,7 +40,7 @@ def where(
     """
     by_time &= filter.ready_at is not None and filter.statuses == (Status.SCHEDULED,)
     # With its status beside their times, SQLite would look at all scheduled jobs.
-    conditions = ["true", *([] if by_time else _of_states(filter.statuses))]
+    conditions = ["true", *([] if by_time else conditions_of(filter.statuses))]
     parameters: dict[str, object] = {}
     _add_names(conditions, parameters, filter)
     if filter.revivable:
@@ -55,12 +56,7 @@ def where(
         parameters["newest"] = filter.upto
     if filter.ready_at is not None:
         _add_ready_at(conditions, parameters, filter, filter.ready_at, by_time=by_time)
-    ranges = {
-        "priority": filter.priority,
-        "attempts": filter.attempts,
-        "finished_at": filter.finished_at,
-    }
-    for column, bounds in ranges.items():
+    for column, bounds in ranges_of(filter).items():
         _add_range(conditions, parameters, column, bounds)
     if hide_purged_at is not None:
         conditions.append("(purge_at IS NULL OR purge_at > :hidden)")
@@ -73,34 +69,16 @@ def pattern(prefix: str) -> str:
     return f"{prefix}*"
 
 
-def _of_states(statuses: Sequence[Status]) -> Iterator[str]:
-    if len(statuses) == 1:
-        # An equality lets SQLite walk the index by status in the order of ids.
-        yield f"status = {statuses[0].value}"
-    elif statuses:
-        yield f"status IN ({', '.join(str(status.value) for status in statuses)})"
-    if statuses and Status.READY not in statuses:
-        # This adds no condition, but SQLite recognises its partial index by these words.
-        yield f"status <> {Status.READY.value}"
-
-
 def _add_names(conditions: list[str], parameters: dict[str, object], filter: Filter) -> None:
     """Add what a filter names: each name has a parameter, for json_each cuts names at a NUL."""
-    named = (
-        ("queue", filter.queues),
-        ("type", filter.types),
-        ("group_id", filter.groups),
-        ("unique_key", filter.unique_keys),
-    )
-    for column, names in named:
-        if names:
-            values = _numbered(column, names)
-            among = f"{column} IN ({_listed(values)})"
-            if column == "queue" and filter.statuses == (Status.READY,):
-                in_line = _IN_LINE.format(among)
-                among = f"({_FREE} AND {among} OR {_HELD} AND {among} OR {in_line})"
-            conditions.append(among)
-            parameters |= values
+    for column, names in names_of(filter).items():
+        values = _numbered(column, names)
+        among = f"{column} IN ({_listed(values)})"
+        if column == "queue" and filter.statuses == (Status.READY,):
+            in_line = _IN_LINE.format(among)
+            among = f"({_FREE} AND {among} OR {_HELD} AND {among} OR {in_line})"
+        conditions.append(among)
+        parameters |= values
     if filter.budgets:
         values = _numbered("budget", filter.budgets)
         conditions.append(_DRAWS_FROM.format(_listed(values)))
@@ -141,7 +119,7 @@ def _add_ready_at(
     dates: list[str] = []
     waits: list[str] = []
     _add_range(dates, parameters, "ready_at", bounds)
-    steady = ValueRange(*[bound and bound + filter.ahead for bound in (bounds.low, bounds.high)])
+    steady = in_steady_time(bounds, filter)
     _add_range(waits, parameters, "due_at", steady)
     dated, waiting = (" AND ".join(["true", *words]) for words in (dates, waits))
     if by_time:

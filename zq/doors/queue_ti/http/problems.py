@@ -2,33 +2,16 @@
 
 import msgspec
 
-from zq.http.door import status_in
-from zq.http.guard import CHALLENGE
+from zq.http.api.problems import CODE_HEADER, completed
+from zq.http.api.problems import STATUSES as NATIVE
+from zq.http.door import Statuses, status_in
 from zq.http.transport.answer import Answer
-from zq.http.transport.bodies import UnsupportedCoding
 from zq.http.words import Words
 from zq.model import errors
 from zq.model.errors import ZqError
 from zq.model.queue_errors import NotArchived, TargetExists, TargetNotFound
 
-STATUSES: dict[type[ZqError], int] = {
-    errors.InvalidRequest: 400,
-    errors.Unauthorized: 401,
-    errors.Forbidden: 403,
-    errors.NotFound: 404,
-    errors.NotDead: 404,
-    errors.RequestTimeout: 408,
-    errors.Conflict: 409,
-    errors.Gone: 410,
-    errors.TooLarge: 413,
-    UnsupportedCoding: 415,
-    errors.Unprocessable: 422,
-    errors.LimitReached: 429,
-    errors.Internal: 500,
-    errors.NotOnThisStore: 501,
-    errors.ServiceUnavailable: 503,
-    errors.StorageFull: 507,
-}
+STATUSES: Statuses = {**NATIVE, errors.NotDead: 404}
 
 _encode = msgspec.json.Encoder().encode
 _SAID: dict[type[ZqError], str] = {
@@ -54,13 +37,6 @@ def text_of(error: ZqError) -> str:
 
 def problem(error: ZqError) -> Answer:
     """An error as an answer."""
-    headers = {"Zq-Error": error.code}
-    if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
-        headers["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, errors.Unauthorized):
-        headers["WWW-Authenticate"] = CHALLENGE
-    response = answer({"error": text_of(error)}, status_in(STATUSES, error), headers)
-    if isinstance(error, errors.RequestTimeout):
-        # What is left of the request may come or not: nothing can follow it.
-        response.closes = True
-    return response
+    headers = {CODE_HEADER: error.code}
+    refusal = answer({"error": text_of(error)}, status_in(STATUSES, error), headers)
+    return completed(refusal, error)

@@ -8,11 +8,11 @@ from aiohttp import web
 
 from zq.doors.topics import errors as topic_errors
 from zq.features.producers.errors import ProducerFenced, SequenceGap
-from zq.http.api.endpoints import NotAcceptable, UnsupportedMediaType
+from zq.http.api.endpoints import NotAcceptable
+from zq.http.api.problems import STATUSES as NATIVE
+from zq.http.api.problems import completed
 from zq.http.door import Statuses, status_in
-from zq.http.guard import CHALLENGE
 from zq.http.transport.answer import Answer
-from zq.http.transport.bodies import UnsupportedCoding
 from zq.http.words import Words
 from zq.model import errors
 from zq.model.errors import ZqError
@@ -20,26 +20,7 @@ from zq.model.errors import ZqError
 BUSY = (errors.InboxFull, errors.ReadersBusy, errors.AnswersFull, errors.TooManyStreams)
 """Errors with the code `throttled`: the client should send less."""
 
-STATUSES: Statuses = {
-    errors.InvalidRequest: 400,
-    errors.Unauthorized: 401,
-    errors.Forbidden: 403,
-    errors.NotFound: 404,
-    NotAcceptable: 406,
-    errors.RequestTimeout: 408,
-    errors.Conflict: 409,
-    errors.Gone: 410,
-    errors.TooLarge: 413,
-    UnsupportedMediaType: 415,
-    UnsupportedCoding: 415,
-    errors.Unprocessable: 422,
-    errors.LimitReached: 429,
-    **dict.fromkeys(BUSY, 429),
-    errors.Internal: 500,
-    errors.NotOnThisStore: 501,
-    errors.ServiceUnavailable: 503,
-    errors.StorageFull: 507,
-}
+STATUSES: Statuses = {**NATIVE, **dict.fromkeys(BUSY, 429)}
 
 CODES: dict[type[ZqError], str] = {
     errors.InvalidRequest: "invalid_request",
@@ -96,16 +77,7 @@ class Stopwatch:
 def problem(error: ZqError) -> Answer:
     """An error as an answer."""
     message = _message(error)
-    headers = {}
-    if isinstance(error, errors.ServiceUnavailable | errors.LimitReached):
-        headers["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, errors.Unauthorized):
-        headers["WWW-Authenticate"] = CHALLENGE
-    response = refusal(status_of(error), _code(error), message, _detail(error), headers)
-    if isinstance(error, errors.RequestTimeout):
-        # What is left of the request may come or not: nothing can follow it.
-        response.closes = True
-    return response
+    return completed(refusal(status_of(error), _code(error), message, _detail(error)), error)
 
 
 def status_of(error: ZqError) -> int:

@@ -18,7 +18,6 @@ from zq.http.api.description.shapes import (
     OpenLeases,
     OutcomeSchema,
     QueuesSchema,
-    WorkersDocument,
 )
 from zq.http.verbs import operations
 from zq.model.events import EventType
@@ -46,6 +45,7 @@ from zq.wire import bodies, lease_bodies, settings
 from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
+from zq.wire.workers import WorkersDocument
 
 _TAKEN = "A unique key belongs to a job that this key may not see."
 _PUSH = {

@@ -63,32 +63,6 @@ class LeaseUntil(msgspec.Struct):
     lease_until: int
 
 
-class WorkerDocument(msgspec.Struct):
-    """One open stream. Empty `queues` mean all within its reach."""
-
-    id: str
-    queues: list[str]
-    prefetch: int
-    concurrency: int
-    busy: int
-    held: list[str]
-    since: int
-    seen_at: int
-    silent: bool
-    draining: bool
-    address: str
-    client: str
-    unsent_bytes: int
-    delivered: int
-    failed: int
-
-
-class WorkersDocument(msgspec.Struct):
-    """Streams, the oldest first."""
-
-    workers: list[WorkerDocument]
-
-
 class KeyDocument(msgspec.Struct):
     """One access key. Empty `queues` mean all queues, and `budgets` of null the usual share."""
 
