@@ -180,7 +180,8 @@ def run_fleet(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple
 
 def run_several(args: argparse.Namespace, place: Lab, progress: Progress) -> tuple[Table, Any]:
     found = several(
-        *(place, args.rows, args.counts, args.rounds, args.seconds, args.queues, progress)
+        *(place, args.rows, args.counts, args.rounds, args.seconds, args.queues),
+        *(args.each, progress),
     )
     return several_table(found), [asdict(each) for each in found]
 
@@ -349,6 +350,7 @@ def arguments() -> argparse.ArgumentParser:
     add = command("several", run_several, "servers that share a database of PostgreSQL, in sum")
     add("--rows", type=row_names, default=["bulk", "single", "take-100"], help="a comma list")
     add("--counts", type=counts, default=[0, 1, 2], help="of servers; 0: one in a directory")
+    add("--each", action="store_true", help="every server has a whole row's connections")
     add("--rounds", type=int, default=3, help="runs of each row and number [3]")
     add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
     add = command("lane", run_lane, "a device sends its backlog to a hub: jobs a second")

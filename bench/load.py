@@ -55,6 +55,8 @@ class Target:
 
     port: int
     pid: int
+    database: int = 0
+    """The process of its database; 0 if it has its own files."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,14 @@ class LoadSpec:
 
 @dataclass(frozen=True)
 class LoadResult:
-    """CPU in processor seconds a second of the measured time, of the server and of the load."""
+    """CPU in processor seconds a second of the measured time, of the server, its database, and the
+    load."""
 
     measures: list[Measure]
     server_cpu: float
     load_cpu: float
     peak_rss_mb: float
+    database_cpu: float = 0.0
 
 
 class Session:
@@ -221,6 +225,7 @@ async def measure(
         meter.reset()
     began = time.perf_counter()
     server_cpu, load_cpu = proc.cpu_seconds(target.pid), time.process_time()
+    database_cpu = target.database and proc.cpu_seconds(target.database)
     while (elapsed := time.perf_counter() - began) < spec.seconds:
         if sum(meter.jobs for meter in meters) >= left:
             break
@@ -232,6 +237,7 @@ async def measure(
         (proc.cpu_seconds(target.pid) - server_cpu) / elapsed,
         (time.process_time() - load_cpu) / elapsed,
         proc.peak_rss_mb(target.pid),
+        target.database and (proc.cpu_seconds(target.database) - database_cpu) / elapsed,
     )
 
 

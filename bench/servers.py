@@ -106,27 +106,29 @@ class Lab:
     @contextlib.contextmanager
     def server(self, name: str) -> Iterator[Target]:
         """Run a server on a new directory. Stop it by SIGTERM and remove the directory."""
-        with self._store(name) as store, self._running(name, store) as target:
+        with (
+            self._store(name) as (store, database),
+            self._running(name, store, database) as target,
+        ):
             yield target
 
     @contextlib.contextmanager
     def sharing(self, count: int) -> Iterator[list[Target]]:
         """Run servers that share a new database of PostgreSQL."""
         name = "zq-postgres"
-        with self._store(name) as store, contextlib.ExitStack() as stack:
-            flags = [*store, "--servers", str(count)]
-            yield [stack.enter_context(self._running(name, flags)) for _ in range(count)]
+        with self._store(name) as (store, database), contextlib.ExitStack() as stack:
+            running = partial(self._running, name, [*store, "--servers", str(count)], database)
+            yield [stack.enter_context(running()) for _ in range(count)]
 
     @contextlib.contextmanager
-    def _running(self, name: str, store: Sequence[str]) -> Iterator[Target]:
+    def _running(self, name: str, store: Sequence[str], database: int) -> Iterator[Target]:
         root = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.directory))
         log = root.with_suffix(".log")
         try:
             with running(partial(self._start, name, root, log, store), end) as process:
                 try:
-                    yield Target(
-                        wait_for_port(process, log, seconds=self.start_seconds), process.pid
-                    )
+                    port = wait_for_port(process, log, seconds=self.start_seconds)
+                    yield Target(port, process.pid, database)
                 except (LoadError, OSError) as error:
                     raise ServerError(f"{error}\n{last_words(log)}") from error
             if process.returncode not in (0, -SIGTERM):
@@ -136,10 +138,13 @@ class Lab:
             log.unlink()
 
     @contextlib.contextmanager
-    def _store(self, name: str) -> Iterator[list[str]]:
-        """Where a server keeps its data, if that is not a directory. PostgreSQL flushes commits."""
+    def _store(self, name: str) -> Iterator[tuple[list[str], int]]:
+        """Where a server keeps its data, if that is not a directory, and the process that does.
+
+        PostgreSQL flushes commits.
+        """
         if name != "zq-postgres":
-            yield []
+            yield [], 0
             return
         sys.path.insert(0, str(REPOSITORY / "tests"))
         from outbox.postgres import postgres
@@ -147,7 +152,7 @@ class Lab:
         with postgres(flushes=True) as database:
             address = database.new_database()
             self._slow_down(address)
-            yield ["--store", address]
+            yield ["--store", address], database.pid
 
     def _slow_down(self, address: str) -> None:
         """Delay the flushes of a database as those of a directory. They are still shared."""

@@ -1,7 +1,8 @@
 """Servers that share a database of PostgreSQL, beside one server of it and one of a directory.
 
 The load is the same for all: as many processes as there are servers at most, each on a server of
-its own, or on one that it shares.
+its own, or on one that it shares. Or each server has all connections of a row to itself: then its
+ticks are as large as those of one server, and those of several can be waited for at once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,13 @@ class Sum:
     servers: int
     rate: float
     server_cpu: float
+    database_cpu: float
     load_cpu: float
+
+    @property
+    def cost(self) -> float:
+        """Microseconds of a processor that a job takes, without the load's."""
+        return (self.server_cpu + self.database_cpu) / self.rate * 1e6
 
 
 def several(
@@ -43,17 +50,23 @@ def several(
     rounds: int,
     seconds: float,
     queues: int,
+    each: bool,
     progress: Progress,
 ) -> list[Sum]:
-    """Each row by each number of servers, in turns."""
+    """Each row by each number of servers, in turns.
+
+    With `each`, every server has all connections of a row.
+    """
     found = []
     for turn in range(1, rounds + 1):
         for row in rows:
             for count in counts:
                 progress.show(f"round {turn} {row} {_name(count)}")
                 with _targets(lab, count) as targets:
-                    spec = ROWS[row].spec(queues, seconds)
-                    found.append(_sum(row, turn, count, _run(targets, spec, max(counts))))
+                    processes = len(targets) if each else max(counts)
+                    parts = 1 if each else processes
+                    spec = _part(ROWS[row].spec(queues, seconds), parts, processes)
+                    found.append(_sum(row, turn, count, _run(targets, spec, processes)))
     progress.clear()
     return found
 
@@ -72,10 +85,12 @@ def several_table(found: Sequence[Sum]) -> Table:
                     *(row, _name(count), number(statistics.median(rates)), span(rates, 0)),
                     ratio([rate / old for rate, old in zip(rates, before, strict=True)]),
                     number(statistics.median(each.server_cpu for each in own), 2),
+                    number(statistics.median(each.database_cpu for each in own), 2),
                     number(statistics.median(each.load_cpu for each in own), 2),
+                    number(statistics.median(each.cost for each in own)),
                 ]
             )
-    header = ["row", "servers", "jobs/s", "span", "ratio", "servers' CPU", "load's CPU"]
+    header = ["row", "servers", "jobs/s", "span", "ratio", "CPU", "database's", "load's", "µs/job"]
     return Table(header, lines)
 
 
@@ -93,20 +108,24 @@ def _targets(lab: Lab, count: int) -> Iterator[list[Target]]:
         yield targets
 
 
-def _run(targets: Sequence[Target], spec: LoadSpec, processes: int) -> list[LoadResult]:
-    """Run a part of the load in each of some processes."""
-    part = replace(
+def _part(spec: LoadSpec, parts: int, processes: int) -> LoadSpec:
+    """One of so many parts of a load. All processes share the backlog."""
+    return replace(
         spec,
-        bulk=spec.bulk // processes,
-        single=spec.single // processes,
+        bulk=spec.bulk // parts,
+        single=spec.single // parts,
         backlog=spec.backlog // processes,
-        workers=spec.workers and replace(spec.workers, count=spec.workers.count // processes),
+        workers=spec.workers and replace(spec.workers, count=spec.workers.count // parts),
     )
+
+
+def _run(targets: Sequence[Target], spec: LoadSpec, processes: int) -> list[LoadResult]:
+    """Run a load in each of some processes."""
     context = get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(processes, mp_context=context) as pool:
         filled = manager.Barrier(processes)
         running = [
-            pool.submit(_load, targets[nth % len(targets)], part, filled)
+            pool.submit(_load, targets[nth % len(targets)], spec, filled)
             for nth in range(processes)
         ]
         return [each.result() for each in running]
@@ -133,4 +152,7 @@ def _sum(row: str, turn: int, count: int, results: Sequence[LoadResult]) -> Sum:
     # Processes that share a server have each seen all of its time.
     shared = len(results) // max(count, 1)
     cpu = sum(result.server_cpu for result in results) / shared
-    return Sum(row, turn, count, sum(rates), cpu, sum(result.load_cpu for result in results))
+    # Each has seen all of the database's.
+    database = statistics.median(result.database_cpu for result in results)
+    load = sum(result.load_cpu for result in results)
+    return Sum(row, turn, count, sum(rates), cpu, database, load)

@@ -24,7 +24,7 @@ from zq.store.errors import Fenced
 from zq.store.postgres.connection import SESSION, connect
 from zq.store.postgres.owning import LOCK_CLASS, value_of
 from zq.store.postgres.store import PostgresStore, open_store
-from zq.store.postgres.watch import STOPPED_LOOKS
+from zq.store.postgres.watch import CHANNEL, STOPPED_LOOKS
 from zq.tick.runner import make_ticks
 
 
@@ -216,6 +216,60 @@ async def test_leases_that_others_end_are_told(sharers: list[Sharer]) -> None:
         while len(set(heard)) < 2:
             await pause()
     assert set(heard) == {(one.holder, first), (one.holder, second)}
+
+
+async def test_only_who_waits_for_jobs_hears_of_new_ones(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    one, two, three = sharers
+
+    async def told(hungry: int) -> None:
+        """Wait until one has told the others of its last tick, and knows who is hungry."""
+        watch = one.store._watch
+        assert watch is not None
+        async with asyncio.timeout(60):
+            while len(watch.others) < 2 or watch._tells or watch._awake.is_set():
+                await pause()
+            while value_of(reader, "SELECT count(*) FROM servers WHERE is_hungry") != hungry:
+                await pause()
+
+    address = database_at(tmp_path)
+    with connect(address, SESSION) as heard, connect(address, SESSION) as reader:
+        for slot in (1, 2):
+            heard.execute(f"LISTEN {CHANNEL}{slot}".encode())
+        await told(0)
+        await one.run(one.enqueue([new_job()] * 2))
+        # Its claim gets all that it asks for.
+        await three.take(2)
+        await told(0)
+        await two.take(1)
+        await told(1)
+        await one.run(one.enqueue([new_job()]))
+        async with asyncio.timeout(60):
+            while not (found := list(heard.notifies(timeout=0))):
+                await pause()
+        assert {each.channel for each in found} == {f"{CHANNEL}1"}
+        # Who waits no more claims no more, and is told of nothing.
+        await told(0)
+
+
+async def test_a_server_looks_for_jobs_once_more_after_it_has_told_of_its_hunger(
+    sharers: list[Sharer],
+) -> None:
+    """Others do not tell it of what they have committed since its claim."""
+    two = sharers[1]
+    watch = two.store._watch
+    assert watch is not None
+    async with asyncio.timeout(60):
+        while len(watch.others) < 2:
+            await pause()
+    await watch.stop()
+    await two.take(1)
+    await watch._aside(watch._open)
+    watch._looked = math.inf
+    assert await watch._aside(watch._look, 0) is not None
+    assert await watch._aside(watch._look, 0) is None
+    watch._close()
 
 
 async def test_the_jobs_of_who_died_are_returned_and_no_others(

@@ -23,7 +23,8 @@ SELECT pg_try_advisory_xact_lock({lock_class}, :slot)
 -- name: enter_server
 INSERT INTO servers (slot, start, name, steady) VALUES (:slot, :start, :name, :steady)
 ON CONFLICT (slot) DO UPDATE SET start = excluded.start, name = excluded.name,
-    steady = excluded.steady, started = clock_timestamp(), beat = clock_timestamp()
+    steady = excluded.steady, started = clock_timestamp(), beat = clock_timestamp(),
+    is_hungry = false
 
 -- name: forget_servers
 DELETE FROM servers WHERE slot = ANY (:slots::smallint[])
@@ -39,8 +40,17 @@ DELETE FROM ticks WHERE start NOT IN (SELECT start FROM servers)
 SELECT count(*) FROM jobs WHERE status = {in_flight} AND status <> {ready} AND holder = 0
 
 -- name: beat
-UPDATE servers SET beat = clock_timestamp(), steady = :steady
+UPDATE servers SET beat = clock_timestamp(), steady = :steady, is_hungry = :is_hungry::boolean
 WHERE slot = :slot AND start = :start
+
+-- name: note_hunger
+UPDATE servers SET is_hungry = true WHERE slot = :slot AND start = :start
+
+-- name: tell_others
+-- Those that wait for jobs, or have mail.
+SELECT pg_notify(:channel::text || slot, '') FROM servers
+WHERE slot <> :slot
+    AND (is_hungry OR EXISTS (SELECT 1 FROM mail WHERE mail.slot = servers.slot OFFSET 0))
 
 -- name: look_at_others
 -- Each of the other servers: for how long its heart has not beaten, if its ticks' connection has the lock

@@ -10,10 +10,11 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from zq.model.clock import Clock
-from zq.model.commands import Tick, TickResult
+from zq.model.commands import Claim, Tick, TickResult
 from zq.model.damage import Quarantined
 from zq.model.errors import NotOnThisStore
 from zq.model.ids import SLOTS, Mint
+from zq.model.job import JobRecord
 from zq.model.log import Bounds
 from zq.store.api import Bloat, FoundAtStart, MakeTicks, OthersNews, Store, Ticks, exhaust
 from zq.store.errors import StoreBusy
@@ -131,8 +132,11 @@ class PostgresStore(Store):
             tick = msgspec.structs.replace(tick, mint=mint)
         result = await self._aside(self._run, tick)
         self._vacuum.has_changed = True
-        if self._watch is not None and result.rows:
-            self._watch.tell()
+        if self._watch is not None:
+            if result.rows:
+                self._watch.tell()
+            if any(map(_came_short, tick.claims, result.claimed)):
+                self._watch.hunger()
         if result.acknowledged:
             self.quarantined = Quarantined(0, ())
         return result
@@ -323,6 +327,10 @@ def _connected(address: str, servers: int = 1) -> tuple[Connection, int]:
     except BaseException:
         connection.close()
         raise
+
+
+def _came_short(wanted: Claim, claimed: Sequence[JobRecord]) -> bool:
+    return len(claimed) < wanted.limit
 
 
 def _size(connection: Connection) -> int:

@@ -30,14 +30,19 @@ from zq.store.postgres.transaction import TEXTS
 
 log = logging.getLogger(__name__)
 
-CHANNEL = "zq_ticks"
+CHANNEL = "zq_slot_"
+"""Each server has a channel of its own: this name and the number of its slot."""
 
 LOOK_S = 0.5
-"""The time between two looks. A notification makes the next one come at once."""
+"""The time between two looks at everything. A server also looks for jobs and mail when it is
+notified."""
 
 LEAST_S = 0.01
-"""The least time between two looks, and so between two notifications of a server. Looks in between
-leave out what takes long."""
+"""The least time between two notifications of a server, and between two looks for jobs and mail."""
+
+HUNGRY_ROUNDS = 2
+"""A server is hungry for so many looks after a claim of it came short: a taker that still waits has
+claimed again by then."""
 
 STOPPED_S = 5.0
 """A server whose heart has not beaten for so long is dead."""
@@ -93,6 +98,10 @@ class Watch:
         """By slot and start, how many looks have found those silent that the last one found so."""
         self._awake = asyncio.Event()
         self._tells = False
+        self._hungry = 0
+        """For so many more looks this server is hungry."""
+        self._told_hunger = False
+        """True if others know that it is."""
         self._read = 0
         """The last piece of mail that was passed on."""
         self._task: asyncio.Task[None] | None = None
@@ -109,9 +118,18 @@ class Watch:
                 await self._task
 
     def tell(self) -> None:
-        """Tell other servers soon that there may be something for them."""
+        """Tell other servers soon that there may be something for them.
+
+        Only those hear of it that are hungry, or have mail.
+        """
         if self.others and not self._tells:
             self._tells = True
+            self._awake.set()
+
+    def hunger(self) -> None:
+        """Note that a claim of this server came short: others are to tell it of their jobs."""
+        self._hungry = HUNGRY_ROUNDS
+        if self.others and not self._told_hunger:
             self._awake.set()
 
     async def _run(self) -> None:
@@ -133,7 +151,7 @@ class Watch:
     async def _turn(self) -> None:
         """Look once, and wait for the next reason to do so."""
         news = await self._aside(self._look, self._steady.read()[1])
-        if self.others or news.ended:
+        if news is not None and (self.others or news.ended):
             self.when_heard(news)
         for other in self.others:
             if self._is_dead(other):
@@ -190,7 +208,7 @@ class Watch:
             self._is_locked = False
             with store_errors():
                 self._connection.execute("SET synchronous_commit = off")
-                self._connection.execute(f"LISTEN {CHANNEL}".encode())
+                self._connection.execute(f"LISTEN {CHANNEL}{self._own['slot']}".encode())
 
     def _close(self) -> None:
         if self._connection is not None:
@@ -198,38 +216,59 @@ class Watch:
             self._judges_at = time.monotonic() + GRACE_S
         self._connection = None
 
-    def _look(self, steady: int) -> OthersNews:
+    def _look(self, steady: int) -> OthersNews | None:
+        """Tell and look, as far as there is a reason. None if there was none to look."""
         connection = self._connection
         assert connection is not None, "it was opened before"
         with store_errors():
             if not self._is_locked:
                 asked = f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {self._own['slot'] + WATCHED})"
                 self._is_locked = bool(value_of(connection, asked))
-            while connection.pgconn.notifies() is not None:
-                pass
             if self._tells:
                 self._tells = False
-                connection.execute(f"NOTIFY {CHANNEL}".encode())
-            is_round = time.monotonic() - self._looked >= LOOK_S
-            if is_round:
-                self._looked = time.monotonic()
-                self._rows("beat", steady=steady)
-                self.others = [Other(*row) for row in self._rows("look_at_others")]
-                silent = [(o.slot, o.start) for o in self.others if o.silent_s > 2 * LOOK_S]
-                self._silent = {each: self._silent.get(each, 0) + 1 for each in silent}
-            if self._read:
-                self._rows("drop_mail", upto=self._read)
-            mail = self._rows("read_mail", limit=MOST_MAIL)
-            self._read = mail[-1][0] if mail else 0
-            return OthersNews(
-                [(holder, key) for _, holder, key, _, _ in mail],
-                [key for _, _, key, revoked, _ in mail if revoked],
-                [key for _, _, key, _, lapsed in mail if lapsed],
-                self._deadlines(),
-                self._found() if is_round else {},
-                logged=self._rows("extent", log=HISTORY_LOG)[0][2],
-                is_round=is_round,
-            )
+                self._rows("tell_others", channel=CHANNEL)
+            # What another has committed since this one's last claim is not told, as it knows of no
+            # hunger yet. So this one looks for jobs once more.
+            looks = self._tell_hunger()
+            connection.pgconn.consume_input()
+            while connection.pgconn.notifies() is not None:
+                looks = True
+            if time.monotonic() - self._looked >= LOOK_S:
+                return self._look_at_all(steady)
+            return OthersNews(*self._mail()) if looks else None
+
+    def _tell_hunger(self) -> bool:
+        """Let others know that this server is hungry. True if they did not know it before."""
+        if not self._hungry or self._told_hunger:
+            return False
+        self._rows("note_hunger")
+        self._told_hunger = True
+        return True
+
+    def _look_at_all(self, steady: int) -> OthersNews:
+        self._looked = time.monotonic()
+        self._hungry -= self._hungry > 0
+        self._told_hunger = self._hungry > 0
+        self._rows("beat", steady=steady, is_hungry=self._told_hunger)
+        self.others = [Other(*row) for row in self._rows("look_at_others")]
+        silent = [(o.slot, o.start) for o in self.others if o.silent_s > 2 * LOOK_S]
+        self._silent = {each: self._silent.get(each, 0) + 1 for each in silent}
+        logged = self._rows("extent", log=HISTORY_LOG)[0][2]
+        return OthersNews(
+            *self._mail(), self._deadlines(), self._found(), logged=logged, is_round=True
+        )
+
+    def _mail(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+        """Leases of this server that others have ended: all, the revoked and the lapsed ones."""
+        if self._read:
+            self._rows("drop_mail", upto=self._read)
+        mail = self._rows("read_mail", limit=MOST_MAIL)
+        self._read = mail[-1][0] if mail else 0
+        return (
+            [(holder, key) for _, holder, key, _, _ in mail],
+            [key for _, _, key, revoked, _ in mail if revoked],
+            [key for _, _, key, _, lapsed in mail if lapsed],
+        )
 
     def _found(self) -> dict[str, Any]:
         found = {name: self._rows(name) for room in recoveries() for name in room.found}
