@@ -11,7 +11,6 @@ import msgspec
 
 from zq.client.asking import NO_QUERY
 from zq.client.job_error import JobError
-from zq.client.operations import Operations
 from zq.client.values import (
     EVERYTHING,
     Delivery,
@@ -30,8 +29,10 @@ from zq.client.values import (
     Success,
     TakeRequest,
 )
+from zq.model.patching import Patch
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs.verb import Verb
+from zq.wire.workers import OpenWorker
 
 if TYPE_CHECKING:
     # A program that enqueues and works does without the rooms. They are imported when asked for.
@@ -74,6 +75,22 @@ class EventStream(Protocol):
 
     async def close(self) -> None:
         """End it. It may be called twice."""
+
+
+class Operations(Protocol):
+    """The operations of one server. They raise what verbs of `zq.client.backend.Backend` raise."""
+
+    async def delete(self, id: str) -> None:
+        """Delete a job in any status. Raises `JobNotFound`."""
+
+    async def change(self, id: str, patch: Patch) -> StoredJob:
+        """Change a job that has not finished. Raises `JobNotFound`."""
+
+    async def workers(self) -> list[OpenWorker]:
+        """The open streams, the oldest first."""
+
+    async def drop(self, worker: str) -> list[OpenWorker]:
+        """Close the streams of a worker. Return what they were."""
 
 
 class Backend(Protocol):

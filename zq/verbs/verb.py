@@ -11,6 +11,8 @@ from types import NoneType
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 from zq.model.keys import KeyScope
 
 NO_JOB = {404: "There is no such job."}
@@ -81,3 +83,9 @@ class Verb(Generic[T]):
     def read_as(self, answer: type[S]) -> "Verb[S]":
         """This verb for a client that reads the answer as another type. `NoneType` ignores it."""
         return replace(self, answer=answer)  # type: ignore[arg-type, return-value]
+
+
+class Deleted(msgspec.Struct):
+    """How many jobs were deleted."""
+
+    deleted: int

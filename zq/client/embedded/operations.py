@@ -39,7 +39,7 @@ async def named(do: Do, id: str, verb: NamedVerb, *, whole: bool = False) -> Sto
 
 
 class EmbeddedOperations:
-    """A `zq.client.operations.Operations`, through the services."""
+    """A `zq.client.backend.Operations`, through the services."""
 
     def __init__(self, do: Do) -> None:
         self._do = do

@@ -359,7 +359,7 @@ class HttpBackend(Backend):
 
 
 class HttpOperations:
-    """The `zq.client.operations.Operations` of a server at an address."""
+    """The `zq.client.backend.Operations` of a server at an address."""
 
     def __init__(self, backend: "HttpBackend") -> None:
         self._call = backend._call

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from zq.doors.topics import store_jobs as topic_job_lookups
 from zq.doors.topics import store_lookups as topic_lookups
-from zq.doors.topics import store_routers as router_lookups
-from zq.doors.topics.model import PageWanted, TopicConfig, TopicPage, TopicState
+from zq.doors.topics.model import PageWanted, TopicConfig, TopicPage, TopicState, tag_begins
 from zq.doors.topics.model_jobs import HeldRecord, JobsWanted, Labels
 from zq.doors.topics.model_routers import RouterConfig, RoutersWanted, TopicRouter
-from zq.model.reach import Reach
-from zq.store.snapshot import SnapshotLanes
+from zq.model.reach import EVERYWHERE, Reach
+from zq.store.snapshot import Snapshot, SnapshotLanes
+
+_config = msgspec.json.Decoder(RouterConfig)
 
 
 class TopicReads:
@@ -73,15 +76,50 @@ class TopicReads:
 
     async def router(self, name: str) -> TopicRouter | None:
         """A router as it stands."""
-        return await self._looks(router_lookups.get_router, name)
+        return await self._looks(get_router, name)
 
     async def routers(self, wanted: RoutersWanted, reach: Reach) -> list[TopicRouter]:
         """Routers in the order of their names, those whose ends are both within reach."""
-        return await self._scans(router_lookups.list_routers, wanted, reach)
+        return await self._scans(list_routers, wanted, reach)
 
     async def count_routers(self) -> int:
         """How many routers there are."""
-        return await self._looks(router_lookups.count_routers)
+        return await self._looks(count_routers)
+
+
+def get_router(snapshot: Snapshot, name: str) -> TopicRouter | None:
+    """A router as it stands."""
+    found = snapshot.rows("router", name=name)
+    return _router(*found[0]) if found else None
+
+
+def count_routers(snapshot: Snapshot) -> int:
+    """How many routers there are."""
+    return int(snapshot.value("count_routers"))
+
+
+def list_routers(snapshot: Snapshot, wanted: RoutersWanted, reach: Reach) -> list[TopicRouter]:
+    """A page of routers by name, of those within reach."""
+    found: list[TopicRouter] = []
+    after = wanted.after
+    while len(found) < wanted.limit:
+        names = {"after": after, "limit": wanted.limit, **tag_begins(wanted.prefix)._asdict()}
+        ends = {"source": wanted.source, "dest": wanted.dest}
+        some = [_router(*row) for row in snapshot.rows("routers_page", **names, **ends)]
+        found += [router for router in some if _is_within(reach, router)]
+        if len(some) < wanted.limit:
+            break
+        after = some[-1].name
+    return found[: wanted.limit]
+
+
+def _router(name: str, config: str, forwarded: int) -> TopicRouter:
+    return TopicRouter(name, _config.decode(config), forwarded)
+
+
+def _is_within(reach: Reach, router: TopicRouter) -> bool:
+    config = router.config
+    return reach is EVERYWHERE or (reach.covers(config.source) and reach.covers(config.dest))
 
 
 READS = (TopicReads,)

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Self
 
 from zq.engine.inbox import Inbox
+from zq.features.archive.model import ChoreSchedule
 from zq.features.archive.settings import ArchiveSettings
 from zq.features.crons.engine import Scheduler
 from zq.features.crons.errors import InvalidSchedule
-from zq.features.crons.model_schedule import ChoreSchedule
 from zq.features.crons.store import CronReads
 from zq.features.sweeps.model import BY_SCHEDULE
 from zq.features.sweeps.service import Sweeps

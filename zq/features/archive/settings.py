@@ -25,8 +25,8 @@ class ArchiveSettings(RoomSettings):
         if not self.queue_ti_delete_reaper_schedule:
             return
         # Most programs that read settings have no schedule, and need not load the dialect.
+        from zq.features.archive.model import ChoreSchedule
         from zq.features.crons.errors import InvalidSchedule
-        from zq.features.crons.model_schedule import ChoreSchedule
 
         try:
             ChoreSchedule(self.queue_ti_delete_reaper_schedule)

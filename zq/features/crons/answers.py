@@ -20,7 +20,7 @@ from zq.features.crons.wire import (
     group_document,
     group_draft,
 )
-from zq.wire.counts import Deleted
+from zq.verbs.verb import Deleted
 
 ANSWERS = VerbAnswers()
 

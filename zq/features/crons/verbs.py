@@ -12,8 +12,7 @@ from zq.features.crons.wire import (
     CronPausedBody,
 )
 from zq.model.keys import KeyScope
-from zq.verbs.verb import UNBUILT, Verb
-from zq.wire.counts import Deleted
+from zq.verbs.verb import UNBUILT, Deleted, Verb
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 

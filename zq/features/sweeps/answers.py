@@ -26,8 +26,8 @@ from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec
 from zq.model.job import MAX_TIME
+from zq.verbs.verb import Deleted
 from zq.wire.bodies import decode_cancel, decode_force, decode_patch
-from zq.wire.counts import Deleted
 from zq.wire.documents import JobDocument, job_document
 from zq.wire.ids import key_of
 from zq.wire.query import QUERY, job_filter, limit_in, refuse_filter_in_body, switch, whole_number

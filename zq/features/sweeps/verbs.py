@@ -16,9 +16,8 @@ from zq.features.sweeps.wire import (
 )
 from zq.model.keys import KeyScope
 from zq.verbs.parameters import CHOICE, FIFTY, TEXT, WHOLE
-from zq.verbs.verb import ENDED, NO_JOB, UNBUILT, Parameter, Verb
+from zq.verbs.verb import ENDED, NO_JOB, UNBUILT, Deleted, Parameter, Verb
 from zq.wire import bodies, settings
-from zq.wire.counts import Deleted
 from zq.wire.documents import JobDocument
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE

@@ -5,7 +5,7 @@ from zq.features.targets import verbs
 from zq.features.targets.service import Targets
 from zq.features.targets.wire import AddedJobs
 from zq.model.names import check_name
-from zq.wire.counts import Deleted
+from zq.verbs.verb import Deleted
 
 ANSWERS = VerbAnswers()
 

@@ -2,8 +2,7 @@
 
 from zq.features.targets.wire import AddedJobs
 from zq.model.keys import KeyScope
-from zq.verbs.verb import Verb
-from zq.wire.counts import Deleted
+from zq.verbs.verb import Deleted, Verb
 
 _TARGET = "/queues/{queue}/targets/{target}"
 _REFUSED = {

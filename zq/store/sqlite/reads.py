@@ -2,12 +2,28 @@
 
 from functools import cache, partial
 
+from zq.model.clock import SteadyClock
 from zq.rooms import parts
+from zq.store.dates import Dates
 from zq.store.reads import StoredReads
 from zq.store.snapshot import MakeReads, reads_by
-from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.queries import load
+from zq.store.sqlite.readers import ReaderPool
 from zq.store.sqlite.snapshot import CORE, SqliteSnapshot
+
+
+class ReadLanes(Dates):
+    """The lanes of a pool. A read uses the one in which it delays no shorter read."""
+
+    def __init__(self, pool: ReaderPool, steady: SteadyClock) -> None:
+        super().__init__(steady)
+        self.looks = pool.looks.read
+        self.scans = pool.scans.read
+        self.sweeps = pool.sweeps.read
+        self.deliveries = pool.deliveries.read
+        self.views = pool.views.read
+        self.pages = pool.topics.read
+        self.followers = pool.followers.read
 
 
 @cache

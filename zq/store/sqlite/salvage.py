@@ -14,8 +14,8 @@ from zq.store.sqlite.mending import lead_back, set_aside_unreadable
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import QUERIES, keys_of, set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load
-from zq.store.sqlite.recovery import recoveries, run_all
 from zq.store.sqlite.restore import Progress, preparing
+from zq.store.sqlite.transaction import recoveries, run_all
 from zq.store.sqlite.unchanged import opened_unchanged
 
 LINES = load("zq.store.sqlite.lines")

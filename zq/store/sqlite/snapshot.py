@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from zq.model.checksums import check_jobs
+from zq.model.checksums import check_jobs, fits
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.store import lookups
 from zq.store.api import as_json
 from zq.store.snapshot import NO_WORDS, Snapshot
-from zq.store.sqlite import bodies
 from zq.store.sqlite.connection import is_corrupt
 from zq.store.sqlite.quarantine import ON_PAGE, UnreadableRows, is_unreadable, keys_query
 from zq.store.sqlite.queries import load
@@ -70,7 +69,7 @@ class SqliteSnapshot(Snapshot):
         raise UnreadableRows("jobs", _keys.decode(self._text(keys_query(sql), values)))
 
     def bodies(self, table: str, keys: Sequence[int]) -> dict[int, str]:
-        return bodies.read_bodies(self._connection, table, keys)
+        return read_bodies(self._connection, table, keys)
 
     def where(
         self, filter: Filter, hide_purged_at: int | None = None, *, by_time: bool = False
@@ -95,9 +94,7 @@ class SqliteSnapshot(Snapshot):
                 raise UnreadableRows("errors", keys) from None
         else:
             return
-        on_page = [
-            key for key in keys if bodies.is_on_bad_page(self._connection, _ERRORS, as_json([key]))
-        ]
+        on_page = [key for key in keys if is_on_bad_page(self._connection, _ERRORS, as_json([key]))]
         raise UnreadableRows(f"{ON_PAGE}errors", on_page)
 
     def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
@@ -119,3 +116,45 @@ def _bound(parameters: dict[str, Any]) -> dict[str, Any]:
         name: as_json(value) if isinstance(value, (list, tuple)) else value
         for name, value in parameters.items()
     }
+
+
+def is_on_bad_page(connection: sqlite3.Connection, sql: str, keys: str) -> bool:
+    """True if a query for the rows of some keys meets a page that cannot be read."""
+    try:
+        connection.execute(sql, {"keys": keys}).fetchall()
+    except sqlite3.DatabaseError as error:
+        return is_corrupt(error)
+    return False
+
+
+def read_bodies(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
+    """Large `payloads` or `results` by key. Deleted jobs are missing."""
+    try:
+        return _fitting(connection, name, keys)
+    except sqlite3.DatabaseError as error:
+        if not is_unreadable(error):
+            raise
+        if not is_corrupt(error):
+            raise UnreadableRows("jobs", keys) from None
+    bad = [key for key in keys if is_on_bad_page(connection, CORE[name], as_json([key]))]
+    if left := _existing(connection, bad):
+        raise UnreadableRows(f"{ON_PAGE}{name}", left)
+    return _fitting(connection, name, [key for key in keys if key not in set(bad)])
+
+
+def _fitting(connection: sqlite3.Connection, name: str, keys: Sequence[int]) -> dict[int, str]:
+    """Bodies by key. Raises `UnreadableRows` if some are not what was stored."""
+    rows = connection.execute(CORE[name], {"keys": as_json(keys)}).fetchall()
+    found = {key: body for key, body, stored in rows if fits(body, stored)}
+    if len(found) < len(rows):
+        bad = [key for key, _, _ in rows if key not in found]
+        if left := _existing(connection, bad):
+            raise UnreadableRows("jobs", left)
+    return found
+
+
+def _existing(connection: sqlite3.Connection, keys: Sequence[int]) -> list[int]:
+    """The jobs, among some, that still exist. What lies beside one that has gone interests
+    nobody."""
+    some = {"keys": as_json(keys)}
+    return [key for (key,) in connection.execute(CORE["existing"], some)]

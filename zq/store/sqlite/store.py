@@ -43,7 +43,6 @@ from zq.store.sqlite.files import (
     refuse_unfinished,
 )
 from zq.store.sqlite.flush import Flush, FlushGate, open_flush
-from zq.store.sqlite.lanes import ReadLanes
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate, refuse_foreign_file
 from zq.store.sqlite.preallocation import Preallocation
@@ -54,7 +53,7 @@ from zq.store.sqlite.quarantine import (
     set_aside_at_start,
 )
 from zq.store.sqlite.readers import ReaderPool
-from zq.store.sqlite.reads import make_reads
+from zq.store.sqlite.reads import ReadLanes, make_reads
 from zq.store.sqlite.replace import finish_replacing
 from zq.store.sqlite.transaction import SqliteTransaction
 

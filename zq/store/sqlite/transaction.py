@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -336,8 +336,7 @@ class SqliteTransaction(Transaction):
             refused = [key for (key,) in self._execute(OF_QUARANTINE["refused"])]
             self.set_aside("jobs", refused)
             self._set_aside_unreadable()
-            rooms = parts("store", "RECOVERY", Recovery)
-            of_rooms = [QUERIES[name] for room in rooms for name in room.lost]
+            of_rooms = [QUERIES[name] for room in recoveries() for name in room.lost]
             self.misfits += count_again(self._connection, of_rooms, self._now)
 
     def _set_aside_unreadable(self) -> None:
@@ -450,3 +449,17 @@ def _merged_lines(arm: str, count: int) -> str:
     sql = re.sub(":(queue|aging_ms)", ":value", QUERIES[arm])
     arms = [sql.replace(":value", f":v{index}") for index in range(count)]
     return QUERIES["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
+
+
+@cache
+def recoveries() -> list[Recovery]:
+    """The parts of all rooms in a start."""
+    return parts("store", "RECOVERY", Recovery)
+
+
+def run_all(
+    connection: sqlite3.Connection, names: Sequence[str], parameters: Mapping[str, object] = {}
+) -> None:
+    """Run statements of the tick, one after the other."""
+    for name in names:
+        connection.execute(QUERIES[name], parameters)

@@ -19,10 +19,9 @@ from zq.store.logs import last_seq
 from zq.store.sqlite.damage import damaged
 from zq.store.sqlite.identity import read_former_suffixes
 from zq.store.sqlite.queries import load
-from zq.store.sqlite.recovery import recoveries, run_all
 from zq.store.sqlite.snapshot import CORE, SqliteSnapshot
 from zq.store.sqlite.transaction import QUERIES as TICK
-from zq.store.sqlite.transaction import read_deadlines
+from zq.store.sqlite.transaction import read_deadlines, recoveries, run_all
 
 QUERIES = load(__name__)
 
