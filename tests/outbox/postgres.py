@@ -1,4 +1,7 @@
-"""A PostgreSQL of the test's own: Debian's, as an unprivileged user, on a socket in /tmp."""
+"""A PostgreSQL of the test's own, as an unprivileged user, on a socket in /tmp.
+
+Its programs are Debian's, or those of the folder that `PROGRAMS` names.
+"""
 
 import os
 import shutil
@@ -21,6 +24,9 @@ NAME = "zq-pg-"
 RIGHTS: dict[str, Any] = (
     {"user": "nobody", "group": "nogroup", "extra_groups": ()} if os.getuid() == 0 else {}
 )
+
+PROGRAMS = "ZQ_TESTS_POSTGRES"
+"""The variable that names the folder of another version's programs."""
 
 LOCKS = " -c lock_timeout=20s"
 """A test that waits for itself fails, and does not hang."""
@@ -106,10 +112,15 @@ def _folder() -> Iterator[Path]:
 
 
 def _run(folder: Path, program: str, *words: str) -> None:
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
-    line = (str(programs / program), "-D", str(folder / "data"), *words)
+    line = (str(_programs() / program), "-D", str(folder / "data"), *words)
     with folder.with_name(f"{folder.name}.log").open("ab") as log:
         subprocess.run(line, check=True, cwd=folder, stdout=log, stderr=log, **RIGHTS)
+
+
+def _programs() -> Path:
+    if named := os.environ.get(PROGRAMS):
+        return Path(named)
+    return sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
 
 
 def _remove(folder: Path) -> None:

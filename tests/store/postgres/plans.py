@@ -495,7 +495,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "sweeps": {"sweeps BY sweeps_pkey"},
     },
     "trends/tick": {
-        "read_trends": {"trends BY trends_by_time"},
+        "read_trends": {"trends BY trends_pkey"},
         "count_trends": {"trends BY trends_by_time"},
         "write_trends": set(),
         "forget_trends": {"trends BY trends_by_time"},
@@ -562,7 +562,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         },
         "count_topics": {"ALL OF topics BY topics_pkey"},
         "highest_topic": {"FIRST OF topics BY topics_pkey"},
-        "create_topic": {"topics BY topics_pkey"},
+        "create_topic": {"FIRST OF topics BY topics_pkey"},
         "free_topic_id": {"topics BY topics_pkey"},
         "create_topic_at": set(),
         "write_topics": {"topics BY topics_pkey"},

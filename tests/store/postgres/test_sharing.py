@@ -153,6 +153,7 @@ async def test_a_claim_takes_what_lies_behind_the_jobs_that_another_takes(
     with connect(database_at(tmp_path), SESSION) as another:
         for queues, expected in ((("p",), [third]), ((), [second, fourth]), (("p", "q"), [first])):
             with another.transaction():
+                value_of(another, f"SELECT pg_advisory_xact_lock_shared({LOCK_CLASS}, 1001)")
                 value_of(another, f"SELECT id FROM jobs WHERE id = {first} FOR UPDATE")
                 taking = asyncio.create_task(one.take(len(expected), *queues))
                 if len(queues) < 2:

@@ -15,7 +15,8 @@ SELECT coalesce((SELECT id FROM topics ORDER BY id DESC LIMIT 1), 0)
 
 -- name: create_topic
 INSERT INTO topics (id, name, config)
-SELECT coalesce(max(id), 0) + 1, :topic::text, :config::json FROM topics
+SELECT coalesce((SELECT id FROM topics ORDER BY id DESC LIMIT 1), 0) + 1,
+    :topic::text, :config::json
 RETURNING id
 
 -- name: free_topic_id

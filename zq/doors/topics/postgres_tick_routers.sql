@@ -5,7 +5,8 @@
 WITH RECURSIVE behind (topic) AS (
     SELECT unnest(:topics::text[]) COLLATE "C"
     UNION
-    SELECT dest FROM behind JOIN topic_routers ON source = ANY (ARRAY[topic]))
+    SELECT next.dest FROM behind CROSS JOIN LATERAL (
+        SELECT dest FROM topic_routers WHERE source = ANY (ARRAY[topic]) OFFSET 0) AS next)
 SELECT name, config, forwarded FROM behind JOIN topic_routers ON source = ANY (ARRAY[topic])
 
 -- name: routers_around

@@ -65,7 +65,8 @@ DELETE FROM budgets
 -- name: forget_in_use
 -- At a start: the next statement computes it again, and the first ticks find jobs that can be paid.
 UPDATE budgets SET in_use = 0,
-    pays_at = CASE WHEN EXISTS (SELECT 1 FROM lines WHERE shut_by = budgets.key) THEN 0 END
+    pays_at = CASE WHEN EXISTS (SELECT 1 FROM lines WHERE shut_by = budgets.key OFFSET 0)
+    THEN 0 END
 
 -- name: return_in_use
 -- The rows of the jobs in flight say what they have drawn.

@@ -2,7 +2,7 @@
 
 -- name: trends
 SELECT at, json_build_array(enqueued, delivered, completed, failed, died, expired, wait, run)
-FROM trends WHERE length = :length AND queue BETWEEN :queue AND :queue AND at >= :since
+FROM trends WHERE length = :length AND (queue, at) >= (:queue, :since) AND queue <= :queue
 ORDER BY queue, at
 
 -- name: type_trends

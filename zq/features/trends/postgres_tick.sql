@@ -2,8 +2,12 @@
 
 -- name: read_trends
 -- Those of some queues that begin at one time.
-SELECT queue, json_build_array(enqueued, delivered, completed, failed, died, expired, wait, run)
-FROM trends WHERE length = :length AND queue = ANY (:queues::text[]) AND at = :at
+SELECT found.* FROM unnest(:queues::text[]) AS asked CROSS JOIN LATERAL (
+    SELECT queue,
+        json_build_array(enqueued, delivered, completed, failed, died, expired, wait, run)
+    FROM trends
+    WHERE length = :length AND (queue, at) >= (asked, :at) AND (queue, at) <= (asked, :at)
+    OFFSET 0) AS found
 
 -- name: count_trends
 -- Of queues that have a name.

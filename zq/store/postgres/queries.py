@@ -17,6 +17,7 @@ leave PostgreSQL lookups by indexes, and these words take the wrong ones from it
 - ``OFFSET 0`` ends a part that stays a step of its own, for each row before it.
 - ``status = ANY (ARRAY[2]) … ORDER BY status, id`` keeps to the index that has this order. Behind a
   plain equality, the order would be that of the ids.
+- ``(queue, at) >= (:queue, :at)`` keeps to the index that has both columns in this order.
 - ``ctid = ANY (ARRAY(SELECT ctid …))`` deletes rows that have been found by another index.
 """
 

@@ -242,7 +242,7 @@ WHERE jobs.id = ANY (ARRAY[r.key]) AND +status = {cancelled} AND swept IS NOT NU
 
 -- name: retain
 UPDATE jobs SET purge_at = :purge_at
-WHERE id = :key AND status IN ({completed}, {dead}, {cancelled}, {expired})
+WHERE id = :key AND +status IN ({completed}, {dead}, {cancelled}, {expired})
 
 -- name: replace_payloads
 -- :payloads lists [key, payload_size, payload or null if it is stored apart, checksum].
