@@ -20,6 +20,10 @@ ADDRESS = "postgresql://zq@/queue"
         (["restore", "-", "--root-dir", ADDRESS], "pg_restore"),
         (["restore", "-", "--store", ADDRESS], "zq move"),
         (["salvage", ADDRESS, "new"], "pg_dump"),
+        (["tls", "ca", "--root-dir", ADDRESS], "--out-dir"),
+        (["--root-dir", ADDRESS, "tls", "init", "--san", "localhost"], "--out-dir"),
+        (["tls", "server-cert", "--out-dir", ADDRESS], "--out-dir"),
+        (["tls", "client-cert", "--name", "c", "--root-dir", ADDRESS], "--out-dir"),
     ],
     ids=" ".join,
 )
@@ -53,6 +57,17 @@ def test_a_check_looks_at_the_directory_that_the_environment_names(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(variable, "other")
     assert "other/zq.db does not exist" in CliRunner().invoke(main, ["check"]).output
+
+
+def test_what_is_salvaged_goes_to_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zq.db").touch()
+    result = CliRunner().invoke(main, ["salvage", str(tmp_path), ADDRESS])
+    assert result.exit_code == 2
+    assert "not for PostgreSQL: " in result.output
+    assert [each.name for each in tmp_path.iterdir()] == ["zq.db"]
 
 
 def test_an_address_is_no_data_directory() -> None:

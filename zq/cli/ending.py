@@ -20,6 +20,10 @@ _INSTEAD = {
     " PostgreSQL that is stopped, and pg_verifybackup in a copy by pg_basebackup",
     "restore": "pg_restore puts a dump of pg_dump into an empty database, while no server runs on"
     " it. A backup of zq is restored into a directory, and `zq move` takes that to a database",
+    **dict.fromkeys(
+        ("init", "ca", "server-cert", "client-cert"),
+        "name the directory of the server's certificates by --out-dir",
+    ),
     "salvage": "restore a backup. Where there is none, copy what pg_dump can still read",
 }
 """What PostgreSQL has for each command that is for data directories alone."""

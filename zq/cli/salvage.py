@@ -4,7 +4,14 @@ from pathlib import Path
 
 import click
 
-from zq.cli.ending import EX_CONFIG, EX_DATABASE, EX_IN_USE, end, require_database
+from zq.cli.ending import (
+    EX_CONFIG,
+    EX_DATABASE,
+    EX_IN_USE,
+    end,
+    require_database,
+    require_directory,
+)
 from zq.cli.progress import bar_of_bytes
 from zq.cli.terminal import say
 
@@ -35,6 +42,7 @@ def salvage(ctx: click.Context, old: Path, new: Path) -> None:
     from zq.store import errors
 
     require_database(old)
+    require_directory(new)
     try:
         with bar_of_bytes("salvage") as advance:
             found = instance.salvage(old, new, advance)

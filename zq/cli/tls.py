@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from zq.cli.ending import require_directory
 from zq.cli.terminal import say
 from zq.config import SETTINGS
 from zq.model.keys import InvalidKey, check_key_name
@@ -207,6 +208,7 @@ class _Files:
 
     def __init__(self, root_dir: Path | None, out_dir: Path | None, overwrite: bool) -> None:
         self._directory = out_dir or _root(root_dir) / "tls"
+        require_directory(self._directory)
         self._overwrite = overwrite
 
     def put(self, name: str, make: "Callable[[ModuleType], Pair]") -> None:
