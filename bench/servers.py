@@ -113,6 +113,12 @@ class Lab:
             yield target
 
     @contextlib.contextmanager
+    def server_on(self, address: str) -> Iterator[Target]:
+        """Run zq on a database of PostgreSQL that is there."""
+        with self._running("zq-postgres", ["--store", address]) as target:
+            yield target
+
+    @contextlib.contextmanager
     def sharing(self, count: int) -> Iterator[list[Target]]:
         """Run servers that share a new database of PostgreSQL."""
         name = "zq-postgres"

@@ -27,6 +27,8 @@ DEBIAN = {
     "beanstalkd": ("beanstalkd", "beanstalkd"),
     "postgresql": ("postgres", "postgresql"),
 }
+SERVERS = {**{name: (name,) for name in DEBIAN}, "zq-postgresql": ("postgresql",)}
+"""Server of a peer → the programs of Debian that it needs."""
 ASK_VERSION = "import sys, importlib.metadata as m; print(*map(m.version, sys.argv[1:]), sep=', ')"
 
 
@@ -50,8 +52,8 @@ class Home:
 
 def find_or_install(peer: Peer, directory: Path = PEERS_DIRECTORY) -> Home:
     """Raises Missing."""
-    if peer.server and peer.server != "zq":
-        server_program(peer.server)
+    for server in SERVERS.get(peer.server or "", ()):
+        server_program(server)
     if peer.runtime == "ours":
         return Home(REPOSITORY, sys.executable, f"{zq.__version__} at {commit()}")
     home = directory / peer.home
@@ -66,7 +68,8 @@ def find_or_install(peer: Peer, directory: Path = PEERS_DIRECTORY) -> Home:
 
 
 def install_python(home: Path, peer: Peer) -> None:
-    run([sys.executable, "-m", "venv", "--without-pip", str(home)])
+    interpreter = program(peer.python) if peer.python else sys.executable
+    run([interpreter, "-m", "venv", "--without-pip", str(home)])
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(home)]
     run([*pip, "install", "--quiet", *peer.packages])
 

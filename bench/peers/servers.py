@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
+from bench import proc
 from bench.children import running
 from bench.peers.install import find_program, run, server_program
 from bench.peers.roster import Contender
@@ -31,10 +32,20 @@ class PeerError(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """The address that clients connect to. `pid` is None if the peer lives in files."""
+    """The address that clients connect to, and its processes: none if the peer lives in files."""
 
     address: str
-    pid: int | None
+    pids: Sequence[int] = ()
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far, of all its processes."""
+        return sum(map(proc.cpu_seconds, self.pids))
+
+    def rss_mb(self) -> float | None:
+        return sum(map(proc.rss_mb, self.pids)) if self.pids else None
+
+    def peak_rss_mb(self) -> float | None:
+        return sum(map(proc.peak_rss_mb, self.pids)) if self.pids else None
 
 
 @contextlib.contextmanager
@@ -42,7 +53,13 @@ def serving(lab: Lab, contender: Contender, directory: Path) -> Iterator[Server]
     match contender.peer.server:
         case "zq":
             with lab.server("zq") as target:
-                yield Server(f"{LOOPBACK}:{target.port}", target.pid)
+                yield Server(f"{LOOPBACK}:{target.port}", [target.pid])
+        case "zq-postgresql":
+            with (
+                postgresql(lab, directory) as database,
+                lab.server_on(database.address) as target,
+            ):
+                yield Server(f"{LOOPBACK}:{target.port}", [target.pid, *database.pids])
         case "redis":
             with redis(directory, contender.mode.options) as server:
                 yield server
@@ -53,7 +70,7 @@ def serving(lab: Lab, contender: Contender, directory: Path) -> Iterator[Server]
             with postgresql(lab, directory) as server:
                 yield server
         case None:
-            yield Server("", None)
+            yield Server("")
 
 
 @contextlib.contextmanager
@@ -61,7 +78,7 @@ def redis(directory: Path, options: Sequence[str]) -> Iterator[Server]:
     port = free_port()
     command = [server_program("redis"), "--port", str(port), "--bind", LOOPBACK]
     with program([*command, "--dir", str(directory), *options], directory, port) as pid:
-        yield Server(f"redis://{LOOPBACK}:{port}/0", pid)
+        yield Server(f"redis://{LOOPBACK}:{port}/0", [pid])
 
 
 @contextlib.contextmanager
@@ -69,7 +86,7 @@ def beanstalkd(directory: Path, options: Sequence[str]) -> Iterator[Server]:
     port = free_port()
     command = [server_program("beanstalkd"), "-l", LOOPBACK, "-p", str(port)]
     with program([*command, "-b", str(directory), *options], directory, port) as pid:
-        yield Server(f"{LOOPBACK}:{port}", pid)
+        yield Server(f"{LOOPBACK}:{port}", [pid])
 
 
 @contextlib.contextmanager
@@ -88,7 +105,7 @@ def postgresql(lab: Lab, directory: Path) -> Iterator[Server]:
     command += ["-c", f"unix_socket_directories={directory}", "-c", f"listen_addresses={LOOPBACK}"]
     # SIGINT is PostgreSQL's fast shutdown: it does not wait for clients.
     with program(command, directory, port, user=user, stop=SIGINT) as pid:
-        yield Server(f"host={LOOPBACK} port={port} user=postgres dbname=postgres", pid)
+        yield Server(f"postgresql://postgres@{LOOPBACK}:{port}/postgres", [pid])
 
 
 def make_cluster(template: Path, user: str | None) -> None:

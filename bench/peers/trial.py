@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from bench import proc
 from bench.children import running
 from bench.peers.install import Home
 from bench.peers.roster import Contender
@@ -109,17 +108,17 @@ class Trial:
             report = Path(self._site.report)
             report.touch()
             programs = [stack.enter_context(self._background(each)) for each in commands]
-            yield Watch(report, self._log, programs, self.server.pid)
+            yield Watch(report, self._log, programs, self.server)
 
     def server_cpu(self) -> float:
         """Processor seconds of the server so far; 0 without one."""
-        return proc.cpu_seconds(self.server.pid) if self.server.pid else 0.0
+        return self.server.cpu_seconds()
 
     def server_rss(self) -> float | None:
-        return proc.rss_mb(self.server.pid) if self.server.pid else None
+        return self.server.rss_mb()
 
     def server_peak(self) -> float | None:
-        return proc.peak_rss_mb(self.server.pid) if self.server.pid else None
+        return self.server.peak_rss_mb()
 
     def _adapter(self, role: str) -> list[str]:
         peer = self.contender.peer

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import proc
-from bench.peers.servers import PeerError
+from bench.peers.servers import PeerError, Server
 from bench.peers.wire import Report, load_report
 from bench.servers import tail
 
@@ -32,7 +32,7 @@ class Watch:
         report: Path,
         log: Path,
         programs: Sequence[subprocess.Popen[bytes]],
-        server: int | None,
+        server: Server,
     ) -> None:
         self._report = report
         self._log = log
@@ -72,8 +72,7 @@ class Watch:
 
     def mark(self) -> Mark:
         worker = sum(proc.cpu_seconds(each.pid) for each in self._programs)
-        server = proc.cpu_seconds(self._server) if self._server else 0.0
-        return Mark(self.count, server, worker)
+        return Mark(self.count, self._server.cpu_seconds(), worker)
 
     def worker_peak(self) -> float:
         """The peak memory in MiB: the sum over all its processes."""

@@ -1,19 +1,25 @@
-// BullMQ on Redis.
+// BullMQ, on Redis and on PostgreSQL.
 
 import { createRequire } from 'node:module'
 import { TRIES, run } from '../harness.mjs'
 
 // The packages are not beside this file: PEERS_MODULES says where.
-const { Queue, QueueEvents, Worker } = createRequire(process.env.PEERS_MODULES)('bullmq')
+const bullmq = createRequire(process.env.PEERS_MODULES)('bullmq')
+const { address } = JSON.parse(process.env.PEERS_SITE)
+const onPostgresql = address.startsWith('postgresql:')
+const { Queue, QueueEvents, Worker } = onPostgresql
+  ? bullmq.withBackend(bullmq.createPostgresBackend)
+  : bullmq
 
-const connection = site => {
-  const { hostname, port } = new URL(site.address)
+const connection = () => {
+  if (onPostgresql) return { connectionString: address, migrate: true }
+  const { hostname, port } = new URL(address)
   return { host: hostname, port: Number(port), maxRetriesPerRequest: null }
 }
 
 async function connect (site) {
   const queue = new Queue('bench', {
-    connection: connection(site),
+    connection: connection(),
     defaultJobOptions: {
       // A caller that waits finds a job by its record, which must outlive the job.
       removeOnComplete: site.results ? { count: 1000 } : true,
@@ -22,7 +28,7 @@ async function connect (site) {
     }
   })
   await queue.waitUntilReady()
-  const events = site.results ? new QueueEvents('bench', { connection: connection(site) }) : null
+  const events = site.results ? new QueueEvents('bench', { connection: connection() }) : null
   await events?.waitUntilReady()
   const options = delay => (delay ? { delay: Math.round(delay * 1000) } : {})
   return {
@@ -39,7 +45,7 @@ async function connect (site) {
 
 async function work (site, handle) {
   const worker = new Worker('bench', job => handle(job.data), {
-    connection: connection(site),
+    connection: connection(),
     concurrency: site.concurrency
   })
   await worker.waitUntilReady()

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.peers.roster import in_files, on_redis, on_servers
+from bench.peers.roster import in_files, on_postgresql, on_redis, on_servers
 from bench.peers.roster.peer import Contender, Mode, Peer
 
 __all__ = ["Contender", "Mode", "Peer", "contenders", "named", "peers"]
 
 
 def peers() -> tuple[Peer, ...]:
-    return on_servers.ours() + on_redis.PEERS + in_files.PEERS + on_servers.PEERS
+    return (
+        on_servers.ours()
+        + on_postgresql.ours()
+        + on_redis.PEERS
+        + in_files.PEERS
+        + on_postgresql.PEERS
+        + on_servers.PEERS
+    )
 
 
 def contenders() -> list[Contender]:

@@ -33,22 +33,6 @@ ZQ_PYTHON = Peer(
         "--log-level warn"
     ),
 )
-PROCRASTINATE = Peer(
-    name="procrastinate",
-    adapter="procrastinate",
-    runtime="python",
-    packages=("procrastinate", "psycopg[binary]"),
-    server="postgresql",
-    modes=(Mode("packaged", True, "committed: in PostgreSQL's log and synced"),),
-    client="defer_async and batch_defer_async, one pool for all callers",
-    worker_note="`procrastinate worker --concurrency`; finished jobs stay in the table",
-    prepare="{bin}/procrastinate --app=bench.peers.adapters.procrastinate.app schema --apply",
-    worker=(
-        "{bin}/procrastinate --app=bench.peers.adapters.procrastinate.app --log-level "
-        "error worker --concurrency {concurrency}"
-    ),
-    lacks={"reply": NO_RESULTS},
-)
 BEANSTALKD = Peer(
     name="beanstalkd",
     adapter="beanstalkd",
@@ -71,4 +55,4 @@ def ours() -> tuple[Peer, ...]:
     return (ZQ_PYTHON, ZQ_HTTP) if library else (ZQ_HTTP,)
 
 
-PEERS = (PROCRASTINATE, BEANSTALKD)
+PEERS = (BEANSTALKD,)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Runtime = Literal["ours", "python", "node"]
-ServerName = Literal["zq", "redis", "postgresql", "beanstalkd"]
+ServerName = Literal["zq", "zq-postgresql", "redis", "postgresql", "beanstalkd"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Peer:
     Commands are templates: {python}, {bin}, {address} and {concurrency} are filled in. Without
     `worker` the adapter's own `work` runs. `prepare` runs once on new storage, `scheduler` beside
     the worker in rows with delays. `lacks` says why a row does not exist for this peer.
+    `python` is the interpreter of a peer that needs a newer one than the bench.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Peer:
     scheduler: str = ""
     lacks: Mapping[str, str] = field(default_factory=dict)
     environment: str = ""
+    python: str = ""
 
     @property
     def home(self) -> str:

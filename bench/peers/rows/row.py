@@ -90,7 +90,7 @@ def warm_up(trial: Trial, watch: Watch, order: Order) -> Mark:
 
 
 def per_jobs(trial: Trial, seconds: float, jobs: int) -> float | None:
-    return seconds / jobs * PER_JOBS if trial.server.pid and jobs else None
+    return seconds / jobs * PER_JOBS if trial.server.pids and jobs else None
 
 
 def milliseconds(seconds: Sequence[float]) -> tuple[float, float]:
