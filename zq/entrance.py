@@ -124,7 +124,7 @@ class Entrance:
 
     @property
     def tls(self) -> ssl.SSLContext | None:
-        """Its side of TLS, if it speaks that. Other listeners may use it too."""
+        """The listener's side of TLS; None if it speaks none. Other listeners may use it too."""
         return None if self._certificates is None else self._certificates.context
 
     @property

@@ -73,7 +73,7 @@ def _list(text: str, item: re.Pattern[str]) -> tuple[str, ...]:
 
 
 def _public_url(text: str) -> str:
-    """It ends with one slash."""
+    """A URL of this server as it is used: with one slash at its end."""
     match = _PUBLIC_URL.fullmatch(text.strip())
     if match is None:
         raise ValueError(text)
@@ -81,7 +81,7 @@ def _public_url(text: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    """It repeats nothing, so at each place of a text it is tried for a bounded time."""
+    """A pattern without repetitions: at each place of a text it is tried for a bounded time."""
     signs = _ONE_CHARACTER.sub("x", _non_empty(text))
     optional = signs.replace("(?:", "(").count("?")
     if _REPEATS.search(signs) or max(signs.count("("), optional) > MOST_CHOICES:

@@ -427,7 +427,7 @@ class Due(Enum):
 
 
 DATES = frozenset({Due.PROMOTION, Due.PAUSE})
-"""These deadlines are dates, by the wall clock. All others end durations, in steady time."""
+"""The deadlines that are dates, by the wall clock. All others end durations, in steady time."""
 
 
 Deadlines = Mapping[Due, int]

@@ -132,11 +132,11 @@ class Reason(StrEnum):
     """Why a job died."""
 
     EXHAUSTED = "exhausted"
-    """It has failed more often than its limit allows."""
+    """The job has failed more often than its limit allows."""
     KILLED = "killed"
     """A failure report asked for it."""
     STALLED = "stalled"
-    """Its leases have run out too often."""
+    """The leases of the job have run out too often."""
 
 
 class Extras(BroughtFields, frozen=True, omit_defaults=True):
@@ -216,7 +216,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queues_named(self) -> tuple[str, ...]:
-        """Its queue, and the dead-letter queue that it brings itself."""
+        """The queue of the job, and the dead-letter queue that it brings itself."""
         own = None if self.options is None else self.options.dead_letter
         return (self.queue,) if own is None else (self.queue, own)
 

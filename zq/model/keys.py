@@ -63,7 +63,7 @@ class Key(msgspec.Struct, frozen=True):
     budgets: int | None = None
     """How many budgets it may make; None means the usual share."""
     making: Reach = EVERYWHERE
-    """Its reach where it makes something, with its quota."""
+    """The reach of the key where it makes something, with its quota."""
     producers: tuple[str, ...] | None = None
     """The names of its producers; a star at the end stands for any rest. None: see `produces`."""
 

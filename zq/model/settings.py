@@ -85,7 +85,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
     @property
     def queues_named(self) -> tuple[str, ...]:
-        """Its dead-letter queue and its targets."""
+        """The dead-letter queue and the targets that are set."""
         return _named(self.dead_letter, self.fan_out)
 
     @property

@@ -46,7 +46,7 @@ class OnConflict(StrEnum):
     """The fate of a job whose key has an owner."""
 
     RETURN = "return"
-    """It is a duplicate: it is not stored, and the answer names the owner."""
+    """The job is a duplicate: it is not stored, and the answer names the owner."""
     REPLACE_DEAD = "replace_dead"
     """Like RETURN, but a dead owner gives up the key."""
     REPLACE_PAYLOAD = "replace_payload"

@@ -91,7 +91,7 @@ class OpenStream(NamedTuple):
     delivered: int
     """How many deliveries it has got since it is open."""
     reach: Reach
-    """It takes from all queues within this reach, if it names none."""
+    """A stream that names no queues takes from all within this reach."""
     seen_at: int
     """When it was opened, or its worker has settled or renewed something last (ms)."""
     silent: bool

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class LogReads(Protocol):
-    """It raises what the methods of `zq.store.api.Reads` raise."""
+    """The reads of logs. They raise what the methods of `Reads` raise."""
 
     async def log_end(self, log: str) -> int:
         """The number of the last record of a log; 0 if there is none."""
@@ -203,9 +203,9 @@ class OthersNews(msgspec.Struct):
     ended: list[tuple[int, int]] = []
     """Leases of this server that others have ended, as (holder, key)."""
     revoked: list[int] = []
-    """Those of them that were cancelled or deleted, by their keys."""
+    """The keys of jobs whose leases ended since they were cancelled or deleted."""
     lapsed: list[int] = []
-    """Those of them that were past their deadlines."""
+    """The keys of jobs whose leases ended since they were past their deadlines."""
     deadlines: Deadlines | None = None
     """When something falls due next."""
     found: Mapping[str, Any] = {}
@@ -368,13 +368,13 @@ class Line(msgspec.Struct, array_like=True, gc=False):
     draws: str
     """What one of its jobs draws from budgets (JSON text), or nothing."""
     priority: int
-    """That of its jobs, or what takes its place if they age: see `zq.model.aging`."""
+    """The priority of its jobs, or what takes its place if they age: see `zq.model.aging`."""
     urgency: int
     """The priority by which it is compared now with jobs of all queues."""
     head: int
     """The key of its first job."""
     place: float = 0.0
-    """Its place among the lines of its kind: the head, or the start tag of a share."""
+    """The order among lines of its kind: by the head, or by the start tag of a share."""
     second: int | None = None
     """The key of its second job. Lines that share a queue have their places and their second jobs
     only where they are read for that."""
@@ -386,7 +386,7 @@ class SetAsideJob(NamedTuple):
     key: int
     holder: int | None
     group: tuple[str, str] | None
-    """Its queue and its group, if it has a group."""
+    """The queue and the group of a job that has a group."""
 
 
 class Transaction(Protocol):

@@ -17,7 +17,7 @@ class Room:
     def __init__(self, work: UnitOfWork, queues: Set[str]) -> None:
         self._work = work
         self.left: dict[str, int] = {}
-        """It may be below 0: the limit may have been lowered below the present depth."""
+        """How many jobs a queue has room for. Below 0, its limit was lowered below its depth."""
         if bounded := work.rulebook.bounded & queues:
             self.left = {q: self.bound(q) - depth for q, depth in depths(work, bounded).items()}
 

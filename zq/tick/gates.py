@@ -45,7 +45,7 @@ class Frontier(NamedTuple):
     """True if so few queues have ready jobs that asking each costs less than a walk."""
 
     def reopened(self, queues: set[str]) -> Self:
-        """These gates, once jobs may have become ready in some queues."""
+        """The gates to ask once jobs may have become ready in some queues."""
         if self.place == START:
             return self
         woken = self.woken | queues

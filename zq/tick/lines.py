@@ -50,7 +50,7 @@ MOST_LED = 500
 """One tick leads at most so many jobs into the lines in which their queues age by now."""
 
 MOST_ASTRAY = 16
-"""It looks at so many queues for that."""
+"""One tick looks at so many queues for jobs that must be led to other lines."""
 
 
 class LineHold(Protocol):

@@ -126,7 +126,7 @@ class TopicReaders:
         self.listens = False
         """True if somebody has appended or waited yet. Most servers have no topics."""
         self.version = 0
-        """It grows with each tick that has appended something, before any reader hears of it."""
+        """The number of ticks that have appended something. It grows before any reader is woken."""
         self._clock = clock
         self._polls = _Crowds(WakeLine(clock))
         self._watchers = _Crowds(WakeLine(clock, SHARE))

@@ -56,7 +56,7 @@ class RouterConfig(msgspec.Struct, frozen=True):
 
     @property
     def queues_named(self) -> tuple[str, str]:
-        """Its two ends."""
+        """The topics at the two ends of a router."""
         return self.source, self.dest
 
 

@@ -125,7 +125,7 @@ WHERE t.key > :id::bigint << {seq_bits} AND t.key <= :id::bigint << {seq_bits} |
 ORDER BY t.key LIMIT :limit
 
 -- name: has_jobs
--- Whether a queue has unfinished jobs that have numbers.
+-- 1 if a queue has unfinished jobs that have numbers.
 SELECT EXISTS (
     SELECT 1 FROM topic_jobs AS t JOIN jobs ON jobs.id = ANY (ARRAY[t.job])
     WHERE t.key > :id::bigint << {seq_bits} AND t.key <= :id::bigint << {seq_bits} | {max_seq}

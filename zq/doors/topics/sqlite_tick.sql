@@ -124,7 +124,7 @@ SELECT json_group_array(json_array(key & {max_seq}, job)) FROM (
     ORDER BY t.key LIMIT :limit)
 
 -- name: has_jobs
--- Whether a queue has unfinished jobs that have numbers.
+-- 1 if a queue has unfinished jobs that have numbers.
 SELECT EXISTS (
     SELECT 1 FROM topic_jobs AS t CROSS JOIN jobs ON jobs.id = t.job
     WHERE t.key > :id << {seq_bits} AND t.key <= :id << {seq_bits} | {max_seq}

@@ -89,7 +89,7 @@ class Subscription(NamedTuple):
     control: bool = False
     stall_limit: int | None = None
     address: str = ""
-    """Its peer's address, for people."""
+    """The address of the worker, for people."""
     client: str = ""
     """The program that its peer says it is."""
     resident: bool = False
@@ -128,7 +128,7 @@ class Stream:
         self.draining = False
         """An operator has drained it: it gets no more jobs, and may finish those that it holds."""
         self.choked = False
-        """It got no credit because of its unsent bytes. Their writer must report progress."""
+        """True if it got no credit because of unsent bytes. Their writer must report progress."""
         self.held: dict[int, int] = {}
         """Deliveries by key, the oldest first. These jobs count against the window."""
         self.delivered = 0

@@ -6,7 +6,7 @@ SELECT coalesce(sum(n) FILTER (WHERE status = {ready}), 0)::bigint,
 FROM queue_totals WHERE queue = :queue
 
 -- name: kinds
--- Whether any unfinished job has a group, and whether any waits in a line.
+-- True if any unfinished job has a group, and true if any waits in a line.
 SELECT EXISTS (
         SELECT 1 FROM jobs WHERE queue = :queue AND group_id IS NOT NULL AND status <= {in_flight}),
     EXISTS (SELECT 1 FROM lines WHERE queue = :queue)

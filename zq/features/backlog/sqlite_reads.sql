@@ -6,7 +6,7 @@ SELECT ifnull(sum(n) FILTER (WHERE status = {ready}), 0),
 FROM queue_counts WHERE queue = :queue AND status IN ({ready}, {in_flight})
 
 -- name: kinds
--- Whether any unfinished job has a group, and whether any waits in a line.
+-- 1 if any unfinished job has a group, and 1 if any waits in a line.
 SELECT EXISTS (SELECT 1 FROM jobs WHERE queue = :queue AND group_id > '' AND status <= {in_flight}),
     EXISTS (SELECT 1 FROM lines WHERE queue = :queue)
 

@@ -83,7 +83,7 @@ class BudgetState(msgspec.Struct, frozen=True):
     waiting: int
     unfinished: int
     held_until: int | None = None
-    """It pays nothing before this date."""
+    """The date before which a budget pays nothing, in milliseconds."""
 
 
 def checked_policy(
@@ -191,7 +191,7 @@ class Account(msgspec.Struct, gc=False):
     costliest: int = 0
     """The most that one of them draws, or one that has ended since there was none."""
     held_until: int | None = None
-    """It pays nothing before this time."""
+    """The steady time before which a budget pays nothing, in milliseconds."""
     offered: int = 0
     """For so many of its tokens lines have been opened: see `zq.features.budgets.tick_ledger`."""
 

@@ -58,7 +58,7 @@ class TokenTill:
         self._purses: dict[str, TokenPurse] = {}
 
     def learn(self, lines: Sequence[Line]) -> None:
-        """It needs nothing."""
+        """Learn nothing: budgets do not depend on the places of lines."""
 
     def purse(self, line: Line) -> "TokenPurse | None":
         """The budgets from which the jobs of a line draw; None if there are none."""

@@ -32,7 +32,7 @@ MOST_KINDS = 64
 first. Others wait until these have gone."""
 
 MOST_OPENED = 1_000
-"""It opens at most so many lines of a kind in one tick. The next tick goes on."""
+"""The most lines of a kind that one tick opens. The next tick goes on."""
 
 MOST_COSTLY = 10_000
 """So many lines and jobs in flight are looked at when a budget is narrowed, in about 10 ms."""
@@ -415,7 +415,7 @@ class TokenLedger:
         self._asked: set[str] = set()
         """Budgets that may be able to pay for more lines than are open."""
         self._passed: set[str] = set()
-        """Those of them whose lines other budgets have shut."""
+        """Budgets that could pay for more, but whose lines other budgets have shut."""
         self._is_torn = False
 
 

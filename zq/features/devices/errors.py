@@ -11,7 +11,7 @@ class DeviceNotFound(NotFound):
 
 
 class DeviceTaken(Conflict):
-    """Another device of this name is alive. `since` and `seen_at` are those of that one."""
+    """Another device of this name is alive. Its times `since` and `seen_at` are in milliseconds."""
 
     code = "device_taken"
 

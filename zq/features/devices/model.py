@@ -164,9 +164,9 @@ class DeviceOrder(StrEnum):
 
     NAME = "name"
     SILENCE = "silence"
-    """Those that were heard of longest ago come first."""
+    """The devices that were heard of longest ago come first."""
     LAG = "lag"
-    """Those whose oldest unsent job is the oldest come first."""
+    """The devices whose oldest unsent job is the oldest come first."""
 
 
 class DeviceSums(NamedTuple):

@@ -194,7 +194,7 @@ _RANK = {code: place for place, code in enumerate(FindingCode)}
 
 
 def place_of(finding: Finding) -> int:
-    """Its place: a smaller number is worse. It goes by severity, kind, and number of jobs."""
+    """The rank of a finding by severity, kind and number of jobs: a smaller number is worse."""
     kind = (Severity.ALARM - finding.severity) * len(_RANK) + _RANK[finding.code]
     return (kind << 40) - (finding.jobs or 0)
 

@@ -69,11 +69,11 @@ class FairOrder(StrEnum):
     """The orders in which the keys of a queue are shown."""
 
     SHARE = "share"
-    """Those that are furthest behind their share come first: the next ones."""
+    """The keys that are furthest behind their share come first: they are next."""
     WAIT = "wait"
-    """Those whose first job waits for the longest time come first."""
+    """The keys whose first job waits for the longest time come first."""
     DEPTH = "depth"
-    """Those with most waiting jobs come first."""
+    """The keys with most waiting jobs come first."""
 
 
 class FairKeyState(msgspec.Struct, array_like=True, frozen=True):

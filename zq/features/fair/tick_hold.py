@@ -64,7 +64,7 @@ class FairHold:
         """The keys that were read, as they are by now."""
         self._queues: dict[str, SharedQueue] = {}
         self._changed: set[Name] = set()
-        """Those of the keys that are to be written."""
+        """The keys that have changed and have to be written."""
         self._ended: set[str] = set()
         """Queues in which nothing is unfinished, and whose keys are still to be forgotten."""
         self._opened: set[Name] = set()

@@ -52,7 +52,7 @@ class SyncBell:
     def __init__(self, *, is_needed: bool) -> None:
         self._is_needed = is_needed
         self.listens: list[asyncio.Event] = []
-        """Those who wait."""
+        """The events that are set when what was stored is on the disk."""
 
     async def wait(self) -> None:
         """Wait until new jobs are on the disk that have been stored until now."""
@@ -82,7 +82,7 @@ class DropBell:
 
     def __init__(self) -> None:
         self.listens: list[Callable[[str, int], object]] = []
-        """Those who hear of them, by the name of the lane and how many there were."""
+        """Functions that are called with the name of a lane and a number of jobs."""
 
     def learn(self, committed: Committed) -> None:
         """Learn from a tick."""

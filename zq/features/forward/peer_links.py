@@ -83,7 +83,7 @@ class Links(LaneFollower):
         self._hubs = services[Hubs]
         self._epochs = services[HistoryEpochs]
         self.senders: dict[str, HistorySender] = {}
-        """Those that send the history, by the addresses of their hubs."""
+        """The senders of this server's history, by the addresses of their hubs."""
         self._records = services.engine[HistoryReaders].recording
 
     async def start(self) -> None:

@@ -73,7 +73,7 @@ class LanePusher:
     """Carries one lane until it is stopped."""
 
     def __init__(self, services: Services, lane: ForwardLane) -> None:
-        """It sends as a producer of this device."""
+        """`lane` says what is sent, and where. The hub sees a producer of this device."""
         engine: Engine = services.engine
         self._lanes = services[Lanes]
         self._work = services.work

@@ -29,7 +29,7 @@ BYTES_LAST_S = 5.0
 """The bytes that wait are counted again after this time, at the earliest."""
 
 MOST_OF_THE_TIME = 20
-"""They are not counted for more than one part in so many of the time."""
+"""Counting the bytes of lanes may take 1/20 of the time."""
 
 
 class LaneProgress(msgspec.Struct):

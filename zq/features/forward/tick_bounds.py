@@ -32,7 +32,7 @@ SLACK = 64
 lane that refuses is counted again once one part in so many of its jobs has left."""
 
 COUNTS_AFTER_MS = 60_000
-"""It is counted again after this time, too, if any job has left."""
+"""The bytes of a lane are counted again after this time, too, if any job has left."""
 
 COUNTED_ROWS = 20_000
 """So many jobs are looked at together."""

@@ -7,7 +7,7 @@ APPEND SELECT count(*) AS n, json_agg(json_build_array({attempt_columns}) ORDER 
 FROM unnest(:keys::bigint[]) WITH ORDINALITY AS k (key, nth) JOIN jobs ON jobs.id = ANY (ARRAY[k.key])
 
 -- name: append_failures
--- The same, with the fields that differ between failures. :failures lists [key, outcome, error_type,
+-- Attempts that have failed, with the fields that differ. :failures lists [key, outcome, error_type,
 -- message].
 APPEND SELECT count(*) AS n, json_agg(json_build_array({attempt_columns}, outcome, kind, said)
     ORDER BY nth)::text AS records

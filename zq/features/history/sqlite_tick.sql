@@ -11,7 +11,7 @@ FROM (SELECT value AS key FROM json_each(:keys)) CROSS JOIN jobs ON jobs.id = ke
 APPEND SELECT json_array_length(:records) AS n, :records AS records
 
 -- name: append_failures
--- The same, with the fields that differ between failures. :failures lists [key, outcome, error_type,
+-- Attempts that have failed, with the fields that differ. :failures lists [key, outcome, error_type,
 -- message]. They stay JSON, since as SQL text they would end at a NUL.
 APPEND SELECT count(*) AS n, json_group_array(json_array({attempt_columns},
     failure -> 1, failure -> 2, failure -> 3)) AS records

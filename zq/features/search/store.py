@@ -45,7 +45,7 @@ class SearchReads:
         return await self._lanes.scans(_find_words, self._lanes.dated(filter), *place)
 
     async def swept_words(self, filter: Filter, after: int) -> WordsFound:
-        """Such a look for a sweep: jobs whose retention is over are included."""
+        """Like `find_words`, for a sweep: jobs whose retention is over are included."""
         # At time 0, no job's retention is over.
         dated = self._lanes.dated(filter)
         return await self._lanes.sweeps(_find_words, dated, after, False, 0)

@@ -84,7 +84,7 @@ class FairWait(NamedTuple):
     place: int
     keys: int
     share: float
-    """Its part of the queue, up to 1, while all these keys wait."""
+    """The part of the queue that the key gets, up to 1, while all these keys wait."""
     in_flight: int
     most: int | None = None
     """How many jobs it may have in flight, if that is limited."""

@@ -29,10 +29,10 @@ APIS: tuple[Callable[[ApiParts], Api], ...] = (
     VerbsApi,
     *(api for apis in BROUGHT for api in apis),
 )
-"""Those of the core, before those that rooms bring in their `http.py`."""
+"""The APIs of the core, before the ones that rooms bring in their `http.py`."""
 
 
 def rest_routes(parts: ApiParts, quick: Sequence[Route]) -> Sequence[Route]:
-    """Their routes, and the one that describes them together with the `quick` ones."""
+    """The routes of `APIS`, and the one that describes them together with the `quick` ones."""
     routes = [route for api in APIS for route in api(parts).routes()]
     return routes + DescriptionApi([*quick, *routes]).routes()

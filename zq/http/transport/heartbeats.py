@@ -49,7 +49,7 @@ class Heartbeats:
         """True if a heartbeat is to be written now."""
         self._stall_timeout = stall_timeout
         self._peer: PeerWatch | None = None
-        """It watches from the first check on, since a response that ends before needs no watch."""
+        """Watches the peer from the first check on: a response that ends before needs no watch."""
         self._moment = visits.book(heartbeat, self._check)
 
     def written(self) -> None:

@@ -74,7 +74,7 @@ class Opening(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """It has not begun to speak HTTP."""
+        """True: the connection has not begun to speak HTTP."""
         return True
 
     def abort(self) -> None:

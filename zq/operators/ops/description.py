@@ -48,7 +48,7 @@ class FaultyCrons(msgspec.Struct):
 
 
 class LockInTheWay(msgspec.Struct):
-    """Another program's lock on the database: since when changes wait for it."""
+    """A lock of another program on the database, and since when changes wait for it (ms)."""
 
     since: int
     error: str

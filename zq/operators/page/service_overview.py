@@ -35,7 +35,7 @@ class QueueWorkers(NamedTuple):
     """Without streams: when the last one was closed, or the server began, in milliseconds."""
 
     def with_others(self, others: "QueueWorkers") -> "QueueWorkers":
-        """These streams and others."""
+        """The streams of both together."""
         return QueueWorkers(self.workers + others.workers, self.slots + others.slots)
 
 
@@ -48,13 +48,13 @@ class WatchedQueue(NamedTuple):
     flow: TrendFlow | None = None
     worst: Finding | None = None
     place: int = LAST
-    """Its place in the order of what is wrong: a smaller number is worse."""
+    """The place of the queue in the order of what is wrong: a smaller number is worse."""
     due: int | None = None
     """When there may be more to say of it, although nothing happens there (ms)."""
 
     @property
     def waiting(self) -> int:
-        """Its ready jobs."""
+        """The number of ready jobs."""
         return self.figures.counts.get(Status.READY, 0)
 
     @property

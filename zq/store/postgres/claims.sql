@@ -7,13 +7,13 @@ SELECT {job_row} FROM jobs WHERE status = {ready} AND held = 0
 ORDER BY priority, id LIMIT :limit FOR UPDATE SKIP LOCKED
 
 -- name: claim_behind
--- The same for the jobs behind a place in that order.
+-- The next jobs behind a place in the order of claims.
 SELECT {job_row} FROM jobs
 WHERE status = {ready} AND held = 0 AND (priority, id) > (:priority::integer, :after::bigint)
 ORDER BY priority, id LIMIT :limit FOR UPDATE SKIP LOCKED
 
 -- name: read_spots
--- The places of the jobs behind a place in that order, and their queues.
+-- The places of the jobs behind a place in the order of claims, and their queues.
 SELECT priority, id, queue FROM jobs
 WHERE status = {ready} AND held = 0 AND (priority, id) > (:priority::integer, :after::bigint)
 ORDER BY priority, id LIMIT :limit
@@ -28,7 +28,7 @@ ORDER BY priority, id LIMIT :limit FOR UPDATE SKIP LOCKED
 WHERE status = {ready} AND held = 0 AND queue = :queue ORDER BY priority, id LIMIT :limit)
 
 -- name: claim_bounded_arm
--- The same for a queue of which only :most jobs may be claimed.
+-- The part of a queue in a claim of which only :most jobs may be claimed.
 (SELECT id AS key, priority AS urgency FROM jobs
 WHERE status = {ready} AND held = 0 AND queue = :queue ORDER BY priority, id LIMIT :most)
 

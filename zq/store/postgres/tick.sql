@@ -7,7 +7,7 @@
 SELECT {brief_row} FROM jobs WHERE id = {keys} AND +status = {in_flight} FOR UPDATE
 
 -- name: read_briefs
--- The same for jobs in any state, for deletions.
+-- The jobs among the keys in any state, with these columns, for deletions.
 SELECT {brief_row} FROM jobs WHERE id = {keys} ORDER BY id FOR UPDATE
 
 -- name: read_all_in_flight
@@ -275,7 +275,7 @@ SELECT {brief_row} FROM jobs WHERE id = ANY (ARRAY(
 ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: read_waited
--- The same jobs of those whose wait is over.
+-- The first jobs in dispatch order of the :window whose waits have been over for the longest time.
 SELECT {brief_row} FROM jobs WHERE id = ANY (ARRAY(
     SELECT id FROM (
         SELECT id, priority FROM jobs WHERE status = {scheduled} AND due_at <= :now

@@ -44,7 +44,7 @@ class Defaults(NamedTuple):
     """True if topics need overrides, or settings, before they get messages."""
 
     def of(self, topic: str) -> QueueSettings:
-        """These defaults as settings of a topic's queue."""
+        """The settings of a topic's queue by the defaults of the door."""
         return QueueSettings(
             retry_limit=max(self.max_retries, 1) - 1,
             dead_letter=check_name("topic", topic + DLQ),

@@ -19,7 +19,7 @@ _KIND_AT = 3
 _NUMBER = 2**31 - 1
 
 Frame = tuple[int, int, int, bytes]
-"""Its kind, its flags, its stream, and all its bytes."""
+"""A frame: its kind, its flags, its stream, and all its bytes."""
 
 
 class FrameKind(IntEnum):

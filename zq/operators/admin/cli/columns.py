@@ -26,7 +26,7 @@ class Tone(StrEnum):
     BAD = "bad"
     """Somebody must act."""
     WARN = "warn"
-    """It gets worse, or is not current."""
+    """A value that gets worse, or is not current."""
     QUIET = "quiet"
 
 

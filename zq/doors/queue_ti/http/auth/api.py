@@ -53,7 +53,7 @@ class AuthApi:
         return answer({"token": self._tokens.issue(user)})
 
     async def refresh(self, request: web.BaseRequest) -> Answer:
-        """Another token for one that is still valid, until twelve hours after the login."""
+        """A new token in exchange for a valid one, until twelve hours after the login."""
         user = permit_of(request).user
         assert user is not None, "the route needs a user"
         header = request.headers[hdrs.AUTHORIZATION]

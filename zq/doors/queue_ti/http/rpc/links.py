@@ -186,7 +186,7 @@ class Stranger(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """It asks for nothing that it could get."""
+        """True if the connection has no call under way."""
         return True
 
     def abort(self) -> None:

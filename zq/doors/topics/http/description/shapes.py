@@ -202,7 +202,7 @@ class WatchAnswer(TopicAnswer):
 
 
 class TopicHealth(TopicAnswer):
-    """That the server runs."""
+    """The server runs, and for how long."""
 
     status: str
     version: str
@@ -210,7 +210,7 @@ class TopicHealth(TopicAnswer):
 
 
 class TopicReadiness(TopicAnswer):
-    """That the server takes requests."""
+    """The server takes requests, and how many topics it has."""
 
     status: str
     wal_replay_complete: bool
