@@ -39,6 +39,11 @@ FIRST_LOOK_S, LAST_LOOK_S = 0.001, 0.05
 LONGEST_NAP_S = 1.0
 """The loop looks at the clock, which may jump, and at the files, which may go away, this often."""
 
+DOUBT_S = 20.0
+"""A tick that is held up for so long leaves its callers in doubt: they are told that they are."""
+
+UNKNOWN = "it may or may not be stored"
+
 SYNC_S = 1.0
 """The longest time that ticks go on without a sync, in seconds, if they answer before it. Then an
 idle server syncs after as long again, so buffered mode can lose two seconds."""
@@ -108,6 +113,8 @@ class TickLoop:
         self._when_found = when_found
         self._mint = mint
         self._stopping = False
+        self._under_way: Sequence[PendingCommand] = ()
+        """The commands of the tick that runs."""
         self._puts_off = False
         """True if the upkeep after the last tick has been put off until after the next one."""
         self._logged = ""
@@ -170,11 +177,14 @@ class TickLoop:
         time = self._timetable.tick_time()
         inbox, pace = self._inbox, self._pace
         requests = inbox.take(pace.rows, pace.beside) if inbox.commands else []
+        self._under_way = requests
         try:
             await self._do(requests, time)
         except Exception as error:
             self._refuse(requests, error)
             raise
+        finally:
+            self._under_way = ()
 
     async def _do(self, requests: list[PendingCommand], time: TickTime) -> None:
         """Run one tick with these commands."""
@@ -288,10 +298,17 @@ class TickLoop:
                 cause = error
         raise cause
 
-    def hold_up(self, cause: StoreBusy) -> None:
-        """Refuse what waits, if the tick under way has been held up for long."""
+    def hold_up(self, cause: StoreBusy) -> bool:
+        """Refuse what waits, if the tick under way has been held up for long.
+
+        Returns True if it is not to be waited for any longer, since the loop is to end.
+        """
         if self._lock.met(cause):
             self._refuse(self._inbox.take(MOST_ROWS, MOST_ROWS), cause)
+        if self._lock.seconds() >= DOUBT_S:
+            for request in self._under_way:
+                request.reply(OutcomeUnknown(f"{cause}: {UNKNOWN}"))
+        return self._stopping
 
     def _refuse(self, requests: list[PendingCommand], error: Exception) -> None:
         """Answer those commands of a failed tick that have no answer yet."""
@@ -344,9 +361,7 @@ class TickLoop:
 def _answer_to(error: Exception) -> ZqError:
     """The answer to a command whose tick has failed."""
     if isinstance(error, StoreFailed):
-        return OutcomeUnknown(
-            "the disk failed while this was being written: it may or may not be stored"
-        )
+        return OutcomeUnknown(f"the disk failed while this was being written: {UNKNOWN}")
     if isinstance(error, StoreFull):
         return StorageFull(STORAGE_FULL)
     return refusal_by(error) if isinstance(error, StoreBusy) else unexpected(error)

@@ -265,8 +265,9 @@ class Store(Protocol):
     """Called with a table and the keys of rows. Some of these rows cannot be read."""
     when_others: Callable[[OthersNews], object]
     """Called in the event loop when other servers may have changed something."""
-    when_away: Callable[[StoreBusy], object]
-    """Called from time to time while a tick under way waits for a lost connection."""
+    when_away: Callable[[StoreBusy], bool]
+    """Called in the event loop, about once a second, while a tick under way waits for a database
+    that does not answer. If it returns True, that tick fails soon."""
     when_rested: Callable[[], object]
     """Called when a connection was closed that nobody has read from lately: memory is free then."""
     uncopied_bytes: int

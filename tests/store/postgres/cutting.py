@@ -6,7 +6,7 @@ import tempfile
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from urllib.parse import parse_qs, urlsplit
 
 NAME = ".s.PGSQL.5432"
@@ -37,6 +37,9 @@ class Proxy:
         """How the next COMMIT is cut. None afterwards."""
         self.is_shut = False
         """True while new connections are refused."""
+        self.passes = Event()
+        """Cleared while nothing passes, and nobody is told."""
+        self.passes.set()
         self._open: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self._folder / NAME))
@@ -44,6 +47,7 @@ class Proxy:
         Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
+        self.passes.set()
         self.end_all()
         _end(self._listener)
         shutil.rmtree(self._folder)
@@ -87,6 +91,7 @@ class _Pair:
     def ask(self) -> None:
         with suppress(OSError):
             while data := self._client.recv(1 << 20):
+                self._proxy.passes.wait()
                 if self._proxy.cut is not None and _is_commit(data):
                     self._cut, self._proxy.cut = self._proxy.cut, None
                 if self._cut is Cut.BEFORE:
@@ -102,6 +107,7 @@ class _Pair:
     def answer(self) -> None:
         with suppress(OSError):
             while data := self._server.recv(1 << 20):
+                self._proxy.passes.wait()
                 if self._cut is None:
                     self._client.sendall(data)
                 elif data.endswith(READY):

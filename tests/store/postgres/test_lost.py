@@ -3,10 +3,12 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx
 import pytest
 from conformance.client import JSON, Client
 from conformance.client import new_job as new_body
@@ -18,7 +20,7 @@ from store.postgres.cutting import Cut, Proxy
 from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.model.commands import Claim, Succeed
 from zq.model.filters import Filter
-from zq.store.errors import StoreAway, StoreFailed
+from zq.store.errors import StoreAway, StoreError, StoreFailed
 from zq.store.postgres.connection import SESSION, connect
 from zq.store.postgres.owning import value_of
 from zq.store.postgres.pipeline import Pipeline, Sent
@@ -126,6 +128,15 @@ async def test_a_server_ends_whose_database_another_one_has_had(
         await store.tick(orders.tick([orders.enqueue([new_job()])]))
 
 
+async def held_up(site: Site) -> None:
+    """Wait until a server has seen that its database is away.
+
+    The server's clock stands still, so that nothing is refused before its test moves it.
+    """
+    while site.server.services.engine.lock.since is None:
+        await pause()
+
+
 @pytest.mark.parametrize("cut", [None, Cut.AFTER])
 async def test_changes_are_refused_with_the_cause_until_the_database_is_back(
     proxy: Proxy, tmp_path: Path, cut: Cut | None
@@ -139,9 +150,8 @@ async def test_changes_are_refused_with_the_cause_until_the_database_is_back(
             proxy.end_all()
         proxy.cut = cut
         first = asyncio.create_task(client.post("/jobs", new_body()))
-        # The server's clock stands still, so that nothing is refused before this test moves it.
-        while (told := (await client.get("/health")).doc.get("database_away")) is None:
-            await pause()
+        await held_up(site)
+        told = (await client.get("/health")).doc["database_away"]
         second = asyncio.create_task(client.post("/jobs", new_body()))
         site.clock.advance(5_000)
         refused = await second
@@ -162,6 +172,46 @@ async def test_changes_are_refused_with_the_cause_until_the_database_is_back(
         assert await client.count() == (1 if cut is None else 2)
         assert "database_away" not in (await client.get("/health")).doc
     await site.stop()
+
+
+async def test_callers_learn_that_the_database_is_silent(proxy: Proxy, tmp_path: Path) -> None:
+    """A lost host, or a stopped process of PostgreSQL: no error comes, and no answer."""
+    site = Site(tmp_path / "own", {"store": proxy.address})
+    await site.start()
+    async with Client(site, JSON) as client, asyncio.timeout(120):
+        proxy.passes.clear()
+        first = asyncio.create_task(client.post("/jobs", new_body()))
+        await held_up(site)
+        second = asyncio.create_task(client.post("/jobs", new_body()))
+        site.clock.advance(5_000)
+        refused = await second
+        assert not first.done()
+        assert (refused.status, refused.headers["zq-error"]) == (503, "database_away")
+        assert "PostgreSQL has not answered a transaction for" in refused.error
+
+        site.clock.advance(20_000)
+        doubtful = await first
+        assert (doubtful.status, doubtful.headers["zq-error"]) == (503, "outcome_unknown")
+        assert "it may or may not be stored" in doubtful.error
+        proxy.passes.set()
+        while (again := await client.post("/jobs", new_body())).status == 503:
+            await pause()
+        assert again.status == 201
+        assert await client.count() == 2
+    await site.stop()
+
+
+async def test_a_server_ends_while_the_database_is_silent(proxy: Proxy, tmp_path: Path) -> None:
+    site = Site(tmp_path / "own", {"store": proxy.address})
+    await site.start()
+    async with Client(site, JSON) as client, asyncio.timeout(120):
+        proxy.passes.clear()
+        asked = asyncio.create_task(client.post("/jobs", new_body()))
+        await held_up(site)
+        with suppress(StoreError):
+            await site.stop()
+        with suppress(httpx.HTTPError):
+            assert (await asked).status == 503
 
 
 async def test_a_server_ends_if_the_database_has_lost_what_was_committed(

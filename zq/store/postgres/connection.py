@@ -1,7 +1,9 @@
 """Connections to PostgreSQL: their settings, and what their errors mean."""
 
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from socket import SHUT_RDWR, socket
 from typing import Any
 
 import psycopg
@@ -99,6 +101,15 @@ def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Con
     connection.prepare_threshold = 0
     connection.prepared_max = STATEMENTS
     return connection
+
+
+def cut(connection: Connection) -> None:
+    """End a connection that another thread uses, and that may be silent. Nothing is waited for.
+
+    That thread gets an error. PostgreSQL ends what it does for it by itself.
+    """
+    with suppress(OSError, psycopg.Error), socket(fileno=os.dup(connection.fileno())) as end:
+        end.shutdown(SHUT_RDWR)
 
 
 def store_error(error: psycopg.Error) -> StoreError | ForeignDatabase:

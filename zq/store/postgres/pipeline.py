@@ -32,6 +32,10 @@ _BEGIN, _COMMIT, _ROLLBACK, _LATER = map(
 _FAILED = frozenset({ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE, ExecStatus.PIPELINE_ABORTED})
 
 
+LOOK_MS = 1000
+"""How often a wait for an answer looks if it should end."""
+
+
 class Sent:
     """A statement that was sent, or its preparation, and the answer once that has come."""
 
@@ -53,6 +57,8 @@ class Pipeline:
         """How often answers were waited for."""
         self.flush_s = 0.0
         """How many seconds PostgreSQL took for the last COMMIT; 0 if that was not `durable`."""
+        self.gives_up = False
+        """Set by any thread to end the wait for an answer, as if the connection were lost."""
         self._last_asked_at = 0.0
         """When the last of some answers began to be waited for."""
         self.adopt(connection)
@@ -236,10 +242,16 @@ class Pipeline:
         while pgconn.flush():
             # PostgreSQL reads no more before somebody reads what it says.
             self._poll.modify(pgconn.socket, select.POLLIN | select.POLLOUT)
-            self._poll.poll()
+            self._wait()
             self._poll.modify(pgconn.socket, select.POLLIN)
             pgconn.consume_input()
         while pgconn.is_busy():
-            self._poll.poll()
+            self._wait()
             pgconn.consume_input()
         return pgconn.get_result()
+
+    def _wait(self) -> None:
+        """Wait until PostgreSQL has said or read something."""
+        while not self._poll.poll(LOOK_MS):
+            if self.gives_up:
+                raise psycopg.OperationalError("this server ends, and does not wait for an answer")

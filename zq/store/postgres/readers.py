@@ -17,12 +17,17 @@ from zq.model.errors import ReadersBusy
 from zq.store.dates import Dates
 from zq.store.errors import StoreAway, StoreError
 from zq.store.lanes import MOST_PAGES_WAITING, MOST_WAITING, SCANNERS, ReaderTurns, took_too_long
-from zq.store.postgres.connection import PLANS, SESSION, Connection, connect, store_error
+from zq.store.postgres.connection import PLANS, SESSION, Connection, connect, cut, store_error
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+SILENT_S = 2.0
+"""PostgreSQL ends a read at its deadline. If it has said nothing for so much longer, the connection
+is given up."""
 
 
 class RowReader:
@@ -61,6 +66,12 @@ class RowReader:
             self.close()
             raise store_error(error) from error
 
+    def cut(self) -> None:
+        """End a read under way whose connection is silent. Any thread may ask."""
+        connection = self._connection
+        if connection is not None:
+            cut(connection)
+
     def close(self) -> None:
         """Close the connection if it is open. The next read opens another."""
         if self._connection is not None:
@@ -88,6 +99,7 @@ class PostgresLane:
         self._threads = ThreadPoolExecutor(readers, "zq-read")
         self._readers = [RowReader(address, timeout) for _ in range(readers)]
         self._turns = ReaderTurns(self._readers, timeout, most_waiting)
+        self._longest = timeout + SILENT_S
 
     async def read(
         self,
@@ -107,11 +119,15 @@ class PostgresLane:
         reader = await self._turns.take()
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._threads, reader.read, reading)
-        future.add_done_callback(lambda done: self._ended(reader, done))
+        cutting = loop.call_later(self._longest, reader.cut)
+        future.add_done_callback(lambda done: self._ended(reader, done, cutting))
         # If nobody waits any more, the reader is free once the read has ended all the same.
         return await asyncio.shield(future)
 
-    def _ended(self, reader: RowReader, done: "asyncio.Future[T]") -> None:
+    def _ended(
+        self, reader: RowReader, done: "asyncio.Future[T]", cutting: asyncio.TimerHandle
+    ) -> None:
+        cutting.cancel()
         if not done.cancelled():
             done.exception()
         self._turns.give_back(reader)

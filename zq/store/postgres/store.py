@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import msgspec
 
@@ -17,7 +17,7 @@ from zq.model.ids import SLOTS, Mint
 from zq.model.job import JobRecord
 from zq.model.log import Bounds
 from zq.store.api import Bloat, FoundAtStart, MakeTicks, OthersNews, Store, Ticks, exhaust
-from zq.store.errors import StoreBusy
+from zq.store.errors import StoreAway, StoreBusy
 from zq.store.postgres.connection import (
     SESSION,
     TICK_SESSION,
@@ -38,14 +38,13 @@ from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.reads import make_reads
 from zq.store.postgres.recovery import note_clock, recover, recover_other
 from zq.store.postgres.sharing import Memory, TurnNeeded
+from zq.store.postgres.thread import TickThread
 from zq.store.postgres.ticking import TickPipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
 from zq.store.postgres.vacuum import Vacuum
 from zq.store.postgres.watch import Watch
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 TRIES = 5
 """How often a tick is tried that another transaction, or a lost connection, has interrupted."""
@@ -74,7 +73,7 @@ class PostgresStore(Store):
     def __init__(
         self,
         address: str,
-        thread: ThreadPoolExecutor,
+        thread: TickThread,
         pipeline: TickPipeline,
         columns: Columns,
         at_start: FoundAtStart,
@@ -90,7 +89,7 @@ class PostgresStore(Store):
         self.steady = at_start.steady
         self.logged = at_start.logged
         self.quarantined = Quarantined(0, ())
-        self.when_away: Callable[[StoreBusy], object] = bool
+        self.when_away: Callable[[StoreBusy], bool] = _waits_on
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
         self.when_rested: Callable[[], object] = bool
         self.when_others: Callable[[OthersNews], object] = bool
@@ -99,8 +98,8 @@ class PostgresStore(Store):
         self.wal_is_over = False
         self._thread = thread
         self._pipeline = pipeline
-        loop = asyncio.get_running_loop()
-        pipeline.when_away = lambda error: loop.call_soon_threadsafe(self.when_away, error)
+        pipeline.when_away = partial(setattr, thread, "cause")
+        thread.when_away = self._held_up
         self._columns = columns
         self._memory = memory
         self._ticks = ticks
@@ -130,7 +129,7 @@ class PostgresStore(Store):
         if tick.mint is not None:
             mint = LoopMint(tick.mint, asyncio.get_running_loop())
             tick = msgspec.structs.replace(tick, mint=mint)
-        result = await self._aside(self._run, tick)
+        result = await self._thread.run(self._run, tick)
         self._vacuum.has_changed = True
         if self._watch is not None:
             if result.rows:
@@ -164,7 +163,7 @@ class PostgresStore(Store):
 
     async def sync(self) -> None:
         """Bring to the disk what ticks have answered before their flush."""
-        await self._aside(self._pipeline.sync)
+        await self._thread.run(self._pipeline.sync)
 
     def check_files(self) -> None:
         """Nothing: the files are PostgreSQL's own."""
@@ -179,7 +178,7 @@ class PostgresStore(Store):
                 "its server vacuums them while it runs, for what comes next. VACUUM FULL of the"
                 " tables in the schema zq gives space back to the disk, once the server is stopped",
             )
-        self._bytes = await self._aside(self._tidy)
+        self._bytes = await self._thread.run(self._tidy)
         return False
 
     def _tidy(self) -> int:
@@ -195,13 +194,17 @@ class PostgresStore(Store):
                 raise
             return _size(self._pipeline.connection)
 
+    def _held_up(self, cause: StoreAway) -> None:
+        if self.when_away(cause):
+            self._pipeline.gives_up = True
+
     def _hear(self, news: OthersNews) -> None:
         self.logged = max(self.logged, news.logged)
         self.when_others(news)
 
     async def _recover_other(self, slot: int, start: int) -> None:
         """Return the jobs of another server that has died."""
-        queues = await self._aside(self._return_jobs, slot, start)
+        queues = await self._thread.run(self._return_jobs, slot, start)
         if queues is not None:
             log.warning(f"the server of slot {slot} is gone: its jobs are ready again")
             self.when_others(OthersNews(woken=queues))
@@ -213,7 +216,7 @@ class PostgresStore(Store):
         return recover_other(self._pipeline, self._columns, slot, start, self._memory)
 
     async def ping(self) -> None:
-        await self._aside(int)
+        """Nothing: the thread may wait for PostgreSQL, which a restart does not bring back."""
 
     async def backup(self, least_free: int) -> BinaryIO:
         raise NotOnThisStore(
@@ -242,7 +245,7 @@ class PostgresStore(Store):
     async def close(self) -> None:
         try:
             with store_errors():
-                await self._aside(note_clock, self._pipeline, self._columns, self.steady)
+                await self._thread.run(note_clock, self._pipeline, self._columns, self.steady)
         finally:
             await self.abandon()
 
@@ -250,13 +253,9 @@ class PostgresStore(Store):
         await self._vacuum.stop()
         if self._watch is not None:
             await self._watch.stop()
-        await self._aside(self._pipeline.connection.close)
-        self._thread.shutdown()
+        await self._thread.run(self._pipeline.connection.close)
+        self._thread.close()
         await asyncio.get_running_loop().run_in_executor(None, self.lanes.close)
-
-    async def _aside(self, function: Callable[..., T], *args: object) -> T:
-        """Run a function in the thread of ticks."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
 
 
 async def open_store(
@@ -280,28 +279,27 @@ async def open_store(
     Raises `DirectoryInUse` if another server has the database, `DatabaseTooNew`, `ForeignDatabase`
     if this is no PostgreSQL that can hold it, or `StoreError`.
     """
-    thread = ThreadPoolExecutor(1, "zq-tick")
-    aside = partial(asyncio.get_running_loop().run_in_executor, thread)
+    thread = TickThread()
     try:
-        connection, slot = await aside(_connected, address, servers)
+        connection, slot = await thread.run(_connected, address, servers)
         try:
-            columns = await aside(read_columns, connection)
+            columns = await thread.run(read_columns, connection)
             memory = Memory(slot) if servers > 1 else None
             pipeline = TickPipeline(address, slot, connection, shares=servers > 1)
             recovering = partial(
                 recover, pipeline, columns, off_counts=off_counts, name=name, memory=memory
             )
-            at_start, pipeline.start = await aside(recovering, history, slot, clock)
+            at_start, pipeline.start = await thread.run(recovering, history, slot, clock)
             transactions = partial(
                 PostgresTransaction, pipeline, columns, memory=memory, shares=True
             )
-            ticks = await aside(make_ticks, transactions, at_start.last_key)
-            size = await aside(_size, connection)
+            ticks = await thread.run(make_ticks, transactions, at_start.last_key)
+            size = await thread.run(_size, connection)
         except BaseException:
             connection.close()
             raise
     except BaseException:
-        thread.shutdown(wait=False)
+        thread.close(wait=False)
         raise
     return PostgresStore(
         address, thread, pipeline, columns, at_start, ticks, read_timeout, slot, memory, size
@@ -335,6 +333,10 @@ def _came_short(wanted: Claim, claimed: Sequence[JobRecord]) -> bool:
 
 def _size(connection: Connection) -> int:
     return int(str(value_of(connection, "SELECT pg_database_size(current_database())")))
+
+
+def _waits_on(_cause: StoreBusy) -> bool:
+    return False
 
 
 async def _nobody_helps(_source: str, _keys: Sequence[object]) -> None:

@@ -25,8 +25,8 @@ KEPT = 1000
 CONNECT_S = 2
 """How long one attempt to connect again may take."""
 
-PAUSE_S, PATIENCE_S = 0.1, 60.0
-"""The pause between two attempts to learn the outcome of a tick, and how long they go on."""
+PAUSE_S = 0.1
+"""The pause between two attempts to learn the outcome of a tick."""
 
 
 class TickPipeline(Pipeline):
@@ -40,7 +40,7 @@ class TickPipeline(Pipeline):
         self.start = 0
         """The number of this start of a server; 0 while it is not known."""
         self.when_away: Callable[[StoreAway], object] = bool
-        """Called from time to time while the outcome of a tick cannot be learned."""
+        """Called at each attempt in vain to learn the outcome of a tick."""
         self._address = address
         self._slot = slot
         self._shares = shares
@@ -107,13 +107,12 @@ class TickPipeline(Pipeline):
     def _was_committed(self, number: dict[str, int]) -> bool:
         """Learn what has become of a tick whose COMMIT was not answered."""
         log.warning("the answer of a COMMIT was lost: the row of its tick says if it was done")
-        until = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self.mend()
                 return self._has(number)
             except StoreAway as error:
-                if time.monotonic() > until:
+                if self.gives_up:
                     raise StoreFailed(f"what became of a tick cannot be learned: {error}") from None
                 self.when_away(error)
                 time.sleep(PAUSE_S)

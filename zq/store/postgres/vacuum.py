@@ -8,16 +8,17 @@ import contextlib
 import logging
 import time
 
-import psycopg
-
 from zq.store.api import Bloat
 from zq.store.errors import StoreError
-from zq.store.postgres.connection import SCHEMA, SESSION, Connection, connect, store_errors
+from zq.store.postgres.connection import SCHEMA, SESSION, Connection, connect, cut, store_errors
 
 log = logging.getLogger(__name__)
 
 BUSY_S, IDLE_S = 2.0, 10.0
 """The time between two looks: while ticks change rows, and while none does."""
+
+CONNECT_S = 2
+"""How long it tries to connect. The next look tries again."""
 
 LEAST_DEAD = 1_000
 DEAD_SHARE = 10
@@ -56,19 +57,20 @@ class Vacuum:
         self._next: dict[str, float] = {}
         """When each table may be vacuumed next."""
         self._task: asyncio.Task[None] | None = None
+        self._ends = False
 
     def start(self) -> None:
         """Begin, in the event loop."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End. A vacuum under way is cancelled, which loses nothing."""
+        """End. A vacuum under way is left to PostgreSQL."""
         if self._task is None:
             return
+        self._ends = True
         self._task.cancel()
         if self._connection is not None:
-            with contextlib.suppress(psycopg.Error):
-                self._connection.cancel()
+            cut(self._connection)
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
@@ -98,10 +100,11 @@ class Vacuum:
         try:
             with store_errors():
                 if self._connection is None:
-                    self._connection = connect(self._address, SESSION)
+                    self._connection = connect(self._address, SESSION, CONNECT_S)
                 self.look(self._connection)
         except StoreError as error:
-            log.warning(f"the database was not vacuumed: {error}")
+            if not self._ends:
+                log.warning(f"the database was not vacuumed: {error}")
             if self._connection is not None and self._connection.closed:
                 self._connection = None
 

@@ -100,7 +100,7 @@ class SqliteStore(Store):
         self.steady = at_start.steady
         self.logged = at_start.logged
         self.quarantined = quarantined
-        self.when_away: Callable[[StoreBusy], object] = bool
+        self.when_away: Callable[[StoreBusy], bool] = bool
         self.when_others: Callable[[OthersNews], object] = bool
         self.when_unreadable: Callable[[str, Sequence[object]], Awaitable[object]] = _nobody_helps
         """Called with a table and the keys of rows. Some of these rows cannot be read."""
