@@ -13,6 +13,9 @@ from bench.attacks.site import PATIENCE, Attack, Outcome, Reply, Site
 MSGPACK = "application/msgpack"
 MSGPACK_STREAM = "application/vnd.zizq.msgpack-stream"
 
+SMALL_BULK = 500
+"""So many jobs of a bulk hold nobody up."""
+
 NAMES = 300_000
 """A payload with so many fields has 5.5 MB."""
 
@@ -75,9 +78,12 @@ def pages_of_messages(site: Site, count: int) -> Outcome:
 
 
 def statistics(site: Site, count: int) -> Outcome:
-    """Queues, each with one job, and the statistics of all."""
-    for first in range(0, count, 10_000):
-        names = [f"queue-{n}" for n in range(first, min(first + 10_000, count))]
+    """Queues, each with one job, and the statistics of all.
+
+    They are filled in small bulks: a large one is an attack by itself (`jobs_of_all_kinds`).
+    """
+    for first in range(0, count, SMALL_BULK):
+        names = [f"queue-{n}" for n in range(first, min(first + SMALL_BULK, count))]
         jobs = [{"queue": name, "type": "t", "payload": 1} for name in names]
         site.need("POST", "/jobs/bulk", json.dumps({"jobs": jobs}).encode())
     return outcome(site.request("GET", "/stats", headers={"Accept": MSGPACK}))
