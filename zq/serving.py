@@ -41,11 +41,7 @@ EX_IOERR = os.EX_IOERR
 EX_TEMPFAIL = os.EX_TEMPFAIL
 EX_CONFIG = os.EX_CONFIG
 
-OPEN = (
-    "open without keys: every program of this machine may use the queue, the page and backups;"
-    " `zq keys add NAME --scopes SCOPES --keys FILE` and --keys FILE change that"
-)
-"""The line of a start without keys: nothing else tells that a page and backups are open to all."""
+CLOSING = "`zq keys add NAME --scopes SCOPES --keys FILE` and --keys FILE change that"
 
 OWN_URL = "http://127.0.0.1:7890"
 """The address at which commands look for a server that nobody has named."""
@@ -94,7 +90,8 @@ async def _serve(settings: Settings) -> int:
     for entrance in server.entrances:
         entrance.announce()
     _say_how_to_begin(server, settings)
-    _say_what_is_open(server, settings)
+    admin = server.admin_url is not None
+    log.info(openness(settings, page="page" in server.places, admin=admin))
     systemd.ready()
     watchdog = asyncio.create_task(_feed_watchdog(server.services))
     stopping = asyncio.create_task(signals.get())
@@ -137,11 +134,22 @@ def _say_how_to_begin(server: Server, settings: Settings) -> None:
     log.info("serving", extra={"fields": {**fields, "try": f"zq push mail hello{there}"}})
 
 
-def _say_what_is_open(server: Server, settings: Settings) -> None:
-    """Log what the admin listener opens, and to whom."""
-    if settings.no_admin:
-        return
-    log.info(OPEN if settings.keys is None else "the page and backups are open to keys")
+def openness(settings: Settings, *, page: bool, admin: bool) -> str:
+    """What a server opens, to whom, and what changes that. Nothing else tells this at a start.
+
+    `page` and `admin` say whether it has the operators' page and the admin listener.
+    """
+    parts = ["the queue", *(["the page"] if page else []), *(["backups"] if page or admin else [])]
+    what = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    if settings.keys is not None:
+        return f"open to keys: {what}"
+    if settings.tls_client_ca is not None and not (admin and settings.admin_tls_client_ca is None):
+        who = "every client with a certificate"
+    elif settings.insecure:
+        who = "everyone who reaches this server"
+    else:
+        who = "every program of this machine"
+    return f"open without keys: {who} may use {what}; {CLOSING}"
 
 
 def _allow_connections(count: int) -> None:
