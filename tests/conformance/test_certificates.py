@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
+from doors.queue_ti.users import auth_settings
 
 from zq.cli.group import main
 
@@ -14,6 +15,7 @@ from .keyed import secret, write_keys
 from .site import Site
 
 CLIENTS = ("only-read", "shop", "nobody")
+FRIEND = "https://tools.example"
 
 
 @pytest.fixture
@@ -79,3 +81,25 @@ async def test_a_page_is_foreign_with_a_certificate_too(site: Site, http2: bool)
     reply = await ask(site, http2, "only-read", "/queues", **headers)
 
     assert (reply.status_code, reply.headers["zq-error"]) == (403, "foreign_page")
+
+
+async def test_a_certificate_is_not_that_of_a_page_that_is_named(site: Site, http2: bool) -> None:
+    own = {"Authorization": f"Bearer {secret('only-read')}"}
+    await site.restart(allow_origin=(FRIEND,))
+    for headers, status in (({}, 401), (own, 200)):
+        reply = await ask(site, http2, "only-read", "/queues", Origin=FRIEND, **headers)
+        assert reply.status_code == status
+    await site.restart(allow_origin=(FRIEND,), keys=None)
+    assert (await ask(site, http2, "only-read", "/queues", Origin=FRIEND)).status_code == 401
+    assert (await ask(site, http2, "only-read", "/queues")).status_code == 200
+
+
+async def test_a_certificate_beside_a_user_is_not_that_of_a_named_page(
+    site: Site, http2: bool, tmp_path: Path
+) -> None:
+    await site.restart(allow_origin=(FRIEND,), **auth_settings(tmp_path))
+    token = {"Authorization": "Bearer x"}
+    for origin, missing in (({}, "token"), ({"Origin": FRIEND}, "Zq-Key")):
+        reply = await ask(site, http2, "only-read", "/api/stats", **token, **origin)
+        assert reply.status_code == 401
+        assert missing in reply.json()["error"]

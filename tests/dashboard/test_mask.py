@@ -19,7 +19,9 @@ from .test_live import frame
 DOTS = "\N{BULLET}" * 3
 SECRET = "hunter2"
 
-pytestmark = pytest.mark.settings(no_admin=False, admin_port=0, ui_mask="password|token")
+pytestmark = pytest.mark.settings(
+    no_admin=False, admin_port=0, ui_mask="password|token", history=86_400_000
+)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,10 @@ async def test_no_answer_of_the_page_has_what_is_hidden(
     site: Site, http: aiohttp.ClientSession
 ) -> None:
     id = await failed_job(site, http)
-    for path in (f"jobs/{id}", "jobs", f"jobs/{id}/errors", f"jobs/{id}/errors/1", "failures"):
+    for path in (
+        *(f"jobs/{id}", "jobs", f"jobs/{id}/errors", f"jobs/{id}/errors/1"),
+        *("failures", "history"),
+    ):
         async with http.get(f"{site.admin_url}/ui/api/{path}") as answer:
             text = await answer.text()
             assert answer.status == 200, path

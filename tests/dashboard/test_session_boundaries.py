@@ -51,8 +51,10 @@ class Visitor:
         async with self._http.get(f"{self._url}{path}", headers=headers) as answer:
             return answer.status
 
-    async def refused(self, name: str) -> tuple[int, str]:
-        async with self._http.post(f"{self._url}session", json={"key": name * 2}) as answer:
+    async def refused(self, name: str, **headers: str) -> tuple[int, str]:
+        url, key = f"{self._url}session", {"key": name * 2}
+        async with self._http.post(url, json=key, headers=headers) as answer:
+            assert "Set-Cookie" not in answer.headers
             return answer.status, (await answer.json())["error"]
 
 
@@ -138,6 +140,11 @@ async def test_the_page_of_a_named_origin_does_not_ride_on_a_session_or_a_passwo
         assert await visitor.status({"Authorization": password, **friend}) == 401
         assert await visitor.status({"Authorization": "Bearer allall", **friend}) == 200
     assert await visitor.status({**session.headers(), "Sec-Fetch-Site": "same-origin"}) == 200
+
+
+async def test_a_named_page_does_not_sign_in(visitor: Visitor) -> None:
+    status, error = await visitor.refused("all", Origin=FRIEND)
+    assert (status, "Bearer" in error) == (401, True)
 
 
 @pytest.mark.parametrize("path", ["jobs", "queues"])

@@ -46,8 +46,12 @@ class TestKeys:
         async with rpc_of(site, f"Bearer {secret('shop')}") as rpc:
             await rpc.enqueue("shop-1")
             assert (await rpc.dequeue("shop-1")).topic == "shop-1"
-            assert await rpc.code(pb.EnqueueRequest(topic="t", payload=b"x")) == "PERMISSION_DENIED"
-            assert await rpc.code(pb.SubscribeRequest(topic="t")) == "PERMISSION_DENIED"
+            for request in (
+                *(pb.EnqueueRequest(topic="t", payload=b"x"), pb.SubscribeRequest(topic="t")),
+                *(pb.DequeueRequest(topic=topic) for topic in ("t", "t.dlq")),
+                *(pb.BatchDequeueRequest(topic=topic, count=1) for topic in ("t", "t.dlq")),
+            ):
+                assert await rpc.code(request) == "PERMISSION_DENIED", request
 
     async def test_a_subscription_ends_with_its_key(self, site: Site, tmp_path: Path) -> None:
         async with rpc_of(site, f"Bearer {secret('shop')}") as rpc:

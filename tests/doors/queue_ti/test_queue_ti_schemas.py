@@ -9,7 +9,8 @@ import pytest
 
 from zq.features.schemas.model import PayloadSchema
 from zq.features.schemas.model_avro import MOST_NESTED, Comparison
-from zq.model.queue_errors import InvalidSchema, SchemaMismatch
+from zq.features.schemas.tick_rules import BYTES_A_COMPARISON, MOST_COMPARED_AT_ONCE, SchemaRules
+from zq.model.queue_errors import InvalidSchema, NotCompared, SchemaMismatch
 
 from .messages import Doc, Messages
 
@@ -245,6 +246,17 @@ async def test_the_payloads_of_one_request_have_a_bound_together(
     reply = await api.native.call("POST", "/jobs/bulk", {"jobs": [job] * 1_000})
     assert reply.status == 413 and "takes more than 1000 steps" in reply.error
     assert await api.list("t") == []
+
+
+@pytest.mark.parametrize("more", [0, 1_000], ids=["comparisons", "bytes"])
+def test_a_transaction_leaves_payloads_to_the_next_once_it_has_compared_enough(more: int) -> None:
+    schema = PayloadSchema(json.dumps(ORDER))
+    payload = json.dumps(GOOD | {"more": "x" * more * BYTES_A_COMPARISON})
+    compared, _ = schema.compare(payload)
+    rules = SchemaRules({"q": schema})
+    for _ in range(MOST_COMPARED_AT_ONCE // (compared + more)):
+        assert rules.refusal(payload, ["free", "q"]) is None
+    assert isinstance(rules.refusal(payload, ["q"]) or rules.refusal(payload, ["q"]), NotCompared)
 
 
 async def test_a_deep_payload_is_no_danger(api: Messages) -> None:
