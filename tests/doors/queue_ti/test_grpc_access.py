@@ -111,7 +111,12 @@ class TestUsers:
                 assert reply.status == 401
             assert await rpc.code(pb.DequeueRequest(topic="t")) == "RESOURCE_EXHAUSTED"
 
-    async def test_a_subscriber_gets_nothing_once_its_grant_is_gone(self, site: Site) -> None:
+    @pytest.mark.parametrize(
+        ("change", "code"), [("grant", "PERMISSION_DENIED"), ("password", "UNAUTHENTICATED")]
+    )
+    async def test_a_subscriber_gets_nothing_once_its_grant_is_gone_or_its_password_another(
+        self, site: Site, change: str, code: str
+    ) -> None:
         async with Client(site, JSON) as client:
             admin = await admin_of(client)
             id = await admin.make("ann")
@@ -119,11 +124,14 @@ class TestUsers:
             async with rpc_of(site, basic("ann", LONG)) as rpc:
                 stream = rpc.subscribe("t")
                 await stream.wait_for_connection()
-                await admin.send("DELETE", f"/users/{id}/grants/{grant}")
+                if change == "grant":
+                    await admin.send("DELETE", f"/users/{id}/grants/{grant}")
+                else:
+                    await admin.send("PUT", f"/users/{id}", {"password": "another long password"})
                 await admin.send("POST", "/messages", {"topic": "t", "payload": "x"})
                 with pytest.raises(aio.AioRpcError) as raised:
                     await stream.read()
-                assert raised.value.code() is grpc.StatusCode.PERMISSION_DENIED
+                assert raised.value.code().name == code
             (message,) = (await admin.send("GET", "/messages?topic=t")).doc["items"]
             assert (message["status"], message["retry_count"]) == ("pending", 0)
 

@@ -12,7 +12,9 @@ from zq.doors.queue_ti.errors import TooManyLogins
 from zq.doors.queue_ti.http.auth.limit import LoginLimit
 from zq.doors.queue_ti.opening import QueueTiDoors
 
-from .users import ADMIN, PASSWORD, Caller, auth_settings
+from .users import ADMIN, PASSWORD, Caller, auth_settings, basic
+
+FRIEND = "https://tools.example"
 
 
 @pytest.fixture
@@ -51,6 +53,16 @@ async def test_a_changed_password_ends_tokens_and_their_renewal(
     assert (await ann.send("POST", "/auth/refresh")).status == 401
     assert (await ann.send("GET", "/messages?topic=t")).status == 401
     await nobody.login("ann", "another long password")
+
+
+async def test_the_page_of_a_named_origin_does_not_ride_on_a_stored_password(
+    site: Site, admin: Caller
+) -> None:
+    await site.restart(allow_origin=(FRIEND,))
+    for authorization, status in ((basic(ADMIN, PASSWORD), 401), (admin.authorization, 200)):
+        for origin, answered in (({}, 200), ({"Origin": FRIEND}, status)):
+            headers = {"Authorization": authorization, **origin}
+            assert (await admin.client.send("GET", "/api/stats", None, headers)).status == answered
 
 
 async def test_a_login_is_renewed_for_twelve_hours(site: Site, admin: Caller) -> None:
