@@ -56,6 +56,15 @@ def contents(directory: Path) -> list[str]:
     return [path.read_text() for path in files]
 
 
+def test_files_of_an_earlier_version_are_closed_to_others(tmp_path: Path, opened: Open) -> None:
+    (tmp_path / "log").mkdir()
+    files = [tmp_path / "log" / name for name in ("zq.log", "zq.log.1", "zq.log.2")]
+    for file in files:
+        file.touch(0o644)
+    opened()
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * 3
+
+
 def test_lines_are_kept_as_they_are(tmp_path: Path, opened: Open) -> None:
     opened().write("one\n  two ü\n".encode())
     opened().write(b"three\n")

@@ -3,6 +3,7 @@
 The standard library rotates by size or by time. Here either of them begins a new file.
 """
 
+import contextlib
 import logging
 import os
 import sys
@@ -41,6 +42,10 @@ class RotatingFile:
         directory.parent.mkdir(exist_ok=True)
         directory.mkdir(mode=0o700, exist_ok=True)
         path = directory / NAME
+        for older in directory.glob(f"{NAME}.*"):
+            # An earlier version left them to the umask. Those of another owner stay as they are.
+            with contextlib.suppress(OSError):
+                older.chmod(PRIVATE)
         written = path.stat().st_mtime if path.exists() else now()
         _make_sure_of_room(path)
         self._file = _File(path, max_size, max_files, _Period(PERIODS[rotation], now, written))
@@ -66,7 +71,7 @@ def _make_private(path: Path) -> None:
     """Make the file if it is missing. Let only its owner read it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
     try:
-        os.fchmod(descriptor, PRIVATE)  # an earlier version left it to the umask
+        os.fchmod(descriptor, PRIVATE)
     finally:
         os.close(descriptor)
 
