@@ -113,9 +113,9 @@ class Lab:
             yield target
 
     @contextlib.contextmanager
-    def server_on(self, address: str) -> Iterator[Target]:
-        """Run zq on a database of PostgreSQL that is there."""
-        with self._running("zq-postgres", ["--store", address]) as target:
+    def server_on(self, address: str, database: int) -> Iterator[Target]:
+        """Run zq on a database of a PostgreSQL that is there: its address and its process."""
+        with self._running("zq-postgres", ["--store", address], database) as target:
             yield target
 
     @contextlib.contextmanager

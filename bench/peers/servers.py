@@ -57,7 +57,7 @@ def serving(lab: Lab, contender: Contender, directory: Path) -> Iterator[Server]
         case "zq-postgresql":
             with (
                 postgresql(lab, directory) as database,
-                lab.server_on(database.address) as target,
+                lab.server_on(database.address, *database.pids) as target,
             ):
                 yield Server(f"{LOOPBACK}:{target.port}", [target.pid, *database.pids])
         case "redis":
