@@ -75,6 +75,12 @@ class Admission:
     def refusal(self, cost: int = 0) -> ZqError | None:
         """The error for new jobs with this many bytes; None if there is room."""
         if not self._has_space(cost):
+            if not self._disk_reserve:
+                return StorageFull(
+                    "there is no room for them where the data lies: new jobs are refused. With"
+                    " --disk-reserve 0 none is kept for deliveries and acknowledgements: if they"
+                    " stop too, free some space"
+                )
             return StorageFull(
                 f"less than {self._disk_reserve} bytes would be free where the data lies: new jobs"
                 " are refused, acknowledgements still pass. Free some space, or lower"

@@ -52,9 +52,7 @@ RESERVED_KEYS = 1000 << 20
 """The stored high-water mark is this far ahead of the last key: a second's worth of keys. So it is
 written once a second, not once a tick."""
 
-STORAGE_FULL = (
-    "no space left on the disk; acknowledgements still pass, new jobs when there is space"
-)
+STORAGE_FULL = "no space left on the disk, or in a quota: new jobs are refused until there is some"
 
 NO_OPTIONS: Options = {}
 
