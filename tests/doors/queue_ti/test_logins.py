@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance.raw import exchange
 from conformance.site import Site
 from manual_clock import ManualClock
 
@@ -63,6 +64,12 @@ async def test_the_page_of_a_named_origin_does_not_ride_on_a_stored_password(
         for origin, answered in (({}, 200), ({"Origin": FRIEND}, status)):
             headers = {"Authorization": authorization, **origin}
             assert (await admin.client.send("GET", "/api/stats", None, headers)).status == answered
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "Basic"])
+async def test_bytes_that_are_no_text_are_just_wrong(site: Site, scheme: str) -> None:
+    head = f"GET /api/stats HTTP/1.1\r\nHost: localhost\r\nAuthorization: {scheme} ".encode()
+    assert (await exchange(site.port, head + b"\xe9\r\n\r\n")).status == 401
 
 
 async def test_a_login_is_renewed_for_twelve_hours(site: Site, admin: Caller) -> None:
