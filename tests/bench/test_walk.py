@@ -10,9 +10,9 @@ import pytest
 from bench.walk import HOUSE, Walk, walk_table, walks
 
 MOST = {
-    "POST /jobs": (36, 84),
-    "GET /jobs/take": (39, 126),
-    "POST /jobs/{id}/success": (42, 131),
+    "POST /jobs": (36, 82),
+    "GET /jobs/take": (38, 113),
+    "POST /jobs/{id}/success": (42, 124),
 }
 """Files that a request may enter, and how often it may change file."""
 

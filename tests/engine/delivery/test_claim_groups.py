@@ -1,7 +1,6 @@
 """Thousands of groups of takers that share a queue: how many of them one tick asks."""
 
-from zq.engine.delivery.groups import MOST_GROUPS
-from zq.engine.delivery.streams import Streams
+from zq.engine.delivery.streams import MOST_GROUPS, Streams
 from zq.engine.delivery.takers import Plan, Stream, Subscription
 from zq.model.reach import EVERYWHERE
 
