@@ -82,7 +82,7 @@ def begin_epoch(work: UnitOfWork, lane: ForwardLane, command: BeginEpoch) -> Sli
     """Leave the epoch of a lane, and give the jobs that are under way new numbers."""
     yield from arrive(work, lane, command.last)
     if command.refusal is not None:
-        _refuse(work, lane, command.refusal)
+        yield from _refuse(work, lane, command.refusal)
     under_way = yield from read(work, lane)
     keys = [job.key for batch in under_way.batches for job in batch.jobs]
     work.tx.write("drop_batches", id=lane.id, upto=lane.next)
@@ -178,13 +178,13 @@ def _complete(work: UnitOfWork, lane: ForwardLane, keys: Sequence[int]) -> None:
         succeed(work, [Succeed(there)])
 
 
-def _refuse(work: UnitOfWork, lane: ForwardLane, refusal: LaneRefusal) -> None:
+def _refuse(work: UnitOfWork, lane: ForwardLane, refusal: LaneRefusal) -> Sliced[None]:
     """Let a job die that the receiver refuses for itself."""
     for first, keys in _batches(work, lane, refusal.number):
         if first <= refusal.number < first + len(keys):
             key = keys[refusal.number - first]
             failure = Failure(refusal.message, f"{REFUSED}: {refusal.code}", None, kill=True)
-            fail(work, [Fail(key, failure)])
+            yield from fail(work, [Fail(key, failure)])
 
 
 def _has(lane: ForwardLane, job: JobRecord) -> bool:
