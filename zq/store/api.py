@@ -328,6 +328,10 @@ class Store(Protocol):
     def bloat(self) -> Bloat | None:
         """The old versions of rows; None if the store keeps none."""
 
+    @property
+    def leads(self) -> bool:
+        """True if this server does what one of those that share the store does for all."""
+
     def servers(self) -> int:
         """How many servers have the store now, as they were seen last: this one is included."""
 

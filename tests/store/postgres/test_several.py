@@ -4,7 +4,9 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,7 +18,7 @@ from conformance.streams import PATIENCE_S, TakeStream, pause
 from conformance.test_budgets import put as put_budget
 from conformance.test_schemas import put as put_schema
 from conformance.test_settings import put as put_settings
-from process.server import ServerProcess
+from process.server import ServerProcess, running
 
 from store.on_postgres import database_at
 from store.postgres.cutting import Proxy
@@ -220,6 +222,51 @@ async def test_cron_fires_once_and_each_sweep_has_its_own_number(two: Pair) -> N
     assert [reply.doc["cancelled"] for reply in replies] == [10, 10]
     ended = (await two.one.get("/sweeps/ended")).doc["sweeps"]
     assert len({sweep["id"] for sweep in ended}) == len(ended) == 2
+
+
+async def test_one_server_carries_the_lanes_of_both_until_it_dies(
+    two: Pair, tmp_path: Path
+) -> None:
+    """Each job is at the hub once, whichever server has stored it, and whichever carries it."""
+    async with running(tmp_path / "hub") as hub, hub.client() as far:
+        rule = {"queues": ["out"], "url": f"http://127.0.0.1:{hub.port}", "batch": 5}
+        reply = await two.one.call("PUT", "/forward/up", rule)
+        assert reply.status in (200, 201), reply.doc
+        numbers = iter(range(1000))
+
+        async def push(jobs: int, *clients: Client) -> None:
+            for number in islice(numbers, jobs):
+                for client in clients:
+                    await client.enqueue(queue="out", payload=[number, clients.index(client)])
+
+        async def arrived(jobs: int) -> list[Any]:
+            async with asyncio.timeout(PATIENCE_S):
+                while await far.count() < jobs:
+                    await pause()
+            return [tuple(job["payload"]) for job in await far.jobs(limit=2000)]
+
+        async def carries(client: Client) -> bool:
+            reply = await client.get("/forward/up")
+            assert reply.status == 200, reply.doc
+            return bool(reply.doc["state"] != "elsewhere")
+
+        await push(30, two.one, two.other)
+        await arrived(60)
+        assert await carries(two.one) != await carries(two.other)
+        places = (two.first, two.one), (two.second, two.other)
+        (carrier, _), (_, left) = places if await carries(two.one) else places[::-1]
+
+        pushing = asyncio.create_task(push(60, left))
+        await arrived(80)
+        await carrier.kill()
+        await pushing
+        found = await arrived(120)
+        assert len(set(found)) == len(found) == 120
+        assert await carries(left)
+        async with asyncio.timeout(PATIENCE_S):
+            while await left.count(queue="out"):
+                await pause()
+        assert await far.count() == 120
 
 
 async def test_only_servers_that_share_a_database_may_have_it_together(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ from conformance.streams import pause
 
 from store.on_postgres import database_at
 from store.rig import FOREVER, POLICY, Orders, new_job
+from zq.features.forward.commands import PutLane
+from zq.features.forward.errors import LaneFull
+from zq.features.forward.model import LaneRule, WhenFull
 from zq.model.commands import Claim, Fail, Return, SetQueue, Succeed, TickResult
 from zq.model.filters import Filter
 from zq.model.ids import HOLDER_BITS, Mint
@@ -183,6 +186,28 @@ async def test_a_change_of_settings_holds_in_the_next_tick_of_each(sharers: list
     await two.run(SetQueue("q", SettingsPatch(paused=False, concurrency=2)))
     assert len(await one.take(5)) == 1
     assert await two.take(5) == []
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "drop_oldest"])
+async def test_the_bounds_of_a_lane_hold_for_what_all_have_stored(
+    sharers: list[Sharer], when_full: WhenFull
+) -> None:
+    one, two, three = sharers
+    rule = LaneRule(("out",), max_bytes=1000, when_full=when_full)
+    await three.run(PutLane("up", rule, "e.1"))
+    for _ in range(5):
+        for each in (one, two):
+            job = new_job(queue="out", payload="x" * 90)
+            await each.run(each.enqueue([job]))
+    waiting = await three.store.reads.keys(Filter(), 0, FOREVER, 100)
+    assert len(waiting) * 90 <= 1000
+    (reply,) = (await two.run(two.enqueue([new_job(queue="out", payload="x" * 180)]))).replies
+    after = await three.store.reads.keys(Filter(), 0, FOREVER, 100)
+    if when_full == "refuse":
+        assert isinstance(reply, LaneFull)
+        assert after == waiting
+    else:
+        assert len(after) < len(waiting)
 
 
 async def test_plain_ticks_wait_as_seldom_as_those_of_a_server_alone(

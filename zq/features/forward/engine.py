@@ -15,7 +15,9 @@ class LaneBell:
     @classmethod
     def of(cls, engine: Engine) -> Self:
         """The bell of an engine."""
-        return cls()
+        bell = cls()
+        engine.when_heard.append(bell.ring)
+        return bell
 
     def __init__(self) -> None:
         self.listens: dict[asyncio.Event, QueuePatterns] = {}
@@ -24,6 +26,11 @@ class LaneBell:
     def watch(self, event: asyncio.Event, patterns: QueuePatterns) -> None:
         """Set an event whenever jobs of these queues may have come."""
         self.listens[event] = patterns
+
+    def ring(self) -> None:
+        """Set all events: another server may have stored jobs."""
+        for event in self.listens:
+            event.set()
 
     def forget(self, event: asyncio.Event) -> None:
         """Set the event no more."""

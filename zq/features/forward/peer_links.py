@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from zq.engine.imports import import_aside
-from zq.features.forward.model import LaneRule
+from zq.features.forward.model import ForwardLane, LaneRule
 from zq.features.forward.service import Lanes
 from zq.features.forward.service_epochs import HistoryEpochs
 from zq.features.forward.service_hubs import Hubs
@@ -23,7 +24,11 @@ AGAIN_S = 1.0
 
 
 class LaneFollower(RunningService):
-    """Keeps something running for lanes: `follow` begins and ends it. Subclasses say what."""
+    """Keeps something running for lanes: `follow` begins and ends it. Subclasses say what.
+
+    Of servers that share a store, one carries all lanes. The others look from time to time whether
+    that has become theirs.
+    """
 
     @classmethod
     def of(cls, services: Services) -> Self:
@@ -36,12 +41,16 @@ class LaneFollower(RunningService):
         self._running: dict[str, Any] = {}
         """What runs by now, by name. Each has a method `stop`."""
         self._changed = asyncio.Event()
+        self._is_asked = False
+        """True if a lane was changed here. Otherwise another server may have changed one."""
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin."""
-        await self._follow()
-        self._lanes.when_changed.append(self._changed.set)
+        await self._follow(await self._lanes.carried(), hurries=False)
+        self._lanes.when_changed.append(self._ask)
+        # Never called where no other server shares the store.
+        self._services.engine.when_heard.append(self._changed.set)
         self._task = asyncio.create_task(self._run(), name=f"zq-{type(self).__name__.lower()}")
 
     async def stop(self) -> None:
@@ -52,16 +61,24 @@ class LaneFollower(RunningService):
         for each in self._running.values():
             await each.stop()
 
-    async def _follow(self) -> None:
-        """Have running what the lanes need, as they are stored, and nothing else."""
+    async def _follow(self, lanes: Sequence[ForwardLane], *, hurries: bool) -> None:
+        """Have running what these lanes need, and nothing else.
+
+        If it `hurries`, what runs already waits no longer after an error.
+        """
         raise NotImplementedError
+
+    def _ask(self) -> None:
+        self._is_asked = True
+        self._changed.set()
 
     async def _run(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
+            hurries, self._is_asked = self._is_asked, False
             try:
-                await self._follow()
+                await self._follow(await self._lanes.carried(), hurries=hurries)
             except Exception as error:
                 log.error("the lanes could not be followed; it is tried again", exc_info=error)
                 self._changed.set()
@@ -98,10 +115,10 @@ class Links(LaneFollower):
         for sender in self.senders.values():
             await sender.stop()
 
-    async def _follow(self) -> None:
+    async def _follow(self, lanes: Sequence[ForwardLane], *, hurries: bool) -> None:
         """Have a link to each hub that a lane names. The first lane says how it is reached."""
         rules: dict[str, LaneRule] = {}
-        for lane in await self._lanes.all():
+        for lane in lanes:
             if lane.rule.url is not None:
                 rules.setdefault(lane.rule.url, lane.rule)
         for url, link in list(self._running.items()):
@@ -112,12 +129,12 @@ class Links(LaneFollower):
                 if url in self.senders:
                     await self.senders.pop(url).stop()
         for url, rule in rules.items():
-            if url in self._running:
+            if url not in self._running:
+                self._running[url] = await self._link(rule)
+            elif hurries:
                 self._running[url].hurry()
                 if url in self.senders:
                     self.senders[url].hurry()
-            else:
-                self._running[url] = await self._link(rule)
 
     async def _link(self, rule: LaneRule) -> HubLink:
         await import_aside("zq.features.forward.peer_history")

@@ -31,7 +31,7 @@ from zq.features.devices.model import (
     DeviceReport,
     LaneReport,
 )
-from zq.features.forward.model import LaneRule, new_epoch
+from zq.features.forward.model import LaneRule
 from zq.features.forward.service import Lanes
 from zq.model.clock import Clock
 from zq.model.commands import WriteNote
@@ -78,14 +78,12 @@ class Presence:
         self, device: str | None, store: Store, clock: Clock, inbox: Inbox, lanes: Lanes
     ) -> None:
         self.device = device_name(device)
-        self.instance = new_epoch(store.at_start.epoch)
-        """Names this start of the server."""
         self._notes = store.reads.of(CronReads)
         self._clock = clock
         self._inbox = inbox
         self._lanes = lanes
-        self._known: set[str] = set()
-        """The addresses of hubs that have accepted this instance."""
+        self._known: set[tuple[str, str]] = set()
+        """The addresses of hubs, with the instance that they have accepted."""
         self._telling = asyncio.Lock()
         self._batches: dict[str, int | None] = {}
         self._said: dict[str, object] = {}
@@ -93,6 +91,12 @@ class Presence:
         self._hurried = asyncio.Event()
         self.when_heard: list[Callable[[str], object]] = []
         """Called with the address of a hub that has answered a report."""
+
+    @property
+    def instance(self) -> str:
+        """Names this start of the server, or of its carrying lanes for others that share its
+        store."""
+        return self._lanes.instance
 
     def put_off(self, pause_s: float) -> None:
         """Let this device connect in some seconds."""
@@ -112,15 +116,17 @@ class Presence:
         """Report to the hub at an address. Raises `BackendError`: `device_taken` if the hub knows
         another device of this name that is alive."""
         async with self._telling:
-            note = f"instances at {url}"
+            note, known = f"instances at {url}", (url, self.instance)
             told = await self._notes.noted(note, list[str]) or []
             if self.instance not in told:
                 told = [*told[-MOST_TOLD:], self.instance]
                 await self._write(note, told)
             # A hub that was restored may know an earlier one again.
             befores: list[str | None] = [*told[-2::-1]]
-            await self._introduce(devices, url, [None, *befores] if url in self._known else befores)
-            self._known.add(url)
+            await self._introduce(
+                devices, url, [None, *befores] if known in self._known else befores
+            )
+            self._known.add(known)
 
     async def _introduce(
         self, devices: ServerDevices, url: str, befores: Sequence[str | None]

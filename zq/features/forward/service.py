@@ -19,7 +19,6 @@ from zq.features.forward.model import (
 )
 from zq.features.forward.store import NO_JOBS, LaneReads, UnderWay
 from zq.model.clock import Clock
-from zq.model.errors import NotOnThisStore
 from zq.model.ids import minted_at
 from zq.model.lifecycle import Status
 from zq.service.services import Services
@@ -36,7 +35,8 @@ class LaneProgress(msgspec.Struct):
     """How a lane goes since the start of the server. Times are milliseconds of wall time."""
 
     state: str = "starting"
-    """`starting`, `sending`, `idle`, `waiting` (for the hub), `paused` or `pulled`."""
+    """`starting`, `sending`, `idle`, `waiting` (for the hub), `paused`, `pulled`, or `elsewhere` if
+    another of the servers that share the store carries it."""
     arrived: int = 0
     refused: int = 0
     dropped: int = 0
@@ -97,7 +97,10 @@ class Lanes:
         self._reads = store.reads
         self._lanes = store.reads.of(LaneReads)
         self._identity = store.at_start.epoch
-        self._is_shared = store.slots > 1
+        self._store = store
+        self._carries = True
+        self.instance = new_epoch(self._identity)
+        """Names this server to hubs, for as long as it carries lanes without a pause."""
         self._clock = clock
         self._inbox = inbox
         self._progress: dict[str, LaneProgress] = {}
@@ -111,6 +114,8 @@ class Lanes:
 
     def progress(self, name: str) -> LaneProgress:
         """How a lane goes. Whoever carries its jobs keeps it up to date."""
+        if not self._store.leads:
+            return LaneProgress("elsewhere")
         return self._progress.setdefault(name, LaneProgress())
 
     def errors(self) -> dict[str, str]:
@@ -121,13 +126,24 @@ class Lanes:
         """All lanes by name."""
         return await self._lanes.lanes()
 
+    async def carried(self) -> list[ForwardLane]:
+        """The lanes that this server carries: all, or none if another that shares the store does.
+
+        Whenever it begins, it is another instance: hubs may know a later one of another server.
+        """
+        leads = self._store.leads
+        if leads and not self._carries:
+            self.instance = new_epoch(self._identity)
+        if not leads:
+            self._progress.clear()
+        self._carries = leads
+        return await self.all() if leads else []
+
     async def put(self, name: str, rule: LaneRule, *, declared: bool = False) -> ForwardLane:
         """Make a lane, or change its rule.
 
-        Raises `LanesMeet`, `TooManyLanes`, or `NotOnThisStore` if servers share the store.
+        Raises `LanesMeet` or `TooManyLanes`.
         """
-        if self._is_shared:
-            raise NotOnThisStore("lanes to other servers while servers share it", "set --servers 1")
         command = PutLane(name, check_rule(rule), new_epoch(self._identity), declared)
         return self._changed(await self._inbox.ask(command))
 

@@ -41,6 +41,7 @@ class LaneBounds(RunningService):
         bell = engine[DropBell]
         bounds = cls(services.store, services.clock, engine.inbox, services[Lanes], bell)
         services.jobs.checks.append(bounds)
+        engine.when_heard.append(bounds._changed.set)
         return bounds
 
     def __init__(

@@ -77,11 +77,3 @@ def _add(found: dict[str, LaneRule], place: str, name: str, rule: LaneRule) -> N
 
 
 SETTINGS = ForwardSettings
-
-
-def lanes_need_one_server() -> ConfigError:
-    """Why a server with lanes does not start on a database that others may share."""
-    return ConfigError(
-        "lanes are carried by one server alone, so the database cannot be shared: drop them with"
-        " `zq forward drop`, or leave --servers at 1"
-    )

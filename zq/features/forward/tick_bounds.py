@@ -183,6 +183,9 @@ class BoundCheck:
                 changed.add(lane)
                 lane.jobs += 1
                 lane.bytes += size
+        if changed and not self._work.tx.is_alone:
+            # Servers that share the store count anew what others have added.
+            self._work.tx.note_memory()
         for lane in changed if sure else self._lanes:
             lane.is_known &= sure
             if not lane.refuses:

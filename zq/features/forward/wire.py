@@ -35,7 +35,8 @@ class ResumeBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 class LaneDocument(msgspec.Struct, omit_defaults=True, kw_only=True):
     """A lane. Times are in milliseconds since the epoch.
 
-    `state` is `starting`, `sending`, `idle`, `waiting` (after an error), `paused` or `pulled`.
+    `state` is `starting`, `sending`, `idle`, `waiting` (after an error), `paused`, `pulled`, or
+    `elsewhere` if another of the servers that share the store carries the lane.
     `waiting` jobs are here, `under_way` of them have numbers. `bytes` are those of their payloads,
     as they were counted last, and `lag_ms` is the age of the oldest job, from `oldest_at` on.
     `arrived`, `refused`, `dropped` and `sent_bytes` count since the start of the server. `failure`

@@ -25,6 +25,10 @@ server is alive although the connection of its ticks may be lost."""
 USE = 100
 """The lock of a database's use: of one server, or shared by all that share the database."""
 
+LEADING = 102
+"""The lock of the server that does what one does for all that share the database. Its second
+connection has it."""
+
 OLDEST_VERSION = 15
 
 PATIENCE_S = 2.0

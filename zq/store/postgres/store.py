@@ -236,6 +236,10 @@ class PostgresStore(Store):
     def free_bytes(self) -> None:
         """PostgreSQL does not tell what its disk has."""
 
+    @property
+    def leads(self) -> bool:
+        return self._watch is None or self._watch.leads
+
     def servers(self) -> int:
         return 1 if self._watch is None else 1 + len(self._watch.others)
 

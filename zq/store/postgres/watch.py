@@ -23,7 +23,7 @@ from zq.model.log import HISTORY_LOG
 from zq.store.api import OthersNews
 from zq.store.errors import StoreError
 from zq.store.postgres.connection import SESSION, TICK_SESSION, Connection, connect, store_errors
-from zq.store.postgres.owning import LOCK_CLASS, WATCHED, value_of
+from zq.store.postgres.owning import LEADING, LOCK_CLASS, WATCHED, value_of
 from zq.store.postgres.queries import compiled
 from zq.store.postgres.recovery import recoveries
 from zq.store.postgres.transaction import TEXTS
@@ -84,6 +84,8 @@ class Watch:
         self.when_heard: Callable[[OthersNews], object] = bool
         self.others: list[Other] = []
         """The other servers, as they were seen last."""
+        self.leads = False
+        """True while this server's second connection has the lock of the one that leads."""
         self._address = address
         self._own = {"slot": slot, "start": start}
         self._steady = steady
@@ -150,8 +152,9 @@ class Watch:
 
     async def _turn(self) -> None:
         """Look once, and wait for the next reason to do so."""
+        led = self.leads
         news = await self._aside(self._look, self._steady.read()[1])
-        if news is not None and (self.others or news.ended):
+        if news is not None and (self.others or news.ended or self.leads != led):
             self.when_heard(news)
         for other in self.others:
             if self._is_dead(other):
@@ -215,15 +218,14 @@ class Watch:
             self._connection.close()
             self._judges_at = time.monotonic() + GRACE_S
         self._connection = None
+        self.leads = False
 
     def _look(self, steady: int) -> OthersNews | None:
         """Tell and look, as far as there is a reason. None if there was none to look."""
         connection = self._connection
         assert connection is not None, "it was opened before"
         with store_errors():
-            if not self._is_locked:
-                asked = f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {self._own['slot'] + WATCHED})"
-                self._is_locked = bool(value_of(connection, asked))
+            self._is_locked = self._is_locked or self._locks(self._own["slot"] + WATCHED)
             if self._tells:
                 self._tells = False
                 self._rows("tell_others", channel=CHANNEL)
@@ -247,6 +249,7 @@ class Watch:
 
     def _look_at_all(self, steady: int) -> OthersNews:
         self._looked = time.monotonic()
+        self.leads = self.leads or self._locks(LEADING)
         self._hungry -= self._hungry > 0
         self._told_hunger = self._hungry > 0
         self._rows("beat", steady=steady, is_hungry=self._told_hunger)
@@ -257,6 +260,12 @@ class Watch:
         return OthersNews(
             *self._mail(), self._deadlines(), self._found(), logged=logged, is_round=True
         )
+
+    def _locks(self, lock: int) -> bool:
+        """Take a lock, if nobody has it."""
+        assert self._connection is not None, "it was opened before"
+        asked = f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {lock})"
+        return bool(value_of(self._connection, asked))
 
     def _mail(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
         """Leases of this server that others have ended: all, the revoked and the lapsed ones."""

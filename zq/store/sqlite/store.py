@@ -325,6 +325,10 @@ class SqliteStore(Store):
         blocks that are allocated in advance."""
         return self._blocks.free_bytes()
 
+    @property
+    def leads(self) -> bool:
+        return True
+
     def servers(self) -> int:
         return 1
 
