@@ -133,6 +133,35 @@ async def test_a_handler_is_cancelled_where_it_waits_and_may_clean_up(as_task: b
 
 
 @pytest.mark.parametrize("as_task", [False, True])
+async def test_a_handler_is_cancelled_in_any_turn(as_task: bool) -> None:
+    """Its reply has come, or its task has not begun: it ends all the same, and cleans up."""
+    tick, other = reply(), asyncio.get_running_loop().create_future()
+    heard: list[str] = []
+
+    async def handler() -> None:
+        try:
+            await (other if as_task else tick)
+            await waiting
+        except asyncio.CancelledError:
+            heard.append("cancelled")
+            await cleaned
+            heard.append("clean")
+            raise
+
+    waiting, cleaned = reply(), reply()
+    run = Run(handler())
+    if not as_task:
+        tick.set_result(None)
+    run.handling.cancel()
+    await turns()
+    assert (heard, run.ends) == (["cancelled"], [])
+    cleaned.set_result(None)
+    await turns()
+    assert heard == ["cancelled", "clean"]
+    assert [type(end) for end in run.ends] == [asyncio.CancelledError]
+
+
+@pytest.mark.parametrize("as_task", [False, True])
 async def test_an_error_is_told_of_once(as_task: bool) -> None:
     tick, other = reply(), asyncio.get_running_loop().create_future()
 

@@ -6,6 +6,7 @@ tick's reply resumes the handler directly.
 """
 
 import asyncio
+import inspect
 import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
@@ -18,7 +19,7 @@ class Handling:
     waits in a task, as usual.
     """
 
-    __slots__ = ("_coroutine", "_ended", "_replies", "_waits_for")
+    __slots__ = ("_cancelled", "_coroutine", "_ended", "_replies", "_waits_for")
 
     def __init__(
         self,
@@ -30,6 +31,8 @@ class Handling:
         self._ended = ended
         self._replies = replies
         self._waits_for: asyncio.Future[Any] | None = None
+        self._cancelled = False
+        """Set if the handler is to end when it is resumed."""
 
     def begin(self) -> None:
         """Run the handler until it has to wait. `ended` may be called before this returns."""
@@ -37,8 +40,8 @@ class Handling:
 
     def cancel(self) -> None:
         """End the handler where it waits. The commands that it has submitted still run."""
-        if self._waits_for is not None:
-            self._waits_for.cancel()
+        if self._waits_for is not None and not self._waits_for.cancel():
+            self._cancelled = True  # The reply has come, and is about to resume the handler.
 
     async def wait(self) -> None:
         """Wait until the handler has ended."""
@@ -48,7 +51,11 @@ class Handling:
     def _step(self, waited_for: asyncio.Future[Any] | None) -> None:
         self._waits_for = None
         try:
-            awaited = self._coroutine.send(None)
+            if self._cancelled:
+                self._cancelled = False
+                awaited = self._coroutine.throw(asyncio.CancelledError())
+            else:
+                awaited = self._coroutine.send(None)
         except StopIteration:
             self._ended(None)
         except (Exception, asyncio.CancelledError) as error:
@@ -68,6 +75,11 @@ class Handling:
             task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
+        if inspect.getcoroutinestate(self._coroutine) == inspect.CORO_SUSPENDED:
+            # The task was cancelled before its first turn, so the handler does not know of it.
+            self._cancelled = True
+            self._step(task)
+            return
         self._waits_for = None
         self._ended(asyncio.CancelledError() if task.cancelled() else task.exception())
 
