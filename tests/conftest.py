@@ -1,5 +1,6 @@
 """A running server for any test."""
 
+import functools
 import gc
 import importlib.util
 import logging
@@ -42,13 +43,19 @@ if importlib.util.find_spec("sniffio") is None:
 for _each in ("connect", "read", "write", "pool"):
     setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _each, PATIENCE_S)
 
+# Each client of httpx would otherwise read all authorities of the world, which takes a processor
+# longer than to start a server.
+httpx._transports.default.create_ssl_context = functools.cache(
+    httpx._transports.default.create_ssl_context
+)
+
 forked.install()
 
 JUST_STARTED_S = 120.0
 """So long after the start of its machine a device may take its time to connect."""
 
 _WORKED = pytest.StashKey[float]()
-"""What had been taken of processors when a test began."""
+"""What this process had taken of processors when its last test ended, or before its first."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,7 +86,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Look for no garbage among modules and tests: there are millions of objects, and all stay."""
     gc.disable()
     try:
@@ -87,6 +94,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        session.stash[_WORKED] = durations.processor_s()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -99,21 +107,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("fast")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.config.getoption("xmlpath"):
-        item.stash[_WORKED] = durations.processor_s()
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """Tell the report how long a processor was at work for a test, its fixtures included."""
     try:
         yield
     finally:
-        if _WORKED in item.stash:
-            worked = durations.processor_s() - item.stash[_WORKED]
-            item.user_properties.append((durations.WORK, f"{worked:.2f}"))
+        if item.config.getoption("xmlpath"):
+            worked = durations.processor_s()
+            item.user_properties.append(
+                (durations.WORK, f"{worked - item.session.stash[_WORKED]:.2f}")
+            )
+            item.session.stash[_WORKED] = worked
 
 
 @pytest.hookimpl(optionalhook=True)
