@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from zq.features.targets import service
+from zq.features.targets.errors import TargetNotFound
 from zq.features.targets.service import Targets
 from zq.model.job import NewJob
-from zq.model.queue_errors import TargetNotFound
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
 from zq.service.services import Services

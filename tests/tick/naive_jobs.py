@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 from zq.model.commands import Deadlines, Due, Enqueue
 from zq.model.effects import Traffic
-from zq.model.errors import QueueFull, Unprocessable, ZqError
+from zq.model.errors import KeyTaken, QueueFull, Unprocessable, ZqError
 from zq.model.events import EventType
 from zq.model.filters import Filter
 from zq.model.job import JobRecord, Retention
 from zq.model.leasing import Holder
 from zq.model.lifecycle import Status
-from zq.model.queue_errors import KeyTaken
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.model.unique import KeySpace, Scope

@@ -8,17 +8,18 @@ from rooms import joining
 from store.rig import NOW, Ticker, new_job
 
 from zq.features.batches.model import BatchRule
+from zq.features.targets.errors import TargetExists, TargetNotFound
 from zq.features.targets.model import AddTarget, RemoveTarget
 from zq.model.commands import EnqueueResult, Fail, SetQueue, Succeed
-from zq.model.errors import DeadLetterCycle, QueueFull, Unprocessable
+from zq.model.errors import (
+    DeadLetterCycle,
+    FanOutChain,
+    QueueFull,
+    QueueNotRegistered,
+    Unprocessable,
+)
 from zq.model.job import INLINE_PAYLOAD, DedupeRule, JobRecord
 from zq.model.lifecycle import Status
-from zq.model.queue_errors import (
-    FanOutChain,
-    QueueNotRegistered,
-    TargetExists,
-    TargetNotFound,
-)
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.settling import Failure
 from zq.model.unique import OnConflict, Scope

@@ -1,27 +1,22 @@
 """The error tree. Every error that a caller of the server can get is one of these.
 
+Rooms have errors of their own below these, in their `errors.py`.
+
 ZqError
 ├── InvalidRequest          the request is wrong; sending it again will not help
 │   ├── BrokenBody          the body of the request ended early, or is not framed well
 │   ├── UnknownField        a field or a parameter that there is not
-│   ├── InvalidFilter       a jq program that does not compile
-│   └── InvalidSchema       a schema of payloads that is no Avro
+│   └── InvalidFilter       a jq program that does not compile
 ├── NotFound
 │   ├── JobNotFound
 │   ├── NotInFlight         the job that is acknowledged is held by nobody
-│   ├── SweepNotFound       the sweep never existed, or has ended
 │   ├── ErrorRecordNotFound
-│   ├── WorkerNotFound      no worker of this name has a stream open
-│   ├── BudgetNotFound
-│   ├── TargetNotFound      the queue has no such target
-│   ├── BudgetNotBound      the job does not draw from the budget
-│   ├── CronGroupNotFound
-│   └── CronEntryNotFound
+│   └── WorkerNotFound      no worker of this name has a stream open
 ├── Unauthorized            the request has no key, or an unknown one
 ├── Forbidden               this caller may not do this
 │   ├── ScopeMissing
 │   ├── QueueOutOfReach
-│   ├── CronOutOfReach      a group or an entry of cron is for queues that the caller may not use
+│   ├── BudgetOutOfReach    the budget is outside the prefixes of this key
 │   ├── ForeignHost         the name is not this server's: see `zq.http.browsers`
 │   └── ForeignPage         a browser sends the request for a page of another site
 ├── Conflict
@@ -32,26 +27,16 @@ ZqError
 │   ├── NotCancellable      the job runs or has finished
 │   ├── NotFinished         only a finished job has a retention to change
 │   ├── NotDead             only a dead job can be requeued
-│   ├── NothingToUndo       the sweep has cancelled no job that is still there
-│   ├── CronEntryExists
 │   ├── DeadLetterCycle     dead letters would move in a circle
-│   ├── FanOutChain         a target of a queue would have targets itself
-│   ├── TargetExists
-│   ├── BudgetExists
-│   ├── BudgetBound         the job draws from the budget already
-│   └── BudgetInUse         unfinished jobs draw from the budget
+│   └── FanOutChain         a target of a queue would have targets itself
 ├── Gone
 │   ├── JobCancelled        the job was cancelled and will have no result
 │   ├── JobExpired          no worker took the job in time
 │   └── RecordsGone         the retention of the records has ended
 ├── Unprocessable           the request is well formed, but the job's state or a field forbids it
 │   ├── QueueNotRegistered  only queues with settings get new jobs from this sender
-│   ├── SchemaMismatch      the payload does not match the schema of its queue
-│   ├── NotCompared         a transaction has compared enough payloads: another one goes on
-│   ├── NotArchived         the queue keeps no completed jobs, so there is nothing to replay
-│   ├── OutOfArchive        the queue keeps completed jobs for a shorter time
-│   ├── BudgetQuotaReached  the key has made as many budgets as it may
-│   └── InvalidSchedule     a schedule of the server's own chores that means nothing
+│   ├── QuotaReached        the key has made as much of a kind as it may
+│   └── NotCompared         a transaction has compared enough payloads: another one goes on
 ├── RequestTimeout          the request did not arrive in time
 │   ├── HeaderTimeout
 │   └── BodyTimeout
@@ -80,8 +65,8 @@ ZqError
 │   ├── DiskFailed          the disk has failed, and nothing is stored or told any more
 │   └── OutcomeUnknown      the disk failed while the change was being written
 ├── LimitReached            a limit is reached for now; there will be room again
-│   ├── QueueFull           a queue has as many unfinished jobs as its settings allow
-│   └── TooManySweeps       too many changes by filter are running
+│   └── QueueFull           a queue has as many unfinished jobs as its settings allow
+├── NotOnThisStore          this store lacks what is asked for
 ├── StorageFull             there is no space for new jobs; acknowledgements are accepted
 └── Internal                zq itself has a fault; the log has the traceback
 """
@@ -512,4 +497,66 @@ class TooManyValues(TooLarge):
         super().__init__(
             f"the body has more than {most} values, of which each text, number, array and object is"
             " one: send fewer jobs a request, store large data elsewhere, or raise --max-values"
+        )
+
+
+class QueueNotRegistered(Unprocessable):
+    code = "queue_not_registered"
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"queue {queue!r} is not registered: set something for it first")
+
+
+class QuotaReached(Unprocessable):
+    """A caller with prefixes has made as much of a kind as it may. Waiting does not help."""
+
+    code = "quota_reached"
+
+    def __init__(self, what: str, have: int, most: int) -> None:
+        super().__init__(
+            f"there are {have} {what} within the prefixes of this key, and at most {most} may be"
+            " made with it: delete some, or use a key without prefixes"
+        )
+
+
+class NotCompared(Unprocessable):
+    """A job is left for another transaction, since this one has compared enough payloads."""
+
+    code = "not_compared"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a transaction compares no more payloads with schemas: send fewer jobs at a time"
+        )
+
+
+class TooManyCompared(TooLarge):
+    code = "too_many_compared"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"to compare the payloads of this request with their schemas takes more than {most}"
+            " steps: send fewer jobs a request, or give fewer branches to unions"
+        )
+
+
+class FanOutChain(Conflict):
+    code = "fan_out_chain"
+
+    def __init__(self, queue: str, target: str) -> None:
+        super().__init__(
+            f"{queue!r} cannot have the target {target!r}: a target must not have targets of its"
+            " own. Name the last queues of the chain instead"
+        )
+
+
+class KeyTaken(Conflict):
+    """A job cannot come back, or move, since another one has its unique key by now."""
+
+    code = "key_taken"
+
+    def __init__(self, unique_key: str) -> None:
+        super().__init__(
+            f"another job has the unique key {unique_key!r} by now: cancel or delete that one, or"
+            " try again when it is done"
         )

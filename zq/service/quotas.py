@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from zq.model.queue_errors import QuotaReached
+from zq.model.errors import QuotaReached
 from zq.model.reach import Reach
 
 MOST_WITHIN_REACH = 1_000

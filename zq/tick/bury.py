@@ -14,7 +14,7 @@ import msgspec
 from zq.model.checksums import with_options
 from zq.model.commands import Entered, Revive, ReviveSlice
 from zq.model.dead_letters import DeadLetter, dead_letter_of, grave_of
-from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach
+from zq.model.errors import JobNotFound, KeyTaken, NotDead, QueueOutOfReach
 from zq.model.fixing import fixed_options, fixed_ttl
 from zq.model.job import (
     MAX_TIME,
@@ -28,7 +28,6 @@ from zq.model.job import (
     is_dead_letter,
 )
 from zq.model.lifecycle import NAMES, Move, Status, sources
-from zq.model.queue_errors import KeyTaken
 from zq.model.settings import QueueSettings
 from zq.model.settling import kept_until
 from zq.store.api import Sliced

@@ -11,10 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from zq.model.commands import Entered
-from zq.model.errors import QueueFull, ZqError
+from zq.model.errors import KeyTaken, NotCompared, QueueFull, ZqError
 from zq.model.job import JobRecord, is_dead_letter
 from zq.model.lifecycle import TERMINAL
-from zq.model.queue_errors import KeyTaken, NotCompared
 from zq.model.unique import COVERS, lock_of
 from zq.store.api import Sliced
 from zq.tick.depths import Room

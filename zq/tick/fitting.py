@@ -10,9 +10,8 @@ from functools import partial
 from typing import TypeVar
 
 from zq.model.checksums import fits
-from zq.model.errors import ZqError
+from zq.model.errors import NotCompared, TooManyCompared, ZqError
 from zq.model.job import INLINE_PAYLOAD, JobRecord
-from zq.model.queue_errors import NotCompared, TooManyCompared
 from zq.store.api import Sliced
 from zq.tick.hooks import PayloadRules
 from zq.tick.work import UnitOfWork

@@ -11,7 +11,7 @@ import msgspec
 from zq.model.aging import line_priority
 from zq.model.checksums import checksum, job_checksum
 from zq.model.commands import Enqueue, EnqueueResult, FoldedPayload
-from zq.model.errors import KeyConflict
+from zq.model.errors import KeyConflict, QueueNotRegistered
 from zq.model.fixing import fixed
 from zq.model.job import (
     INLINE_PAYLOAD,
@@ -24,7 +24,6 @@ from zq.model.job import (
     NewJob,
 )
 from zq.model.lifecycle import Status
-from zq.model.queue_errors import QueueNotRegistered
 from zq.model.reach import EVERYWHERE
 from zq.model.sharing import maker, values_of
 from zq.model.unique import COVERS, OnConflict, Scope

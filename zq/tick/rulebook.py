@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Set
 from copy import copy
 
-from zq.model.errors import DeadLetterCycle
-from zq.model.queue_errors import FanOutChain
+from zq.model.errors import DeadLetterCycle, FanOutChain
 from zq.model.queue_patterns import NO_QUEUES, QueuePatterns
 from zq.model.settings import NO_SETTINGS, QueueSettings, policy_for
 from zq.model.settling import Policy

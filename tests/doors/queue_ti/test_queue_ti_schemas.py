@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from zq.features.schemas.model import PayloadSchema
+from zq.features.schemas.errors import InvalidSchema, SchemaMismatch
+from zq.features.schemas.model import BYTES_A_STEP, PayloadSchema
 from zq.features.schemas.model_avro import MOST_NESTED, Comparison
-from zq.features.schemas.tick_rules import BYTES_A_COMPARISON, MOST_COMPARED_AT_ONCE, SchemaRules
-from zq.model.queue_errors import InvalidSchema, NotCompared, SchemaMismatch
+from zq.features.schemas.tick_rules import SchemaRules
 
 from .messages import Doc, Messages
 
@@ -249,14 +249,27 @@ async def test_the_payloads_of_one_request_have_a_bound_together(
 
 
 @pytest.mark.parametrize("more", [0, 1_000], ids=["comparisons", "bytes"])
-def test_a_transaction_leaves_payloads_to_the_next_once_it_has_compared_enough(more: int) -> None:
+def test_comparisons_and_bytes_count_as_steps(more: int) -> None:
     schema = PayloadSchema(json.dumps(ORDER))
-    payload = json.dumps(GOOD | {"more": "x" * more * BYTES_A_COMPARISON})
-    compared, _ = schema.compare(payload)
+    payload = json.dumps(GOOD | {"more": "x" * more * BYTES_A_STEP})
     rules = SchemaRules({"q": schema})
-    for _ in range(MOST_COMPARED_AT_ONCE // (compared + more)):
-        assert rules.refusal(payload, ["free", "q"]) is None
-    assert isinstance(rules.refusal(payload, ["q"]) or rules.refusal(payload, ["q"]), NotCompared)
+    for _ in range(3):
+        assert all(pause is None for pause in rules.refusal(payload, ["free", "q"]))
+    assert rules.steps == 3 * sum(schema.checking(payload)) > 3 * more
+
+
+async def test_payloads_that_a_transaction_leaves_come_in_the_next(
+    api: Messages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(api, ORDER)
+    job = {"queue": "a", "type": "t", "payload": GOOD}
+    await api.native.call("POST", "/jobs/bulk", {"jobs": [job] * 50})
+    monkeypatch.setattr("zq.tick.fitting.MOST_STEPS", 100)
+
+    reply = await api.native.call("PATCH", "/jobs?queue=a", {"queue": "t"})
+
+    assert (reply.status, reply.doc) == (200, {"patched": 50})
+    assert len(await api.list("t")) == 50
 
 
 async def test_a_deep_payload_is_no_danger(api: Messages) -> None:

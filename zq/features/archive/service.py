@@ -6,12 +6,13 @@ A queue has an archive if its settings keep completed jobs: the archive is these
 from collections.abc import Callable
 from typing import Self
 
+from zq.features.archive.errors import NotArchived, OutOfArchive
+from zq.features.schemas.errors import SchemaMismatch
 from zq.features.schemas.service import PayloadChecks
 from zq.model.clock import Clock
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import NO_EXTRAS, CarriedFields, Extras, JobRecord, NewJob
 from zq.model.lifecycle import Status
-from zq.model.queue_errors import NotArchived, OutOfArchive, SchemaMismatch
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.sharing import maker, values_of

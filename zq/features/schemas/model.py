@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from zq.features.schemas.errors import InvalidSchema, SchemaMismatch
 from zq.features.schemas.model_avro import MOST_COMPARED, RECORDS, Comparison, Compiler, TooManyWays
 from zq.model.commands import Command
 from zq.model.json_pieces import PIECE, decoding
-from zq.model.queue_errors import InvalidSchema, SchemaMismatch
 
 MAX_SCHEMA = 64 * 1024
 """The longest schema, in bytes."""

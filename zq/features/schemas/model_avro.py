@@ -8,7 +8,7 @@ lie above it, so the work grows with the values of a payload times the branches 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from zq.model.queue_errors import InvalidSchema
+from zq.features.schemas.errors import InvalidSchema
 
 MOST_NESTED = 32
 """Records of records are looked at to this depth."""

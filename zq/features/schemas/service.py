@@ -9,6 +9,7 @@ from typing import Self
 from zq.engine.inbox import Inbox
 from zq.engine.turns import Slices, Turns
 from zq.features.crons.store import CronReads
+from zq.features.schemas.errors import InvalidSchema, SchemaMismatch, SchemaNotFound
 from zq.features.schemas.model import (
     MOST_COMPARED_TOGETHER,
     DropSchema,
@@ -16,8 +17,7 @@ from zq.features.schemas.model import (
     PutSchema,
     StoredSchema,
 )
-from zq.model.errors import ZqError
-from zq.model.queue_errors import InvalidSchema, SchemaMismatch, SchemaNotFound, TooManyCompared
+from zq.model.errors import TooManyCompared, ZqError
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.quotas import require_room
 from zq.service.services import RunningService, Services

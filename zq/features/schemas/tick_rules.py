@@ -7,9 +7,9 @@ here, in its transaction, so that no change of a schema or a payload can come in
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
+from zq.features.schemas.errors import InvalidSchema, SchemaMismatch
 from zq.features.schemas.model import PayloadSchema
 from zq.model.errors import ZqError
-from zq.model.queue_errors import InvalidSchema, SchemaMismatch
 from zq.store.api import Sliced
 from zq.tick.work import UnitOfWork
 

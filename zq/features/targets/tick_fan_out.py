@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from zq.features.targets.errors import TargetExists, TargetNotFound
 from zq.features.targets.model import AddTarget, RemoveTarget
 from zq.features.targets.tick_twins import first_of, store_twins
 from zq.model.errors import Conflict, InvalidRequest, QueueFull
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
-from zq.model.queue_errors import TargetExists, TargetNotFound
 from zq.model.settings import NO_SETTINGS, checked
 from zq.store.api import Sliced
 from zq.tick.change import patch_jobs

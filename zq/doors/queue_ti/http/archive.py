@@ -14,6 +14,7 @@ from zq.doors.queue_ti.http.documents import created_at, metadata_of, payload_of
 from zq.doors.queue_ti.http.groups import queues_of, topic_behind
 from zq.doors.queue_ti.http.pages import MessagePage, page_of
 from zq.doors.queue_ti.http.problems import answer
+from zq.features.archive.errors import NotArchived, OutOfArchive
 from zq.features.archive.service import Replays
 from zq.features.sweeps.service import Sweeps
 from zq.http.door import PATH, Ids, Route
@@ -25,7 +26,6 @@ from zq.model.job import NO_EXTRAS, JobRecord
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
-from zq.model.queue_errors import NotArchived, OutOfArchive
 from zq.model.reach import Reach
 from zq.service.services import Services
 

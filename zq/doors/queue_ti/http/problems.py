@@ -2,6 +2,8 @@
 
 import msgspec
 
+from zq.features.archive.errors import NotArchived
+from zq.features.targets.errors import TargetExists, TargetNotFound
 from zq.http.api.problems import CODE_HEADER, completed
 from zq.http.api.problems import STATUSES as NATIVE
 from zq.http.door import Statuses, status_in
@@ -9,7 +11,6 @@ from zq.http.transport.answer import Answer
 from zq.http.words import Words
 from zq.model import errors
 from zq.model.errors import ZqError
-from zq.model.queue_errors import NotArchived, TargetExists, TargetNotFound
 
 STATUSES: Statuses = {**NATIVE, errors.NotDead: 404}
 

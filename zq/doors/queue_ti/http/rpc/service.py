@@ -39,6 +39,7 @@ from zq.model import errors
 from zq.model.errors import (
     InvalidRequest,
     NotFound,
+    QueueNotRegistered,
     ServiceUnavailable,
     TooManyStreams,
     Unauthorized,
@@ -47,7 +48,6 @@ from zq.model.errors import (
     unexpected,
 )
 from zq.model.keys import Key, KeyScope
-from zq.model.queue_errors import QueueNotRegistered
 from zq.model.reach import Reach
 
 log = logging.getLogger(__name__)
