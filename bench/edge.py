@@ -38,7 +38,7 @@ REST_S = 13.0
 """Connections for reads are closed ten seconds after the last read."""
 
 IDLE_S = 2.5
-"""An idle server copies its log into the database after a second."""
+"""An idle server copies its log after a second, unless its flags say otherwise."""
 
 CASES: dict[str, tuple[str, ...]] = {
     "defaults": (),
@@ -114,6 +114,13 @@ class EdgeServer:
         assert found is not None
         return int(found[1])
 
+    def settle(self) -> None:
+        """Wait until nothing more is written: an idle server copies its log into the database."""
+        written = -1
+        while written != (now := self._written()):
+            written = now
+            time.sleep(IDLE_S)
+
     def footprint(self, modules: int) -> Footprint:
         """What it has in memory now."""
         status = dict(
@@ -170,9 +177,9 @@ def wear_of(server: EdgeServer, times: int = 20) -> Wear:
 
     def life() -> None:
         server.live()
-        time.sleep(IDLE_S)
+        server.settle()
 
-    time.sleep(IDLE_S)
+    server.settle()
     return Wear(commits, server.written_kib(life, 4))
 
 
