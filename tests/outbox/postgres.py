@@ -46,14 +46,24 @@ class Postgres:
     def new_database(self, template: str = "template1") -> str:
         """Make a database that is a copy of another one, as a rule an empty one: its address."""
         name = f"shop{next(_names)}"
-        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
+        with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
-        return self._url(name)
+        return self.address(name)
 
     @property
     def socket(self) -> Path:
         """The folder of its socket."""
         return self._socket
+
+    def address(self, name: str) -> str:
+        """The address of one of its databases."""
+        return f"postgresql://zq@/{name}?host={self._socket}"
+
+    def is_running(self) -> bool:
+        """True unless it has ended."""
+        with suppress(OSError, IndexError, ValueError):
+            return Path("/proc", str(self.pid)).exists()
+        return False
 
     def kill(self) -> None:
         """End it as the loss of its host would, as far as its data is concerned."""
@@ -74,9 +84,6 @@ class Postgres:
 
     def promote(self) -> None:
         _run(self._socket, "pg_ctl", "-w", "promote")
-
-    def _url(self, name: str) -> str:
-        return f"postgresql://zq@/{name}?host={self._socket}"
 
 
 @contextmanager

@@ -129,6 +129,14 @@ def count_connections(path: Path) -> int:
     return int(count)
 
 
+WRONG_COUNTS = """
+    SELECT count(*) FROM (SELECT queue, status, n FROM queue_totals WHERE n <> 0) AS kept
+    FULL JOIN (SELECT queue, status, count(*) AS n FROM jobs GROUP BY queue, status) AS found
+        USING (queue, status)
+    WHERE kept.n IS DISTINCT FROM found.n
+"""
+"""How many counts disagree with the rows of jobs."""
+
 _OTHERS = """
     FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
         AND backend_type = 'client backend'

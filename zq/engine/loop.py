@@ -26,7 +26,6 @@ from zq.model.errors import OutcomeUnknown, StorageFull, ZqError, unexpected
 from zq.model.ids import Mint
 from zq.store.api import OthersNews, Store
 from zq.store.errors import Fenced, FilesMoved, StoreBusy, StoreDamaged, StoreFailed, StoreFull
-from zq.tick.runner import STORAGE_FULL
 
 log = logging.getLogger(__name__)
 
@@ -363,7 +362,7 @@ def _answer_to(error: Exception) -> ZqError:
     if isinstance(error, StoreFailed):
         return OutcomeUnknown(f"the disk failed while this was being written: {UNKNOWN}")
     if isinstance(error, StoreFull):
-        return StorageFull(STORAGE_FULL)
+        return StorageFull("no space left on the disk, and nothing was changed: make room for it")
     return refusal_by(error) if isinstance(error, StoreBusy) else unexpected(error)
 
 

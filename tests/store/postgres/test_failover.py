@@ -5,8 +5,8 @@ These take minutes, or need root and `ip`, so they are for the long tier.
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 
 import httpx
 import psycopg
@@ -15,7 +15,9 @@ from conformance.client import Client
 from conformance.streams import PATIENCE_S, pause
 from outbox.postgres import Postgres, postgres
 from process.network import HERE, THERE, Network
-from process.server import SCRIPT, ServerProcess, clean_environment
+from process.server import clean_environment
+
+from store.postgres.crowd import all_jobs, served
 
 pytestmark = pytest.mark.long
 
@@ -28,17 +30,6 @@ FENCED = 75
 def network() -> Iterator[Network]:
     with Network() as network:
         yield network
-
-
-@asynccontextmanager
-async def served(
-    address: str, *flags: str, before: tuple[str, ...] = ()
-) -> AsyncIterator[ServerProcess]:
-    server = await ServerProcess.spawn(None, *SCRIPT, "--store", address, *flags, before=before)
-    try:
-        yield await server.listening()
-    finally:
-        await server.kill()
 
 
 def over_the_cable(address: str) -> str:
@@ -131,14 +122,6 @@ def has_all(address: str) -> bool:
     with psycopg.connect(address) as connection:
         found = connection.execute(asked).fetchone()
     return found is not None and bool(found[0])
-
-
-async def all_jobs(client: Client) -> AsyncIterator[dict[str, str]]:
-    page = await client.jobs(limit=2000)
-    while page:
-        for job in page:
-            yield job
-        page = await client.jobs(limit=2000, **{"from": page[-1]["id"]})
 
 
 async def test_a_server_ends_whose_commits_an_asynchronous_standby_has_not() -> None:

@@ -13,7 +13,7 @@ from conformance.client import Client
 from conformance.streams import PATIENCE_S, StreamEnded, pause
 from process.server import ServerProcess
 
-from store.on_postgres import database_at
+from store.on_postgres import WRONG_COUNTS, database_at
 from zq.store.postgres.connection import SESSION, Connection, connect
 from zq.store.postgres.owning import value_of
 
@@ -41,13 +41,6 @@ TAKEN: tuple[dict[str, Any], ...] = (
     {"queue": "grouped"},
 )
 """From which queues a worker takes."""
-
-WRONG_COUNTS = """
-    SELECT count(*) FROM (SELECT queue, status, n FROM queue_totals WHERE n <> 0) AS kept
-    FULL JOIN (SELECT queue, status, count(*) AS n FROM jobs GROUP BY queue, status) AS found
-        USING (queue, status)
-    WHERE kept.n IS DISTINCT FROM found.n
-"""
 
 
 class Crowd:

@@ -8,13 +8,14 @@ from pathlib import Path
 from random import Random
 from string import ascii_letters
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from conformance.streams import PATIENCE_S, pause
 from msgspec.structs import replace
 
-from store.on_postgres import PostgresTicker, database_at, end_connections
+from store.on_postgres import PostgresTicker, database_at, end_connections, the_server
 from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.features.batches.model import BatchRule
 from zq.features.budgets.commands import PutBudget
@@ -30,7 +31,7 @@ from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store import lookups
 from zq.store.api import as_json
-from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreFailed
+from zq.store.errors import DatabaseTooNew, DirectoryInUse, ForeignDatabase, StoreAway, StoreFailed
 from zq.store.postgres import owning
 from zq.store.postgres import store as store_module
 from zq.store.postgres.connection import SESSION, connect, store_error
@@ -173,6 +174,39 @@ def test_what_only_looks_like_postgresql_is_refused(tmp_path: Path) -> None:
         connection.execute("SET search_path = zq, pg_catalog")
         with pytest.raises(ForeignDatabase, match="no PostgreSQL but CockroachDB CCL"):
             refuse_unfit(connection)
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "told"),
+    [
+        ("zq", "nowhere", "does not exist: create it with `createdb"),
+        ("nobody_there", "", "does not exist: create it with `createuser"),
+        ("locked_out", "", "is not permitted to log in: ALTER ROLE"),
+        ("careful", "", "authentication failed for user .*: see PGPASSWORD"),
+        ("guest", "", "permission denied for database .*must be the owner"),
+    ],
+)
+def test_who_is_not_let_in_learns_what_to_do(
+    tmp_path: Path, user: str, database: str, told: str
+) -> None:
+    address = the_server().new_database()
+    rules = the_server().socket / "data" / "pg_hba.conf"
+    if "careful" not in rules.read_text():
+        rules.write_text(f"local all careful scram-sha-256\n{rules.read_text()}")
+        with connect(address, SESSION) as connection:
+            for role in ("locked_out NOLOGIN", "careful LOGIN PASSWORD 'x'", "guest LOGIN"):
+                connection.execute(f"CREATE ROLE {role}".encode())
+            connection.execute("SELECT pg_reload_conf()")
+    parts = urlsplit(address)
+    path = f"/{database}" if database else parts.path
+    wrong = parts._replace(netloc=f"{user}:wrong@", path=path).geturl()
+    with pytest.raises(ForeignDatabase, match=told):
+        store_module._connected(wrong)
+
+
+def test_a_postgresql_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(StoreAway, match="PostgreSQL cannot be reached"):
+        store_module._connected(f"postgresql://zq@/queue?host={tmp_path}")
 
 
 def test_a_pooler_is_refused(tmp_path: Path) -> None:

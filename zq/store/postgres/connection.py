@@ -1,6 +1,7 @@
 """Connections to PostgreSQL: their settings, and what their errors mean."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from socket import SHUT_RDWR, socket
@@ -79,6 +80,34 @@ POOLER = (
     "a pooler answers there, which takes locks and settings away from a connection: give the"
     " address of PostgreSQL itself"
 )
+
+
+REFUSALS = (
+    (r'database "[^"]*" does not exist', "create it with `createdb --encoding UTF8`"),
+    (r'role "[^"]*" does not exist', "create it with `createuser`, or name another user"),
+    (r"authentication failed|no password supplied", "see PGPASSWORD, PGPASSFILE and pg_hba.conf"),
+    ("no pg_hba.conf entry", "add a line for this host, user and database to pg_hba.conf"),
+    ("is not permitted to log in", "ALTER ROLE … LOGIN lets it"),
+    ("permission denied for database", "GRANT CONNECT, CREATE ON DATABASE lets the user in"),
+)
+"""What PostgreSQL says to whom it does not let in, and what changes that. It gives no code then, so
+a server of another language is not understood: its words are told all the same."""
+
+
+def connect_first(address: str, settings: Mapping[str, str]) -> Connection:
+    """Like `connect`, for a start: the address may be wrong.
+
+    Raises `ForeignDatabase` with what to do if PostgreSQL does not let this user in, and
+    `StoreAway` if nobody answers, or not yet.
+    """
+    try:
+        return connect(address, settings)
+    except StoreAway as error:
+        said = str(error.__cause__).strip()
+        for refusal, remedy in REFUSALS:
+            if re.search(refusal, said):
+                raise ForeignDatabase(f"{said}: {remedy}") from None
+        raise StoreAway(f"PostgreSQL cannot be reached: {said}") from error
 
 
 def connect(address: str, settings: Mapping[str, str], seconds: int = 10) -> Connection:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from zq.store.errors import DatabaseTooOld, DirectoryNotEmpty, StoreError
 from zq.store.moving import MARK, MovedTable, MoveSide, MoveTarget, Row
-from zq.store.postgres.connection import SESSION, Connection, connect, store_errors
+from zq.store.postgres.connection import SESSION, Connection, connect_first, store_errors
 from zq.store.postgres.migrate import latest_version, migrate, version_of
 from zq.store.postgres.owning import (
     is_unfinished,
@@ -184,7 +184,7 @@ def _source(table: MovedTable) -> str:
 
 @contextmanager
 def _locked(address: str, settings: dict[str, str]) -> Iterator[Connection]:
-    connection = connect(address, SESSION | settings)
+    connection = connect_first(address, SESSION | settings)
     try:
         with store_errors():
             refuse_unfit(connection)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import BinaryIO
 
 import msgspec
+from psycopg import errors
 
 from zq.model.clock import Clock
 from zq.model.commands import Claim, Tick, TickResult
@@ -17,12 +18,14 @@ from zq.model.ids import SLOTS, Mint
 from zq.model.job import JobRecord
 from zq.model.log import Bounds
 from zq.store.api import Bloat, FoundAtStart, MakeTicks, OthersNews, Store, Ticks, exhaust
-from zq.store.errors import StoreAway, StoreBusy
+from zq.store.errors import ForeignDatabase, StoreAway, StoreBusy
 from zq.store.postgres.connection import (
+    SCHEMA,
     SESSION,
     TICK_SESSION,
     Connection,
     connect,
+    connect_first,
     store_errors,
 )
 from zq.store.postgres.migrate import migrate, migrate_shared
@@ -312,7 +315,7 @@ async def open_store(
 
 def _connected(address: str, servers: int = 1) -> tuple[Connection, int]:
     """The tick's connection and its slot, in a database of this schema that is free for it."""
-    connection = connect(address, SESSION | TICK_SESSION)
+    connection = connect_first(address, SESSION | TICK_SESSION)
     try:
         with store_errors():
             with connect(address, SESSION) as other:
@@ -326,8 +329,13 @@ def _connected(address: str, servers: int = 1) -> tuple[Connection, int]:
                 migrate(connection)
             refuse_unfinished(connection)
         return connection, slot
-    except BaseException:
+    except BaseException as error:
         connection.close()
+        if isinstance(error.__cause__, errors.InsufficientPrivilege):
+            raise ForeignDatabase(
+                f"{error}: the user of the address must be the owner of the database, and of what"
+                f" lies in its schema {SCHEMA}"
+            ) from error.__cause__
         raise
 
 
