@@ -285,10 +285,10 @@ async def test_what_nobody_waits_for_any_more_is_dropped(tmp_path: Path) -> None
 
 async def test_time_is_the_clocks_that_it_was_given(tmp_path: Path) -> None:
     from zq.client.embedded.backend import EmbeddedBackend
-    from zq.client.embedded.home import Home
+    from zq.client.embedded.engine import EmbeddedEngine
 
     clock = ManualClock()
-    backend = EmbeddedBackend(Home(tmp_path / "data", clock))
+    backend = EmbeddedBackend(EmbeddedEngine(tmp_path / "data", clock))
     (job,) = await backend.enqueue([Submission("q", "work", None, ready_at=clock.now_ms() + 500)])
     assert (job.status, job.created_at) == ("scheduled", clock.now_ms())
     await backend.close()
@@ -296,10 +296,10 @@ async def test_time_is_the_clocks_that_it_was_given(tmp_path: Path) -> None:
 
 async def test_priorities_age_by_the_clock(tmp_path: Path) -> None:
     from zq.client.embedded.backend import EmbeddedBackend
-    from zq.client.embedded.home import Home
+    from zq.client.embedded.engine import EmbeddedEngine
 
     clock = ManualClock()
-    backend = EmbeddedBackend(Home(tmp_path / "data", clock))
+    backend = EmbeddedBackend(EmbeddedEngine(tmp_path / "data", clock))
     await backend.change_settings("q", SettingsPatch(priority_aging_ms=1_000))
     (old,) = await backend.enqueue([Submission("q", "work", None, priority=50)])
     clock.advance(10_500)

@@ -13,7 +13,7 @@ from zq.engine.subscribers.figures import NO_FLOW
 from zq.features.diagnosis import service_judge as judge
 from zq.features.diagnosis.model_findings import OLD_MS, Finding, FindingCode
 from zq.features.diagnosis.service_judge import QueueJudge
-from zq.features.diagnosis.service_noted import Noted
+from zq.features.diagnosis.service_slow import SlowFindings
 from zq.features.sweeps.service import Sweeps
 from zq.features.trends.service import Trends
 from zq.instance import Instance
@@ -146,7 +146,7 @@ class Rival:
             found = seen(await services[Overviews].take(), rates=rates)
             fresh = Overviews(
                 *(services.clock, services.queues, services.admin, services[StatusReader]),
-                *(services[Trends], QueueChanges(), services[Noted], services[QueueJudge]),
+                *(services[Trends], QueueChanges(), services[SlowFindings], services[QueueJudge]),
             )
             afresh = seen(await fresh.take(), rates=rates)
             await services.admin.ping()

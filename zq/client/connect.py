@@ -52,6 +52,6 @@ def connect(
 def _embedded(path: str, standby: bool, must_exist: bool) -> Backend:
     # Only programs with the engine in their process need its modules.
     from zq.client.embedded.backend import EmbeddedBackend
-    from zq.client.embedded.home import Home, directory_of
+    from zq.client.embedded.engine import EmbeddedEngine, directory_of
 
-    return EmbeddedBackend(Home(directory_of(path, must_exist), standby=standby))
+    return EmbeddedBackend(EmbeddedEngine(directory_of(path, must_exist), standby=standby))

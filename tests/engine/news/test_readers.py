@@ -10,7 +10,7 @@ from manual_clock import ManualClock
 from zq.engine.subscribers import events, window
 from zq.engine.subscribers.events import EventHub, Form, Reader
 from zq.engine.subscribers.waking import AT_ONCE
-from zq.engine.subscribers.window import Told, Wanted
+from zq.engine.subscribers.window import NumberedEvent, Wanted
 from zq.model.events import EventRecord, EventType
 
 
@@ -20,7 +20,7 @@ class Texts:
     def __init__(self) -> None:
         self.made: list[list[int]] = []
 
-    def __call__(self, told: Sequence[Told]) -> bytes:
+    def __call__(self, told: Sequence[NumberedEvent]) -> bytes:
         self.made.append([each.number for each in told])
         return b"".join(b"%d " % each.number for each in told)
 

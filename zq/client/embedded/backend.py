@@ -13,7 +13,7 @@ from zq.answers import Asked, Rows, answering_of
 from zq.client.asking import NO_QUERY
 from zq.client.backend import Backend, EventStream, TakeStream
 from zq.client.embedded.deliveries import Deliveries
-from zq.client.embedded.home import Home, start
+from zq.client.embedded.engine import EmbeddedEngine, start
 from zq.client.embedded.listening import listen
 from zq.client.embedded.operations import EmbeddedOperations, named, shown
 from zq.client.embedded.words import (
@@ -68,9 +68,9 @@ LAST_ERRORS = 50
 
 
 class EmbeddedBackend(Backend):
-    """A `zq.client.backend.Backend` for a `Home`. With `blocks`, verbs block the thread."""
+    """A `zq.client.backend.Backend` for an engine. With `blocks`, verbs block the thread."""
 
-    def __init__(self, home: Home, *, blocks: bool = False) -> None:
+    def __init__(self, home: EmbeddedEngine, *, blocks: bool = False) -> None:
         self.home = home
         self._blocks = blocks
 

@@ -15,7 +15,7 @@ from zq.service.services import Services
 T = TypeVar("T")
 
 
-class Do(Protocol):
+class RunVerb(Protocol):
     """Runs a verb in the engine's thread."""
 
     def __call__(self, verb: Callable[[Services], Coroutine[Any, Any, T]]) -> Awaitable[T]: ...
@@ -24,7 +24,7 @@ class Do(Protocol):
 class Deliveries:
     """A take stream of the engine, read from another thread."""
 
-    def __init__(self, services: Services, stream: Stream, do: Do) -> None:
+    def __init__(self, services: Services, stream: Stream, do: RunVerb) -> None:
         self._services = services
         self._stream = stream
         self._do = do

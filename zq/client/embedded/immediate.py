@@ -10,7 +10,7 @@ from zq.client.backend import Backend, run
 from zq.client.core import Elsewhere
 from zq.client.embedded.backend import EmbeddedBackend
 from zq.client.embedded.clock import TravelClock
-from zq.client.embedded.home import Home
+from zq.client.embedded.engine import EmbeddedEngine
 from zq.client.outcome import Outcome, raise_failures_of
 from zq.client.task import HasTasks
 from zq.client.values import JobOutcome, StoredJob, Submission
@@ -29,7 +29,7 @@ def immediate(app: HasTasks) -> Elsewhere:
     """Run handlers in this process when their jobs are enqueued, inside a block: see
     `App.immediate`."""
     clock = TravelClock()
-    home = Home(None, clock=clock)
+    home = EmbeddedEngine(None, clock=clock)
     backend = EmbeddedBackend(home)
     return Elsewhere(app.core, cast(Backend, _Immediate(app, _Runner(app, home, clock), backend)))
 
@@ -37,7 +37,7 @@ def immediate(app: HasTasks) -> Elsewhere:
 class _Runner:
     """Runs the jobs of an app, and moves the clock for those that are tried again."""
 
-    def __init__(self, app: HasTasks, home: Home, clock: TravelClock) -> None:
+    def __init__(self, app: HasTasks, home: EmbeddedEngine, clock: TravelClock) -> None:
         self._app = app
         self._home = home
         self._clock = clock

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UNSET
 
-from zq.client.embedded.deliveries import Do
+from zq.client.embedded.deliveries import RunVerb
 from zq.client.errors import Unavailable
 from zq.client.values import EventQuery, JobEvent
 from zq.client.values import EventType as EventName
 from zq.engine.subscribers.events import Reader
-from zq.engine.subscribers.window import Told, Wanted
+from zq.engine.subscribers.window import NumberedEvent, Wanted
 from zq.model.events import EventType
 from zq.service.services import Services
 
@@ -20,7 +20,7 @@ class Listening:
     """A listener to the engine, read from another thread."""
 
     def __init__(
-        self, services: Services, reader: Reader, holding: asyncio.Task[None], do: Do
+        self, services: Services, reader: Reader, holding: asyncio.Task[None], do: RunVerb
     ) -> None:
         """`holding` keeps the reader, and `do` runs a verb in the engine's thread."""
         self.last_id: str | None = None
@@ -58,7 +58,9 @@ class Listening:
         raise Unavailable("the embedded queue was closed")
 
 
-async def listen(services: Services, query: EventQuery, since: str | None, do: Do) -> Listening:
+async def listen(
+    services: Services, query: EventQuery, since: str | None, do: RunVerb
+) -> Listening:
     """Begin to listen. Await it in the engine's thread, where listening also ends."""
     begun: asyncio.Future[Reader] = asyncio.get_running_loop().create_future()
 
@@ -80,7 +82,7 @@ def _wanted(services: Services, query: EventQuery) -> Wanted:
     return Wanted(frozenset(query.queues), keys, frozenset(map(EventType, query.types)))
 
 
-def _event(told: Told, services: Services) -> JobEvent:
+def _event(told: NumberedEvent, services: Services) -> JobEvent:
     number, ts, event = told
     id = services.events.id(number)
     type: EventName = event.type.value

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from zq.client.embedded.deliveries import Do
+from zq.client.embedded.deliveries import RunVerb
 from zq.client.embedded.words import stored_job
 from zq.client.formats import JSON
 from zq.client.values import StoredJob
@@ -23,7 +23,7 @@ JobVerb = Callable[[Services], Coroutine[Any, Any, JobRecord]]
 NamedVerb = Callable[[Services, int], Coroutine[Any, Any, JobRecord]]
 
 
-async def shown(do: Do, verb: JobVerb, *, whole: bool = False) -> StoredJob:
+async def shown(do: RunVerb, verb: JobVerb, *, whole: bool = False) -> StoredJob:
     """The result of a verb. With `whole`, it has its payload."""
 
     async def show(services: Services) -> StoredJob:
@@ -33,7 +33,7 @@ async def shown(do: Do, verb: JobVerb, *, whole: bool = False) -> StoredJob:
     return await do(show)
 
 
-async def named(do: Do, id: str, verb: NamedVerb, *, whole: bool = False) -> StoredJob:
+async def named(do: RunVerb, id: str, verb: NamedVerb, *, whole: bool = False) -> StoredJob:
     """The result of a verb about the job with this id. Raises `JobNotFound`."""
     return await shown(do, lambda services: verb(services, key_of(id, services.ids)), whole=whole)
 
@@ -41,7 +41,7 @@ async def named(do: Do, id: str, verb: NamedVerb, *, whole: bool = False) -> Sto
 class EmbeddedOperations:
     """A `zq.client.backend.Operations`, through the services."""
 
-    def __init__(self, do: Do) -> None:
+    def __init__(self, do: RunVerb) -> None:
         self._do = do
 
     async def delete(self, id: str) -> None:

@@ -79,7 +79,7 @@ async def tell_returned(events: Listeners, gone: Sequence[Delivery]) -> None:
             await events.emit(Event("requeued", each.queue, each.id, each.unique_key))
 
 
-class Strangers:
+class UnknownJobs:
     """Jobs of tasks, or with arguments, that this worker does not know.
 
     They go back for another worker, after a pause.

@@ -20,7 +20,7 @@ from zq.client.worker.acks import Acknowledger, follows
 from zq.client.worker.execution import INSISTING_S, watching_tasks
 from zq.client.worker.executor import Capacity, Executor
 from zq.client.worker.handlers import Handler, Handlers
-from zq.client.worker.holding import Strangers, give_back, renew, resume
+from zq.client.worker.holding import UnknownJobs, give_back, renew, resume
 from zq.client.worker.journal import Journal
 from zq.client.worker.patience import give_back_tired
 from zq.client.worker.settling import AfterExecution, Settler
@@ -80,7 +80,7 @@ class WorkerRun:
             on_free=self._begin_more,
             on_runaways=self._on_runaways,
         )
-        self._strangers = Strangers(self._backend, app.core.events)
+        self._strangers = UnknownJobs(self._backend, app.core.events)
         self._stopping = asyncio.Event()
         self._aborted = asyncio.Event()
         self._supply = Supply(self._backend, plan.request, self._stopping, plan.connect_s)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from zq.engine.after_commit import Committed
 from zq.engine.subscribers.reading import NewsReader
 from zq.engine.subscribers.waking import SHARE, WakeLine
-from zq.engine.subscribers.window import PART_BYTES, EventWindow, Told, Wanted
+from zq.engine.subscribers.window import PART_BYTES, EventWindow, NumberedEvent, Wanted
 from zq.model.clock import Clock, Timer
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.events import UNDER_WAY, EventRecord, EventType, Subject
@@ -40,7 +40,7 @@ Name = int | tuple[str | None, EventType | None]
 """The subject that readers wait for: events of a job, by its key, or of a queue and a type. None
 means any."""
 
-Form = Callable[[Sequence[Told]], bytes]
+Form = Callable[[Sequence[NumberedEvent]], bytes]
 """Makes the text of some events. Readers with equal forms share their texts."""
 
 
@@ -175,7 +175,7 @@ class EventHub:
         self._go_on(reader, first)
         return Gap(first - position if position else None, self.id(first - 1))
 
-    def take(self, reader: Reader) -> list[Told]:
+    def take(self, reader: Reader) -> list[NumberedEvent]:
         """The next events for a reader, perhaps none. Look for a `gap` before."""
         position = self._rouse(reader)
         position, told = self._window.part(position, reader._feed.wanted)

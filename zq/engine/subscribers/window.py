@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
         )
 
 
-class Told(NamedTuple):
+class NumberedEvent(NamedTuple):
     """An event with its number and its time in milliseconds."""
 
     number: int
@@ -90,9 +90,9 @@ class EventWindow:
             self._first_entry += 1
         return first
 
-    def part(self, position: int, wanted: Wanted) -> tuple[int, list[Told]]:
+    def part(self, position: int, wanted: Wanted) -> tuple[int, list[NumberedEvent]]:
         """The next events of a choice, perhaps none, and the number from which to go on."""
-        told: list[Told] = []
+        told: list[NumberedEvent] = []
         size, stop = 0, min(position + LOOKED_AT, self.next)
         place = self._place(position)
         while position < stop:
@@ -100,7 +100,7 @@ class EventWindow:
             start = position - entry.first
             for event in entry.events[start : start + stop - position]:
                 if wanted.includes(event):
-                    told.append(Told(position, entry.ts, event))
+                    told.append(NumberedEvent(position, entry.ts, event))
                     size += EVENT_BYTES + _length(event)
                 position += 1
                 if size >= PART_BYTES:

@@ -7,7 +7,7 @@ from functools import partial
 from aiohttp import web
 
 from zq.engine.subscribers.events import EventHub, Reader
-from zq.engine.subscribers.window import Told, Wanted
+from zq.engine.subscribers.window import NumberedEvent, Wanted
 from zq.http.api.endpoints import event_framing
 from zq.http.api.parts import ApiParts
 from zq.http.api.query import parameters
@@ -109,7 +109,7 @@ class EventsApi:
         types = frozenset(map(_type, names(values.get("types"))))
         return Wanted(frozenset(queues), keys, types, reach)
 
-    def _text(self, framing: EventFraming, told: Sequence[Told]) -> bytes:
+    def _text(self, framing: EventFraming, told: Sequence[NumberedEvent]) -> bytes:
         """The text of events. Readers with the same choice and the same framing share it."""
         ids, id = self._ids, self._events.id
         return framing.frames(

@@ -18,8 +18,8 @@ from zq.engine.subscribers.reading import NewsReader, log_failure
 from zq.model.clock import Clock, Timer
 from zq.model.errors import TooManyStreams
 from zq.model.events import News
-from zq.operators.admin.engine_frames import ENDINGS, Frame, Passage, changes_between
-from zq.operators.admin.model import FoundJob, JobSearch, ListsView, Sight
+from zq.operators.admin.engine_frames import ENDINGS, Frame, WindowEvent, changes_between
+from zq.operators.admin.model import FoundJob, JobSearch, ListsView, ViewContents
 from zq.operators.admin.store import ListReads
 
 BEAT_S = 0.1
@@ -177,7 +177,7 @@ class _Endings:
         while self._news and self._news[0][0] <= upto:
             self._drop()
 
-    def since(self, version: int, keys: Collection[int]) -> dict[int, Passage]:
+    def since(self, version: int, keys: Collection[int]) -> dict[int, WindowEvent]:
         """How those of some jobs have ended that ended since a version, by their keys."""
         return {
             job.key: ENDINGS[type]
@@ -246,7 +246,7 @@ class _SharedView:
             ended = self._clock.monotonic()
             self._rested = ended + (ended - began) * READING_SHARE
 
-    def _show(self, sight: Sight, version: int) -> None:
+    def _show(self, sight: ViewContents, version: int) -> None:
         before, since = self.frame, self.version
         self.version = version
         if before is None:

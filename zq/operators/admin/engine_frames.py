@@ -8,13 +8,13 @@ import msgspec
 
 from zq.model.events import EventType
 from zq.model.job import JobRecord
-from zq.operators.admin.model import ListName, Sight
+from zq.operators.admin.model import ListName, ViewContents
 
 MOST_CHANGES = 24
 """The most changes that are listed one by one. Above that, whole windows are shorter."""
 
 
-class Passage(Enum):
+class WindowEvent(Enum):
     """The event of a job in a window."""
 
     ENTERED = "entered"
@@ -27,7 +27,7 @@ class JobChange(NamedTuple):
     """One job that has entered or left a window, or has ended. `job` is set if it enters."""
 
     list: ListName
-    passage: Passage
+    passage: WindowEvent
     key: int
     job: JobRecord | None = None
 
@@ -36,7 +36,7 @@ class Frame(msgspec.Struct, eq=False):
     """One moment of a view. Frames of a view are numbered without gaps."""
 
     number: int
-    sight: Sight
+    sight: ViewContents
     changes: Sequence[JobChange] | None
     """The changes since the last frame, in order. None means: use the windows."""
     texts: dict[Any, Any] = msgspec.field(default_factory=dict)
@@ -44,14 +44,16 @@ class Frame(msgspec.Struct, eq=False):
 
 
 ENDINGS = {
-    EventType.COMPLETED: Passage.COMPLETED,
-    EventType.FAILED: Passage.FAILED,
-    EventType.RETRYING: Passage.FAILED,
+    EventType.COMPLETED: WindowEvent.COMPLETED,
+    EventType.FAILED: WindowEvent.FAILED,
+    EventType.RETRYING: WindowEvent.FAILED,
 }
 
 
 def changes_between(
-    before: Sight, after: Sight, endings: Callable[[Collection[int]], Mapping[int, Passage]]
+    before: ViewContents,
+    after: ViewContents,
+    endings: Callable[[Collection[int]], Mapping[int, WindowEvent]],
 ) -> list[JobChange] | None:
     """The jobs that have entered and left each window; None if a list cannot show every change.
 
@@ -67,7 +69,7 @@ def changes_between(
         for job in window.jobs:
             was = known.pop(job.key, None)
             if was is None:
-                entered.append(JobChange(name, Passage.ENTERED, job.key, job))
+                entered.append(JobChange(name, WindowEvent.ENTERED, job.key, job))
             elif was != job:
                 return None
         left += [(name, key) for key in known]
@@ -79,10 +81,10 @@ def changes_between(
 
 def _departures(
     left: Sequence[tuple[ListName, int]],
-    endings: Callable[[Collection[int]], Mapping[int, Passage]],
+    endings: Callable[[Collection[int]], Mapping[int, WindowEvent]],
 ) -> list[JobChange]:
     """Jobs that have left, in order: a job whose end is known has ended, and then left."""
     in_flight = {key for name, key in left if name is ListName.IN_FLIGHT}
     ended = endings(in_flight) if in_flight else {}
     ends = [JobChange(ListName.IN_FLIGHT, passage, key) for key, passage in ended.items()]
-    return ends + [JobChange(name, Passage.LEFT, key) for name, key in left]
+    return ends + [JobChange(name, WindowEvent.LEFT, key) for name, key in left]

@@ -95,7 +95,7 @@ class ListsView(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **{list.value: request})
 
 
-class Sight(NamedTuple):
+class ViewContents(NamedTuple):
     """The contents of a view at one moment."""
 
     windows: dict[ListName, JobWindow]

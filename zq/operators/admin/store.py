@@ -1,7 +1,7 @@
 """What may be read of the lists of unfinished jobs, whichever the store is."""
 
 from zq.operators.admin import store_windows as windows
-from zq.operators.admin.model import FoundJob, JobSearch, ListsView, Sight
+from zq.operators.admin.model import FoundJob, JobSearch, ListsView, ViewContents
 from zq.store.snapshot import SnapshotLanes
 
 
@@ -11,7 +11,7 @@ class ListReads:
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes
 
-    async def sight(self, view: ListsView) -> Sight:
+    async def sight(self, view: ListsView) -> ViewContents:
         """The contents of a view of the unfinished jobs."""
         sight = await self._lanes.views(windows.see, view)
         for window in sight.windows.values():

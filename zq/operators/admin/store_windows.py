@@ -24,7 +24,7 @@ from zq.operators.admin.model import (
     JobWindow,
     ListName,
     ListsView,
-    Sight,
+    ViewContents,
     WindowRequest,
 )
 from zq.store.snapshot import Snapshot, flat
@@ -53,11 +53,11 @@ BEFORE_ALL = _Spot(-1, -1)
 BEHIND_ALL = _Spot(MAX_TIME, LAST_KEY)
 
 
-def see(snapshot: Snapshot, view: ListsView) -> Sight:
+def see(snapshot: Snapshot, view: ListsView) -> ViewContents:
     """Read the contents of a view."""
     totals = _totals(snapshot)
     windows = {list: _window(snapshot, list, view.of(list), totals[list]) for list in ListName}
-    return Sight(windows, totals)
+    return ViewContents(windows, totals)
 
 
 def search(snapshot: Snapshot, wanted: JobSearch) -> FoundJob:

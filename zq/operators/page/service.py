@@ -19,7 +19,7 @@ from zq.features.diagnosis.model_findings import (
     place_of,
 )
 from zq.features.diagnosis.service_judge import JudgedQueue, QueueJudge, WorkersByQueue
-from zq.features.diagnosis.service_noted import Noted
+from zq.features.diagnosis.service_slow import SlowFindings
 from zq.features.trends.service import Trends
 from zq.model.clock import Clock
 from zq.model.lifecycle import Status
@@ -117,7 +117,7 @@ class Overviews:
             services[StatusReader],
             services[Trends],
             services.engine.changes,
-            services[Noted],
+            services[SlowFindings],
             services[QueueJudge],
         )
 
@@ -129,7 +129,7 @@ class Overviews:
         status: StatusReader,
         trends: Trends,
         changes: QueueChanges,
-        noted: Noted,
+        noted: SlowFindings,
         judge: QueueJudge,
     ) -> None:
         self._clock = clock

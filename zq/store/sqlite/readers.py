@@ -33,7 +33,7 @@ IDLE_S = 10
 """How long a connection stays open after its last read, at the least."""
 
 
-class After(NamedTuple):
+class AfterRead(NamedTuple):
     """The steps that follow a read."""
 
     repair: Callable[[UnreadableRows], Awaitable[bool]]
@@ -139,7 +139,7 @@ class Lane:
         self,
         readers: Sequence[OpenedLater],
         timeout: float,
-        after: After,
+        after: AfterRead,
         most_waiting: int | None = None,
     ) -> None:
         self._after = after
@@ -221,7 +221,7 @@ class ReaderPool:
         rested: Callable[[], object],
     ) -> None:
         """`rested` is called when a connection was closed that was not used lately."""
-        after = After(repair, landed)
+        after = AfterRead(repair, landed)
         self._readers: list[OpenedLater] = []
 
         def readers(count: int = 1) -> list[OpenedLater]:
@@ -229,7 +229,7 @@ class ReaderPool:
             self._readers += made
             return made
 
-        self.deliveries = Lane(readers(), timeout, After(repair, _at_once))
+        self.deliveries = Lane(readers(), timeout, AfterRead(repair, _at_once))
         """Payloads and numbers of jobs that are being delivered. Workers wait for these."""
         self.looks = Lane(readers(), timeout, after)
         """Reads whose cost does not grow with the number of jobs: a single job, the kept counts."""

@@ -6,7 +6,7 @@ from zq import __version__
 from zq.model.clock import Clock
 from zq.model.errors import ZqError
 from zq.model.ids import IdCodec
-from zq.operators.admin.engine_frames import Frame, JobChange, Passage
+from zq.operators.admin.engine_frames import Frame, JobChange, WindowEvent
 from zq.operators.admin.model import FoundJob, ListName
 from zq.operators.admin.wire import (
     ChangeEvent,
@@ -93,11 +93,11 @@ class FrameTexts:
 def _status(change: JobChange) -> str:
     """The word for it in Zizq's clients."""
     match change.passage:
-        case Passage.ENTERED:
+        case WindowEvent.ENTERED:
             return change.list.value
-        case Passage.LEFT:
+        case WindowEvent.LEFT:
             return f"{change.list.value}_removed"
-        case Passage.COMPLETED:
+        case WindowEvent.COMPLETED:
             return "completed"
-        case Passage.FAILED:
+        case WindowEvent.FAILED:
             return "dead"

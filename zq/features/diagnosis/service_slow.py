@@ -36,12 +36,12 @@ class NotedFindings(NamedTuple):
     findings: Sequence[Finding]
 
 
-class Noted:
-    """Looks seldom. No tick waits for that."""
+class SlowFindings:
+    """Findings that take reads. They are looked for every five seconds at most."""
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The findings of this kind about all queues of a server."""
+        """The slow findings of a server."""
         return cls(services.store, services.clock, services[StuckWork], services[Lanes])
 
     def __init__(self, store: Store, clock: Clock, stuck: StuckWork, lanes: Lanes) -> None:

@@ -1,4 +1,4 @@
-"""The home of an embedded engine: a thread with its own event loop, and a data directory."""
+"""An embedded engine: a thread with its own event loop, and a data directory."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ class DirectoryTaken(Unavailable):
     code = "directory_taken"
 
 
-class Home:
+class EmbeddedEngine:
     """The engine starts with the first use and ends with `close`. The next use starts it again.
 
     With a `directory` of None, the directory is temporary and is removed with the engine.
@@ -52,7 +52,7 @@ class Home:
         self._rng = rng
         self._lock = threading.Lock()
         self._resident: _Resident | None = None
-        self._at_exit: weakref.finalize[Any, type[Home]] | None = None
+        self._at_exit: weakref.finalize[Any, type[EmbeddedEngine]] | None = None
 
     @property
     def directory(self) -> Path:
@@ -106,7 +106,7 @@ class Home:
                 self._resident = _Resident(self._directory, self._clock, self._rng)
                 # At the interpreter's end, and before its temporary directory is removed: the
                 # latest is called first. The class lives until then.
-                self._at_exit = weakref.finalize(Home, self._resident.end)
+                self._at_exit = weakref.finalize(EmbeddedEngine, self._resident.end)
             elif self._resident.pid != os.getpid():
                 raise Unavailable(
                     "an embedded queue does not survive a fork: open it in the child process"
@@ -237,7 +237,7 @@ The kernel frees the directory however its owner ends, so no lock has to expire 
 """
 
 
-async def start(home: Home, *, blocks: bool) -> None:
+async def start(home: EmbeddedEngine, *, blocks: bool) -> None:
     """Start the engine. A standby waits until it can. With `blocks` the thread is blocked."""
     waits = False
     while True:
