@@ -148,6 +148,10 @@ class ServerProcess:
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process.returncode is not None
+
     async def exited(self) -> int:
         """Wait for its end; the exit code, or minus the number of the signal that killed it."""
         async with asyncio.timeout(PATIENCE_S):
