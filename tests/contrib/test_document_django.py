@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from documents import code, commands
 from outbox.postgres import postgres
-from process.server import clean_environment
+from process.server import clean_environment, running
 from psycopg.conninfo import conninfo_to_dict
 
 from zq.client.values import Submission
@@ -76,13 +76,13 @@ def for_this_django(program: str) -> str:
 
 
 class Project:
-    """The files of the document in a folder, and a server."""
+    """The files of the document in a folder, and the address of a server."""
 
-    def __init__(self, folder: Path, server: TestServer) -> None:
+    def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         paths = f"{Path(__file__).parent.parent}:{folder}"
         self._env = clean_environment() | {
-            "ZQ_URL": server.url,
+            "ZQ_URL": url,
             "PYTHONPATH": paths,
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "settings",
@@ -148,7 +148,7 @@ def words_of(command: str) -> list[str]:
 
 
 async def test_the_project(zq_server: TestServer, tmp_path: Path) -> None:
-    project = Project(tmp_path, zq_server)
+    project = Project(tmp_path, zq_server.url)
     migrate, check, worker = map(words_of, commands("django commands"))
     await project.run(*migrate)
     assert "no issues" in await project.run(*check)
@@ -170,7 +170,7 @@ async def test_the_project(zq_server: TestServer, tmp_path: Path) -> None:
 async def test_the_worker_starts_again_when_a_task_changes(
     zq_server: TestServer, tmp_path: Path
 ) -> None:
-    project = Project(tmp_path, zq_server)
+    project = Project(tmp_path, zq_server.url)
     tasks = tmp_path / "shop" / "tasks.py"
     job = Submission("default", "shop.tasks.report", CALL)
 
@@ -193,7 +193,7 @@ async def test_the_worker_starts_again_when_a_task_changes(
 async def test_a_burst_takes_what_is_in_the_outbox_and_needs_its_table(
     zq_server: TestServer, tmp_path: Path
 ) -> None:
-    project = Project(tmp_path, zq_server)
+    project = Project(tmp_path, zq_server.url)
     burst = ("manage.py", "zq_worker", "--burst")
     unready = await project.start(*burst)
     await unready.communicate()
@@ -209,7 +209,7 @@ async def test_a_burst_takes_what_is_in_the_outbox_and_needs_its_table(
 async def test_a_reloading_worker_that_cannot_work_ends(
     zq_server: TestServer, tmp_path: Path
 ) -> None:
-    project = Project(tmp_path, zq_server)
+    project = Project(tmp_path, zq_server.url)
     worker = await project.start("manage.py", "zq_worker", "--concurrency", "0")
     await asyncio.wait_for(worker.communicate(), 60)
     assert worker.returncode == 1
@@ -235,7 +235,7 @@ def database_settings(request: pytest.FixtureRequest) -> Iterator[str]:
 async def test_the_project_has_tests(
     database_settings: str, zq_server: TestServer, tmp_path: Path
 ) -> None:
-    project = Project(tmp_path, zq_server)
+    project = Project(tmp_path, zq_server.url)
     project.add("settings.py", database_settings)
     # The app's own tests; Django finds no others in the folder.
     words = words_of(code("django test command"))
@@ -247,8 +247,34 @@ async def test_the_project_has_tests(
     assert b"being accessed by other users" not in output
 
 
+async def test_the_project_beside_the_jobs_of_its_server(tmp_path: Path) -> None:
+    """Its database is that of zq, whose server takes the rows of the outbox by itself."""
+    with postgres() as server:
+        address = server.new_database()
+        data = tmp_path / "server"
+        data.mkdir()
+        async with running(data, "--store", address) as zq, zq.client() as client:
+            folder = tmp_path / "project"
+            folder.mkdir()
+            project = Project(folder, f"http://127.0.0.1:{zq.port}")
+            given = conninfo_to_dict(address)
+            project.add("settings.py", POSTGRESQL.format(name=given["dbname"], host=given["host"]))
+            migrate, _, worker = map(words_of, commands("django commands"))
+            await project.run(*migrate)
+            await project.run(*migrate)
+            task = (await project.visit("/join/ann"))["task"]
+            await client.until_count(1, queue="mail")
+            assert await project.visit(f"/status/{task}") == {"status": "READY", "value": None}
+            async with project.working(*worker):
+                await client.until_count(0, queue="mail", status="ready,in_flight")
+            answer = await project.visit(f"/status/{task}")
+            assert answer == {"status": "SUCCESSFUL", "value": "welcomed ann"}
+            await project.visit("/join/bob")
+            assert "finished 1 tasks" in await project.run("manage.py", "zq_worker", "--burst")
+
+
 async def test_schedules_are_those_of_the_settings(zq_server: TestServer, tmp_path: Path) -> None:
-    project = Project(tmp_path, zq_server)
+    project = Project(tmp_path, zq_server.url)
     project.add("settings.py", code("django periodic"))
     burst = ("manage.py", "zq_worker", "--burst", "--no-relay")
     await project.run(*burst)
@@ -271,7 +297,7 @@ async def test_schedules_are_those_of_the_settings(zq_server: TestServer, tmp_pa
 async def test_a_function_of_the_project_sets_each_worker_up(
     zq_server: TestServer, tmp_path: Path
 ) -> None:
-    project = Project(tmp_path, zq_server)
+    project = Project(tmp_path, zq_server.url)
     project.add("shop/worker.py", code("django setup"))
     project.add("settings.py", '\nTASKS["default"]["OPTIONS"]["setup"] = "shop.worker.setup"\n')
     async with zq_server.app() as app:
@@ -288,7 +314,7 @@ async def test_a_function_of_the_project_sets_each_worker_up(
 async def test_a_worker_takes_the_options_of_zq_worker(
     place: tuple[str, ...], zq_server: TestServer, tmp_path: Path
 ) -> None:
-    project = Project(tmp_path, zq_server)
+    project = Project(tmp_path, zq_server.url)
     project.add("shop/tasks.py", PID)
     job = Submission("default", "shop.tasks.pid", {"args": [], "kwargs": {}})
     worker = ("manage.py", "zq_worker", "--no-relay", "--no-reload", *place)

@@ -30,6 +30,9 @@ from zq.outbox.table import Dialect
 STANDBY_S = 1.0
 """How often a relay looks whether the one that leads has ended."""
 
+NOT_NEEDED_S = 60.0
+"""How often a relay without work looks whether there is some."""
+
 MOST_AT_ONCE = 2000
 MOST_BYTES_AT_ONCE = 4 * 2**20
 """The limits of a request. One row is always sent."""
@@ -57,7 +60,7 @@ class Relay:
     async def run(self) -> None:
         """Move rows until it is cancelled. While the database or the server is away, it waits.
 
-        Raises `RelayNotNeeded`.
+        Where the server takes the rows by itself, it has nothing to do.
         """
         failures = 0
         self._state = ""
@@ -74,8 +77,9 @@ class Relay:
                         await self._source.changed()
                     self._tell("standing by: another relay moves the rows")
                     await asyncio.sleep(STANDBY_S)
-                except RelayNotNeeded:
-                    raise
+                except RelayNotNeeded as error:
+                    self._tell(error.message)
+                    await asyncio.sleep(NOT_NEEDED_S)
                 except ZqError as error:
                     if isinstance(error, DatabaseUnavailable):
                         await self._source.close()
@@ -91,6 +95,9 @@ class Relay:
             await self._source.open()
             self._numbering.doubt()
             return await self._move()
+        except RelayNotNeeded as error:
+            self._tell(error.message)
+            return 0
         finally:
             await self._source.close()
 

@@ -47,7 +47,7 @@ DO $$ BEGIN
     IF to_regclass('zq_outbox') IS NULL AND EXISTS (
         SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
         WHERE nspname = 'zq' AND relname = 'inbox' AND has_schema_privilege(nspname, 'USAGE')
-            AND has_table_privilege(pg_class.oid, 'INSERT')
+            AND has_column_privilege(pg_class.oid, 'document', 'INSERT')
     ) THEN
         CREATE VIEW zq_outbox AS SELECT id, document, created, error FROM zq.inbox;
     END IF;
