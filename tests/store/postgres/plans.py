@@ -102,6 +102,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "begin_tick": set(),
         "note_memory": {"ALL OF memory"},
         "tell": set(),
+        "lock_keys": {"SORT"},
         "read_servers": {"ALL OF servers BY servers_pkey"},
         "lock_slot": set(),
         "enter_server": set(),

@@ -16,7 +16,7 @@ from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.features.forward.commands import PutLane
 from zq.features.forward.errors import LaneFull
 from zq.features.forward.model import LaneRule, WhenFull
-from zq.model.commands import Claim, Fail, Return, SetQueue, Succeed, TickResult
+from zq.model.commands import Claim, EnqueueResult, Fail, Return, SetQueue, Succeed, TickResult
 from zq.model.filters import Filter
 from zq.model.ids import HOLDER_BITS, Mint
 from zq.model.lifecycle import Status
@@ -25,7 +25,7 @@ from zq.model.settling import Failure
 from zq.model.unique import Scope
 from zq.store.errors import Fenced
 from zq.store.postgres.connection import SESSION, connect
-from zq.store.postgres.owning import LOCK_CLASS, value_of
+from zq.store.postgres.owning import KEY_CLASS, LOCK_CLASS, value_of
 from zq.store.postgres.store import PostgresStore, open_store
 from zq.store.postgres.watch import CHANNEL, STOPPED_LOOKS
 from zq.tick.runner import make_ticks
@@ -126,7 +126,10 @@ async def test_plain_ticks_of_servers_run_beside_each_other(
 ) -> None:
     """Another server is within a tick that shares its turn: plain ticks do not wait for its end."""
     one, _, _ = sharers
-    await one.run(one.enqueue([new_job(), new_job(queue="p"), new_job()]))
+    await one.run(one.enqueue([new_job(), new_job(queue="p"), *[new_job()] * 3]))
+    known, again = Failure("m", None, None, kill=True), Failure("m", None, None)
+    (first,) = await one.take(1, "q")
+    await one.run(Fail(first, known))
     with connect(database_at(tmp_path), SESSION) as another:
         turn = f"({LOCK_CLASS}, 1001)"
         value_of(another, f"SELECT pg_advisory_lock_shared{turn}")
@@ -134,7 +137,10 @@ async def test_plain_ticks_of_servers_run_beside_each_other(
             await one.run(one.enqueue([new_job()] * 5), claims=[Claim(None, [(one.holder, 2)])])
             held = await one.take(4, "q", "p")
             await one.run(Succeed(held[:1]), one.enqueue([new_job()]))
-            await one.run(Return(one.holder, held[1:]))
+            await one.run(one.enqueue([new_job(unique_key="k", unique_while=Scope.ACTIVE)]))
+            # A cause of failures that is known.
+            await one.run(Fail(held[1], known), Fail(held[2], again))
+            await one.run(Return(one.holder, held[3:]))
         grouped = asyncio.create_task(one.run(one.enqueue([new_job(group="g")])))
         waits = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND classid = {LOCK_CLASS}"
         async with asyncio.timeout(60):
@@ -143,6 +149,83 @@ async def test_plain_ticks_of_servers_run_beside_each_other(
         assert not grouped.done()
         value_of(another, f"SELECT pg_advisory_unlock_shared{turn}")
         await grouped
+
+
+async def test_a_unique_key_waits_for_another_server_that_may_be_giving_it_to_a_job(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    one, two, _ = sharers
+    keyed = new_job(unique_key="k", unique_while=Scope.ACTIVE)
+    for each in (one, two):
+        # A first tick may have a turn of its own.
+        await each.run(each.enqueue([new_job()]))
+    key = f"({KEY_CLASS}, hashtext('{keyed.lock}'))"
+    waits = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND classid = {KEY_CLASS}"
+    with connect(database_at(tmp_path), SESSION) as another:
+        value_of(another, f"SELECT pg_advisory_lock{key}")
+        first = asyncio.create_task(one.run(one.enqueue([keyed])))
+        async with asyncio.timeout(60):
+            while not value_of(another, waits):
+                await pause()
+            await two.run(two.enqueue([new_job(unique_key="other", unique_while=Scope.ACTIVE)]))
+        value_of(another, f"SELECT pg_advisory_unlock{key}")
+        (stored,) = (await first).replies
+        (found,) = (await two.run(two.enqueue([keyed]))).replies
+    assert isinstance(stored, EnqueueResult) and not stored.owners
+    assert isinstance(found, EnqueueResult) and len(found.owners) == 1
+
+
+async def test_a_unique_key_has_one_job_whoever_brings_it(sharers: list[Sharer]) -> None:
+    """All at the same time: keys are brought, and become free."""
+    new: Counter[str] = Counter()
+    done: Counter[str] = Counter()
+
+    async def work(sharer: Sharer, seed: int) -> None:
+        rng = Random(seed)
+        for _ in range(40):
+            keys = rng.sample("abcdefgh", 3)
+            jobs = [new_job(unique_key=key, unique_while=Scope.ACTIVE) for key in keys]
+            (stored,) = (await sharer.run(sharer.enqueue(jobs))).replies
+            assert isinstance(stored, EnqueueResult)
+            new.update(key for nth, key in enumerate(keys) if nth not in stored.owners)
+            claim = Claim(None, [(sharer.holder, 2)])
+            for job in (await sharer.run(claims=[claim])).claimed[0]:
+                assert job.unique_key is not None
+                done[job.unique_key] += 1
+                # Never more than one that waits, or is in flight.
+                assert new[job.unique_key] <= done[job.unique_key] + 1
+                await sharer.run(Succeed([job.key]))
+
+    await asyncio.gather(*(work(sharer, seed) for seed, sharer in enumerate(sharers)))
+    left = await sharers[0].store.reads.jobs_page(Filter(), 0, False, 100, sharers[0].now)
+    waiting = Counter(job.unique_key for job in left)
+    assert not waiting or max(waiting.values()) == 1
+    assert new - done == waiting
+
+
+async def test_failures_at_the_same_time_are_all_counted(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    causes = [Failure(message, None, None, kill=True) for message in ("a", "b", "c")]
+
+    async def fail(sharer: Sharer, seed: int) -> None:
+        rng = Random(seed)
+        for _ in range(20):
+            await sharer.run(sharer.enqueue([new_job()] * 3))
+            held = await sharer.take(3)
+            ends = rng.sample(causes, len(held))
+            await sharer.run(*[Fail(*each) for each in zip(held, ends, strict=True)])
+
+    await asyncio.gather(*(fail(sharer, seed) for seed, sharer in enumerate(sharers)))
+    with connect(database_at(tmp_path), SESSION) as connection:
+        for failures in (
+            "SELECT sum(n) FROM error_groups",
+            "SELECT count(*) FROM errors",
+            "SELECT sum(n) FROM failure_counts WHERE length = 60000",
+            f"SELECT n FROM queue_totals WHERE status = {Status.DEAD.value}",
+        ):
+            assert value_of(connection, failures) == 180, failures
+        assert value_of(connection, "SELECT count(*) FROM error_groups") == 3
 
 
 async def test_a_claim_takes_what_lies_behind_the_jobs_that_another_takes(

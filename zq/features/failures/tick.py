@@ -1,6 +1,7 @@
 """Counts the failures of a tick by their causes. A tick without failures does nothing here."""
 
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 
 from zq.features.failures.model import (
     COUNTED_MS,
@@ -56,6 +57,8 @@ def _count(work: UnitOfWork, failed: Sequence[FailedAttempt]) -> None:
             others, sample = others + n, key
     if others:
         rows.append((OTHER, OTHER_QUEUE, None, OTHER, others, sample, ()))
+    # Servers that share the store lock the rows of groups in one order.
+    rows.sort(key=itemgetter(0, 1))
     work.tx.write("write_error_groups", groups=rows, now=work.now, most_types=MOST_TYPES)
     work.tx.write("write_failure_counts", groups=rows, now=work.now, lengths=list(COUNTED_MS))
 

@@ -18,6 +18,9 @@ LOCK_CLASS = 0x7A71
 """Advisory locks of zq ("zq"), one a slot. Whoever has one lost its tick's connection, and with it
 the lock, before another server can have it: so a fenced server cannot commit."""
 
+KEY_CLASS = LOCK_CLASS + 1
+"""Advisory locks of unique keys, by their hashes."""
+
 WATCHED = 32
 """The lock of a slot plus this is that of its server's second connection. While it is held, the
 server is alive although the connection of its ticks may be lost."""

@@ -35,7 +35,7 @@ from zq.model.job import Brief, JobRecord
 from zq.model.lifecycle import Status
 from zq.rooms import ROOMS, parts
 from zq.store.postgres.connection import Connection
-from zq.store.postgres.owning import LOCK_CLASS, WATCHED
+from zq.store.postgres.owning import KEY_CLASS, LOCK_CLASS, WATCHED
 from zq.store.postgres.texts import sent
 from zq.store.texts import SHARED, columns_of, named_texts, texts_of_rooms
 
@@ -60,6 +60,7 @@ _CONSTANTS = {
     **SHARED,
     "holder_bits": str(HOLDER_BITS),
     "lock_class": str(LOCK_CLASS),
+    "key_class": str(KEY_CLASS),
     "watched": str(WATCHED),
     "job_row": columns(JobRecord, key="jobs.id"),
     "brief_row": columns(Brief, key="jobs.id"),

@@ -19,6 +19,9 @@ BESIDE = frozenset(
         *("claim_any", "claim_queue", "count_merged", "take", "take_on_terms"),
         *("read_held", "read_current", "read_stale", "read_briefs", "read_jobs"),
         *("complete", "complete_with_results", "give_back", "release", "extend", "forgive_stall"),
+        "read_owners",
+        *("fail", "note_last_failures", "bury"),
+        *("known_error_groups", "write_error_groups", "write_failure_counts"),
         *("delete_jobs", "delete_payloads", "delete_results", "delete_errors", "read_purgeable"),
         *("read_due", "read_waited", "promote"),
         *("count", "deadlines", "note_clock", "raise_high_water", "tell"),
@@ -26,8 +29,12 @@ BESIDE = frozenset(
 )
 """The statements of ticks that share their turn."""
 
-OF_ALL_SERVERS = ("unique_key", "group_id", "line")
+OF_ALL_SERVERS = ("group_id", "line")
 """Columns of new jobs that concern other jobs than these, if they have a value."""
+
+MOST_KEYS = 64
+"""A tick that shares its turn locks the unique keys of its new jobs, so that it knows their owners
+for sure. PostgreSQL has room for some thousand locks, so a tick with more keys has its own turn."""
 
 MOST_ALONE = 64
 """At most so many ticks take their turns alone because others had to."""

@@ -12,6 +12,12 @@ INSERT INTO mail (slot, holder, job_id, revoked, lapsed)
 SELECT * FROM unnest(:ended.0::smallint[], :ended.1::bigint[], :ended.2::bigint[],
     :ended.3::boolean[], :ended.4::boolean[])
 
+-- name: lock_keys
+-- For the transaction, in an order that is the same for all.
+SELECT count(pg_advisory_xact_lock({key_class}, number)) FROM (
+    SELECT DISTINCT hashtext(name) AS number FROM unnest(:names::text[]) AS n (name)
+    ORDER BY number OFFSET 0) AS numbers
+
 -- name: read_servers
 SELECT slot, start, steady + (extract(epoch FROM clock_timestamp() - beat) * 1000)::bigint
 FROM servers ORDER BY slot

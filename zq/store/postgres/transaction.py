@@ -22,7 +22,7 @@ from zq.store.postgres.connection import Connection
 from zq.store.postgres.pipeline import Pipeline, Row, Sent
 from zq.store.postgres.queries import Statement, compiled, load, load_of_rooms
 from zq.store.postgres.rows import briefs_of, jobs_of
-from zq.store.postgres.sharing import BESIDE, OF_ALL_SERVERS, Memory, TurnNeeded
+from zq.store.postgres.sharing import BESIDE, MOST_KEYS, OF_ALL_SERVERS, Memory, TurnNeeded
 from zq.store.postgres.where import Finds, where
 
 TEXTS = {
@@ -164,6 +164,10 @@ class PostgresTransaction(Transaction):
         return [found for (found,) in self._run(name, parameters)]
 
     def owners(self, locks: Sequence[str]) -> list[JobRecord]:
+        if self._is_beside:
+            if len(locks) > MOST_KEYS:
+                raise TurnNeeded("so many unique keys need a turn of their own")
+            self._pipeline.send(_statement("lock_keys"), {"names": locks})
         return self.jobs_of("read_owners", locks)
 
     def table_of(self, name: str, values: Sequence[str]) -> list[list[Any]]:
@@ -359,7 +363,7 @@ def _statement(name: str) -> Statement:
 
 def _refuse_shared(table: str, columns: str, rows: Sequence[tuple[object, ...]]) -> None:
     """Raise `TurnNeeded` unless rows are plain jobs, or what lies beside jobs."""
-    if table in ("payloads", "results"):
+    if table in ("payloads", "results", "errors"):
         return
     names = columns.split(", ")
     shared = [names.index(name) for name in OF_ALL_SERVERS if name in names]
