@@ -409,7 +409,9 @@ def published(words: list[str]) -> int:
 
 
 def run(words: list[str]) -> int:
-    """Run one command and print what it found; the exit status."""
+    """Run one command, `compare` if none is named, and print what it found; the exit status."""
+    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+        words = ["compare", *words]
     args = arguments().parse_args(words)
     progress = Progress()
     try:
@@ -446,8 +448,6 @@ def main() -> int:
     try:
         if words[:1] == ["publish"]:
             return published(words[1:])
-        if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
-            words.insert(0, "compare")
         return run(words)
     except KeyboardInterrupt:
         return 130
