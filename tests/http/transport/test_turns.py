@@ -12,6 +12,7 @@ from zq.http.transport.turns import (
     AT_ONCE,
     BESIDE,
     CROWD,
+    GONE,
     PER_TURN,
     PIECE,
     PIPELINE,
@@ -113,6 +114,22 @@ async def test_of_a_crowd_only_some_begin_in_a_turn_and_newcomers_need_not_wait(
     assert begun.pop(first) == UNCOUNTED + CROWD
     assert max(begun.values()) == CROWD // 2
     assert [each.began for each, _ in newcomers] == [came for _, came in newcomers]
+
+
+async def test_of_a_crowd_that_has_gone_only_some_handlers_end_in_a_turn() -> None:
+    turns, count = LoopTurns(), LoopTurnCount()
+    ended = Counter[int]()
+
+    class Handler:
+        def cancel(self) -> None:
+            ended[count.now] += 1
+
+    for _ in range(3 * GONE + 1):
+        turns.cancel(Handler())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    count.end()
+    assert list(ended.values()) == [GONE, GONE, GONE, 1]
 
 
 async def test_what_is_little_is_done_at_once_and_nothing_is_held() -> None:

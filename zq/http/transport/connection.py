@@ -88,7 +88,7 @@ class Connection(ReadingSide):
         self._on_lost()
         super().connection_lost(exc)
         if self._handling is not None:
-            self._handling.cancel()
+            self._turns.cancel(self._handling)
 
     async def start(self) -> None:
         """Do nothing. aiohttp runs this as the task that would serve the requests."""

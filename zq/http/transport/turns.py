@@ -46,6 +46,10 @@ begin in later turns, half as many in each: so newcomers need not wait behind th
 UNCOUNTED = 32
 """So many begin before one is counted, in however many turns. A request by itself pays nothing."""
 
+GONE = 64
+"""So many handlers whose clients have gone end in one turn of the loop. Each gives back jobs or
+leaves a list of listeners, and thousands of connections may end in one moment."""
+
 HEAVY_S = 1.0
 """The time in seconds for which a connection that had to wait has no part in `AT_ONCE`."""
 
@@ -97,6 +101,13 @@ class Beginner(Protocol):
         """Begin the request, if it can still begin."""
 
 
+class Cancellable(Protocol):
+    """A handler."""
+
+    def cancel(self) -> object:
+        """End it where it waits."""
+
+
 class LoopTurns:
     """The turns of one event loop, and the connections that wait for theirs."""
 
@@ -105,7 +116,8 @@ class LoopTurns:
         self.uncounted = UNCOUNTED
         """How many small requests begin before one has to ask whether it `may_begin`."""
         self._crowd: deque[Beginner] = deque()
-        self._begun = 0
+        self._gone: deque[Cancellable] = deque()
+        self._begun = self._ended = 0
         self._spent = 0
         self._scheduled = False
         self._awake = 0
@@ -120,6 +132,12 @@ class LoopTurns:
             return True
         self._crowd.append(connection)
         return False
+
+    def cancel(self, handler: Cancellable) -> None:
+        """End a handler whose client has gone, in a later turn if many have gone in this one."""
+        self._schedule()
+        self._gone.append(handler)
+        self._end_some()
 
     @property
     def left(self) -> int:
@@ -149,8 +167,9 @@ class LoopTurns:
     def _begin(self) -> None:
         """A new turn of the loop: serve those that wait, as far as it goes."""
         self._scheduled = False
-        self._spent = self._begun = self.uncounted = 0
+        self._spent = self._begun = self._ended = self.uncounted = 0
         try:
+            self._end_some()
             while self._crowd and self._begun < CROWD // 2:
                 self._crowd.popleft().serve_next()
             self.uncounted = UNCOUNTED
@@ -158,9 +177,14 @@ class LoopTurns:
                 share, _ = self._waiting.popitem(last=False)
                 self._spent += share.take_turn(PER_TURN - self._spent)
         finally:
-            if self._waiting or self._crowd:
+            if self._waiting or self._crowd or self._gone:
                 self._schedule()
             self._rest()
+
+    def _end_some(self) -> None:
+        while self._gone and self._ended < GONE:
+            self._ended += 1
+            self._gone.popleft().cancel()
 
     def _rest(self) -> None:
         """Sleep a moment after so many turns of those that wait."""

@@ -63,6 +63,7 @@ class Http2Connection(asyncio.Protocol):
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._splitter = Splitter()
+        self._turns = turns
         self._share = Share(turns, self)
         self._codec = make_codec(self)
         self._patience = AbuseLimits(self._loop.time())
@@ -128,8 +129,9 @@ class Http2Connection(asyncio.Protocol):
         self._closed = True
         self.transport = None
         self._share.end()
-        for running in list(self._running.values()):
-            running.cancel()
+        for running in self._running.values():
+            running.stream.gone = True
+            self._turns.cancel(running.task)
         self._outlet.resume()
         self._forget_head()
         for number in list(self._lingering):
