@@ -45,8 +45,8 @@ for _each in ("connect", "read", "write", "pool"):
 
 # Each client of httpx would otherwise read all authorities of the world, which takes a processor
 # longer than to start a server.
-httpx._transports.default.create_ssl_context = functools.cache(
-    httpx._transports.default.create_ssl_context
+httpx._transports.default.create_ssl_context = functools.cache(  # type: ignore[attr-defined]
+    httpx._config.create_ssl_context
 )
 
 forked.install()
