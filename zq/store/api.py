@@ -166,6 +166,12 @@ class Reads(LogReads, Protocol):
     async def all_settings(self) -> dict[str, QueueSettings]:
         """All settings of queues, by queue."""
 
+    async def note(self, name: str) -> str | None:
+        """A text about the whole server, as `WriteNote` has stored it."""
+
+    async def noted(self, name: str, kind: type[T]) -> T | None:
+        """A note that is JSON, as a value of its kind. One that is none is set aside."""
+
     async def last_errors(self, keys: Sequence[int]) -> dict[int, LastError]:
         """The latest failure of each job that has one."""
 

@@ -6,6 +6,7 @@ makes. Each store has the queries in its `lookups.sql`.
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -25,6 +26,8 @@ from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.store.api import PAGE_BYTES, DueDates
 from zq.store.snapshot import Snapshot
+
+T = TypeVar("T")
 
 OLDEST_DEPTH = 20
 OLDEST_PRIORITIES = 2_000
@@ -130,6 +133,21 @@ def _decoded_settings(
         return _settings.decode(text)
     except (ChecksumMismatch, msgspec.MsgspecError) as error:
         raise snapshot.unreadable("queue_settings", [queue]) from error
+
+
+def note(snapshot: Snapshot, name: str) -> str | None:
+    """A text about the whole server, as `WriteNote` has stored it."""
+    found = snapshot.value("note", name=name)
+    return None if found is None else str(found)
+
+
+def noted(snapshot: Snapshot, name: str, kind: type[T]) -> T | None:
+    """A note that is JSON, as a value of its kind. One that is none is set aside."""
+    text = note(snapshot, name)
+    try:
+        return None if text is None else msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as error:
+        raise snapshot.unreadable("notes", [name]) from error
 
 
 def last_errors(snapshot: Snapshot, keys: Sequence[int]) -> dict[int, LastError]:

@@ -118,6 +118,12 @@ class StoredReads(Reads):
     async def all_settings(self) -> dict[str, QueueSettings]:
         return await self._looks(lookups.all_settings)
 
+    async def note(self, name: str) -> str | None:
+        return await self._looks(lookups.note, name)
+
+    async def noted(self, name: str, kind: type[T]) -> T | None:
+        return await self._looks(lookups.noted, name, kind)
+
     async def last_errors(self, keys: Sequence[int]) -> dict[int, LastError]:
         return await self._looks(lookups.last_errors, keys)
 

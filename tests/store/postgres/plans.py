@@ -24,6 +24,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "last_errors": {"SORT", "errors BY errors_pkey"},
         "key_range": {"FIRST OF jobs BY jobs_pkey"},
         "settings": {"queue_settings BY queue_settings_pkey"},
+        "note": {"meta BY meta_pkey"},
         "all_settings": {"ALL OF queue_settings"},
         "due_between": {
             "cron_entries BY cron_by_time",
@@ -74,10 +75,6 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "write_rates": set(),
         "forget_rate": {"queue_rates BY queue_rates_pkey"},
         "clear_rates": {"ALL OF queue_rates"},
-        "put_schema": set(),
-        "read_schemas_of": {"schemas BY schemas_pkey"},
-        "drop_schema": {"schemas BY schemas_pkey"},
-        "clear_schemas": {"ALL OF schemas"},
     },
     "postgres/upkeep": {
         "read_left_in_flight": {
@@ -318,8 +315,6 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "due": {"cron_entries BY cron_by_time", "cron_groups BY cron_groups_pkey"},
         "timed_ahead": {"cron_entries BY cron_entries_pkey", "cron_groups BY cron_groups_pkey"},
         "schedules": {"cron_entries BY cron_entries_pkey", "cron_groups BY cron_groups_pkey"},
-        "note": {"meta BY meta_pkey"},
-        "schemas": {"ALL OF schemas BY schemas_pkey"},
     },
     "devices/tick": {
         "read_devices": {"devices BY devices_pkey"},
@@ -454,6 +449,15 @@ FINDS: dict[str, dict[str, set[str]]] = {
     "producers/reads": {
         "producers": {"producers BY producers_pkey"},
         "producer": {"producers BY producers_pkey"},
+    },
+    "schemas/tick": {
+        "put_schema": set(),
+        "read_schemas_of": {"schemas BY schemas_pkey"},
+        "drop_schema": {"schemas BY schemas_pkey"},
+        "clear_schemas": {"ALL OF schemas"},
+    },
+    "schemas/reads": {
+        "schemas": {"ALL OF schemas BY schemas_pkey"},
     },
     "search/reads": {
         "ascending": {

@@ -162,8 +162,8 @@ FINDS: dict[str, set[str]] = {
     "put_schema": set(),
     "read_schemas_of": {"SEARCH schemas USING INDEX sqlite_autoindex_schemas_1 (queue=?)"},
     "drop_schema": {"SEARCH schemas USING INDEX sqlite_autoindex_schemas_1 (queue=?)"},
-    "look for cron schemas": {"SCAN schemas USING INDEX sqlite_autoindex_schemas_1"},
-    "look for cron note": {"SEARCH meta USING PRIMARY KEY (name=?)"},
+    "look for schemas": {"SCAN schemas USING INDEX sqlite_autoindex_schemas_1"},
+    "look for note": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "touch": {"SEARCH meta USING PRIMARY KEY (name=?)"},
     "read_left_in_flight": {
         "SEARCH jobs USING INDEX not_ready (status=?)",

@@ -115,6 +115,8 @@ def named_queries() -> dict[str, str]:
     found |= {f"backlog: {name}": sql for name, sql in of_backlog.items()}
     of_crons = load("zq.features.crons.sqlite_reads")
     found |= {f"look for cron {name}": sql for name, sql in of_crons.items()}
+    found["look for schemas"] = load("zq.features.schemas.sqlite_reads")["schemas"]
+    found["look for note"] = looks["note"]
     found["append"] = found["append"].replace("SOURCE", "SELECT 1 AS n, '[]' AS records")
     return {name: sql.replace("NAMES", ":one, :other") for name, sql in found.items()}
 

@@ -12,7 +12,6 @@ from zq.features.archive.model import ChoreSchedule
 from zq.features.archive.settings import ArchiveSettings
 from zq.features.crons.engine import Scheduler
 from zq.features.crons.errors import InvalidSchedule
-from zq.features.crons.store import CronReads
 from zq.features.sweeps.model import BY_SCHEDULE
 from zq.features.sweeps.service import Sweeps
 from zq.model.clock import Clock, Timer
@@ -59,7 +58,7 @@ class Cleaning(RunningService):
     ) -> None:
         """`zone` gives the zone of schedules without one. An empty schedule deletes nothing."""
         self.schedule = configured
-        self._reads = store.reads.of(CronReads)
+        self._reads = store.reads
         self._clock = clock
         self._inbox = inbox
         self._delete = delete

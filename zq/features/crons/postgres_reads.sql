@@ -49,9 +49,3 @@ ORDER BY e.cron, e.name LIMIT :limit
 SELECT e.cron, e.name, expression, coalesce(e.timezone, g.timezone), next_at
 FROM cron_entries AS e JOIN cron_groups AS g ON g.name = ANY (ARRAY[e.cron])
 WHERE (e.cron, e.name) > (:cron::text, :entry::text) ORDER BY e.cron, e.name LIMIT :limit
-
--- name: note
-SELECT value FROM meta WHERE name = 'note:' || :name
-
--- name: schemas
-SELECT queue, body, version, updated_at FROM schemas ORDER BY queue

@@ -1,4 +1,4 @@
-"""Sets aside entries whose jobs cannot be read, and notes that hold something else."""
+"""Sets aside entries whose jobs cannot be read."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -25,12 +25,6 @@ def _entry(connection: sqlite3.Connection, key: tuple[str, str], now: int) -> It
         yield move(connection, "cron_entries", place, reason_of("its job", error), now)
 
 
-def _note(connection: sqlite3.Connection, name: str, now: int) -> Iterator[Misfit]:
-    """Set aside a note. Its readers know what it should hold."""
-    place: dict[str, object] = {"name": f"note:{name}"}
-    yield move(connection, "meta", place, "the note holds something else than it should", now)
-
-
-ASIDE = {"cron_entries": _entry, "notes": _note}
+ASIDE = {"cron_entries": _entry}
 
 CHECKED = CheckedTable("cron_entries", QUERIES["cron_entries"], checksum, columns=2, key=2)

@@ -54,9 +54,3 @@ SELECT json_group_array(json_array(cron, name, expression, zone, next_at)) FROM 
     SELECT e.cron, e.name, expression, ifnull(e.timezone, g.timezone) AS zone, next_at
     FROM cron_entries AS e JOIN cron_groups AS g ON g.name = e.cron
     WHERE (e.cron, e.name) > (:cron, :entry) ORDER BY e.cron, e.name LIMIT :limit)
-
--- name: note
-SELECT value FROM meta WHERE name = 'note:' || :name
-
--- name: schemas
-SELECT queue, body, version, updated_at FROM schemas ORDER BY queue

@@ -60,7 +60,3 @@ UPDATE cron_entries SET next_at = m.value ->> 2, last_at = ifnull(m.value ->> 3,
     timed_at = :now
 FROM json_each(:moves) AS m
 WHERE cron_entries.cron = m.value ->> 0 AND cron_entries.name = m.value ->> 1
-
--- name: write_note
-INSERT INTO meta (name, value) VALUES ('note:' || :note, :value)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value

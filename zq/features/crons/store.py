@@ -1,19 +1,16 @@
 """The reads of cron, for every store."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
 from zq.features.crons.model import NEXT_FIRING, CronEntry, CronGroup, CronSchedule, DueCron
-from zq.features.schemas.model import StoredSchema
 from zq.model.checksums import ChecksumMismatch, check_text
 from zq.model.errors import TooLarge
 from zq.model.job import NewJob
 from zq.store.api import Recovery
 from zq.store.snapshot import Snapshot, SnapshotLanes
-
-T = TypeVar("T")
 
 
 class EntryPlace(NamedTuple):
@@ -82,19 +79,6 @@ class CronReads:
         place = {"cron": after.group, "entry": after.entry, "limit": limit}
         return await self._scans.found(CronSchedule, "schedules", **place)
 
-    async def note(self, name: str) -> str | None:
-        """A text about the whole server, as `WriteNote` has stored it."""
-        found = await self._looks.value("note", name=name)
-        return None if found is None else str(found)
-
-    async def noted(self, name: str, kind: type[T]) -> T | None:
-        """A note that is JSON, as a value of its kind. One that is none is set aside."""
-        return await self._looks(_noted, name, kind)
-
-    async def schemas(self) -> list[StoredSchema]:
-        """The schemas of payloads, in the order of their queues."""
-        return await self._scans(_schemas)
-
 
 def _group(snapshot: Snapshot, group: str) -> CronGroup | None:
     for name, timezone, paused, paused_at, resumed_at in snapshot.rows("group", cron=group):
@@ -134,21 +118,6 @@ def _readable(snapshot: Snapshot, group: str, rows: Any) -> Iterator[CronEntry]:
         yield CronEntry(*values)
     if unreadable:
         raise snapshot.unreadable("cron_entries", unreadable)
-
-
-def _noted(snapshot: Snapshot, name: str, kind: type[T]) -> T | None:
-    found = snapshot.value("note", name=name)
-    try:
-        return None if found is None else msgspec.json.decode(str(found), type=kind)
-    except msgspec.MsgspecError as error:
-        raise snapshot.unreadable("notes", [name]) from error
-
-
-def _schemas(snapshot: Snapshot) -> list[StoredSchema]:
-    found = [StoredSchema(*row) for row in snapshot.rows("schemas")]
-    for schema in found:
-        msgspec.json.decode(schema.body)
-    return found
 
 
 READS = (CronReads,)

@@ -21,7 +21,6 @@ import msgspec
 from zq import __version__
 from zq.client.errors import BackendError
 from zq.engine.inbox import Inbox
-from zq.features.crons.store import CronReads
 from zq.features.devices.client import ServerDevices
 from zq.features.devices.model import (
     BEHIND_MS,
@@ -78,7 +77,7 @@ class Presence:
         self, device: str | None, store: Store, clock: Clock, inbox: Inbox, lanes: Lanes
     ) -> None:
         self.device = device_name(device)
-        self._notes = store.reads.of(CronReads)
+        self._notes = store.reads
         self._clock = clock
         self._inbox = inbox
         self._lanes = lanes

@@ -5,7 +5,6 @@ from typing import Self
 import msgspec
 
 from zq.engine.inbox import Inbox
-from zq.features.crons.store import CronReads
 from zq.features.history.engine import HistoryReaders
 from zq.features.producers.model import EpochEnd
 from zq.model.commands import WriteNote
@@ -30,7 +29,7 @@ class HistoryEpochs:
     def __init__(self, store: Store, inbox: Inbox, readers: HistoryReaders) -> None:
         self.present = store.at_start.epoch
         self.former: list[EpochEnd] = []
-        self._notes = store.reads.of(CronReads)
+        self._notes = store.reads
         self._inbox = inbox
         self._readers = readers
 

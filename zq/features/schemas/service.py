@@ -8,7 +8,6 @@ from typing import Self
 
 from zq.engine.inbox import Inbox
 from zq.engine.turns import Slices, Turns
-from zq.features.crons.store import CronReads
 from zq.features.schemas.errors import InvalidSchema, SchemaMismatch, SchemaNotFound
 from zq.features.schemas.model import (
     MOST_COMPARED_TOGETHER,
@@ -17,6 +16,7 @@ from zq.features.schemas.model import (
     PutSchema,
     StoredSchema,
 )
+from zq.features.schemas.store import SchemaReads
 from zq.model.errors import TooManyCompared, ZqError
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.quotas import require_room
@@ -75,7 +75,7 @@ class Schemas(RunningService):
         return schemas
 
     def __init__(self, store: Store, inbox: Inbox, checks: PayloadChecks) -> None:
-        self._reads = store.reads.of(CronReads)
+        self._reads = store.reads.of(SchemaReads)
         self._bodies: dict[str, str] = {}
         """What was parsed as it was stored."""
         self._reading: asyncio.Task[None] | None = None

@@ -6,7 +6,6 @@ from typing import Self
 import msgspec
 
 from zq.engine.inbox import Inbox
-from zq.features.crons.store import CronReads
 from zq.features.trends.model import TimeMark
 from zq.model.clock import Clock
 from zq.model.commands import WriteNote
@@ -30,7 +29,7 @@ class Marks:
         return cls(services.store, services.clock, services.engine.inbox)
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:
-        self._reads = store.reads.of(CronReads)
+        self._reads = store.reads
         self._clock = clock
         self._inbox = inbox
         self._writing = asyncio.Lock()

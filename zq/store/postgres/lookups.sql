@@ -143,3 +143,6 @@ SELECT
 -- The jobs whose leases end first. CONDITIONS stands for the reach of the caller.
 SELECT {job_row} FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
 ORDER BY lease_until LIMIT :limit
+
+-- name: note
+SELECT value FROM meta WHERE name = 'note:' || :name

@@ -39,18 +39,3 @@ DELETE FROM queue_rates WHERE queue = :queue
 
 -- name: clear_rates
 DELETE FROM queue_rates
-
--- name: put_schema
-INSERT INTO schemas (queue, body, version, updated_at) VALUES (:queue, :body, 1, :now)
-ON CONFLICT (queue) DO UPDATE
-SET body = excluded.body, version = schemas.version + 1, updated_at = excluded.updated_at
-RETURNING version
-
--- name: read_schemas_of
-SELECT queue, body FROM schemas WHERE queue = ANY (:queues::text[])
-
--- name: drop_schema
-DELETE FROM schemas WHERE queue = :queue
-
--- name: clear_schemas
-DELETE FROM schemas

@@ -128,3 +128,6 @@ SELECT
 SELECT json_group_array({job_row}) FROM (
     SELECT * FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
     ORDER BY lease_until LIMIT :limit)
+
+-- name: note
+SELECT value FROM meta WHERE name = 'note:' || :name

@@ -212,6 +212,12 @@ def _settings(connection: sqlite3.Connection, queue: str, now: int) -> Iterator[
         yield move(connection, "queue_settings", place, reason_of("the row", error), now)
 
 
+def _note(connection: sqlite3.Connection, name: str, now: int) -> Iterator[Misfit]:
+    """Set aside a note. Its readers know what it should hold."""
+    place: dict[str, object] = {"name": f"note:{name}"}
+    yield move(connection, "meta", place, "the note holds something else than it should", now)
+
+
 Aside = Callable[[sqlite3.Connection, Any, int], Iterator[Misfit]]
 """Sets aside what cannot be read of the rows of a table with this key, at this time."""
 
@@ -219,6 +225,7 @@ _ASIDE: dict[str, Aside] = {
     "errors": _errors_of,
     "log_batches": _batch,
     "queue_settings": _settings,
+    "notes": _note,
 }
 
 

@@ -43,19 +43,3 @@ DELETE FROM queue_rates WHERE queue = :queue
 
 -- name: clear_rates
 DELETE FROM queue_rates
-
--- name: put_schema
-INSERT INTO schemas (queue, body, version, updated_at) VALUES (:queue, :body, 1, :now)
-ON CONFLICT (queue) DO UPDATE
-SET body = excluded.body, version = version + 1, updated_at = excluded.updated_at
-RETURNING version
-
--- name: read_schemas_of
-SELECT json_group_array(json_array(queue, body)) FROM schemas
-WHERE queue IN (SELECT value FROM json_each(:queues))
-
--- name: drop_schema
-DELETE FROM schemas WHERE queue = :queue
-
--- name: clear_schemas
-DELETE FROM schemas

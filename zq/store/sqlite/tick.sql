@@ -397,3 +397,7 @@ UPDATE meta SET value = :key WHERE name = 'high_water'
 
 -- name: acknowledge_damage
 UPDATE quarantine SET acknowledged_at = :now WHERE acknowledged_at IS NULL
+
+-- name: write_note
+INSERT INTO meta (name, value) VALUES ('note:' || :note, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
