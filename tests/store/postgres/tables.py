@@ -53,7 +53,7 @@ def states() -> Iterator[tuple[str, str]]:
     """The name of each state, and the address of a database in it.
 
     PostgreSQL has looked at none of its tables, looked at them while they were empty, knows them as
-    they are, or as they were before rows came or went.
+    they are, or as they were before rows came or went, or has vacuumed them once no row was left.
     """
     yield "unknown", _database()
     yield "empty", _database(analyse=True)
@@ -61,6 +61,8 @@ def states() -> Iterator[tuple[str, str]]:
     yield "skewed", _database(MANY, analyse=True)
     yield "grown", _database(analyse=True, grows=MANY)
     yield "emptied", _database(MANY, analyse=True, shrinks=True)
+    yield "drained", _database(MANY, drains=True)
+    yield "filled again", _database(MANY, drains=True, grows=MANY)
 
 
 def _database(
@@ -70,19 +72,22 @@ def _database(
     analyse: bool = False,
     grows: int = 0,
     shrinks: bool = False,
+    drains: bool = False,
 ) -> str:
     address = the_server().new_database(blank())
     with connect(address, SESSION) as connection:
         columns = connection.execute(_COLUMNS).fetchall()
 
+        tables = {str(table) for table, *_ in columns}
+
         def fill(rows: int) -> None:
             words = {"even": str(even).lower(), "rows": rows}
             connection.execute(_JOBS.format(**words).encode())
-            tables: dict[object, dict[object, str]] = {}
+            columns_of: dict[object, dict[object, str]] = {}
             for table, name, kind, unique in columns:
                 value = _VALUES[str(kind)].format(**words, name=name, unique=str(unique).lower())
-                tables.setdefault(table, {})[name] = value
-            for table, values in tables.items():
+                columns_of.setdefault(table, {})[name] = value
+            for table, values in columns_of.items():
                 names = ", ".join(f'"{name}"' for name in values)
                 sql = f"INSERT INTO {table} ({names}) SELECT {', '.join(values.values())}"
                 connection.execute(f"{sql} FROM generate_series(1, {rows}) AS i".encode())
@@ -91,6 +96,11 @@ def _database(
             fill(rows)
         if analyse:
             connection.execute("VACUUM ANALYZE")
+        if drains:
+            # As the server itself vacuums: the pages stay, and are known to have no rows.
+            for table in ["jobs", *tables]:
+                connection.execute(f"DELETE FROM {table}".encode())
+                connection.execute(f"VACUUM (TRUNCATE FALSE) {table}".encode())
         if grows:
             fill(grows)
         if shrinks:

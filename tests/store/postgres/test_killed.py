@@ -183,7 +183,6 @@ def look(address: str) -> int | None:
         return None
 
 
-@pytest.mark.timeout(7200)
 @pytest.mark.parametrize(
     ("disruptions", "stops"),
     [(30, (0.2, 0.5)), pytest.param(500, (0.2, 1.0, 8.0), marks=pytest.mark.long)],

@@ -57,6 +57,7 @@ PLANS = {
     "enable_memoize": "off",
     "enable_hashagg": "off",
     "enable_incremental_sort": "off",
+    "enable_sort": "off",
 }
 
 TICK_SESSION = {
