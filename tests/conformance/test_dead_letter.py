@@ -293,3 +293,32 @@ async def test_a_sweep_is_shown_while_it_runs_and_can_be_stopped(client: Client)
     for unknown in (sweep["id"], "99", "x"):
         gone = await client.delete(f"/sweeps/{unknown}")
         assert (gone.status, gone.headers["zq-error"]) == (404, "sweep_not_found")
+
+
+@pytest.mark.parametrize("fan_out", [None, ["dlq@a", "dlq@b"]], ids=["one queue", "targets"])
+async def test_a_dead_letter_brings_no_unique_key_into_its_queue(
+    client: Client, fan_out: list[str] | None
+) -> None:
+    """A job there that has this key by itself neither keeps it out nor becomes it."""
+    await put(client, "q", dead_letter="dlq")
+    await put(client, "dlq", fan_out=fan_out)
+    key = {"unique_key": "k", "unique_in": "queue"}
+    await client.enqueue(queue="dlq", payload="own", **key)
+    await die(client, payload="dead", **key)
+    for queue in fan_out or ["dlq"]:
+        found = [job["payload"] for job in await client.jobs(queue=queue, status="ready")]
+        assert sorted(found) == ["dead", "own"]
+    await client.enqueue(queue="q", **key)
+    assert await client.count(queue="q", status="ready") == 1
+
+
+async def test_a_new_target_gets_dead_letters_without_their_unique_keys(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq")
+    await put(client, "dlq", fan_out=["dlq@a"])
+    key = {"unique_key": "k", "unique_in": "queue"}
+    await client.enqueue(queue="dlq@b", payload="own", **key)
+    await die(client, payload="dead", **key)
+    added = await client.send("PUT", "/queues/dlq/targets/dlq%40b")
+    assert (added.status, added.doc) == (201, {"added": 1})
+    found = [job["payload"] for job in await client.jobs(queue="dlq@b", status="ready")]
+    assert sorted(found) == ["dead", "own"]

@@ -229,6 +229,23 @@ async def test_a_duration_lasts_as_long_as_it_was_to_last(
         assert await kind.is_over(client, begun)
 
 
+@pytest.mark.parametrize(("number", "name"), [*enumerate(KINDS)], ids=[*KINDS])
+async def test_a_duration_that_begins_after_a_step_lasts_as_long(
+    site: Site, number: int, name: str
+) -> None:
+    kind = KINDS[name]
+    async with Client(site, JSON) as client:
+        site.clock.step(STEPS[number % len(STEPS)])
+        await settle(client)
+        begun = await kind.begin(client)
+        site.clock.advance(HOUR_MS - SLACK_MS)
+        await settle(client)
+        assert not await kind.is_over(client, begun)
+        site.clock.advance(2 * SLACK_MS)
+        await settle(client)
+        assert await kind.is_over(client, begun)
+
+
 @either_way
 async def test_deadlines_are_shown_as_dates_of_the_clock_as_it_is_now(
     site: Site, step: int

@@ -192,8 +192,9 @@ async def test_a_store_that_fails_ends_the_loop_and_nobody_waits(
         await jobs.enqueue([new_job()], EVERYWHERE)
 
 
+@pytest.mark.parametrize("cause", ["its time", "a stop"])
 async def test_race_a_wait_that_is_over_while_its_tick_is_flushed_ends_with_its_jobs(
-    instance: Instance, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    instance: Instance, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, cause: str
 ) -> None:
     """The tick has committed the lease: a crash after the answer [] would leave it behind."""
     work, terms = instance.services.work, Terms(60_000, claimant="c")
@@ -215,7 +216,10 @@ async def test_race_a_wait_that_is_over_while_its_tick_is_flushed_ends_with_its_
         monkeypatch.setattr(flush, "begin", held_up)
         enqueue = asyncio.create_task(instance.services.jobs.enqueue([new_job()], EVERYWHERE))
         await begun.wait()
-        clock.advance(1000)
+        if cause == "a stop":
+            instance.engine.streams.stop()
+        else:
+            clock.advance(1000)
         assert not claimer.is_done
         landed.set_result(None)
         (job,) = await claimer.take()

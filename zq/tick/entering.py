@@ -128,7 +128,9 @@ class QueueEntry:
             self._fan_out.store_twins(self._work, target, [self._model(known[key]) for key in keys])
 
     def _model(self, job: JobRecord) -> JobRecord:
-        return msgspec.structs.replace(job, unique_key=None) if job.key in self._keyless else job
+        if job.key not in self._keyless:
+            return job
+        return msgspec.structs.replace(job, unique_key=None, unique_while=None)
 
     def _wanted(self, job: JobRecord, queue: str) -> str | None:
         """The lock that a job takes when it enters a queue; None if it takes none."""
