@@ -302,7 +302,7 @@ async def test_a_dead_letter_brings_no_unique_key_into_its_queue(
     """A job there that has this key by itself neither keeps it out nor becomes it."""
     await put(client, "q", dead_letter="dlq")
     await put(client, "dlq", fan_out=fan_out)
-    key = {"unique_key": "k", "unique_in": "queue"}
+    key: Doc = {"unique_key": "k", "unique_in": "queue"}
     await client.enqueue(queue="dlq", payload="own", **key)
     await die(client, payload="dead", **key)
     for queue in fan_out or ["dlq"]:
@@ -315,10 +315,22 @@ async def test_a_dead_letter_brings_no_unique_key_into_its_queue(
 async def test_a_new_target_gets_dead_letters_without_their_unique_keys(client: Client) -> None:
     await put(client, "q", dead_letter="dlq")
     await put(client, "dlq", fan_out=["dlq@a"])
-    key = {"unique_key": "k", "unique_in": "queue"}
+    key: Doc = {"unique_key": "k", "unique_in": "queue"}
     await client.enqueue(queue="dlq@b", payload="own", **key)
     await die(client, payload="dead", **key)
     added = await client.send("PUT", "/queues/dlq/targets/dlq%40b")
     assert (added.status, added.doc) == (201, {"added": 1})
     found = [job["payload"] for job in await client.jobs(queue="dlq@b", status="ready")]
     assert sorted(found) == ["dead", "own"]
+
+
+async def test_a_replayed_dead_letter_takes_no_unique_key(client: Client) -> None:
+    await put(client, "q", dead_letter="dlq")
+    await put(client, "dlq", retention={"completed_ms": 60_000})
+    (letter,) = await die(client, unique_key="k")
+    stream = await client.take(queue="dlq")
+    await client.succeed((await stream.job())["id"])
+    await stream.close()
+    assert (await client.post("/queues/dlq/replay", {})).doc == {"replayed": 1}
+    assert (await client.enqueue(queue="q", unique_key="k"))["id"] != letter
+    assert await client.count(queue="q", status="ready") == 1

@@ -19,10 +19,13 @@ from zq.features.forward.commands import (
 )
 from zq.features.forward.errors import LaneNotFound, LanesMeet
 from zq.features.forward.model import LaneBatch, LaneRefusal, LaneRule
-from zq.model.commands import CancelJob, Claim, DeleteJob, Release, SetQueue, Succeed
+from zq.features.forward.wire_sent import sent_jobs
+from zq.model.commands import CancelJob, Claim, DeleteJob, Fail, Release, SetQueue, Succeed
 from zq.model.job import JobSettings, Retention
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
+from zq.model.settling import Failure
+from zq.model.unique import Scope
 from zq.store.sqlite.upkeep import recover
 
 
@@ -115,6 +118,17 @@ def test_retention_is_that_of_jobs_that_succeed(ticker: Ticker) -> None:
     arrived(ticker, 1)
 
     assert ticker.jobs()[key].status is Status.COMPLETED
+
+
+def test_a_dead_letter_leaves_without_the_unique_key_of_its_former_life(ticker: Ticker) -> None:
+    options = JobSettings(dead_letter="graves")
+    keyed = new_job(unique_key="k", unique_while=Scope.QUEUED, options=options)
+    ticker.run(ticker.enqueue([keyed]))
+    (key,) = ticker.take(1)
+    ticker.run(Fail(key, Failure("no", kill=True)))
+    letter = ticker.jobs()[key]
+    assert letter.queue == "graves"
+    assert b'"k"' not in sent_jobs([letter], ticker.now)
 
 
 def test_numbers_outlive_the_process(ticker: Ticker) -> None:

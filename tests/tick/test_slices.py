@@ -18,9 +18,11 @@ from zq.model.commands import (
     AnyCommand,
     Claim,
     Clear,
+    Entered,
     Extend,
     Extended,
     PatchJob,
+    PatchSlice,
     Release,
     Return,
     Settled,
@@ -192,6 +194,17 @@ def test_a_long_payload_that_enters_a_queue_with_a_schema_is_compared_in_pieces(
         work.run(PatchJob(key, "id", Patch(queue="other")))
         assert ticker.jobs()[key].queue == "other"
     assert work.share("calls") < 0.3
+
+
+def test_a_transaction_leaves_payloads_to_the_next_once_it_has_compared_enough(
+    ticker: Ticker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zq.tick.fitting.MOST_STEPS", 0)
+    ticker.run(PutSchema("other", json.dumps({"type": "record", "name": "R", "fields": []})))
+    first, *others = ticker.store(3)
+    (left,) = ticker.run(PatchSlice([first, *others], EVERYTHING, Patch(queue="other"))).replies
+    assert left == Entered(1, {}, tuple(others))
+    assert ticker.jobs()[first].queue == "other"
 
 
 async def test_others_have_their_turn_between_slices(rig: Rig) -> None:

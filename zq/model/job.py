@@ -363,6 +363,13 @@ def is_dead_letter(job: JobRecord) -> bool:
     return job.extras is not None and job.extras.origin is not None
 
 
+def without_former_key(job: JobRecord) -> JobRecord:
+    """The job. A dead letter has no unique key: the one in its row is of the life that ended."""
+    if job.unique_key is None or not is_dead_letter(job):
+        return job
+    return msgspec.structs.replace(job, unique_key=None, unique_while=None)
+
+
 def is_open(host: JobRecord, now: int) -> bool:
     """True if the host of a batch still accepts jobs at a steady time, judging by its row."""
     lapsed = host.expires_at is not None and host.expires_at <= now

@@ -11,7 +11,7 @@ from zq.features.schemas.errors import SchemaMismatch
 from zq.features.schemas.service import PayloadChecks
 from zq.model.clock import Clock
 from zq.model.filters import Filter, ValueRange
-from zq.model.job import NO_EXTRAS, CarriedFields, Extras, JobRecord, NewJob
+from zq.model.job import NO_EXTRAS, CarriedFields, Extras, JobRecord, NewJob, without_former_key
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
@@ -100,7 +100,7 @@ def _copy(job: JobRecord, *, with_options: bool) -> NewJob:
     extras = job.extras or NO_EXTRAS
     said = Extras(meta=extras.meta, **values_of(CarriedFields, extras))
     return _new(
-        job,
+        without_former_key(job),
         payload=job.payload or "null",
         ready_at=None,
         options=job.options if with_options else None,

@@ -15,6 +15,7 @@ from zq.model.job import (
     BroughtFields,
     JobRecord,
     SettingFields,
+    without_former_key,
 )
 from zq.model.sharing import values_of
 from zq.model.unique import NAMES, KeySpace
@@ -37,7 +38,7 @@ def sent_jobs(jobs: Sequence[JobRecord], steady: int) -> bytes:
 
 def _body(job: JobRecord, steady: int) -> JobBody:
     assert job.payload is not None, "payloads that are stored apart have been read"
-    payload = Raw(job.payload)
+    payload, job = Raw(job.payload), without_former_key(job)
     priority = None if job.priority == DEFAULT_PRIORITY else job.priority
     if (
         job.options is None

@@ -6,7 +6,7 @@ import msgspec
 
 from zq.model.checksums import fits
 from zq.model.commands import Enqueue, EnqueueResult
-from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, JobRecord, NewJob, is_dead_letter
+from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, JobRecord, NewJob, without_former_key
 from zq.model.lifecycle import Status
 from zq.model.sharing import maker
 from zq.model.unique import KeySpace, OnConflict
@@ -49,12 +49,7 @@ def _store(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
 
 
 def _twin_of(work: UnitOfWork, job: JobRecord, payload: str | None, target: str) -> NewJob:
-    """A new job with the limits of a stored one. Its attempts begin anew.
-
-    The twin of a dead letter has no unique key, as that has none.
-    """
-    if is_dead_letter(job):
-        job = msgspec.structs.replace(job, unique_key=None, unique_while=None)
+    """A new job with the limits of a stored one. Its attempts begin anew."""
     waits = job.status is Status.SCHEDULED and not job.attempts
     ready_at = job.ready_at if job.due_at is None else job.due_at - (work.steady - work.now)
     ttl_ms = job.ttl_ms
@@ -62,7 +57,7 @@ def _twin_of(work: UnitOfWork, job: JobRecord, payload: str | None, target: str)
         start = work.steady if job.due_at is None or not waits else max(job.due_at, work.steady)
         ttl_ms = max(job.expires_at - start, 1)
     return _new(
-        job,
+        without_former_key(job),
         queue=target,
         payload=payload or "null",
         ready_at=ready_at if waits else None,
