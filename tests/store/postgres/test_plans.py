@@ -57,7 +57,7 @@ SORTING = {
     *(("postgres/lookups", "last_errors"), ("budgets/tick", "count_returned")),
     *(("fair/tick", "return_shares"), ("failures/tick", "write_error_groups")),
     *(("topics/tick", "note_expired_numbers"), ("topics/tick", "note_writes")),
-    ("search/reads", "places"),
+    *(("search/reads", "places"), ("postgres/sharing", "lock_keys")),
     # A bounded number, of each queue at most.
     *(("postgres/tick", name) for name in ("read_due", "read_waited")),
     *(("postgres/claims", name) for name in ("claim_span", "first_heads", "claims of 200 queues")),
