@@ -130,7 +130,7 @@ class Jobs:
         keys = self._mint.take(len(jobs), now)
         if waiter is not None:
             self._waiters.watch(waiter, keys[0])
-        planner = self._planner_of(jobs)
+        planner = self._planner_of(jobs) if any(map(_EXTRAS, jobs)) else None
         if planner is not None:
             if through is not None:
                 raise InvalidRequest(
@@ -167,8 +167,6 @@ class Jobs:
 
     def _planner_of(self, jobs: Sequence[NewJob]) -> EnqueuePlanner | None:
         """The planner of a request, if it needs a plan. Jobs without extras need none."""
-        if not any(map(_EXTRAS, jobs)):
-            return None
         with_extras = [job for job in jobs if job.extras is not None]
         return next((each for each in self.planners if each.concerns(with_extras)), None)
 

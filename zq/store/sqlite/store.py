@@ -154,7 +154,10 @@ class SqliteStore(Store):
         most ticks.
         """
         try:
-            result = await self._with_room(tick)
+            try:
+                result = await self._run(self._ticks(tick))
+            except (sqlite3.Error, StoreFull) as error:
+                result = await self._with_room(tick, error)
             await self._land(result, durable=result.durable)
         except (OSError, sqlite3.Error, StoreError) as error:
             failure = store_error(error, self._writer.raw)
@@ -175,16 +178,13 @@ class SqliteStore(Store):
         self.wants_checkpoint = self._rows >= self._rows_a_checkpoint
         return result
 
-    async def _with_room(self, tick: Tick) -> TickResult:
-        """Run the transaction of a tick; a second time if the log has no room for it.
+    async def _with_room(self, tick: Tick, error: sqlite3.Error | StoreFull) -> TickResult:
+        """Run the transaction of a tick a second time, if the log had no room for it.
 
         A log that is copied begins anew, in blocks that it has.
         """
-        try:
-            return await self._run(self._ticks(tick))
-        except (sqlite3.Error, StoreFull) as error:
-            if not isinstance(store_error(error, self._writer.raw), StoreFull):
-                raise
+        if not isinstance(store_error(error, self._writer.raw), StoreFull):
+            raise error
         await self._checkpoint(self._max_wal)
         return await self._run(self._ticks(tick))
 
