@@ -60,6 +60,28 @@ def test_systemd_accepts_the_unit_of_workers(tmp_path: Path) -> None:
     assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
 
 
+def test_systemd_accepts_the_unit_of_a_further_server(unit: Path) -> None:
+    command = unit.with_name("zq")
+    text = (UNITS / "zq@.service").read_text(encoding="utf-8")
+    further = unit.with_name("zq@2.service")
+    further.write_text(text.replace(f"ExecStart={INSTALLED}", f"ExecStart={command}"))
+    verified = analyze("verify", "--man=no", further)
+    assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
+
+
+def test_the_unit_of_a_further_server_differs_only_in_what_is_its_own() -> None:
+    lines, first = (
+        (UNITS / name).read_text(encoding="utf-8").partition("[Unit]")[2].splitlines()
+        for name in ("zq@.service", "zq.service")
+    )
+    own = {"EnvironmentFile=/etc/default/zq-%i", "User=zq"}
+    changed = {"Description=zq job queue": "Description=zq job queue, front server %i"}
+    changed["After=network.target"] = "After=network.target zq.service"
+    assert [line for line in lines if line not in own] == [
+        changed.get(line, line) for line in first
+    ]
+
+
 def test_the_page_makes_the_file_that_the_unit_of_workers_reads() -> None:
     text = (UNITS / "zq-worker@.service").read_text(encoding="utf-8")
     (file,) = re.findall("^EnvironmentFile=(.*)$", text, re.M)

@@ -9,12 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 from documents import ROOT, code
+from psycopg.conninfo import conninfo_to_dict
 
 from zq import __version__
+from zq.config import SETTINGS, Settings
 
 from .roots import run
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
+COMPOSE_POSTGRES = ROOT / "deploy" / "compose-postgres.yaml"
 SERVER = ROOT / "deploy" / "kubernetes" / "server.yaml"
 WORKERS = ROOT / "deploy" / "kubernetes" / "workers.yaml"
 
@@ -32,8 +35,9 @@ def tool(name: str) -> str:
 
 
 @pytest.mark.long
-def test_the_compose_file_is_one_by_the_schema_of_its_specification() -> None:
-    run(tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", COMPOSE)
+@pytest.mark.parametrize("path", [COMPOSE, COMPOSE_POSTGRES], ids=lambda path: path.name)
+def test_the_compose_file_is_one_by_the_schema_of_its_specification(path: Path) -> None:
+    run(tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", path)
 
 
 @pytest.mark.long
@@ -53,6 +57,20 @@ def test_the_manifests_are_ones_by_the_types_of_keda() -> None:
         read = getattr(keda, found["kind"]).model_validate(found, strict=True)
         # A field that the type does not have is not in it.
         assert read.model_dump(mode="json", by_alias=True, exclude_unset=True) == found
+
+
+def test_the_servers_of_the_compose_file_share_a_database_and_its_standby() -> None:
+    compose = msgspec.yaml.decode(COMPOSE_POSTGRES.read_text())
+    services = compose["services"]
+    settings = services["hub1"]["environment"]
+    assert settings == services["hub2"]["environment"]
+    given = {name: text for name, text in settings.items() if name.startswith("ZQ_")}
+    assert given.keys() <= {each.variable for each in SETTINGS}
+    loaded = Settings.load({}, given)
+    assert conninfo_to_dict(loaded.store or "")["host"] == "db1,db2"
+    assert services["db1"]["environment"]["POSTGRES_DB"] == "queue"
+    assert "'db2'" in compose["configs"]["primary"]["content"]
+    assert "application_name=db2" in compose["configs"]["standby"]["content"]
 
 
 def test_the_manifests_fit_the_image() -> None:
