@@ -51,7 +51,7 @@ class QueueConfig:
 
     @property
     def options(self) -> Options:
-        """The options of its jobs."""
+        """The options that the file sets for jobs."""
         given: Any = {name: value for name, value in vars(self).items() if value is not None}
         options: Options = given
         return options

@@ -79,10 +79,10 @@ class Thread:
         self._calls: SimpleQueue[Call | None] | None = None
 
     async def prepare(self, handler: Handler) -> None:
-        """A thread needs no preparation."""
+        """Do nothing: a thread needs no preparation."""
 
     async def shut_down(self) -> None:
-        """The worker does this itself."""
+        """Do nothing: the worker runs the app's shutdown for its threads."""
 
     async def run(self, execution: Execution) -> Any:
         """Return the result of the handler. To end it, the thread is told, and may clean up."""

@@ -9,7 +9,7 @@ from zq.setting import SCHEDULE, ConfigError, RoomSettings, Rule
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSettings(RoomSettings):
-    """When expired jobs go."""
+    """The settings of the archive: when expired jobs are deleted."""
 
     queue_ti_delete_reaper_schedule: Annotated[
         str,

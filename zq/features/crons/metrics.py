@@ -8,7 +8,7 @@ from zq.http.metrics import Metric, one
 
 
 class CronFigures(NamedTuple):
-    """Entries of cron groups."""
+    """The entries of all cron groups at one scrape."""
 
     entries: int
     lag: float
@@ -17,7 +17,7 @@ class CronFigures(NamedTuple):
 
 
 class CronReader:
-    """Reads them."""
+    """Reads the numbers of cron for a scrape."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._crons = parts.services[Crons]

@@ -136,7 +136,7 @@ class FairHold:
     def admit_new(
         self, work: UnitOfWork, jobs: Sequence[NewJob], maker: BudgetMaker | None
     ) -> None:
-        """Begin with the first key."""
+        """Count shares from the first job with a key on. No job is refused."""
         if not self.is_used and any(fair_key_of(job.options) is not None for job in jobs):
             self.begin(work.tx, work.steady)
             self.is_used = True

@@ -12,13 +12,13 @@ MOST_NAMED = 20
 
 
 class LaneFigures(NamedTuple):
-    """Lanes with what waits on them."""
+    """The lanes at one scrape, with what waits on them."""
 
     lanes: list[LaneStatus]
 
 
 class LaneReader:
-    """Reads them."""
+    """Reads the lanes for a scrape."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._lanes = parts.services[Lanes]

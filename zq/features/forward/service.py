@@ -164,7 +164,7 @@ class Lanes:
         self._tell()
 
     async def status_of(self, name: str) -> LaneStatus:
-        """One lane. Raises `LaneNotFound`."""
+        """A lane, and what it is doing. Raises `LaneNotFound`."""
         for found in await self.status():
             if found.lane.name == name:
                 return found

@@ -52,7 +52,7 @@ class TrendSeries(NamedTuple):
 
     @property
     def sum(self) -> Trend:
-        """All of them together."""
+        """What happened at all points together."""
         return summed([point.trend for point in self.points])
 
 

@@ -63,7 +63,7 @@ class TrendsDocument(msgspec.Struct, kw_only=True):
 
 
 class NewMark(msgspec.Struct, forbid_unknown_fields=True):
-    """The name of this moment."""
+    """A mark to set now: a name for this moment."""
 
     text: str
 

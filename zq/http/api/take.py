@@ -46,7 +46,7 @@ HEADERS = {
 
 
 class TakeApi:
-    """The stream endpoint."""
+    """`GET /jobs/take`: a stream of deliveries."""
 
     def __init__(self, parts: ApiParts) -> None:
         services = parts.services

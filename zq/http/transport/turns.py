@@ -102,10 +102,10 @@ class Beginner(Protocol):
 
 
 class Cancellable(Protocol):
-    """A handler."""
+    """A handler that can be ended while it waits."""
 
     def cancel(self) -> object:
-        """End it where it waits."""
+        """End the handler where it waits."""
 
 
 class LoopTurns:

@@ -33,15 +33,15 @@ Words = Annotated[tuple[str, ...], Meta(max_length=100)]
 
 
 class HeadPlace(msgspec.Struct, frozen=True, tag_field="kind", tag="head"):
-    """From the first job on."""
+    """A window that begins with the first job of a list."""
 
 
 class TailPlace(msgspec.Struct, frozen=True, tag_field="kind", tag="tail"):
-    """Up to the last job."""
+    """A window that ends with the last job of a list."""
 
 
 class OffsetPlace(msgspec.Struct, frozen=True, tag_field="kind", tag="offset"):
-    """From a position on, or an earlier one if the list is shorter."""
+    """A window from a position on, or from an earlier one if the list is shorter."""
 
     offset: Rows
 

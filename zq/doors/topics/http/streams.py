@@ -126,7 +126,7 @@ def require_events(request: web.BaseRequest) -> None:
 
 
 def frame(event: str, document: object, id: str | None = None) -> bytes:
-    """One event."""
+    """An event in the form of server-sent events."""
     head = "" if id is None else f"id: {id}\n"
     # Between two tokens of JSON that somebody has sent there may be ends of lines.
     data = _encode(document).translate(_ONE_LINE)

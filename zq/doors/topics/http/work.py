@@ -32,7 +32,7 @@ LONG_MS = 3_600_000
 
 
 class TopicWorkApi:
-    """The endpoint."""
+    """The stream of records that are leased to a node."""
 
     def __init__(self, services: Services, streams: EventStreams) -> None:
         self._queues = services[QueueTopics]

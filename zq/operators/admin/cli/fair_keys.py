@@ -59,7 +59,7 @@ class FairKeysPage(ModalScreen[None]):
         self._order = 0
 
     def compose(self) -> ComposeResult:
-        """One text."""
+        """Show one text, which the answer of the server replaces."""
         yield Static(" asking the server", classes="page", markup=False)
 
     def on_mount(self) -> None:

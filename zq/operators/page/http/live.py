@@ -38,7 +38,7 @@ HEADERS = {
 
 
 class LiveApi:
-    """The endpoint."""
+    """The live views of the page, as a stream of events."""
 
     def __init__(self, services: Services, guard: Guard, mask: Mask | None) -> None:
         self._guard = guard
@@ -51,7 +51,7 @@ class LiveApi:
         )
 
     def expect(self) -> None:
-        """Somebody loads the page."""
+        """Prepare the views: somebody loads the page, and will look at them soon."""
         self._live.expect()
 
     def acting(self, route: Route) -> Route:
