@@ -16,9 +16,13 @@ from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.features.forward.commands import PutLane
 from zq.features.forward.errors import LaneFull
 from zq.features.forward.model import LaneRule, WhenFull
+from zq.features.producers.commands import EnqueueInOrder
+from zq.features.producers.model import ProducerMark
 from zq.model.commands import Claim, EnqueueResult, Fail, Return, SetQueue, Succeed, TickResult
+from zq.model.errors import QueueFull
 from zq.model.filters import Filter
 from zq.model.ids import HOLDER_BITS, Mint
+from zq.model.job import DedupeRule, JobSettings
 from zq.model.lifecycle import Status
 from zq.model.settings import SettingsPatch
 from zq.model.settling import Failure
@@ -291,6 +295,51 @@ async def test_the_bounds_of_a_lane_hold_for_what_all_have_stored(
         assert after == waiting
     else:
         assert len(after) < len(waiting)
+
+
+async def test_fair_keys_share_a_queue_whichever_server_takes_from_it(
+    sharers: list[Sharer],
+) -> None:
+    one, two, three = sharers
+    of = {key: JobSettings(fair_key=key) for key in "ab"}  # type: ignore[call-arg]
+    keys: dict[int, str] = {}
+    for each, key in ((one, "a"), (two, "b")):
+        new = each.enqueue([new_job(options=of[key])] * 12)
+        await each.run(new)
+        keys |= dict.fromkeys(new.keys, key)
+    taken = [keys[key] for _ in range(4) for each in sharers for key in await each.take(1)]
+    assert taken == ["a", "b"] * 6
+    # What is settled elsewhere counts as well.
+    assert Counter(keys[key] for key in await three.take(6)) == {"a": 3, "b": 3}
+
+
+async def test_a_queue_has_room_for_the_jobs_of_all_servers_together(
+    sharers: list[Sharer],
+) -> None:
+    one, two, three = sharers
+    await three.run(SetQueue("q", SettingsPatch(max_depth=5)))
+    replies = [
+        (await each.run(each.enqueue([new_job()]))).replies[0]
+        for _ in range(4)
+        for each in (one, two)
+    ]
+    assert [isinstance(reply, QueueFull) for reply in replies] == [False] * 5 + [True] * 3
+    await three.run(Succeed(await three.take(1)))
+    (reply,) = (await two.run(two.enqueue([new_job()]))).replies
+    assert not isinstance(reply, QueueFull)
+
+
+async def test_names_and_numbers_are_known_to_all_servers(sharers: list[Sharer]) -> None:
+    """Copies of a job, and requests of a producer that are sent again elsewhere, store nothing."""
+    for each in sharers:
+        await each.run(each.enqueue([new_job(dedupe=DedupeRule("name"))]))
+        new = each.enqueue([new_job(queue="p")] * 2)
+        mark = ProducerMark("producer", "e.1", 1)
+        again = EnqueueInOrder(keys=new.keys, jobs=new.jobs, now=new.now, size=new.size, mark=mark)
+        (reply,) = (await each.run(again)).replies
+        assert isinstance(reply, EnqueueResult), reply
+    counts = await sharers[0].store.reads.counts(sharers[0].now)
+    assert (counts["q", Status.READY], counts["p", Status.READY]) == (1, 2)
 
 
 async def test_plain_ticks_wait_as_seldom_as_those_of_a_server_alone(
