@@ -83,24 +83,25 @@ def test_no_page_has_a_fault_of_access_at_any_width(
     assert [fault for fault in faults if not fault.startswith(known)] == []
 
 
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("__proto__", "“__proto__” is none of the pages"),
-        ("constructor", "There is no such page"),
-        ("queue", "This address names no queue"),
-        ("queue?name=", "This address names no queue"),
-        ("queue?tab=jobs", "This address names no queue"),
-    ],
-)
+NOWHERE = {
+    "__proto__": "“__proto__” is none of the pages",
+    "constructor": "There is no such page",
+    "queue": "This address names no queue",
+    "queue?name=": "This address names no queue",
+    "queue?tab=jobs": "This address names no queue",
+}
+
+
 def test_an_address_that_leads_nowhere_is_a_page_that_says_so_and_offers_nothing_else(
-    place: Place, ids: dict[str, str], page: Page, address: str, said: str
+    place: Place, ids: dict[str, str], page: Page
 ) -> None:
-    page.goto(f"{place.ui}#/{address}")
-    expect(page.locator("main .empty")).to_contain_text(said)
-    expect(page.locator("main button")).to_have_count(0)
-    expect(page.locator("main a")).to_have_count(1)
-    expect(page.locator("main[aria-busy]")).to_have_count(0)
+    for address, said in NOWHERE.items():
+        go(page, place)
+        page.goto(f"{place.ui}#/{address}")
+        expect(page.locator("main .empty")).to_contain_text(said)
+        expect(page.locator("main button")).to_have_count(0)
+        expect(page.locator("main a")).to_have_count(1)
+        expect(page.locator("main[aria-busy]")).to_have_count(0)
 
 
 def test_the_first_load_is_small_and_asks_nobody_else(
@@ -125,25 +126,23 @@ def test_the_first_load_is_small_and_asks_nobody_else(
 # What operators of queue-ti look for.
 
 
-@pytest.mark.parametrize(
-    ("status", "word"),
-    [
-        ("ready", "ready"),
-        ("in_flight", "in flight"),
-        ("dead", "dead"),
-        ("expired", "expired"),
-        ("completed", "completed"),
-        ("cancelled", "cancelled"),
-        ("scheduled", "scheduled"),
-    ],
-)
-def test_a_status_is_a_word_and_a_shape(
-    place: Place, ids: dict[str, str], page: Page, status: str, word: str
-) -> None:
-    go(page, place, f"job?id={ids[status]}")
-    pill = page.locator(f"main .pill[data-status={status}]").first
-    expect(pill).to_have_text(word)
-    expect(pill.locator("svg[aria-hidden]")).to_have_count(1)
+WORDS = {
+    "ready": "ready",
+    "in_flight": "in flight",
+    "dead": "dead",
+    "expired": "expired",
+    "completed": "completed",
+    "cancelled": "cancelled",
+    "scheduled": "scheduled",
+}
+
+
+def test_a_status_is_a_word_and_a_shape(place: Place, ids: dict[str, str], page: Page) -> None:
+    for status, word in WORDS.items():
+        go(page, place, f"job?id={ids[status]}")
+        pill = page.locator(f"main .pill[data-status={status}]").first
+        expect(pill).to_have_text(word)
+        expect(pill.locator("svg[aria-hidden]")).to_have_count(1)
 
 
 # What is on a page

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Locator, Page, expect
 
@@ -110,28 +109,28 @@ def test_what_is_typed_stays_while_somebody_else_changes_a_setting(
     expect(field(page, "concurrency")).to_have_value("5")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("dead_letter_after", "1h", "A whole number, such as 5. “1h” is a time."),
-        ("rate", "-5", "A number above 0, such as 40 or 0.5."),
-        ("lease_ms", "90", "Which unit? Write 90 s, 90 min or 90 h."),
-        ("retention.completed_ms", "a while", "“a while” is no span of time"),
-        ("concurrency", "0", "At least 1. Leave it empty for no limit."),
-    ],
-    ids=["time-as-number", "negative", "no-unit", "no-time", "nothing-at-once"],
-)
-def test_a_field_says_what_would_be_right_and_nothing_is_saved(
-    place: Place, page: Page, name: str, text: str, said: str
-) -> None:
+WRONG = [
+    ("dead_letter_after", "1h", "A whole number, such as 5. “1h” is a time."),
+    ("rate", "-5", "A number above 0, such as 40 or 0.5."),
+    ("lease_ms", "90", "Which unit? Write 90 s, 90 min or 90 h."),
+    ("retention.completed_ms", "a while", "“a while” is no span of time"),
+    ("concurrency", "0", "At least 1. Leave it empty for no limit."),
+]
+
+
+def test_a_field_says_what_would_be_right_and_nothing_is_saved(place: Place, page: Page) -> None:
     go(page, place, "queue?name=checked&tab=settings")
-    field(page, name).fill(text)
-    field(page, name).press("Tab")
-    expect(page.locator(f"[data-setting='{name}'] .error")).to_contain_text(said)
-    expect(page.locator("form .foot")).to_contain_text("1 field is not right.")
-    expect(page.locator("form button[type=submit]")).to_be_disabled()
-    field(page, name).press("Enter")
-    expect(page.get_by_role("dialog")).to_have_count(0)
+    for name, text, said in WRONG:
+        field(page, name).fill(text)
+        field(page, name).press("Tab")
+        expect(page.locator(f"[data-setting='{name}'] .error")).to_contain_text(said)
+        expect(page.locator("form .foot")).to_contain_text("1 field is not right.")
+        expect(page.locator("form button[type=submit]")).to_be_disabled()
+        field(page, name).press("Enter")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        field(page, name).fill("")
+        field(page, name).press("Tab")
+        expect(page.locator("form .foot")).not_to_contain_text("not right")
     assert api(place, "/queues/checked/settings") == {}
 
 
@@ -163,17 +162,19 @@ def test_the_form_has_every_setting_of_a_queue(
     expect(field(page, "rate")).to_have_value("")
 
 
-@pytest.mark.parametrize("text", ["90 min", "1h 30m", "5400 s"])
-def test_a_queue_is_paused_for_as_long_as_it_was_typed(place: Place, page: Page, text: str) -> None:
+def test_a_queue_is_paused_for_as_long_as_it_was_typed(place: Place, page: Page) -> None:
     push(place, 1, "resting")
     go(page, place, "queue?name=resting")
     page.get_by_role("button", name="Pause…").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Pause for").fill(text)
     dialog.get_by_label("Reason").fill("it's late")
-    expect(dialog).to_contain_text("1 h 30 min, until")
-    words = command(page)
-    assert words == ["pause", "resting", "--for", "90m", "--reason", "it's late"]
+    for text in ("90 min", "1h 30m", "5400 s"):
+        dialog.get_by_label("Pause for").fill("1 h")
+        expect(dialog).to_contain_text("1 h, until")
+        dialog.get_by_label("Pause for").fill(text)
+        expect(dialog).to_contain_text("1 h 30 min, until")
+        words = command(page)
+        assert words == ["pause", "resting", "--for", "90m", "--reason", "it's late"]
     before = time.time() * 1000
     does(page, "Pause")
     paused: Any = api(place, "/queues/resting/settings")
@@ -185,18 +186,21 @@ def test_a_queue_is_paused_for_as_long_as_it_was_typed(place: Place, page: Page,
     expect(page.get_by_role("button", name="Pause…")).to_be_visible()
 
 
-@pytest.mark.parametrize("text", ["-5", "90", "for ever", "1 fortnight"])
-def test_a_time_that_cannot_be_read_pauses_nothing(place: Place, page: Page, text: str) -> None:
+def test_a_time_that_cannot_be_read_pauses_nothing(place: Place, page: Page) -> None:
     push(place, 1, "running-on")
     go(page, place, "queue?name=running-on")
     page.get_by_role("button", name="Pause…").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Pause for").fill(text)
-    dialog.get_by_label("Pause for").press("Tab")
-    expect(dialog.locator(".error")).to_be_visible()
-    expect(dialog.get_by_role("button", name="Pause")).to_be_disabled()
-    dialog.get_by_label("Pause for").press("Enter")
-    expect(dialog).to_have_count(1)
+    for text in ("-5", "90", "for ever", "1 fortnight"):
+        dialog.get_by_label("Pause for").fill("1 h")
+        dialog.get_by_label("Pause for").press("Tab")
+        expect(dialog.get_by_role("button", name="Pause")).to_be_enabled()
+        dialog.get_by_label("Pause for").fill(text)
+        dialog.get_by_label("Pause for").press("Tab")
+        expect(dialog.locator(".error")).to_be_visible()
+        expect(dialog.get_by_role("button", name="Pause")).to_be_disabled()
+        dialog.get_by_label("Pause for").press("Enter")
+        expect(dialog).to_have_count(1)
     assert api(place, "/queues/running-on/settings") == {}
 
 
