@@ -18,6 +18,7 @@ from zq.model.log import HistoryOptions
 from zq.model.settling import Policy
 from zq.store import lookups
 from zq.store.postgres.connection import SESSION, TICK_SESSION, connect
+from zq.store.postgres.floors import Floors
 from zq.store.postgres.migrate import migrate
 from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.queries import load
@@ -75,7 +76,7 @@ class PostgresTicker(Ticker):
         self.restart(found.last_key)
 
     def restart(self, last_key: int = 0) -> None:
-        transactions = partial(PostgresTransaction, self.pipeline, self.columns)
+        transactions = partial(PostgresTransaction, self.pipeline, self.columns, floors=Floors())
         self.runner = TickRunner(
             transactions, self._policy, Random(1), last_key, {"device": self._device}
         )

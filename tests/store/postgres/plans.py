@@ -34,7 +34,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "leases": {"FIRST OF jobs BY leases_by_deadline"},
     },
     "postgres/claims": {
-        "claim_any": {"FIRST OF jobs BY ready_by_priority"},
+        "claim_any": {"jobs BY ready_by_priority"},
         "claim_behind": {"jobs BY ready_by_priority"},
         "read_spots": {"jobs BY ready_by_priority"},
         "claim_span": {"SORT", "jobs BY jobs_pkey", "jobs BY ready_by_queue"},

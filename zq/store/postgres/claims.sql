@@ -2,8 +2,9 @@
 -- another server has locked is passed over.
 
 -- name: claim_any
--- The index gives the keys in order; only the wanted rows are read.
-SELECT {job_row} FROM jobs WHERE status = {ready} AND held = 0
+-- The index gives the keys in order, from a place on; only the wanted rows are read.
+SELECT {job_row} FROM jobs
+WHERE status = {ready} AND held = 0 AND (priority, id) >= (:priority::integer, :first::bigint)
 ORDER BY priority, id LIMIT :limit FOR UPDATE SKIP LOCKED
 
 -- name: claim_behind
@@ -20,6 +21,7 @@ ORDER BY priority, id LIMIT :limit
 
 -- name: claim_queue
 SELECT {job_row} FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
+    AND (priority, id) >= (:priority::integer, :first::bigint)
 ORDER BY priority, id LIMIT :limit FOR UPDATE SKIP LOCKED
 
 -- name: claim_arm

@@ -28,6 +28,7 @@ from zq.store.postgres.connection import (
     connect_first,
     store_errors,
 )
+from zq.store.postgres.floors import Floors
 from zq.store.postgres.migrate import migrate, migrate_shared
 from zq.store.postgres.owning import (
     lock,
@@ -298,7 +299,12 @@ async def open_store(
             )
             at_start, pipeline.start = await thread.run(recovering, history, slot, clock)
             transactions = partial(
-                PostgresTransaction, pipeline, columns, memory=memory, shares=True
+                PostgresTransaction,
+                pipeline,
+                columns,
+                memory=memory,
+                shares=True,
+                floors=Floors(),
             )
             ticks = await thread.run(make_ticks, transactions, at_start.last_key)
             size = await thread.run(_size, connection)

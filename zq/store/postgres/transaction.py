@@ -19,6 +19,7 @@ from zq.model.settings import QueueSettings
 from zq.store.api import Line, SetAsideJob, Sliced, Transaction, exhaust
 from zq.store.errors import StoreDamaged
 from zq.store.postgres.connection import Connection
+from zq.store.postgres.floors import FIRST, KEEPS, Floors
 from zq.store.postgres.pipeline import Pipeline, Row, Sent
 from zq.store.postgres.queries import Statement, compiled, load, load_of_rooms
 from zq.store.postgres.rows import briefs_of, jobs_of
@@ -66,8 +67,11 @@ class PostgresTransaction(Transaction):
         memory: Memory | None = None,
         *,
         shares: bool = False,
+        floors: Floors | None = None,
     ) -> None:
-        """`memory` is that of ticks, if other servers have the database too.
+        """Claims begin at `floors`, if there are some.
+
+        `memory` is that of ticks, if other servers have the database too.
 
         Its turn is its own, unless it may be `shares`d with theirs: see
         `zq.store.postgres.sharing`.
@@ -87,12 +91,15 @@ class PostgresTransaction(Transaction):
         """True if ticks of other servers may run at the same time."""
         self._slot = 0 if memory is None else memory.slot
         self._changes_memory = False
+        self._floors = floors if memory is None else None
 
     @property
     def is_open(self) -> bool:
         return self._pipeline.is_open and not self._pipeline.connection.closed
 
     def begin(self) -> None:
+        if self._floors is not None:
+            self._floors.begin()
         self._pipeline.begin()
         if self._memory is not None:
             known = None if self._memory.asks else self._memory.version
@@ -102,6 +109,8 @@ class PostgresTransaction(Transaction):
 
     def commit(self, durable: bool = True) -> None:
         self._pipeline.commit(durable)
+        if self._floors is not None:
+            self._floors.committed()
         if self._memory is not None:
             self._memory.committed(changes=self._changes_memory, beside=self._is_beside)
 
@@ -113,12 +122,15 @@ class PostgresTransaction(Transaction):
         self._pipeline.send(_SAVEPOINT)
         part = PostgresTransaction(self._pipeline, self._columns, self._now, self._memory)
         part._turn, part._is_beside = self._turn, self._is_beside
+        part._floors = self._floors
         return part
 
     def keep(self) -> None:
         self._pipeline.answer(self._pipeline.send(_RELEASE))
 
     def undo(self) -> None:
+        if self._floors is not None:
+            self._floors.drop()
         self._pipeline.clear()
         self._pipeline.send(_UNDO)
         self._pipeline.answer(self._pipeline.send(_RELEASE))
@@ -149,7 +161,19 @@ class PostgresTransaction(Transaction):
         return [list(row) for row in self._run(name, parameters)]
 
     def jobs(self, name: str, **parameters: Any) -> list[JobRecord]:
+        if name in ("claim_any", "claim_queue"):
+            return self._claim(name, parameters.get("queue"), parameters)
         return jobs_of(self._run(name, parameters))
+
+    def _claim(
+        self, name: str, queue: str | None, parameters: Mapping[str, Any]
+    ) -> list[JobRecord]:
+        """The first ready jobs, from the place on before which there are none."""
+        priority, key = FIRST if self._floors is None else self._floors.of(queue)
+        found = jobs_of(self._run(name, {**parameters, "priority": priority, "first": key}))
+        if self._floors is not None:
+            self._floors.found(queue, (found[0].priority, found[0].key) if found else None)
+        return found
 
     def briefs(self, name: str, **parameters: Any) -> list[Brief]:
         return briefs_of(self._run(name, parameters))
@@ -318,6 +342,10 @@ class PostgresTransaction(Transaction):
         statement = self._insertion(table, columns, behind)
         if self._is_beside:
             _refuse_shared(table, columns, rows)
+        if self._floors is not None and table == "jobs":
+            names = columns.split(", ")
+            priority, key = names.index("priority"), names.index("id")
+            self._floors.came((row[priority], row[key]) for row in rows)  # type: ignore[misc]
         for start in range(0, len(rows), LARGEST_INSERT):
             some = rows[start : start + LARGEST_INSERT]
             self._pipeline.send(statement, {"rows": some})
@@ -347,6 +375,8 @@ class PostgresTransaction(Transaction):
         """A statement. Raises `TurnNeeded` if it may not run beside ticks of other servers."""
         if self._is_beside and name not in BESIDE:
             raise TurnNeeded(f"the statement {name} needs a turn of its own")
+        if self._floors is not None and name not in KEEPS:
+            self._floors.drop()
         return _statement(name)
 
     def _do(self, statement: Statement, parameters: Mapping[str, Any]) -> list[Row]:
