@@ -82,6 +82,17 @@ def test_the_unit_of_a_further_server_differs_only_in_what_is_its_own() -> None:
     ]
 
 
+def test_the_page_makes_the_files_that_the_unit_of_a_further_server_reads() -> None:
+    text = (UNITS / "zq@.service").read_text(encoding="utf-8")
+    files = {name.replace("%i", "2") for name in re.findall("^EnvironmentFile=-?(.*)$", text, re.M)}
+    copy, *settings, restart, start = code("postgres: second server").splitlines()
+    assert copy == "cp /opt/zq/systemd/zq@.service /etc/systemd/system/"
+    named = [re.fullmatch(r"echo (ZQ_\w+)=(\d+) >>(\S+)", each) for each in settings]
+    assert {each[3] for each in named if each} == files
+    Settings.load({}, {each[1]: each[2] for each in named if each})
+    assert (restart, start) == ("systemctl restart zq", "systemctl enable --now zq@2")
+
+
 def test_the_page_makes_the_file_that_the_unit_of_workers_reads() -> None:
     text = (UNITS / "zq-worker@.service").read_text(encoding="utf-8")
     (file,) = re.findall("^EnvironmentFile=(.*)$", text, re.M)

@@ -20,7 +20,7 @@ from conformance.test_schemas import put as put_schema
 from conformance.test_settings import put as put_settings
 from process.server import ServerProcess, running
 
-from store.on_postgres import database_at
+from store.on_postgres import database_at, run_on
 from store.postgres.cutting import Proxy
 
 FLAGS = ("serve", "--port", "0", "--no-admin", "--log-format", "json")
@@ -267,6 +267,30 @@ async def test_one_server_carries_the_lanes_of_both_until_it_dies(
             while await left.count(queue="out"):
                 await pause()
         assert await far.count() == 120
+
+
+@pytest.mark.parametrize(
+    ("difference", "message", "code"),
+    [(-1, "servers of another version use this database", 75), (1, "has schema version", 78)],
+    ids=["newer", "older"],
+)
+async def test_a_server_of_other_tables_joins_none_that_run(
+    difference: int, message: str, code: int, tmp_path: Path
+) -> None:
+    """One of a newer version changes no tables under them, and an older one does not start."""
+    address = database_at(tmp_path)
+    async with pair(address, address) as two:
+        other = f"value::integer + ({difference})"
+        run_on(tmp_path, f"UPDATE meta SET value = {other} WHERE name = 'version'")
+        joiner = await ServerProcess.spawn(None, *FLAGS, "--store", address, "--servers", "3")
+        try:
+            assert await joiner.exited() == code
+        finally:
+            await joiner.kill()
+        assert message in " ".join(joiner.messages)
+        for client in (two.one, two.other):
+            await client.enqueue()
+        assert await two.other.count() == 2
 
 
 async def test_only_servers_that_share_a_database_may_have_it_together(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def migrate_shared(connection: Connection) -> None:
     """
     value_of(connection, f"SELECT pg_advisory_lock({LOCK_CLASS}, {_MIGRATING})")
     try:
-        if version_of(connection) not in (0, latest_version()):
+        if 0 < version_of(connection) < latest_version():
             if not value_of(connection, f"SELECT pg_try_advisory_lock({LOCK_CLASS}, {USE})"):
                 raise DirectoryInUse(
                     "servers of another version use this database: stop them before one of this"
