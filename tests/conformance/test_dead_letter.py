@@ -302,7 +302,7 @@ async def test_a_dead_letter_brings_no_unique_key_into_its_queue(
     """A job there that has this key by itself neither keeps it out nor becomes it."""
     await put(client, "q", dead_letter="dlq")
     await put(client, "dlq", fan_out=fan_out)
-    key: Doc = {"unique_key": "k", "unique_in": "queue"}
+    key: Doc = {"unique_key": "k", "unique_in": "queue", "unique_while": "active"}
     await client.enqueue(queue="dlq", payload="own", **key)
     await die(client, payload="dead", **key)
     for queue in fan_out or ["dlq"]:
