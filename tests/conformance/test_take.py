@@ -123,11 +123,11 @@ async def test_every_framing_delivers_the_same_jobs(client: Client, framing: str
 # Parameters
 
 
-@pytest.mark.parametrize("query", ["prefetch=-1", "prefetch=x", "prefetch=1.5", "limit=1"])
-async def test_bad_parameters_are_400(client: Client, query: str) -> None:
-    reply = await client.send("GET", f"/jobs/take?{query}", headers={"accept": "*/*"})
-    assert reply.status == 400
-    assert reply.body.startswith(b"Failed to deserialize query string: ")
+async def test_bad_parameters_are_400(client: Client) -> None:
+    for query in ("prefetch=-1", "prefetch=x", "prefetch=1.5", "limit=1"):
+        reply = await client.send("GET", f"/jobs/take?{query}", headers={"accept": "*/*"})
+        assert reply.status == 400, query
+        assert reply.body.startswith(b"Failed to deserialize query string: "), query
 
 
 async def test_the_queue_parameter_filters(client: Client) -> None:

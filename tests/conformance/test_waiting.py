@@ -157,11 +157,12 @@ async def test_what_does_not_exist_is_404_at_once(client: Client) -> None:
         assert (reply.status, reply.headers["zq-error"]) == (404, "job_not_found")
 
 
-@pytest.mark.parametrize("text", ["-1", "x", "1.5", "30001", "1e3", "99999999999999999999"])
-async def test_a_bad_time_to_wait_is_400_and_stores_nothing(client: Client, text: str) -> None:
+async def test_a_bad_time_to_wait_is_400_and_stores_nothing(client: Client) -> None:
     job = await client.enqueue()
-    assert (await client.get(f"/jobs/{job['id']}/result", wait_ms=text)).status == 400
-    assert (await client.post(f"/jobs?wait_ms={text}", new_job())).status == 400
+    for text in ("-1", "x", "1.5", "30001", "1e3", "99999999999999999999"):
+        assert (await client.get(f"/jobs/{job['id']}/result", wait_ms=text)).status == 400, text
+        assert (await client.post(f"/jobs?wait_ms={text}", new_job())).status == 400, text
+        assert await client.count() == 1, text
     assert (await client.post("/jobs?wait=1", new_job())).status == 400
     assert await client.count() == 1
 
