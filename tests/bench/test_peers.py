@@ -78,6 +78,16 @@ def test_zq_in_every_row(place: Lab, homes: dict[str, Home], known: dict[str, Co
         assert measured.p50 and measured.p99 and 0 < measured.p50 <= measured.p99
 
 
+def test_zq_on_the_postgresql_of_the_peers(
+    place: Lab, homes: dict[str, Home], known: dict[str, Contender]
+) -> None:
+    contender = known["zq-http-postgresql"]
+    on_postgresql = homes | {contender.peer.name: homes["zq-http"]}
+    found = run(place, on_postgresql, [contender], ["bulk", "process-10"], PATIENT)
+    assert figures(found["bulk", contender.name]).jobs == 10_000
+    assert figures(found["process-10", contender.name]).jobs == JOBS
+
+
 def test_scheduled_jobs_run_when_they_are_due(
     place: Lab, homes: dict[str, Home], known: dict[str, Contender]
 ) -> None:

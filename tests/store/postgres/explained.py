@@ -40,7 +40,8 @@ class Explained:
 
     def _words(self, node: dict[str, Any], limited: bool = False) -> Iterator[str]:
         kind, table, index = (node.get(k) for k in ("Node Type", "Relation Name", "Index Name"))
-        if kind == "Sort":
+        # Groups are made by a sort or, where PostgreSQL 18 thinks it cheaper, by a hash.
+        if kind == "Sort" or node.get("Strategy") == "Hashed":
             yield "SORT"
         if kind == "Tid Scan":
             yield f"{table} BY ctid"
