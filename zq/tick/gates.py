@@ -33,6 +33,11 @@ MOST_FRONTIERS = 64
 """How many reaches are remembered. Keys are many, but few have workers that wait."""
 
 
+LATE_MS = 1_000
+"""A rate is left at most so much later than a transaction that goes on with it began: a clock that
+goes back by more holds nobody up for longer."""
+
+
 class Frontier(NamedTuple):
     """The knowledge about one reach: up to `place`, only the named queues have jobs to take."""
 
@@ -168,14 +173,18 @@ class Gates:
         return openings
 
     def _resume(self, work: UnitOfWork, queues: Iterable[str], now: float) -> None:
-        """Begin buckets with what the store says was left of them."""
+        """Begin buckets with what the store says was left of them.
+
+        Another server may have left it a moment later than this transaction began. A bucket had
+        less at that moment, so waiting for a turn, and clocks that are apart, add no tokens.
+        """
         rates = {queue: work.rulebook.of(queue).rate for queue in queues}
         new = [q for q, rate in rates.items() if rate is not None and q not in self._buckets]
         if not new:
             return
         for queue, level, at in work.tx.table("read_rates", queues=new):
             self._bucket(queue, rates[queue] or 0.0, now).resume(
-                level, max(work.steady - at, 0) / 1000
+                level, max(work.steady - at, -LATE_MS) / 1000
             )
 
     def _bucket(self, queue: str, rate: float, now: float) -> Bucket:

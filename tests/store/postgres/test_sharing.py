@@ -12,12 +12,21 @@ import pytest
 from conformance.streams import pause
 
 from store.on_postgres import database_at
-from store.rig import FOREVER, POLICY, Orders, new_job
+from store.rig import FOREVER, NOW, POLICY, Orders, new_job
 from zq.features.forward.commands import PutLane
 from zq.features.forward.errors import LaneFull
 from zq.features.forward.model import LaneRule, WhenFull
 from zq.features.producers.commands import EnqueueInOrder
 from zq.features.producers.model import ProducerMark
+from zq.features.trends.model import (
+    HOUR_MS,
+    MINUTE_MS,
+    AddTrends,
+    AddTypeTrends,
+    Trend,
+    TypeTrend,
+)
+from zq.features.trends.store import TrendReads
 from zq.model.commands import Claim, EnqueueResult, Fail, Return, SetQueue, Succeed, TickResult
 from zq.model.errors import QueueFull
 from zq.model.filters import Filter
@@ -273,6 +282,44 @@ async def test_a_change_of_settings_holds_in_the_next_tick_of_each(sharers: list
     await two.run(SetQueue("q", SettingsPatch(paused=False, concurrency=2)))
     assert len(await one.take(5)) == 1
     assert await two.take(5) == []
+
+
+@pytest.mark.parametrize("behind_ms", [0, 350, 5_000])
+async def test_a_rate_is_no_higher_for_servers_whose_time_is_apart(
+    sharers: list[Sharer], behind_ms: int
+) -> None:
+    """A tick that waits for its turn has an older time than those before it, too."""
+    one, two, _ = sharers
+    two.now -= behind_ms
+    await one.run(SetQueue("q", SettingsPatch(rate=10)), one.enqueue([new_job()] * 100))
+    taken = 0
+    for tenths in range(20):
+        for each in (one, two):
+            taken += len(await each.take(5, "q"))
+            assert taken <= 10 + tenths
+            each.now += 100
+    assert taken == 29
+
+
+async def test_the_trends_of_a_minute_are_those_of_all_servers_together(
+    sharers: list[Sharer],
+) -> None:
+    minute = NOW - NOW % MINUTE_MS
+    one, two, _ = sharers
+
+    def added(jobs: int) -> list[object]:
+        trend, of_type = Trend(enqueued=jobs, wait={3: jobs}), TypeTrend(done=jobs, run={5: jobs})
+        return [AddTrends(minute, {"q": trend}), AddTypeTrends(minute, {("q", "t"): of_type})]
+
+    for _ in range(5):
+        await asyncio.gather(one.run(*added(1)), two.run(*added(10)))
+    for each in sharers:
+        reads = each.store.reads.of(TrendReads)
+        for length in (MINUTE_MS, HOUR_MS):
+            (found,) = await reads.trends("q", length, minute - minute % length)
+            assert found.trend == Trend(enqueued=55, wait={3: 55}), length
+        (of_type,) = await reads.type_trends("q", "t", HOUR_MS, minute - minute % HOUR_MS, HOUR_MS)
+        assert of_type.trend == TypeTrend(done=55, run={5: 55})
 
 
 @pytest.mark.parametrize("when_full", ["refuse", "drop_oldest"])
