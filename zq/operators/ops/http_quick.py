@@ -27,7 +27,7 @@ LEAST_S = 60.0
 
 PER_SERVER = (
     *("events", "claim order", "global_in_flight_limit", "max_sweeps", "figures since the start"),
-    *("trends", "rates of sign-ins of queue-ti"),
+    *("trends of the open minute", "rates of sign-ins of queue-ti"),
 )
 """What servers that share a database do not have in common: docs/postgres.md says how it is."""
 
