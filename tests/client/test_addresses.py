@@ -11,6 +11,7 @@ from tls.authority import Authority
 
 import zq
 from zq.client.app import App
+from zq.client.backend import run
 from zq.client.connect import connect
 from zq.client.http.address import Address, Tls
 from zq.client.http.aio import AioTransport
@@ -208,6 +209,26 @@ async def test_an_address_with_a_path_too_many_says_so(site: Site) -> None:
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(zq.InvalidOption, match=r"address|token"):
         App(url)
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+async def test_the_next_of_several_addresses_is_asked_when_one_does_not_answer(
+    site: Site, blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZQ_URL", f"http://127.0.0.1:1/,{site.url}")
+    async with App() as app:
+        if blocks:
+            assert await asyncio.to_thread(run, app.backend.blocking.count()) == 0
+        else:
+            assert await app.backend.count() == 0
+        await site.stop()
+        with pytest.raises(zq.Unavailable, match=r"127\.0\.0\.1"):
+            await app.backend.count()
+
+
+def test_each_of_several_addresses_is_checked() -> None:
+    with pytest.raises(zq.InvalidOption, match="a port is a number"):
+        connect("http://one:7890,http://two:port")
 
 
 async def test_the_address_and_the_key_may_come_from_variables(

@@ -67,6 +67,8 @@ class App:
     ) -> None:
         """Without `url`, `token` and `tls`, the variables ZQ_URL, ZQ_TOKEN and ZQ_CA are used.
 
+        Servers that share a database may be named together: ``http://one:7890,http://two:7890``.
+
         A data directory (``sqlite:///…``) has one owner. Another process is refused. With `standby`
         it waits instead until the owner has ended, and then goes on with the jobs.
 

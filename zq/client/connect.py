@@ -1,12 +1,15 @@
 """Makes the backend for an address."""
 
 import os
+import re
 
 from zq.client.backend import Backend
 from zq.client.errors import InvalidOption
 from zq.client.formats import JSON, Codec
 from zq.client.http.address import DEFAULT_URL, Address, Tls, check_url, split_url
 from zq.client.http.backend import HttpBackend
+
+_BETWEEN = re.compile(r",(?=https?://)")
 
 
 def connect(
@@ -19,6 +22,9 @@ def connect(
     must_exist: bool = False,
 ) -> Backend:
     """Make the backend for an address. Nothing is opened yet.
+
+    Servers that share a database may be named together, as in ``http://one:7890,http://two:7890``:
+    the next one is asked when one does not answer.
 
     Without an address, the variable ``ZQ_URL`` is used, or else a server on this machine. The
     defaults of `token` and `tls` are ``ZQ_TOKEN`` and `Tls.of_environment`. For
@@ -41,12 +47,16 @@ def connect(
                 f"{url!r}: a path with # or ? would be cut there: name a directory without them"
             )
         return _embedded(parts.netloc + parts.path, standby, must_exist)
-    check_url(url)
+    urls = _BETWEEN.split(url)
+    for each in urls:
+        check_url(each)
     if standby:
         raise InvalidOption(
             f"standby: this is for sqlite:///…; {url!r} may have any number of clients"
         )
-    return HttpBackend(Address(url.rstrip("/"), token, codec, tls or Tls.of_environment()))
+    first, *others = [each.rstrip("/") for each in urls]
+    tls = tls or Tls.of_environment()
+    return HttpBackend(Address(first, token, codec, tls, tuple(others)))
 
 
 def _embedded(path: str, standby: bool, must_exist: bool) -> Backend:

@@ -21,8 +21,11 @@ from conformance.test_schemas import put as put_schema
 from conformance.test_settings import put as put_settings
 from process.server import ServerProcess, running
 
+import zq
 from store.on_postgres import database_at, run_on
 from store.postgres.cutting import Proxy
+from zq.client.backend import run
+from zq.client.values import JobQuery
 
 FENCED = 75
 
@@ -309,6 +312,33 @@ async def test_counts_and_trends_are_those_of_both_servers(two: Pair) -> None:
         points = (await two.other.get("/stats/history", range="1h", **params)).doc["points"]
         assert sum(point["enqueued"] for point in points) == 10
         assert sum(point["completed"] for point in points) == 4
+
+
+async def test_programs_and_workers_go_on_at_the_next_server(two: Pair) -> None:
+    """One of two addresses is that of a server which is killed amid their requests."""
+    url = ",".join(f"http://127.0.0.1:{server.port}" for server in (two.first, two.second))
+    ran = set()
+    async with zq.App(url) as app:
+
+        @app.task
+        async def note(number: int) -> None:
+            ran.add(number)
+
+        async with zq.Worker(app):
+            async with asyncio.timeout(PATIENCE_S):
+                for number in range(40):
+                    await note.options(dedupe=f"note-{number}").enqueue(number)
+                    if number == 20:
+                        while not ran:
+                            await pause()
+                        killing = asyncio.create_task(two.first.kill())
+                await killing
+                while await app.backend.count(JobQuery(statuses=("completed",))) < 40:
+                    await pause()
+        assert ran == set(range(40))
+        assert app.backend.url == url
+    async with zq.App(url) as late:
+        assert await asyncio.to_thread(run, late.backend.blocking.count()) == 40
 
 
 async def test_cron_fires_once_and_each_sweep_has_its_own_number(two: Pair) -> None:

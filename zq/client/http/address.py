@@ -3,7 +3,7 @@
 import os
 import re
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -112,16 +112,28 @@ class Address:
     token: str | None = field(default=None, repr=False)
     codec: Codec = JSON
     tls: Tls = Tls()
+    others: tuple[str, ...] = ()
+    """The URLs of servers that have the same jobs, to be asked when this one does not answer."""
 
     def __post_init__(self) -> None:
         """Raises `InvalidOption`."""
-        check_url(self.url)
+        for url in self.all_urls:
+            check_url(url)
         if self.token is not None and not isinstance(self.token, str):
             raise InvalidOption(f"the token is text, and {type(self.token).__name__} is none")
         if self.token is not None and not _VISIBLE.fullmatch(self.token):
             raise InvalidOption(
                 "the token has characters that no key has: does it contain a space or a line break?"
             )
+
+    @property
+    def all_urls(self) -> tuple[str, ...]:
+        """The URLs of all servers, in the order in which they are asked."""
+        return (self.url, *self.others)
+
+    def each(self) -> "list[Address]":
+        """The address of each server."""
+        return [replace(self, url=url, others=()) for url in self.all_urls]
 
     def headers(self) -> dict[str, str]:
         """The headers of every request."""

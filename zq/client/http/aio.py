@@ -26,7 +26,10 @@ class AioTransport:
     """Opens a session with the first request in an event loop. It is closed with the loop, at the
     latest."""
 
+    blocks = False
+
     def __init__(self, address: Address) -> None:
+        self.url = address.url
         self._address = address
         self._sessions: dict[asyncio.AbstractEventLoop, _Opened] = {}
         self._pid = os.getpid()

@@ -3,7 +3,7 @@
 The same class uses both transports. Over the blocking one, its coroutines never suspend.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -18,6 +18,7 @@ from zq.client.http.aio import AioTransport
 from zq.client.http.batches import Stored, one_by_one, overlapped
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.gathering import Encoded, Fate, Gatherer
+from zq.client.http.in_turn import InTurn
 from zq.client.http.streams import HttpEventStream, HttpTakeStream
 from zq.client.http.transport import Reply, Request, Transport, Unreachable, persist
 from zq.client.job_error import JobError
@@ -68,6 +69,12 @@ class _Queues(msgspec.Struct):
     queues: list[str]
 
 
+def _reaching(address: Address, kind: Callable[[Address], Transport]) -> Transport:
+    """The transport to a server, or to one of several."""
+    transports = list(map(kind, address.each()))
+    return InTurn(transports) if address.others else transports[0]
+
+
 class HttpBackend(Backend):
     """A `zq.client.backend.Backend` for a server at an address."""
 
@@ -75,24 +82,24 @@ class HttpBackend(Backend):
         """The default transport is the asynchronous one."""
         self._address = address
         self._codec = address.codec
-        self._transport = AioTransport(address) if transport is None else transport
+        self._transport = _reaching(address, AioTransport) if transport is None else transport
         self._blocking: HttpBackend | None = None
-        blocks = isinstance(transport, BlockingTransport)
+        blocks = self._transport.blocks
         self._store_one = self._alone if blocks else Gatherer(self._alone, self._together).store
 
     @property
     def blocking(self) -> "HttpBackend":
         """This server over the blocking transport."""
-        if isinstance(self._transport, BlockingTransport):
+        if self._transport.blocks:
             return self
         if self._blocking is None:
-            self._blocking = HttpBackend(self._address, BlockingTransport(self._address))
+            self._blocking = HttpBackend(self._address, _reaching(self._address, BlockingTransport))
         return self._blocking
 
     @property
     def url(self) -> str:
-        """The address of the server."""
-        return self._address.url
+        """The address of the server, or those of several."""
+        return ",".join(self._address.all_urls)
 
     @property
     def operations(self) -> "HttpOperations":
@@ -222,7 +229,8 @@ class HttpBackend(Backend):
             parameters["stall_limit"] = wanted.stall_limit
         headers = {"Accept": self._codec.stream_type, "Worker-Id": wanted.worker}
         path = f"/jobs/take?{urlencode(parameters)}"
-        return HttpTakeStream(await self._transport.open(path, headers), self._address)
+        body = await self._transport.open(path, headers)
+        return HttpTakeStream(body, self._codec, self._transport.url)
 
     async def drain(self, worker: str) -> None:
         """Deliver no more jobs to this worker."""
@@ -263,7 +271,8 @@ class HttpBackend(Backend):
         headers = {"Accept": "text/event-stream"}
         if since is not None:
             headers["Last-Event-ID"] = since
-        return HttpEventStream(await self._transport.open(path, headers), self._address, since)
+        body = await self._transport.open(path, headers)
+        return HttpEventStream(body, self._transport.url, since)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -315,7 +324,7 @@ class HttpBackend(Backend):
     async def _exchange(self, request: Request, also: tuple[int, ...] = ()) -> Reply:
         reply = await persist(self._transport.send, self._transport.sleep, request, TRIES)
         if reply.status >= 300 and reply.status not in also:
-            path = urlsplit(self._address.url).path if reply.status == 404 else ""
+            path = urlsplit(self._transport.url).path if reply.status == 404 else ""
             raise reply.error(f" (the address ends in {path}: is that meant?)" if path else "")
         return reply
 
@@ -335,7 +344,7 @@ class HttpBackend(Backend):
             stored = self._stored(reply)
             if len(stored) != len(jobs):
                 raise BackendError(
-                    f"{self._address.url} answers for {len(stored)} of {len(jobs)} jobs"
+                    f"{self._transport.url} answers for {len(stored)} of {len(jobs)} jobs"
                 )
         except ZqError as error:
             never_sent = isinstance(error, Unreachable) and not error.sent
@@ -354,7 +363,8 @@ class HttpBackend(Backend):
             return self._codec.decode(reply.body, type)
         except msgspec.MsgspecError as error:
             raise BackendError(
-                f"{self._address.url} does not answer like a zq server: {error}", reply.status
+                f"{self._transport.url} does not answer like a zq server: {error}",
+                reply.status,
             ) from error
 
 

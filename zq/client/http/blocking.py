@@ -21,7 +21,10 @@ class BlockingTransport:
     connections.
     """
 
+    blocks = True
+
     def __init__(self, address: Address) -> None:
+        self.url = address.url
         self._address = address
         # A deque needs no lock. A fork could copy a lock in the locked state.
         self._idle: deque[HTTPConnection] = deque()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zq.client.errors import Unavailable
-from zq.client.http.address import Address
+from zq.client.formats import Codec
 from zq.client.http.transport import Bytes
 from zq.client.values import Delivery, JobEvent, Notice
 
@@ -15,9 +15,10 @@ _event = msgspec.json.Decoder(JobEvent)
 class HttpTakeStream:
     """The take stream over HTTP."""
 
-    def __init__(self, body: Bytes, address: Address) -> None:
+    def __init__(self, body: Bytes, codec: Codec, url: str) -> None:
         self._body = body
-        self._address = address
+        self._codec = codec
+        self._url = url
         self._rest = b""
 
     async def deliveries(self) -> Sequence[Delivery | Notice]:
@@ -25,12 +26,12 @@ class HttpTakeStream:
         while True:
             chunk = await self._body.read()
             if not chunk:
-                raise Unavailable(f"{self._address.url} ended the stream")
+                raise Unavailable(f"{self._url} ended the stream")
             try:
-                found, self._rest = self._address.codec.cut(self._rest + chunk)
+                found, self._rest = self._codec.cut(self._rest + chunk)
             except msgspec.MsgspecError as error:
                 raise Unavailable(
-                    f"{self._address.url} sends something other than jobs: {error}"
+                    f"{self._url} sends something other than jobs: {error}"
                 ) from error
             if found:
                 return found
@@ -45,17 +46,17 @@ class HttpEventStream:
     the form that a zq server sends: the fields `id`, `event` and `data` have one line each.
     """
 
-    def __init__(self, body: Bytes, address: Address, last_id: str | None) -> None:
+    def __init__(self, body: Bytes, url: str, last_id: str | None) -> None:
         self.last_id = last_id
         self._body = body
-        self._address = address
+        self._url = url
         self._rest = b""
 
     async def events(self) -> Sequence[JobEvent]:
         """Wait for events, or for a heartbeat, which brings a new place."""
         chunk = await self._body.read()
         if not chunk:
-            raise Unavailable(f"{self._address.url} ended the stream")
+            raise Unavailable(f"{self._url} ended the stream")
         *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
         found: list[JobEvent] = []
         try:
@@ -66,9 +67,7 @@ class HttpEventStream:
                     event = _event.decode(fields[b"data"])
                     found.append(msgspec.structs.replace(event, event_id=self.last_id))
         except (ValueError, KeyError, msgspec.MsgspecError) as error:
-            raise Unavailable(
-                f"{self._address.url} sends something other than events: {error}"
-            ) from error
+            raise Unavailable(f"{self._url} sends something other than events: {error}") from error
         return found
 
     async def close(self) -> None:

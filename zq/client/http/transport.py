@@ -117,6 +117,14 @@ class Bytes(Protocol):
 class Transport(Protocol):
     """Carries requests over connections that it keeps open."""
 
+    @property
+    def url(self) -> str:
+        """The address of the server that is asked now."""
+
+    @property
+    def blocks(self) -> bool:
+        """True if coroutines never suspend."""
+
     async def send(self, request: Request) -> Reply:
         """Send a request once. Raises `Unreachable`."""
 
