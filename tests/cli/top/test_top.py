@@ -137,16 +137,18 @@ async def test_the_cursor_follows_its_job_while_others_are_taken(either: Watched
 async def test_a_list_is_read_on_beyond_what_was_asked_for_first(server: Watched) -> None:
     ids = await server.fill(1000)
     async with display(server) as shown:
-        # The lines above the table get their place first, and a page is what is left.
-        await shown.until(lambda: "nothing is wrong" in shown.head)
         await shown.until(lambda: len(shown.rows) == shown.app.lists.rows > 10)
-        page = shown.app.lists.rows - 1
-        for at in range(0, 8 * page, page):
+        # The lines above the table come one after the other, and a page is what they leave.
+        at = 0
+        for _ in range(8):
             await shown.at(ids[at])
+            at += shown.app.lists.rows - 1
             await shown.press("pagedown")
         await shown.press("G")
-        for at in range(999, 999 - 8 * page, -page):
+        at = 999
+        for _ in range(8):
             await shown.at(ids[at])
+            at -= shown.app.lists.rows - 1
             await shown.press("pageup")
 
 
