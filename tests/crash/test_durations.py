@@ -202,6 +202,16 @@ async def settle(client: Client) -> None:
         await client.enqueue(queue="elsewhere")
 
 
+async def lasts_an_hour(site: Site, client: Client, kind: Kind, begun: Any) -> None:
+    """Assert that a duration that has just begun is over after an hour, and not before."""
+    site.clock.advance(HOUR_MS - SLACK_MS)
+    await settle(client)
+    assert not await kind.is_over(client, begun)
+    site.clock.advance(2 * SLACK_MS)
+    await settle(client)
+    assert await kind.is_over(client, begun)
+
+
 def met() -> Iterator[Any]:
     """Each kind with each way, by one of both steps in turn; by the other one in the long tier."""
     for number, (name, way) in enumerate(product(KINDS, WAYS)):
@@ -221,12 +231,7 @@ async def test_a_duration_lasts_as_long_as_it_was_to_last(
         begun = await kind.begin(client)
     await way(site, step)
     async with Client(site, JSON) as client:
-        site.clock.advance(HOUR_MS - SLACK_MS)
-        await settle(client)
-        assert not await kind.is_over(client, begun)
-        site.clock.advance(2 * SLACK_MS)
-        await settle(client)
-        assert await kind.is_over(client, begun)
+        await lasts_an_hour(site, client, kind, begun)
 
 
 @pytest.mark.parametrize(("number", "name"), [*enumerate(KINDS)], ids=[*KINDS])
@@ -238,12 +243,7 @@ async def test_a_duration_that_begins_after_a_step_lasts_as_long(
         site.clock.step(STEPS[number % len(STEPS)])
         await settle(client)
         begun = await kind.begin(client)
-        site.clock.advance(HOUR_MS - SLACK_MS)
-        await settle(client)
-        assert not await kind.is_over(client, begun)
-        site.clock.advance(2 * SLACK_MS)
-        await settle(client)
-        assert await kind.is_over(client, begun)
+        await lasts_an_hour(site, client, kind, begun)
 
 
 @either_way
