@@ -135,21 +135,28 @@ async def test_the_cursor_follows_its_job_while_others_are_taken(either: Watched
 
 
 async def test_a_list_is_read_on_beyond_what_was_asked_for_first(server: Watched) -> None:
-    ids = await server.fill(1000)
+    places = {job_id: place for place, job_id in enumerate(await server.fill(1000))}
     async with display(server) as shown:
         await shown.until(lambda: len(shown.rows) == shown.app.lists.rows > 10)
-        # The lines above the table come one after the other, and a page is what they leave.
-        at = 0
+
+        def place() -> int:
+            """Where the cursor is among all jobs, -1 where it is not in sight."""
+            seen = [places[row[0]] for row in shown.rows]
+            assert seen == list(range(min(seen, default=0), max(seen, default=-1) + 1))
+            return places.get(shown.cursor, -1)
+
+        async def turn(key: str, least: int, most: int) -> None:
+            """Turn a page, which a line more above the table makes shorter, whenever it comes."""
+            left = place()
+            await shown.press(key)
+            await shown.until(lambda: least < place() - left < most)
+
         for _ in range(8):
-            await shown.at(ids[at])
-            at += shown.app.lists.rows - 1
-            await shown.press("pagedown")
+            await turn("pagedown", 10, 30)
         await shown.press("G")
-        at = 999
+        await shown.until(lambda: place() == 999)
         for _ in range(8):
-            await shown.at(ids[at])
-            at -= shown.app.lists.rows - 1
-            await shown.press("pageup")
+            await turn("pageup", -30, -10)
 
 
 async def test_a_search_without_a_match_says_so(either: Watched) -> None:

@@ -168,11 +168,12 @@ class Display:
 
     @property
     def cursor(self) -> str:
-        """The id of the job with the mark of the cursor."""
+        """The id of the job with the mark of the cursor, or nothing while none has it."""
         table = self.app.main.query_one(JobTable)
         lines = [table.render_line(y).text for y in range(1, table.size.height)]
-        (marked,) = [line for line in lines if line.startswith(">")]
-        return marked[1:].split()[0]
+        marked = [line[1:].split()[0] for line in lines if line.startswith(">")]
+        assert len(marked) <= 1, marked
+        return "".join(marked)
 
     async def press(self, *keys: str) -> None:
         """Press keys."""
@@ -188,7 +189,6 @@ class Display:
 
     async def at(self, job_id: str) -> None:
         """Wait until the cursor is on a job."""
-        await self.until(lambda: [row for row in self.rows if row[0] == job_id] != [])
         await self.until(lambda: self.cursor == job_id)
 
 
