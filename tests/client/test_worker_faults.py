@@ -9,6 +9,7 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S, pause
 
 import zq
+from bench.ports import free_port
 from zq.client.app import App
 from zq.client.backend import TakeStream
 from zq.client.errors import Unavailable
@@ -61,12 +62,11 @@ async def until_delivered(site: Site, app: App, count: int) -> None:
             await pause()
 
 
-@pytest.mark.settings(drain=0)
+@pytest.mark.settings(drain=0, port=lambda _: free_port())
 async def test_a_worker_outlives_a_restart_of_the_server(site: Site) -> None:
     done: list[int] = []
     begun, go_on = asyncio.Event(), asyncio.Event()
-    port = site.port
-    async with App(f"http://127.0.0.1:{port}") as app:
+    async with App(site.url) as app:
 
         @app.task
         async def work(n: int) -> int:
@@ -78,7 +78,7 @@ async def test_a_worker_outlives_a_restart_of_the_server(site: Site) -> None:
         jobs = await work.enqueue_many(work.args(n) for n in range(6))
         async with working(app, concurrency=2, prefetch=4):
             await begun.wait()
-            await site.restart(port=port)
+            await site.restart()
             go_on.set()
             assert [await job.result(PATIENCE_S) for job in jobs] == list(range(6))
 

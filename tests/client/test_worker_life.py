@@ -9,6 +9,7 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S, pause
 
 import zq
+from bench.ports import free_port
 from zq.client.app import App
 
 from .workers import until_ready
@@ -159,12 +160,13 @@ async def test_a_worker_can_be_stopped_while_it_warms_up(app: App) -> None:
             await running
 
 
+@pytest.mark.settings(port=lambda _: free_port())
 async def test_a_worker_beside_other_code_waits_for_its_server(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    port = site.port
+    url = site.url
     await site.stop()
-    async with App(f"http://127.0.0.1:{port}") as app:
+    async with App(url) as app:
 
         @app.periodic("0 0 * * *")
         async def double(n: int = 21) -> int:
@@ -174,7 +176,7 @@ async def test_a_worker_beside_other_code_waits_for_its_server(
             async with asyncio.timeout(PATIENCE_S):
                 while "the worker waits for its server" not in caplog.text:
                     await pause()
-            await site.start(port=port)
+            await site.start()
             assert await double.call(4) == 8
             assert not worker.ended.done()
 

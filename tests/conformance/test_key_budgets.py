@@ -114,7 +114,7 @@ async def test_what_a_key_has_made_is_known_after_a_restart(
     site: Site, root: Client, mall: Client
 ) -> None:
     assert (await mall.call("POST", "/jobs", bringing("shop-1", "shop-2"))).status == 201
-    await site.restart(port=site.port)
+    await site.restart()
     reply = await mall.call("POST", "/jobs", bringing("shop-3"))
     assert (reply.status, reply.headers["zq-error"]) == (422, "budget_quota")
     # A budget that is gone makes room, and only one.

@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from bench.ports import free_port
+
 from .client import JSON, Client, as_read, ids
 from .site import Site
 
@@ -104,6 +106,7 @@ async def test_a_second_server_on_the_directory_is_refused(site: Site) -> None:
     await site.start()
 
 
+@pytest.mark.settings(port=lambda _: free_port())
 async def test_a_stopped_server_leaves_nothing_behind_on_the_port(site: Site) -> None:
     port = site.port
     await site.stop()

@@ -10,6 +10,7 @@ from conformance.keyed import secret, write_keys
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSourceReader
 
+from bench.ports import free_port
 from zq.spark.errors import SourceError
 from zq.spark.source.options import parse
 from zq.spark.source.reading import HISTORY, HistoryRead
@@ -205,11 +206,11 @@ def test_all_that_was_there_is_read_when_it_is_to_stop_then(fleet: tuple[Served,
 
 
 def test_a_server_that_is_down_delays_its_own_data_only(tmp_path: Path) -> None:
+    port = free_port()
     past(tmp_path / "a", 1, 3, device="a")
     past(tmp_path / "b", 1, 3, device="b")
     with served(tmp_path / "a") as one:
-        with served(tmp_path / "b") as other:
-            port = other.port
+        with served(tmp_path / "b", port=port) as other:
             stream = streaming((one, other), onUnavailable="skip")
             start = stream.initialOffset()
             first = stream.latestOffset(start, stream.getDefaultReadLimit())
@@ -226,11 +227,12 @@ def test_a_server_that_is_down_delays_its_own_data_only(tmp_path: Path) -> None:
 
 
 def test_a_server_that_comes_later_begins_where_the_offset_says(tmp_path: Path) -> None:
+    port = free_port()
     past(tmp_path / "a", 1, 3, device="a")
     past(tmp_path / "b", 1, 3, device="b")
     with served(tmp_path / "a") as one:
-        with served(tmp_path / "b") as other:
-            port = other.port
+        with served(tmp_path / "b", port=port) as other:
+            pass
         stream = streaming((one, other), onUnavailable="skip")
         start = stream.initialOffset()
         assert list(start["servers"]) == [one.url]
@@ -248,9 +250,10 @@ def test_a_server_that_comes_later_begins_where_the_offset_says(tmp_path: Path) 
 def test_another_database_at_the_address_stops_the_stream(tmp_path: Path) -> None:
     past(tmp_path / "a", 1, 3)
     past(tmp_path / "b", 1, 3)
-    with served(tmp_path / "a") as one:
+    port = free_port()
+    with served(tmp_path / "a", port=port) as one:
         stream = streaming((one,))
-        port, start = one.port, stream.initialOffset()
+        start = stream.initialOffset()
         end = stream.latestOffset(start, stream.getDefaultReadLimit())
     with served(tmp_path / "b", port=port):
         with pytest.raises(SourceError, match="has another database than before"):

@@ -26,6 +26,9 @@ ORIGINAL = os.environ.get("ZIZQ") or shutil.which("zizq")
 
 HOUR_MS = 3_600_000
 
+HOPS = 5
+"""Messages that follow one another from a key to what it draws: key, action, bubbling, drawing."""
+
 
 class Watched(NamedTuple):
     """A server: its API, its admin listener, and a way to send it requests."""
@@ -176,8 +179,14 @@ class Display:
         return "".join(marked)
 
     async def press(self, *keys: str) -> None:
-        """Press keys."""
-        await self.pilot.press(*keys)
+        """Press keys, each after all that the one before has led to within the display.
+
+        A pilot alone takes a process that is given no processor for one that is at rest.
+        """
+        for key in keys:
+            await self.pilot.press(key)
+            for _ in range(HOPS):
+                await self.pilot.pause(0)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until the display shows something."""
