@@ -152,7 +152,7 @@ async def test_the_slow_programs_of_one_client_do_not_use_up_the_time_of_another
         return answer.body
 
     running = asked_by("many", run(ENDLESS, 4.0, 600))
-    await eventually(lambda: is_busy(os.getpid()))
+    await eventually(lambda: lane._process is not None)
 
     # It has less time than the call before it takes, and waits nevertheless.
     body = await asked_by("other", run(".", 600, 3.0))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from zq.model.commands import TickResult
 from zq.model.errors import DiskFailed
 from zq.store.errors import StoreFailed
 from zq.store.sqlite.flush import KINDS, KernelFlush, open_flush
@@ -190,14 +191,27 @@ async def test_a_durable_tick_waits_for_its_flush_and_another_does_not(
     assert begun == 3
 
 
+async def committed(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> tuple[asyncio.Task[TickResult], asyncio.Future[None]]:
+    """A tick that has committed, and the flush that it waits for."""
+    landed, has_begun = asyncio.get_running_loop().create_future(), asyncio.Event()
+
+    def begin() -> asyncio.Future[None]:
+        has_begun.set()
+        return landed
+
+    monkeypatch.setattr(rig.store._flush, "begin", begin)
+    tick = asyncio.create_task(rig.run(rig.enqueue([new_job()]), durable=True))
+    await has_begun.wait()
+    return tick, landed
+
+
 async def test_race_what_is_read_before_its_flush_is_told_after_it(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit is visible at once; a power cut might take back what was told before the flush."""
-    landed = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(rig.store._flush, "begin", lambda: landed)
-    tick = asyncio.create_task(rig.run(rig.enqueue([new_job()]), durable=True))
-    await asyncio.sleep(0)
+    tick, landed = await committed(rig, monkeypatch)
     read = asyncio.create_task(rig.statuses())
     done, _ = await asyncio.wait([read, tick], timeout=0.2)
     assert not done
@@ -209,11 +223,7 @@ async def test_race_what_is_read_before_its_flush_is_told_after_it(
 async def test_race_what_is_read_before_a_flush_that_fails_is_never_told(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
-    landed = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(rig.store._flush, "begin", lambda: landed)
-    tick = asyncio.create_task(rig.run(rig.enqueue([new_job()]), durable=True))
-    await asyncio.sleep(0)
+    tick, landed = await committed(rig, monkeypatch)
     read = asyncio.create_task(rig.statuses())
     await asyncio.sleep(0.1)
     landed.set_exception(OSError(5, "Input/output error"))
