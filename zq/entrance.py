@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 from zq.config import Settings
 from zq.engine.inbox import PendingReply
-from zq.http.browsers import Browsers
-from zq.http.guard import Guard
+from zq.http.guard import Browsers, Guard
 from zq.http.transport.addresses import is_loopback, is_wildcard, listening_hosts, parse_address
 from zq.http.transport.answer import Responder
 from zq.http.transport.gate import Gate

@@ -86,7 +86,7 @@ async def test_what_was_done_for_a_client_that_has_gone_is_recorded(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A client that has finished sending may still read: it would be served for a while.
-    monkeypatch.setattr("zq.http.transport.reading.HALF_CLOSED_S", 0.0)
+    monkeypatch.setattr("zq.http.transport.connection.HALF_CLOSED_S", 0.0)
     request, _ = await slow_sweep(client)
     await leave(request)
     async with asyncio.timeout(PATIENCE_S):

@@ -80,7 +80,7 @@ async def test_abandoned_sweeps_leave_nothing_running(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A client that has finished sending may still read: it would be served for a while.
-    monkeypatch.setattr("zq.http.transport.reading.HALF_CLOSED_S", 0.0)
+    monkeypatch.setattr("zq.http.transport.connection.HALF_CLOSED_S", 0.0)
     await client.enqueue(queue="a")
     for number in range(20):
         path = f"/jobs?filter=last(range({10**12 + number}))"

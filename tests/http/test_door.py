@@ -13,9 +13,8 @@ from zq.engine.inbox import PendingReply
 from zq.http.api.door import ZizqDoor
 from zq.http.api.endpoints import endpoint
 from zq.http.app import Application
-from zq.http.browsers import Browsers
 from zq.http.door import PATH, Door, Route, Statuses, status_in
-from zq.http.guard import Guard
+from zq.http.guard import Browsers, Guard
 from zq.http.transport.answer import Answer
 from zq.http.transport.answers import Answers
 from zq.http.transport.gate import Gate

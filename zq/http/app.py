@@ -13,9 +13,9 @@ from aiohttp.http import HttpVersion11
 
 from zq.engine.imports import import_aside
 from zq.engine.turns import ASKER
+from zq.http.api.endpoints import refuse_unread_query
 from zq.http.door import PATH, Door, Later, Route
 from zq.http.guard import KEY, Guard
-from zq.http.strictness import refuse_unread_query
 from zq.http.transport.answer import SMALL, Answer, Response
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import is_withheld

@@ -9,9 +9,8 @@ from aiohttp import web
 
 from zq.answers import Answering, Asked, Rows, all_answers
 from zq.http.api.description.operation import Operation
-from zq.http.api.endpoints import answer, endpoint, lines_or_codec
+from zq.http.api.endpoints import answer, endpoint, is_careful, lines_or_codec, parameters
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import is_careful, parameters
 from zq.http.door import PATH, Handler, Route
 from zq.http.guard import KEY, actor_of, reach_of
 from zq.http.transport.answer import Answer

@@ -17,7 +17,7 @@ ZqError
 │   ├── ScopeMissing
 │   ├── QueueOutOfReach
 │   ├── BudgetOutOfReach    the budget is outside the prefixes of this key
-│   ├── ForeignHost         the name is not this server's: see `zq.http.browsers`
+│   ├── ForeignHost         the name is not this server's: see `zq.http.guard`
 │   └── ForeignPage         a browser sends the request for a page of another site
 ├── Conflict
 │   ├── KeyConflict         the unique key belongs to a job that the caller may not see

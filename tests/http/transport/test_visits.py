@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from manual_clock import ManualClock
 
-from zq.http.transport.visits import Visits
+from zq.http.transport.heartbeats import Visits
 
 STEP_MS = 100
 

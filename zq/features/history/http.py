@@ -5,9 +5,8 @@ from aiohttp import web
 from zq.features.history.model import HistoryRecord
 from zq.features.history.service import History, HistoryRecords
 from zq.features.history.wire import lines_of
-from zq.http.api.endpoints import lines_or_codec
+from zq.http.api.endpoints import lines_or_codec, parameters
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest

@@ -1,35 +1,46 @@
-"""Endpoints: the formats of a request and of its answer, and the body.
+"""Endpoints: what they read of a request (formats, query, body), and how they answer.
 
 Headers are searched for substrings, in the order of the table in the API's contract. MessagePack
 wins if both formats are accepted, q-values are ignored, and no header means JSON.
+
+Zizq ignores unknown fields and parameters, and so do its routes here, unless a client asks for
+more by `Zq-Strict: 1`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager
 
 from aiohttp import hdrs, web
+from multidict import istr
 
 from zq.engine.turns import Turns
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.door import Handler
 from zq.http.gzip import is_gzip, restored
 from zq.http.reading import RequestBodies
-from zq.http.strictness import as_strict, is_strict
 from zq.http.transport.answer import Answer, Response
-from zq.model.errors import InvalidRequest, ZqError
-from zq.wire.codecs import JSON, MSGPACK, BodyCodec
+from zq.model.errors import InvalidRequest, UnknownField, ZqError
+from zq.wire.codecs import JSON, MSGPACK, STRICT, BodyCodec
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
+from zq.wire.filters import ALIASES, CHOOSING, LISTS, TEXTS
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
+from zq.wire.query import QUERY, filters_nothing, invalid_query
+from zq.wire.strict import near_name
 from zq.wire.weight import LIGHT_BYTES, QUICK_BYTES
 
+HEADER = istr("Zq-Strict")
 JOB_BYTES = 1024
 """The memory of a job of a bulk, from its body to its answer, besides its payload."""
 
-Plain = Callable[[web.BaseRequest, BodyCodec], Awaitable[Response]]
-WithBody = Callable[[web.BaseRequest, BodyCodec, bytes, BodyCodec], Awaitable[Response]]
-
 FORMATS = [JSON.content_type, MSGPACK.content_type]
 STREAM_FORMATS = [EVENT_STREAM.content_type, NDJSON.content_type, MSGPACK_STREAM.content_type]
+Plain = Callable[[web.BaseRequest, BodyCodec], Awaitable[Response]]
+WithBody = Callable[[web.BaseRequest, BodyCodec, bytes, BodyCodec], Awaitable[Response]]
+CAREFUL = web.RequestKey("careful", bool)
+"""Set for the requests of the operators' page: no filter is passed over, and a change by filter is
+bound to a preview."""
+
+_READS = ("GET", "HEAD")
 
 
 class NotAcceptable(ZqError):
@@ -60,6 +71,33 @@ class PlainRefusal(InvalidRequest):
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def is_strict(request: web.BaseRequest) -> bool:
+    """True if the client wants unknown fields refused. Raises `InvalidRequest`."""
+    text = request.headers.get(HEADER)
+    return text is not None and strict_value(text)
+
+
+def strict_value(text: str) -> bool:
+    """The value of the header. Raises `InvalidRequest`."""
+    if text not in ("0", "1"):
+        raise InvalidRequest(f"{HEADER} is 1 (refuse unknown fields) or 0, not {text[:64]!r}")
+    return text == "1"
+
+
+def as_strict(codec: BodyCodec, request: web.BaseRequest) -> BodyCodec:
+    """The format of a request's body, strict if the client wants that."""
+    return STRICT[codec.name] if HEADER in request.headers and is_strict(request) else codec
+
+
+def refuse_unread_query(request: web.BaseRequest) -> None:
+    """Raise `UnknownField` if a strict client has sent a query to a route that reads none."""
+    if HEADER in request.headers and is_strict(request):
+        for name in request.rel_url.query:
+            raise UnknownField(
+                f"unknown parameter {name[:64]!r}: this request has none in its query"
+            )
 
 
 def answer_codec(request: web.BaseRequest) -> BodyCodec:
@@ -238,3 +276,58 @@ class BodyEndpoints:
 
         handler.__doc__ = serve.__doc__
         return handler
+
+
+def is_careful(request: web.BaseRequest) -> bool:
+    """True for a request of the operators' page."""
+    return CAREFUL in request
+
+
+def parameters(
+    request: web.BaseRequest, allowed: Collection[str], may_be_empty: Collection[str] = ()
+) -> dict[str, str]:
+    """The query's parameters. An empty value counts as missing. Raises `InvalidRequest`.
+
+    An empty filter is an error: if it counted as missing, a change could delete everything, and a
+    list show more than was asked for. Some reads are Zizq's, whose clients send empty filters:
+    these `may_be_empty`, but not for the operators' page and strict clients.
+    """
+    found: dict[str, str] = {}
+    if request.method not in _READS:
+        _refuse_lost_query(request)
+    for name, value in request.rel_url.query.items():
+        name = ALIASES.get(name, name)
+        if name not in allowed:
+            raise _unknown(name, allowed)
+        if name in found:
+            raise invalid_query(
+                f"duplicate field `{name}`: give it once, with several names as a comma list"
+                if name in LISTS
+                else f"duplicate field `{name}`: give it once"
+            )
+        if (
+            name in CHOOSING
+            and filters_nothing(name, value)
+            and (name not in may_be_empty or is_careful(request) or is_strict(request))
+        ):
+            raise invalid_query(
+                f"`{name}` is empty: say which are meant, or leave it out, which means any"
+            )
+        found[name] = value
+    return {name: value for name, value in found.items() if value or name in TEXTS}
+
+
+def _refuse_lost_query(request: web.BaseRequest) -> None:
+    """Raise `InvalidRequest` if a change has a `?` with nothing behind it: a filter was lost."""
+    if not request.rel_url.query and "?" in request.raw_path:
+        raise invalid_query(
+            "nothing follows the `?`: say which jobs are meant, or leave out the `?`"
+        )
+
+
+def _unknown(name: str, allowed: Collection[str]) -> UnknownField:
+    known = "`, `".join(allowed)
+    expected = f"expected one of `{known}`" if known else "and this request has none in its query"
+    near = near_name(name, allowed)
+    question = f"; did you mean `{near}`?" if near else ""
+    return UnknownField(f"{QUERY}{name}: unknown field `{name}`, {expected}{question}")

@@ -8,9 +8,8 @@ from aiohttp import web
 
 from zq.engine.subscribers.events import EventHub, Reader
 from zq.engine.subscribers.window import NumberedEvent, Wanted
-from zq.http.api.endpoints import event_framing
+from zq.http.api.endpoints import event_framing, parameters
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.api.take import HEADERS
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of

@@ -6,10 +6,9 @@ from functools import partial
 from aiohttp import web
 from multidict import istr
 
-from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.endpoints import answer, endpoint, parameters
 from zq.http.api.outcomes import outcome_answer, wait_time
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import KEY, reach_of
 from zq.http.transport.answer import Answer

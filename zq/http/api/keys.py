@@ -2,9 +2,8 @@
 
 from aiohttp import web
 
-from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.endpoints import answer, endpoint, parameters
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.keys import Key, KeyScope

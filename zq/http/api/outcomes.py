@@ -4,11 +4,10 @@ from functools import partial
 
 from aiohttp import web
 
-from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.endpoints import answer, endpoint, parameters
 from zq.http.api.packing import Packer
 from zq.http.api.parts import ApiParts
 from zq.http.api.problems import CODE_HEADER, STATUSES
-from zq.http.api.query import parameters
 from zq.http.door import PATH, Route, status_in
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer

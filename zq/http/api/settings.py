@@ -5,9 +5,8 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
-from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.endpoints import answer, endpoint, parameters
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.door import BEFORE, PATH, Route
 from zq.http.guard import KEY, reach_of
 from zq.http.transport.answer import Answer

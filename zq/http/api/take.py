@@ -9,10 +9,9 @@ import msgspec
 from aiohttp import hdrs, web
 
 from zq.engine.delivery.takers import MOST_UNSENT, Stream, Subscription
-from zq.http.api.endpoints import PlainRefusal, stream_framing
+from zq.http.api.endpoints import PlainRefusal, parameters, stream_framing
 from zq.http.api.packing import SMALL, Packer
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import EXTRA_HEADERS

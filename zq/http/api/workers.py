@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.endpoints import answer, endpoint, parameters
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer

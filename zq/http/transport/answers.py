@@ -12,8 +12,8 @@ from aiohttp import web
 
 from zq.http.transport.answer import SMALL, Answer, Response
 from zq.http.transport.channel import Channel, Peer, channel_of
+from zq.http.transport.heartbeats import Visits
 from zq.http.transport.peer import PeerWatch
-from zq.http.transport.visits import Visits
 from zq.model.clock import Clock
 from zq.model.errors import AnswersFull
 

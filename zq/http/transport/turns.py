@@ -53,7 +53,7 @@ leaves a list of listeners, and thousands of connections may end in one moment."
 HEAVY_S = 1.0
 """The time in seconds for which a connection that had to wait has no part in `AT_ONCE`."""
 
-SMALL = 1024
+SMALL_READ = 1024
 """Bytes of HTTP/1.1 that are worked off at once and not counted, unless their connection waits.
 Ordinary requests pay nothing for the budget."""
 

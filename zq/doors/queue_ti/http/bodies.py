@@ -8,10 +8,10 @@ import msgspec
 from aiohttp import hdrs, web
 from msgspec import Meta
 
+from zq.http.api.endpoints import is_strict
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.door import Handler
 from zq.http.reading import RequestBodies
-from zq.http.strictness import is_strict
 from zq.http.transport.answer import Response
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME, MAX_UINT32

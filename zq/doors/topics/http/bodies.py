@@ -9,11 +9,10 @@ from zq.doors.topics.model import MOST_PAGE, MOST_PAGE_BYTES, USUAL_PAGE_BYTES, 
 from zq.doors.topics.model_routers import TagFilter, tag_filter
 from zq.doors.topics.model_watching import USUAL_BATCH_BYTES
 from zq.doors.topics.wire import RecordBody
-from zq.http.api.endpoints import UnsupportedMediaType
+from zq.http.api.endpoints import UnsupportedMediaType, as_strict
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.gzip import is_gzip, restored
 from zq.http.reading import RequestBodies
-from zq.http.strictness import as_strict
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.wire.codecs import JSON, decode

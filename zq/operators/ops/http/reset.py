@@ -4,8 +4,8 @@ import re
 
 from aiohttp import web
 
+from zq.http.api.endpoints import parameters
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.guard import KEY
 from zq.http.transport.addresses import is_loopback

@@ -5,9 +5,8 @@ from msgspec import UNSET, UnsetType
 
 from zq import __version__
 from zq.engine.subscribers.figures import RecentTimes
-from zq.http.api.endpoints import answer, endpoint
+from zq.http.api.endpoints import answer, endpoint, parameters
 from zq.http.api.parts import ApiParts
-from zq.http.api.query import parameters
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.keys import KeyScope

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from zq.http.api.endpoints import answer
+from zq.http.api.endpoints import CAREFUL, answer
 from zq.http.api.problems import problem
-from zq.http.api.query import CAREFUL
 from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
 from zq.http.listening import ListenerAddresses

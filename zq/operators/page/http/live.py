@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from zq.http.api.query import parameters
+from zq.http.api.endpoints import parameters
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of
 from zq.http.transport.answer import Answer, Response

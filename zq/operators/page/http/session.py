@@ -7,9 +7,8 @@ from aiohttp import hdrs, web
 
 from zq import __version__
 from zq.http.api.endpoints import answer
-from zq.http.browsers import is_guest
 from zq.http.door import Route
-from zq.http.guard import Guard
+from zq.http.guard import Guard, is_guest
 from zq.http.listening import ListenerAddresses
 from zq.http.sessions import LONGEST_S, Sessions, cookie_name
 from zq.http.transport.answer import Answer

@@ -14,9 +14,8 @@ from zq.doors.queue_ti.http.auth.limit import LoginLimit
 from zq.doors.queue_ti.http.auth.tokens import Tokens, invalid_token
 from zq.doors.queue_ti.model import EVERYTHING, Permit, User
 from zq.doors.queue_ti.service import Users
-from zq.http.browsers import is_guest
 from zq.http.door import Handler, Route
-from zq.http.guard import USER, is_bearer, own_credentials_needed
+from zq.http.guard import USER, is_bearer, is_guest, own_credentials_needed
 from zq.http.transport.answer import Response
 from zq.http.transport.gate import peer_of
 from zq.model.errors import Unauthorized

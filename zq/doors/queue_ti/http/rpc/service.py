@@ -29,9 +29,9 @@ from zq.doors.queue_ti.http.rpc.messages import (
 )
 from zq.doors.queue_ti.model import EVERYTHING, Action, Permit
 from zq.engine.delivery.windows import ClaimWindow
+from zq.http.api.endpoints import HEADER as STRICT_HEADER
+from zq.http.api.endpoints import strict_value
 from zq.http.guard import KEY_BESIDE, Guard
-from zq.http.strictness import HEADER as STRICT_HEADER
-from zq.http.strictness import strict_value
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.http.transport.gate import PeerCounts
