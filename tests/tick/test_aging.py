@@ -306,10 +306,10 @@ def test_jobs_that_are_led_come_in_the_new_order_in_the_same_transaction(ticker:
 def test_a_store_whose_queues_do_not_age_any_more_has_no_lines(ticker: Ticker) -> None:
     ages(ticker, 1_000)
     ticker.store(3)
-    assert ticker.runner._hooks.lines.is_used
+    assert ticker.runner._hooks.lines.agings
 
     ages(ticker, None)
     ticker.run()
     ticker.run()
 
-    assert not ticker.runner._hooks.lines.is_used
+    assert not ticker.runner._hooks.lines.agings

@@ -191,7 +191,7 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
     total: int = work.tx.value("count_all")
     for table in ("jobs", "payloads", "results", "errors", "counts", "names"):
         work.tx.write(f"clear_{table}")
-    if work.lines.is_used:
+    if work.has_lines:
         work.lines.delete_all(work.tx)
     for hook in work.hooks.cleared:
         hook(work, command.settings)

@@ -29,7 +29,7 @@ Credits = Sequence[tuple[int, int]]
 def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> list[JobRecord]:
     """Take the next jobs in dispatch order, and share them out. Return them, in flight."""
     look = partial(_look, work, wanted, gates, monotonic)
-    has_lines = work.lines.is_used and wanted.lined
+    has_lines = work.has_lines and wanted.lined
     if has_lines:
         look = partial(_look_into_lines, work, wanted, gates, monotonic)
     found = look()

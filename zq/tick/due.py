@@ -42,14 +42,14 @@ def _expire(work: UnitOfWork) -> None:
 
 def _promote(work: UnitOfWork) -> None:
     """Make scheduled jobs ready whose date has come."""
-    name = "read_due_briefs" if work.lines.is_used else "read_due"
+    name = "read_due_briefs" if work.has_lines else "read_due"
     due = work.tx.briefs(name, now=work.now, window=DUE_WINDOW, limit=SLICE)
     apply(work, Move.PROMOTE, due, keys=[job.key for job in due])
 
 
 def _end_waits(work: UnitOfWork) -> None:
     """Make scheduled jobs ready that have waited for long enough."""
-    name = "read_waited_briefs" if work.lines.is_used else "read_waited"
+    name = "read_waited_briefs" if work.has_lines else "read_waited"
     due = work.tx.briefs(name, now=work.steady, window=DUE_WINDOW, limit=SLICE)
     apply(work, Move.PROMOTE, due, keys=[job.key for job in due])
 

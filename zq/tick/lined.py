@@ -42,7 +42,7 @@ def with_lines(
     limit = wanted.limit
     for look in range(MOST_LOOKS):
         most = limit << look
-        lines = work.tx.open_lines(queues, work.lines.agings, most)
+        lines = work.tx.open_lines(queues, sorted(work.lines.agings), most)
         if not lines:
             return found
         merge = _Merge(work, wanted.limit, bounds, lines, is_all=len(lines) < most)

@@ -100,7 +100,7 @@ class Lines:
 
     def __init__(self, holds: Sequence[LineHold]) -> None:
         self._holds = holds
-        self._agings: set[int] = set()
+        self.agings: set[int] = set()
         """The times of steps by which lines may age, in milliseconds."""
         self._astray: set[str] = set()
         """Queues with jobs that may wait in other lines than their settings say, or in none."""
@@ -109,21 +109,6 @@ class Lines:
         """True if jobs may wait in other lines than the settings of their queues say. Every
         transaction asks, so it is no property."""
         self.clear()
-
-    @property
-    def agings(self) -> Sequence[int]:
-        """The times of steps, in milliseconds, by which lines may age."""
-        return sorted(self._agings) if self._agings else ()
-
-    @property
-    def is_used(self) -> bool:
-        """True if waiting jobs may be in lines."""
-        if self._agings:
-            return True
-        for hold in self._holds:  # noqa: SIM110 - a generator costs more than the rest of a look
-            if hold.is_used:
-                return True
-        return False
 
     def learn(self, tx: Transaction, aging: Mapping[str, int]) -> None:
         """Read how lines age, which may be in other ways than the settings say by now."""
@@ -136,7 +121,7 @@ class Lines:
         if was != is_now:
             self._astray.add(queue)
             self.is_astray = True
-            self._agings.update([aging_ms for aging_ms in (was, is_now) if aging_ms is not None])
+            self.agings.update([aging_ms for aging_ms in (was, is_now) if aging_ms is not None])
 
     def lead(self, tx: Transaction, aging: Mapping[str, int]) -> None:
         """Note waiting jobs that are to be in other lines, up to a number. Later ticks go on."""
@@ -145,7 +130,7 @@ class Lines:
         left = MOST_LED
         for queue in list(self._astray)[:MOST_ASTRAY]:
             aging_ms = aging.get(queue, 0)
-            others = list(self._agings - {aging_ms})
+            others = list(self.agings - {aging_ms})
             place = {"queue": queue, "aging_ms": aging_ms, "others": others}
             keys = tx.keys("misplaced", **place, limit=left)
             if keys:
@@ -163,7 +148,7 @@ class Lines:
     def _read(self, tx: Transaction, aging: Mapping[str, int]) -> set[str]:
         """Read by which times lines age. Return their queues."""
         aged = tx.table("aged_lines")
-        self._agings = {aging_ms for aging_ms, _ in aged} | set(aging.values())
+        self.agings = {aging_ms for aging_ms, _ in aged} | set(aging.values())
         return {queue for _, queue in aged}
 
     @property
@@ -238,7 +223,7 @@ class Lines:
     def _enters(self, before: Status | None, after: Status | None) -> bool:
         """True if a job that comes to wait may not be in its line: a date may have moved, and its
         queue may age in another way since it was stored."""
-        return before not in _WAITS or (before is not after and bool(self._agings))
+        return before not in _WAITS or (before is not after and bool(self.agings))
 
     def rename(self, job: JobRecord) -> None:
         """Note that a waiting job may have other options."""
@@ -258,7 +243,7 @@ class Lines:
         """Note jobs that now wait behind the head of their group, or have become the head."""
         some = list(keys)
         self._left.update(tx.keys("lines_of_jobs", keys=some))
-        if self._agings:
+        if self.agings:
             self._moving.update(some)
 
     def mend(self, tx: Transaction) -> None:

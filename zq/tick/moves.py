@@ -196,7 +196,7 @@ def remove(work: UnitOfWork, jobs: Sequence[Brief], *, revokes: bool = False) ->
     for (queue, status), n in Counter([(job.queue, job.status) for job in jobs]).items():
         work.counts[queue, status] -= n
     end_leases(work, jobs)
-    if work.lines.is_used:
+    if work.has_lines:
         work.lines.note_together(jobs, None, None, work.now)
     if revokes:
         revoke(work, jobs)
@@ -231,7 +231,7 @@ def _count_together(
     end: Status,
 ) -> None:
     """Count jobs that move to one state, each in its queue, and report how many of each queue."""
-    if work.lines.is_used:
+    if work.has_lines:
         work.lines.note_together(jobs, source, end, work.now)
     counts = work.counts
     moved = Counter([job.queue for job in jobs])
@@ -259,5 +259,5 @@ def _count_apart(
             work.effects.woken.add(new.queue)
         if old.queue != new.queue:
             note_groups(work, (old, new), GroupChange.MIXED)
-        if work.lines.is_used:
+        if work.has_lines:
             work.lines.note(old, old.status, new.status, new.queue, work.now, moves=True)

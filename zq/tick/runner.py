@@ -308,7 +308,7 @@ class TickRunner:
         book = work.rulebook
         if (
             book is not self._rulebook
-            or work.lines.is_used
+            or work.has_lines
             or self._gates.in_use
             or (not book.is_empty and book.has_gates)
         ):

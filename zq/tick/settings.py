@@ -35,6 +35,7 @@ def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:
         text = as_json(settings)
         work.tx.write("set_queue", queue=queue, settings=text, checksum=checksum(text))
     work.lines.review(queue, was.priority_aging_ms, settings.priority_aging_ms)
+    work.has_lines |= bool(work.lines.agings)
     for hold in work.holds:
         hold.review(queue)
     # A gate may have opened.

@@ -70,6 +70,8 @@ class UnitOfWork:
         self.wanted: set[str] = set()
         """The statements whose values rooms have to learn after the commit."""
         self.highest_key = 0
+        self.has_lines = self._may_have_lines()
+        """True if waiting jobs may be in lines. What brings the first such job sets it."""
 
     def part(self) -> "UnitOfWork":
         """A part of this transaction, to keep or to drop."""
@@ -98,6 +100,7 @@ class UnitOfWork:
         self.wanted |= part.wanted
         self.highest_key = max(self.highest_key, part.highest_key)
         self.effects.merge(part.effects)
+        self.has_lines |= part.has_lines
 
     def drop(self) -> None:
         """Undo a part that has failed."""
@@ -108,6 +111,7 @@ class UnitOfWork:
             hold.recall()
         for forget in self.hooks.undone:
             forget()
+        self.has_lines = self._may_have_lines()
 
     @property
     def is_long(self) -> bool:
@@ -178,7 +182,7 @@ class UnitOfWork:
             self._note_removed()
         if self.groups:
             mixed = [group for group, is_mixed in self.groups.items() if is_mixed]
-            if self.lines.is_used:
+            if self.has_lines:
                 self._open_heads_in_lines(mixed)
             else:
                 if mixed:
@@ -186,7 +190,7 @@ class UnitOfWork:
                 self.tx.write("open_groups", groups=list(self.groups))
             self.effects.woken.update([queue for queue, _ in self.groups])
             self.groups.clear()
-        if self.lines.is_used:
+        if self.has_lines:
             self.lines.flush(self.tx)
         for hold in self.holds:
             if hold.is_used:
@@ -207,6 +211,14 @@ class UnitOfWork:
             freed = [q for q, s, n in deltas if s is Status.IN_FLIGHT and n < 0 and q in limited]
             self.effects.woken.update(freed)
         self.counts.clear()
+
+    def _may_have_lines(self) -> bool:
+        if self.lines.agings:
+            return True
+        for hold in self.holds:  # noqa: SIM110 - a generator costs more than the rest of a look
+            if hold.is_used:
+                return True
+        return False
 
     def _serve(self, tx: Transaction) -> None:
         for hold in self.holds:

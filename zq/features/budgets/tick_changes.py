@@ -148,6 +148,7 @@ def _open(work: UnitOfWork, key: str, policy: BudgetPolicy) -> BudgetState:
         raise BudgetExists(key)
     if ledger.room <= 0:
         raise _too_many(ledger)
+    work.has_lines = True
     return _shown(work, ledger.open(work.tx, work.steady, key, policy, work.now))
 
 
@@ -240,6 +241,7 @@ def _create(work: UnitOfWork, made: Mapping[str, BudgetPolicy], maker: BudgetMak
     name = None if maker is None else maker.name
     for key, policy in made.items():
         if hold_of(work, TokenLedger).account(key) is None:
+            work.has_lines = True
             hold_of(work, TokenLedger).open(work.tx, work.steady, key, policy, work.now, name)
 
 

@@ -139,7 +139,7 @@ class FairHold:
         """Count shares from the first job with a key on. No job is refused."""
         if not self.is_used and any(fair_key_of(job.options) is not None for job in jobs):
             self.begin(work.tx, work.steady)
-            self.is_used = True
+            self.is_used = work.has_lines = True
 
     def refuse_return(self, jobs: Sequence[JobRecord]) -> Unprocessable | None:
         """Nothing keeps a job with a key from coming back."""

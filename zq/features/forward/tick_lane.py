@@ -125,7 +125,7 @@ def _next_jobs(work: UnitOfWork, lane: ForwardLane, most: int) -> list[JobRecord
 def _queues_with_jobs(work: UnitOfWork, patterns: QueuePatterns) -> list[str]:
     """The queues of a lane from which jobs may be taken, by one seek each."""
     statements = ["ready_queues"]
-    if work.lines.is_used:
+    if work.has_lines:
         work.open_heads()
         statements.append("line_queues")
     found = {

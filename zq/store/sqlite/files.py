@@ -1,10 +1,10 @@
-"""The files of a data directory: their permissions, and whether they still have their names."""
+"""The files of a data directory: their names and their permissions."""
 
 import contextlib
 import os
 from pathlib import Path
 
-from zq.store.errors import FilesMoved, RestoreUnfinished
+from zq.store.errors import RestoreUnfinished
 
 FILE_NAME = "zq.db"
 WAL_NAME = f"{FILE_NAME}-wal"
@@ -34,40 +34,6 @@ def refuse_unfinished(directory: Path) -> None:
             f"a move into {directory} did not end: run `zq move` again, which goes on from there,"
             f" or remove {directory / MOVING_NAME}* to begin without data"
         )
-
-
-class OpenFiles:
-    """Remembers the files that were opened, to tell later whether they still have their names.
-
-    It reads the state of names only: closing a descriptor of a database would drop SQLite's locks.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = os.fspath(directory)
-        self._names: tuple[int, int, int] | None = None
-        paths = [directory / name for name in (FILE_NAME, WAL_NAME, SHM_NAME, LOCK_NAME)]
-        self._identities = [(os.fspath(path), _identity(os.fspath(path))) for path in paths]
-
-    def glance(self) -> None:
-        """Call `check`, but only if names in the directory have changed. Every tick does this.
-
-        The directory's time changes only as often as the kernel's clock ticks, every few
-        milliseconds.
-        """
-        try:
-            found = os.stat(self._directory)  # noqa: PTH116
-            names = (found.st_dev, found.st_ino, found.st_mtime_ns)
-        except FileNotFoundError:
-            names = None
-        if names is None or names != self._names:
-            self.check()
-            self._names = names
-
-    def check(self) -> None:
-        """Raise `FilesMoved` if one of the files is missing or has been replaced."""
-        for path, identity in self._identities:
-            if _identity(path) != identity:
-                raise FilesMoved(Path(path))
 
 
 def make_private(directory: Path) -> None:
@@ -101,11 +67,3 @@ def hand_over(descriptor: int, directory: Path) -> None:
         # Root of a container, or of a network's file system, may not do so.
         with contextlib.suppress(PermissionError):
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116  (once a second, four of them)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino

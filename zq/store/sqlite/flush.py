@@ -7,6 +7,8 @@ hands. If the kernel cannot do this, a thread flushes instead.
 Readers see a commit a little before its flush has landed. Everything that leaves the server waits
 for that (`FlushGate`), so no power cut takes back what a client was told. This one rule holds for
 all reads. If nobody waits for commits (buffered mode), reads do not wait either.
+
+What was flushed is of use only in a file that still has its name: `OpenFiles` looks.
 """
 
 import asyncio
@@ -21,6 +23,8 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from zq.model.errors import DiskFailed
+from zq.store.errors import FilesMoved
+from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, SHM_NAME, WAL_NAME
 
 log = logging.getLogger(__name__)
 
@@ -133,6 +137,48 @@ class ThreadFlush:
     def close(self) -> None:
         self._thread.shutdown()
         os.close(self._descriptor)
+
+
+class OpenFiles:
+    """Remembers the files that were opened, to tell later whether they still have their names.
+
+    It reads the state of names only: closing a descriptor of a database would drop SQLite's locks.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = os.fspath(directory)
+        self._names: tuple[int, int, int] | None = None
+        paths = [directory / name for name in (FILE_NAME, WAL_NAME, SHM_NAME, LOCK_NAME)]
+        self._identities = [(os.fspath(path), _identity(os.fspath(path))) for path in paths]
+
+    def glance(self) -> None:
+        """Call `check`, but only if names in the directory have changed. Every tick does this.
+
+        The directory's time changes only as often as the kernel's clock ticks, every few
+        milliseconds.
+        """
+        try:
+            found = os.stat(self._directory)  # noqa: PTH116
+            names = (found.st_dev, found.st_ino, found.st_mtime_ns)
+        except FileNotFoundError:
+            names = None
+        if names is None or names != self._names:
+            self.check()
+            self._names = names
+
+    def check(self) -> None:
+        """Raise `FilesMoved` if one of the files is missing or has been replaced."""
+        for path, identity in self._identities:
+            if _identity(path) != identity:
+                raise FilesMoved(Path(path))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116  (once a second, four of them)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class FlushGate:

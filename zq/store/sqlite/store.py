@@ -37,12 +37,11 @@ from zq.store.sqlite.files import (
     FILE_NAME,
     LOCK_NAME,
     WAL_NAME,
-    OpenFiles,
     create_private,
     make_private,
     refuse_unfinished,
 )
-from zq.store.sqlite.flush import Flush, FlushGate, open_flush
+from zq.store.sqlite.flush import Flush, FlushGate, OpenFiles, open_flush
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate, refuse_foreign_file
 from zq.store.sqlite.preallocation import Preallocation
