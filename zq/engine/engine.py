@@ -5,21 +5,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
 from zq.config import Settings
-from zq.engine.admission import Admission
 from zq.engine.after_commit import Awaited, Subscriber
 from zq.engine.clock_steps import ClockSteps
 from zq.engine.delivery.liveness import StreamLiveness
 from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
-from zq.engine.inbox import Inbox
-from zq.engine.loop import Durability, LoopParts, TickLoop
-from zq.engine.pace import Pace
+from zq.engine.inbox import Admission, Inbox
+from zq.engine.loop import Alarm, Durability, LoopParts, Openings, Pace, TickLoop, Timetable
 from zq.engine.subscribers.changes import QueueChanges
 from zq.engine.subscribers.events import EventHub
 from zq.engine.subscribers.figures import Flows, Pulse, Stats
 from zq.engine.subscribers.tallies import QueueTallies
 from zq.engine.subscribers.waiters import Waiters
-from zq.engine.timetable import Alarm, Openings, Timetable
 from zq.engine.turns import Turns
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock

@@ -11,8 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from zq.engine.admission import Admission
-from zq.engine.inbox import Inbox
+from zq.engine.inbox import Admission, Inbox
 from zq.engine.subscribers.waiters import Waiter, Waiters
 from zq.model.clock import Clock
 from zq.model.commands import (
@@ -50,15 +49,8 @@ class Accepted(msgspec.Struct, frozen=True):
     keys: Sequence[int]
     now: int
     reply: EnqueueResult
-
-    @property
-    def joined(self) -> int:
-        """How many were not stored, since they exist already or were folded into others."""
-        reply = self.reply
-        if not (reply.owners or reply.gone or reply.unnamed or reply.folded):
-            return 0
-        known = len(reply.owners) + len(reply.gone) + len(reply.unnamed)
-        return known + len(reply.folded)
+    joined: int
+    """How many were not stored, since they exist already or were folded into others."""
 
 
 class EnqueuePlanner(Protocol):
@@ -125,9 +117,9 @@ class Jobs:
             if check.in_use:
                 await check.require([(job.queue, job.payload) for job in jobs])
         size = sum([job.payload_size for job in jobs])
-        self._admission.admit(len(jobs), size)
         now = self._clock.now_ms()
         keys = self._mint.take(len(jobs), now)
+        self._admission.admit(len(jobs), size)
         if waiter is not None:
             self._waiters.watch(waiter, keys[0])
         planner = self._planner_of(jobs) if any(map(_EXTRAS, jobs)) else None
@@ -151,7 +143,10 @@ class Jobs:
             )
         if reply.owners:
             await self._fill_in_results(reply.owners.values())
-        return Accepted(keys, now, reply)
+        joined = 0
+        if reply.owners or reply.gone or reply.unnamed or reply.folded:
+            joined = len(reply.owners) + len(reply.gone) + len(reply.unnamed) + len(reply.folded)
+        return Accepted(keys, now, reply, joined)
 
     async def enqueue_and_wait(
         self, job: NewJob, reach: Reach, wait_ms: int

@@ -34,8 +34,7 @@ from zq.doors.topics.model import (
     configured,
 )
 from zq.doors.topics.store import TopicReads
-from zq.engine.admission import Admission
-from zq.engine.inbox import Inbox
+from zq.engine.inbox import Admission, Inbox
 from zq.features.producers.model import ProducerMark
 from zq.features.schemas.service import PayloadChecks
 from zq.model.clock import Clock

@@ -71,7 +71,7 @@ class StreamLiveness:
 
     def opened(self, stream: Stream) -> None:
         """Begin to visit a stream."""
-        self._known[stream.number] = Liveness(self._clock.now_ms())
+        self._known[stream.number] = Liveness(stream.since)
         if self._timer is None:
             self._timer = self._clock.call_later(VISIT_S, self._turn)
 

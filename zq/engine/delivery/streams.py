@@ -8,6 +8,7 @@ import itertools
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
+from typing import NamedTuple
 
 from zq.engine.after_commit import Committed
 from zq.engine.delivery.takers import (
@@ -15,17 +16,14 @@ from zq.engine.delivery.takers import (
     NOBODY,
     Claimer,
     ClaimGroup,
-    Credits,
-    GroupedQueues,
     Plan,
     Stream,
     Subscription,
     Taker,
-    give_back,
     unclaimed,
 )
 from zq.engine.delivery.windows import ClaimWindows
-from zq.model.commands import AnyCommand, Enqueue, Fail, Return, Succeed, TickResult
+from zq.model.commands import AnyCommand, Claim, Enqueue, Fail, Return, Succeed, TickResult
 from zq.model.ids import HOLDER_BITS
 from zq.model.job import JobRecord
 from zq.model.leasing import DiedStream, Holder, ResidentStream, Terms
@@ -35,6 +33,25 @@ MOST_GROUPS = 64
 """The most groups that one tick claims for. The others come next, in turn."""
 
 
+class Credits(NamedTuple):
+    """The jobs that the takers of a group can take: see `Claim`."""
+
+    credits: list[tuple[int, int]]
+    idle: int
+    terms: dict[int, Terms]
+
+    def claim(self, group: ClaimGroup, most: int) -> Claim:
+        """The claim of a group for at most so many jobs."""
+        credits = []
+        for holder, credit in self.credits:
+            if most <= 0:
+                break
+            credits.append((holder, min(credit, most)))
+            most -= credit
+        idle = min(self.idle, len(credits))
+        return Claim(group.queues, credits, group.reach, self.terms or None, idle)
+
+
 class ClaimGroups:
     """All groups. A group is hungry if some taker of it waits and some queue may have jobs."""
 
@@ -42,7 +59,8 @@ class ClaimGroups:
         self._groups: dict[tuple[str, ...] | Reach, ClaimGroup] = {}
         self._by_queue: dict[str, set[ClaimGroup]] = {}
         self._ranging: set[ClaimGroup] = set()
-        self._hungry: dict[ClaimGroup, None] = {}
+        self.hungry: dict[ClaimGroup, None] = {}
+        """The groups for which a tick would claim jobs, in the order of their turns."""
         self._emptied: set[str] = set()
         """Queues without jobs that could be claimed, as the claims of the present tick show."""
 
@@ -50,14 +68,9 @@ class ClaimGroups:
         return len(self._groups)
 
     @property
-    def are_hungry(self) -> bool:
-        """True if a tick would claim jobs for some group."""
-        return bool(self._hungry)
-
-    @property
     def is_empty(self) -> bool:
         """True if nothing is kept."""
-        return not (self._groups or self._by_queue or self._ranging or self._hungry)
+        return not (self._groups or self._by_queue or self._ranging or self.hungry)
 
     def join(self, names: tuple[str, ...], reach: Reach) -> ClaimGroup:
         """The group of a new taker. Without names it takes from all queues within reach."""
@@ -79,7 +92,7 @@ class ClaimGroups:
         if not group.members:
             self._groups.pop(group.queues or group.reach, None)
             self._ranging.discard(group)
-            self._hungry.pop(group, None)
+            self.hungry.pop(group, None)
             for queue in group.queues or ():
                 self._by_queue[queue].discard(group)
                 if not self._by_queue[queue]:
@@ -114,19 +127,19 @@ class ClaimGroups:
 
     def next(self) -> list[ClaimGroup]:
         """The hungry groups whose turn it is."""
-        return list(islice(self._hungry, MOST_GROUPS))
+        return list(islice(self.hungry, MOST_GROUPS))
 
     def ask(self, group: ClaimGroup, *, again: bool) -> None:
         """Note that a group has had its turn. If it comes `again`, it waits behind the others."""
-        del self._hungry[group]
+        del self.hungry[group]
         if again:
-            self._hungry[group] = None
+            self.hungry[group] = None
 
     def served(self, group: ClaimGroup, *, short: bool) -> None:
         """Note that a group was asked, and whether it has got fewer jobs than it could take."""
         group.dry = short
         if short or not group.waiting:
-            self._hungry.pop(group, None)
+            self.hungry.pop(group, None)
         if short and group.queues is not None:
             self._emptied |= group.touched or set()
             group.touched = set()
@@ -143,11 +156,11 @@ class ClaimGroups:
                     group.touched.discard(queue)
                     if not group.touched:
                         group.dry = True
-                        self._hungry.pop(group, None)
+                        self.hungry.pop(group, None)
 
     def _consider(self, group: ClaimGroup) -> None:
         if group.waiting and not group.dry:
-            self._hungry.setdefault(group)
+            self.hungry.setdefault(group)
 
 
 MOST_CLAIMED = 2000
@@ -158,6 +171,35 @@ MOST_TAKERS = 256
 
 MOST_LEFT = 1024
 """The most closed streams whose workers are remembered."""
+
+
+class GroupedQueues:
+    """The queues of jobs in flight that belong to a group, by key.
+
+    Once such a job is settled, the same tick can claim the next job of its group. Streams that
+    found the queue empty must learn of that before the tick, not only after it.
+    """
+
+    def __init__(self) -> None:
+        self.queues: dict[int, str] = {}
+
+    def learn(self, result: TickResult) -> None:
+        """Learn from a committed tick."""
+        for _, key in result.ended:
+            self.queues.pop(key, None)
+        for jobs in result.claimed:
+            self.queues.update([(job.key, job.queue) for job in jobs if job.group is not None])
+
+    def settled(self, commands: Sequence[AnyCommand]) -> set[str]:
+        """The queues in which the commands settle such jobs. It costs nothing if there are none."""
+        queues: set[str] = set()
+        if self.queues:
+            for command in commands:
+                if isinstance(command, Succeed):
+                    queues.update(self.queues[key] for key in self.queues.keys() & command.keys)
+                elif isinstance(command, Fail) and command.key in self.queues:
+                    queues.add(self.queues[command.key])
+        return queues
 
 
 class Streams:
@@ -185,10 +227,12 @@ class Streams:
         self._submit = submit
         self.stopped = False
         self._claimers: dict[int, Claimer] = {}
-        self._hasty: list[Claimer] = []
+        self.hasty: list[Claimer] = []
+        """Claims that the next tick answers, with jobs or without."""
         self._numbers = itertools.count(max(slot << HOLDER_BITS, last_holder) + 1)
         self._streams: dict[int, Stream] = {}
         self._groups = ClaimGroups()
+        self.hungry = self._groups.hungry
         self._holders: dict[int, Stream] = {}
         self._grouped = GroupedQueues()
         self._windows = ClaimWindows()
@@ -207,7 +251,7 @@ class Streams:
     @property
     def is_hungry(self) -> bool:
         """True if a tick without commands could claim jobs, or answer a hasty claim."""
-        return not self.stopped and bool(self._hasty or (self._groups.are_hungry and self.free > 0))
+        return not self.stopped and bool(self.hasty or (self.hungry and self.free > 0))
 
     @property
     def free(self) -> int:
@@ -222,7 +266,7 @@ class Streams:
     @property
     def is_empty(self) -> bool:
         """True if there are no takers, no groups and no jobs in flight."""
-        takers = self._streams or self._claimers or self._hasty
+        takers = self._streams or self._claimers or self.hasty
         return self._groups.is_empty and not (takers or self._holders or self._claimed)
 
     def all(self) -> list[Stream]:
@@ -279,14 +323,14 @@ class Streams:
         if self.stopped:
             claimer.give_up()
         elif hasty:
-            self._hasty.append(claimer)
+            self.hasty.append(claimer)
         self.credit_changed(claimer)
         return claimer
 
     def hurry(self, claimer: Claimer) -> None:
         """Let the next tick answer a claimer, with jobs or without: its wait is over."""
         if not claimer.is_done:
-            self._hasty.append(claimer)
+            self.hasty.append(claimer)
 
     def dismiss(self, claimer: Claimer) -> None:
         """Forget a claimer. Jobs that are being claimed for it are returned."""
@@ -365,7 +409,7 @@ class Streams:
         bounded reach, it is not known, since memory has no queues: these places are free a tick
         later.
         """
-        if self.stopped or not (self._groups or self._hasty):
+        if self.stopped or not (self._groups or self.hasty):
             return NO_PLAN
         freed = self._freed(commands) if self._holders else Counter[Taker]()
         for stream in freed:
@@ -385,27 +429,29 @@ class Streams:
             plan.groups.append(group)
             plan.claims.append(claim)
             budget -= claim.limit
-            plan.admit([self._claimers[n] for n, _ in claim.credits if n in self._claimers])
-        if self._hasty:
+            if self._claimers:
+                plan.admit([self._claimers[n] for n, _ in claim.credits if n in self._claimers])
+        if self.hasty:
             self._settle_hasty(plan, budget)
         return plan
 
     def _settle_hasty(self, plan: Plan, budget: int) -> None:
         """Answer the claimers that do not wait, unless the plan claims for them."""
         asked = {number for claim in plan.claims for number, _ in claim.credits}
-        hasty, self._hasty = self._hasty, []
+        hasty, self.hasty = self.hasty, []
         for claimer in hasty:
             if claimer.number in asked:
                 plan.hasty.append(claimer)
             elif claimer.group.dry or budget <= 0:
                 claimer.give_up()
             elif not claimer.is_done:
-                self._hasty.append(claimer)
+                self.hasty.append(claimer)
 
     def postpone(self, plan: Plan) -> None:
         """A planned tick has failed: its hasty claimers wait for the next tick."""
-        self._hasty += plan.hasty
-        plan.end()
+        self.hasty += plan.hasty
+        if plan.claimers:
+            plan.end()
 
     def learn(self, committed: Committed) -> None:
         """Hand out the jobs that a tick has claimed. Return those whose taker is gone."""
@@ -431,7 +477,7 @@ class Streams:
             self.touch(result.left)
         if len(result.claimed) < len(plan.claims):
             self.postpone(plan)
-        else:
+        elif plan.claimers:
             plan.end()
             for claimer in plan.hasty:
                 claimer.give_up()
@@ -547,6 +593,11 @@ class Streams:
         for taker in without:
             del group.waiting[taker]
         return Credits([*idle, *busy], len(idle), terms)
+
+
+def give_back(stream: Stream) -> Return:
+    """The return of all jobs that a stream holds, as it ends."""
+    return Return(stream.number, list(stream.held), stream.unfinished())
 
 
 MOST_DEPARTURES = 20_000

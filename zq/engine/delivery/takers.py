@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 import msgspec
 
 from zq.engine.delivery.windows import ClaimWindow
-from zq.model.commands import AnyCommand, Claim, Fail, Return, Succeed, TickResult
+from zq.model.commands import Claim, Return
 from zq.model.job import JobRecord
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE, Reach
@@ -318,25 +318,6 @@ class Claimer:
             self._decided.set_result(None)
 
 
-class Credits(NamedTuple):
-    """The jobs that the takers of a group can take: see `Claim`."""
-
-    credits: list[tuple[int, int]]
-    idle: int
-    terms: dict[int, Terms]
-
-    def claim(self, group: ClaimGroup, most: int) -> Claim:
-        """The claim of a group for at most so many jobs."""
-        credits = []
-        for holder, credit in self.credits:
-            if most <= 0:
-                break
-            credits.append((holder, min(credit, most)))
-            most -= credit
-        idle = min(self.idle, len(credits))
-        return Claim(group.queues, credits, group.reach, self.terms or None, idle)
-
-
 class Plan(msgspec.Struct):
     """The claims of one tick, and the groups for which they are made."""
 
@@ -361,40 +342,6 @@ class Plan(msgspec.Struct):
 
 NO_PLAN = Plan()
 """The plan of a tick that claims nothing. It stays empty."""
-
-
-class GroupedQueues:
-    """The queues of jobs in flight that belong to a group, by key.
-
-    Once such a job is settled, the same tick can claim the next job of its group. Streams that
-    found the queue empty must learn of that before the tick, not only after it.
-    """
-
-    def __init__(self) -> None:
-        self.queues: dict[int, str] = {}
-
-    def learn(self, result: TickResult) -> None:
-        """Learn from a committed tick."""
-        for _, key in result.ended:
-            self.queues.pop(key, None)
-        for jobs in result.claimed:
-            self.queues.update([(job.key, job.queue) for job in jobs if job.group is not None])
-
-    def settled(self, commands: Sequence[AnyCommand]) -> set[str]:
-        """The queues in which the commands settle such jobs. It costs nothing if there are none."""
-        queues: set[str] = set()
-        if self.queues:
-            for command in commands:
-                if isinstance(command, Succeed):
-                    queues.update(self.queues[key] for key in self.queues.keys() & command.keys)
-                elif isinstance(command, Fail) and command.key in self.queues:
-                    queues.add(self.queues[command.key])
-        return queues
-
-
-def give_back(stream: Stream) -> Return:
-    """The return of all jobs that a stream holds, as it ends."""
-    return Return(stream.number, list(stream.held), stream.unfinished())
 
 
 def unclaimed(leases: Mapping[int, int]) -> Return:

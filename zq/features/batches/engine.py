@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from zq.engine.admission import PayloadCheck
 from zq.engine.engine import Engine, RunningPart
-from zq.engine.inbox import Inbox, result_of
+from zq.engine.inbox import Inbox, PayloadCheck, result_of
 from zq.features.batches.engine_jq import JqFolds
 from zq.features.batches.engine_lane import FoldLane
 from zq.features.batches.engine_request import FoldRequest, Wrap

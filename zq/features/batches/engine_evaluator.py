@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from zq.engine.admission import PayloadCheck
+from zq.engine.inbox import PayloadCheck
 from zq.features.batches.engine_jq import FOLDED, SEALED, Chain, JqFolds, TooSlow
 from zq.features.batches.engine_request import FoldRequest, Host, new_host
 from zq.features.batches.model import BatchRule

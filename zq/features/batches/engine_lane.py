@@ -12,8 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from zq.engine.admission import PayloadCheck
-from zq.engine.inbox import Inbox
+from zq.engine.inbox import Inbox, PayloadCheck
 from zq.features.batches.engine_evaluator import Evaluator, Programs, by_rule, programs_of
 from zq.features.batches.engine_jq import JqFolds, TooSlow
 from zq.features.batches.engine_planner import Hosts, Order, Planner, too_large

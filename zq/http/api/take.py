@@ -71,9 +71,7 @@ class TakeApi:
         """Send jobs until the client goes away or the server stops, then return the held jobs."""
         framing = stream_framing(request)
         try:
-            values = parameters(request, PARAMETERS, ("queue",))
-            queues = names(values.get("queue"))
-            subscription = _subscription(request, values)
+            queues, subscription = _subscription(request)
         except InvalidRequest as error:
             detail = error.message.removeprefix(QUERY)
             raise PlainRefusal(
@@ -118,11 +116,12 @@ def _too_many() -> TooManyStreams:
     )
 
 
-def _subscription(request: web.BaseRequest, values: dict[str, str]) -> Subscription:
-    """The subscription in the request. Raises `InvalidRequest`."""
+def _subscription(request: web.BaseRequest) -> tuple[tuple[str, ...], Subscription]:
+    """The queues and the subscription in the request. Raises `InvalidRequest`."""
+    values = parameters(request, PARAMETERS, ("queue",))
     worker = request.headers.get("worker-id") or values.get("worker", "")
     lease_ms, stall_limit = values.get("lease_ms"), values.get("stall_limit")
-    return Subscription(
+    return names(values.get("queue")), Subscription(
         window=min(
             whole_number("prefetch", values.get("prefetch", "1"), MAX_UINT64), MOST_PREFETCH
         ),
@@ -180,9 +179,9 @@ class _Pump:
                     await self._notify()
                 # Jobs that were not sent when the stream ended return to their queues.
                 while not self._stream.ended and (jobs := self._stream.next_jobs(MOST_UNSENT)):
-                    jobs = await self._work.large_payloads(jobs)
-                    frames = await self._frames(jobs)
-                    await self._write(frames)
+                    if None in [job.payload for job in jobs]:
+                        jobs = await self._work.large_payloads(jobs)
+                    await self._write(await self._frames(jobs))
                     if self._stream.notices:
                         await self._notify()
                     if self._stream.choked:
