@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from zq.engine.inbox import PendingReply
-from zq.http.transport.handling import Handling
+from zq.http.transport.connection import Handling
 
 
 class Run:
