@@ -10,7 +10,7 @@ from zq.model.ids import ALPHABET, SUFFIX_LENGTH
 from zq.model.lifecycle import Status
 from zq.store.errors import DatabaseTooNew, ForeignDatabase
 from zq.store.sqlite.lock import DirectoryLock
-from zq.store.sqlite.migrate import APPLICATION_ID, migrate
+from zq.store.sqlite.migrate import APPLICATION_ID, migrate, printed_schema
 
 from ..rig import Rig
 
@@ -115,6 +115,14 @@ def test_every_table_is_strict(tmp_path: Path) -> None:
     connection.close()
 
 
+def test_a_new_database_is_what_all_scripts_make() -> None:
+    kept = MIGRATIONS.joinpath("../schema.sql").read_text(encoding="utf-8")
+    # Versions of SQLite write names that a script changes with quotes, or without.
+    assert sqlite3.complete_statement(kept)
+    remedy = "print it anew: python -m zq.store.sqlite.migrate > zq/store/sqlite/schema.sql"
+    assert kept.replace('"', "") == f"{printed_schema()}\n".replace('"', ""), remedy
+
+
 def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
     connection = connect(tmp_path / "zq.db")
     migrate(connection)
@@ -214,7 +222,7 @@ def test_a_database_of_the_first_version_keeps_its_jobs(tmp_path: Path) -> None:
     assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     connection.row_factory = None
     fresh = connect(tmp_path / "fresh.db")
-    migrate(fresh)
+    migrate(fresh, len(scripts()))
     assert shape(connection) == shape(fresh)
     assert version(connection) == version(fresh)
     connection.close()

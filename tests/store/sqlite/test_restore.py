@@ -24,9 +24,10 @@ from zq.store.errors import (
     RestoreUnfinished,
     StoreFull,
 )
-from zq.store.sqlite import migrate, restore
+from zq.store.sqlite import restore
 from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME
 from zq.store.sqlite.lock import DirectoryLock
+from zq.store.sqlite.migrate import migrate
 from zq.store.sqlite.restore import restoring
 from zq.store.sqlite.store import open_store
 from zq.tick.runner import make_ticks
@@ -99,11 +100,8 @@ async def test_a_restored_database_is_another_one_whose_old_jobs_keep_their_ids(
 
 async def test_a_copy_of_an_older_version_is_brought_up_to_date(rig: Rig, tmp_path: Path) -> None:
     old = tmp_path / "old.db"
-    scripts = migrate._scripts()
     with closing(sqlite3.connect(old, isolation_level=None)) as connection:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(migrate, "_scripts", lambda: scripts[:4])
-            migrate.migrate(connection)
+        migrate(connection, upto=4)
         # As long as there was no mark.
         connection.execute("PRAGMA application_id = 0")
     other = await opened(put_back(old.read_bytes(), tmp_path / "other"))

@@ -1,4 +1,8 @@
-"""Brings a database to this version's schema, with numbered scripts in one transaction."""
+"""Brings a database to this version's schema, with numbered scripts in one transaction.
+
+A new database begins with what they come to, which is in `schema.sql`: that takes an eighth of the
+time. `python -m zq.store.sqlite.migrate` prints the file.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -70,9 +74,10 @@ def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
     version = refuse_newer(connection)
     if version == len(scripts):
         return
+    is_new = version == 0 and upto is None
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for script in scripts[version:]:
+        for script in [_schema()] if is_new else scripts[version:]:
             for statement in _statements(script):
                 connection.execute(statement)
         for name, value in {**new_identity(), "high_water": 0}.items():
@@ -85,6 +90,22 @@ def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def printed_schema() -> str:
+    """What all scripts make of an empty database: its tables, and the rows that are in them."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        migrate(made, latest_version())
+        made.execute("DELETE FROM meta")  # which is another one for each database
+        ours = "sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+        found = made.execute(f"SELECT sql FROM sqlite_master WHERE {ours} ORDER BY rowid")
+        tables = [f"{sql};" for (sql,) in found]
+        rows = [line for line in made.iterdump() if line.startswith("INSERT")]
+    return "\n".join([*tables, *rows])
+
+
+def _schema() -> str:
+    return (folder("zq.store.sqlite") / "schema.sql").read_text(encoding="utf-8")
 
 
 def _scripts() -> list[str]:
@@ -101,3 +122,7 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+if __name__ == "__main__":
+    print(printed_schema())
