@@ -17,9 +17,8 @@ from bench.gates import BATCH, URGENT, Bench
 from bench.report import Progress, Table, number
 from bench.servers import Lab
 from bench.ticks import Ticks, plain_job
-from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
-from zq.features.budgets.model_jobs import drawing
+from zq.features.budgets.model_jobs import CreateBudget, drawing
 
 WARM_UP = 2
 DRAWS = drawing((Draw("crowd"),))

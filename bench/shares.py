@@ -16,9 +16,8 @@ from bench.gates import BATCH
 from bench.report import Progress, Table, number
 from bench.servers import Lab
 from bench.ticks import Ticks, plain_job, taken
-from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import MOST_TOKENS, BudgetPolicy, Draw
-from zq.features.budgets.model_jobs import drawing
+from zq.features.budgets.model_jobs import CreateBudget, drawing
 from zq.model.commands import Succeed
 from zq.model.job import JobSettings, NewJob
 from zq.store.sqlite import upkeep

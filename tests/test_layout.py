@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -141,15 +142,21 @@ def sources_of_zq() -> Sources:
     return found
 
 
+@cache
+def _import_statements(source: str) -> list[ast.Import | ast.ImportFrom]:
+    tree = ast.walk(ast.parse(source))
+    return [node for node in tree if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(module: str, sources: Sources) -> set[str]:
     """The modules that `module` imports, wherever in its source: `from p import m` is p.m if that
     is a module, else p."""
-    package = f"{module}." in " ".join(f"{name} " for name in sources)
+    package = any(name.startswith(f"{module}.") for name in sources)
     found = set()
-    for node in ast.walk(ast.parse(sources[module])):
+    for node in _import_statements(sources[module]):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             # One dot is the package the module lies in: itself, if it is a package.
             up = node.level - package
             above = module.split(".")[: -up or None] if node.level else []

@@ -15,7 +15,7 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S, pause
 
 from zq.cli.group import main
-from zq.features.history.client_export import DRAFT, Directory
+from zq.features.history.client import DRAFT, Directory
 
 DAY_MS = 86_400_000
 

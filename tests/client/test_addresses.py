@@ -18,7 +18,7 @@ from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Request, Transport, Unreachable
-from zq.features.history.client_reader import HistoryReader
+from zq.features.history.client import HistoryReader
 
 
 @pytest.mark.parametrize(

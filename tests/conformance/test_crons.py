@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from zq.engine.turns import SLICE
-from zq.features.crons.wire import ENTRY_STEPS
+from zq.features.crons.verbs import ENTRY_STEPS
 
 from .client import Client, Doc, Reply
 from .crons import SECOND_MS, entry, entry_of, put

@@ -3,7 +3,7 @@
 import asyncio
 
 from zq.features.trends.model import HOUR_MS, MINUTE_MS
-from zq.features.trends.service_marks import MOST_MARKS
+from zq.features.trends.service import MOST_MARKS
 
 from .client import Client, Doc
 

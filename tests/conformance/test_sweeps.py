@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.service_running import Sweeps
 from zq.model.reach import EVERYWHERE
 
 from .client import Client, Doc, Reply

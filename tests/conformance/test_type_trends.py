@@ -1,7 +1,7 @@
 """How jobs of each type ended, and how long they ran."""
 
 from zq.features.trends.model import DAY_MS, FIVE_MINUTES_MS, HOUR_MS, MINUTE_MS, MOST_TYPES
-from zq.features.trends.service_types import LEAST_RUNS
+from zq.features.trends.service import LEAST_RUNS
 
 from .client import Client, Doc, new_job
 from .test_trends import pass_minutes

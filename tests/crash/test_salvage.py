@@ -15,8 +15,8 @@ from store.rig import Ticker
 from tiers import sizes
 
 from zq.cli.group import main
-from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
+from zq.features.budgets.model_jobs import CreateBudget
 from zq.instance import examine, salvage
 from zq.model.job import JobSettings
 from zq.store.errors import DamagedDatabase, DatabaseTooNew, ForeignDatabase

@@ -17,7 +17,7 @@ from crash.disk import compile_library, new_disk
 from playwright.sync_api import Browser, CDPSession, Page, expect
 from tiers import sizes
 
-from zq.features.diagnosis.model_findings import SLOW_FLUSH_S
+from zq.features.diagnosis.model import SLOW_FLUSH_S
 from zq.operators.page.http.views import WORST
 from zq.operators.page.service import MANY
 

@@ -2,7 +2,7 @@
 
 from zq.engine.subscribers.figures import QueueFlow
 from zq.engine.turns import Turns
-from zq.features.diagnosis.model_findings import ALONE_MS, findings_of_queue
+from zq.features.diagnosis.model import ALONE_MS, findings_of_queue
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
 from zq.operators.page.http.tree import AT_A_TIME, branches

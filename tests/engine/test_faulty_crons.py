@@ -16,7 +16,7 @@ from zq.config import Settings
 from zq.features.crons.engine import SURVEY_S, Scheduler
 from zq.features.crons.model import CronSchedule, EntryDraft, GroupPatch
 from zq.features.crons.model_expression import CronExpression
-from zq.features.crons.service import Crons
+from zq.features.crons.service_running import Crons
 from zq.features.crons.store import CronReads, EntryPlace
 from zq.instance import Instance
 from zq.model.filters import Filter

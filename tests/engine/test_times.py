@@ -1,7 +1,6 @@
 """How long jobs of each queue have waited and run since the start."""
 
-from zq.features.trends.engine import MOST_NAMED, QueueTimes
-from zq.features.trends.engine_step import OpenTrends
+from zq.features.trends.engine import MOST_NAMED, OpenTrends, QueueTimes
 from zq.features.trends.model import REST, Trend
 
 

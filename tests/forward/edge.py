@@ -12,8 +12,7 @@ from conformance.client import JSON, Client, Doc
 from conformance.site import Site
 from process.cable import Cable
 
-from zq.features.forward.service import LaneProgress, Lanes
-from zq.features.forward.service_hubs import HubProgress, Hubs
+from zq.features.forward.service import HubProgress, Hubs, LaneProgress, Lanes
 from zq.store.sqlite.identity import renew_identity
 
 PATIENCE_S = 60.0

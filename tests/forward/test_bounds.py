@@ -6,7 +6,7 @@ from typing import Any
 
 from conformance.client import Reply
 
-from zq.features.forward.service_bounds import LaneBounds
+from zq.features.forward.service import LaneBounds
 
 from .edge import Edge, until
 

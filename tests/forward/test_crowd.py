@@ -3,7 +3,7 @@
 from pathlib import Path
 from random import Random
 
-from zq.features.forward.peer_news import LOOK_S
+from zq.features.forward.peer_hub import LOOK_S
 from zq.features.forward.peer_presence import BOOT_S, FIRST_S, Presence, first_pause_s
 from zq.features.forward.peer_pusher import LONGEST_PAUSE_S, pause_s
 

@@ -6,7 +6,7 @@ from typing import Any
 from conformance.claims import claim
 from conformance.client import Client, Doc
 
-from zq.features.forward.peer_links import Links
+from zq.features.forward.peer import Links
 
 from .edge import Edge, copied, restored, until
 

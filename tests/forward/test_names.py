@@ -2,8 +2,7 @@
 
 import pytest
 
-from zq.features.devices.model import check_device
-from zq.features.devices.model_address import lane_to
+from zq.features.devices.model import check_device, lane_to
 from zq.features.forward.model import check_lane
 from zq.features.forward.peer_presence import device_name
 

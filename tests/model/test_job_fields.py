@@ -7,7 +7,7 @@ import pytest
 
 from zq.cli.bulk import JobLine
 from zq.client.values import Delivery, StoredJob, Submission
-from zq.features.crons.wire import TemplateDocument
+from zq.features.crons.verbs import TemplateDocument
 from zq.model.checksums import job_checksum
 from zq.model.job import BroughtFields, CarriedFields, Extras, JobFields, JobSettings, SettingFields
 from zq.model.sharing import copier, is_bare, joined, maker, part_of, with_fields

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from zq.features.archive.model import ChoreSchedule
-from zq.features.crons.errors import InvalidSchedule
+from zq.features.crons.model import InvalidSchedule
 
 NOON = 1_750_075_200_000
 """2025-06-16 12:00 UTC, a Monday."""

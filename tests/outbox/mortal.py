@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zq.cli.group import main
-from zq.features.producers import tick_book
+from zq.features.producers import tick
 from zq.features.producers.client import NumberedJobs
 from zq.features.producers.model import Producer
 from zq.outbox import postgres, relay, sqlite
@@ -88,14 +88,14 @@ def _numbers(_: Any, lane: Any, to: Any, *__: Any) -> bool:
 
 def _arm_server() -> None:
     """From when the transaction has jobs of a producer on."""
-    learn = tick_book.ProducerBook.learn
+    learn = tick.ProducerBook.learn
 
     def learning(self: Any, producer: Producer) -> None:
         global _armed
         _armed = producer.last > 0
         learn(self, producer)
 
-    tick_book.ProducerBook.learn = learning  # type: ignore[method-assign]
+    tick.ProducerBook.learn = learning  # type: ignore[method-assign]
 
 
 SOURCES = (SqliteSource, PostgresSource)
@@ -116,8 +116,8 @@ PRODUCER: dict[str, tuple[tuple[type, ...], str, bool, Concerns]] = {
     "producer has sent jobs": ((NumberedJobs,), "store", False, _has_jobs),
 }
 SERVER: dict[str, tuple[tuple[type, ...], str, bool, Concerns]] = {
-    "server stores numbers": ((tick_book.ProducerBook,), "write", True, _is_armed),
-    "server has not committed": ((tick_book.ProducerBook,), "write", False, _is_armed),
+    "server stores numbers": ((tick.ProducerBook,), "write", True, _is_armed),
+    "server has not committed": ((tick.ProducerBook,), "write", False, _is_armed),
     "server has not flushed": ((SqliteStore,), "_land", True, _is_armed),
     "server has not answered": ((SqliteStore,), "_land", False, _is_armed),
 }

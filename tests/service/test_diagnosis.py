@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from zq.features.devices.model import DeviceSums
-from zq.features.diagnosis.model_findings import (
+from zq.features.diagnosis.model import (
     ALONE_MS,
     GROWING_MS,
     MOST_NAMED,

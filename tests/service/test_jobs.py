@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.service_running import Sweeps
 from zq.instance import Instance
 from zq.model.errors import JobNotFound, NotDead, QueueOutOfReach, ServiceUnavailable
 from zq.model.filters import EVERYTHING, Filter

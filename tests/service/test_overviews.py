@@ -10,11 +10,10 @@ from manual_clock import ManualClock
 from zq.engine.delivery.takers import Stream, Subscription
 from zq.engine.subscribers.changes import MOST, QueueChanges
 from zq.engine.subscribers.figures import NO_FLOW
-from zq.features.diagnosis import service_judge as judge
-from zq.features.diagnosis.model_findings import OLD_MS, Finding, FindingCode
-from zq.features.diagnosis.service_judge import QueueJudge
-from zq.features.diagnosis.service_slow import SlowFindings
-from zq.features.sweeps.service import Sweeps
+from zq.features.diagnosis import service as judge
+from zq.features.diagnosis.model import OLD_MS, Finding, FindingCode
+from zq.features.diagnosis.service import QueueJudge, SlowFindings
+from zq.features.sweeps.service_running import Sweeps
 from zq.features.trends.service import Trends
 from zq.instance import Instance
 from zq.model.filters import Filter

@@ -6,12 +6,11 @@ import pytest
 
 from zq.engine.delivery.streams import Streams
 from zq.engine.subscribers.waiters import Waiters
-from zq.features.archive.service_cleaning import Cleaning
+from zq.features.archive.service_running import Cleaning
 from zq.features.budgets.service import Budgets
 from zq.features.history.engine import HistoryReaders
-from zq.features.sweeps.service import Sweeps
-from zq.features.trends.engine import TrendMeter
-from zq.features.trends.engine_step import OpenTrends
+from zq.features.sweeps.service_running import Sweeps
+from zq.features.trends.engine import OpenTrends, TrendMeter
 from zq.features.trends.service import Trends
 from zq.instance import Instance
 from zq.operators.admin.engine import Viewers

@@ -5,8 +5,7 @@ from functools import partial
 
 import pytest
 
-from zq.features.sweeps.service import Sweeps
-from zq.features.sweeps.service_one import cancellable, changeable, revivable
+from zq.features.sweeps.service_running import Sweeps, cancellable, changeable, revivable
 from zq.model.errors import Unprocessable
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status

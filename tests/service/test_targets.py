@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from zq.features.targets import service
-from zq.features.targets.errors import TargetNotFound
+from zq.features.targets.model import TargetNotFound
 from zq.features.targets.service import Targets
 from zq.model.job import NewJob
 from zq.model.reach import EVERYWHERE

@@ -8,7 +8,7 @@ from statistics import quantiles as exact
 from manual_clock import ManualClock
 
 from zq.features.trends.model import PARTS, TypeRange, TypeSort, part_of, quantiles
-from zq.features.trends.service_types import TypeTrends
+from zq.features.trends.service import TypeTrends
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
 from zq.model.reach import EVERYWHERE

@@ -8,7 +8,7 @@ import pytest
 from documents import ROOT
 from pyspark.sql import types as T
 
-from zq.features.history.client_reader import HistoryReader
+from zq.features.history.client import HistoryReader
 from zq.spark.errors import SourceError
 from zq.spark.source.options import KNOWN, parse
 from zq.spark.source.reading import HistoryRange

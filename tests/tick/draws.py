@@ -6,10 +6,8 @@ import msgspec
 from hypothesis import strategies as st
 from store.rig import new_job
 
-from zq.features.batches.model_jobs import batch_of
-from zq.features.batches.model_plans import BatchPlan, HostPlace
-from zq.features.sweeps.commands import UndoSlice
-from zq.features.sweeps.model import SweepMark
+from zq.features.batches.model_jobs import BatchPlan, HostPlace, batch_of
+from zq.features.sweeps.model import SweepMark, UndoSlice
 from zq.model.commands import (
     AnyCommand,
     CancelJob,

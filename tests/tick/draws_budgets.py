@@ -6,7 +6,9 @@ from typing import Literal
 import msgspec
 from hypothesis import strategies as st
 
-from zq.features.budgets.commands import (
+from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetRequest
+from zq.features.budgets.model import Draw as TokenDraw
+from zq.features.budgets.model_jobs import (
     Binding,
     BindJob,
     BindSlice,
@@ -17,8 +19,6 @@ from zq.features.budgets.commands import (
     PutBudget,
     ReopenBudget,
 )
-from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetRequest
-from zq.features.budgets.model import Draw as TokenDraw
 from zq.model.commands import AnyCommand
 from zq.model.ids import Mint
 from zq.model.job import NO_OPTIONS, NewJob

@@ -5,7 +5,7 @@ It shares the words of the model (commands, statuses, jobs) with the store, and 
 
 from collections import Counter
 
-from zq.features.sweeps.commands import UndoSlice
+from zq.features.sweeps.model import UndoSlice
 from zq.model.commands import (
     AnyCommand,
     CancelJob,

@@ -5,7 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import floor
 
-from zq.features.budgets.commands import (
+from zq.features.budgets.model import (
+    BudgetBound,
+    BudgetExists,
+    BudgetInUse,
+    BudgetNotBound,
+    BudgetNotFound,
+    BudgetPolicy,
+    BudgetState,
+    Draw,
+)
+from zq.features.budgets.model_jobs import (
     Binding,
     BindJob,
     BindSlice,
@@ -16,16 +26,8 @@ from zq.features.budgets.commands import (
     HoldBudget,
     PutBudget,
     ReopenBudget,
+    draws_in,
 )
-from zq.features.budgets.errors import (
-    BudgetBound,
-    BudgetExists,
-    BudgetInUse,
-    BudgetNotBound,
-    BudgetNotFound,
-)
-from zq.features.budgets.model import BudgetPolicy, BudgetState, Draw
-from zq.features.budgets.model_jobs import draws_in
 from zq.model.commands import AnyCommand, Clear, Deadlines, Due, Enqueue, Tick
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from zq.features.batches.model_jobs import batch_of
-from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
+from zq.features.batches.model_jobs import BatchPlan, HostPlace, StalePlan, batch_of
 from zq.features.budgets.model_jobs import draws_in
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import QueueFull, Unprocessable

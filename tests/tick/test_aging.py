@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store.rig import NOW, Ticker, make_ticker
 
-from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
-from zq.features.budgets.model_jobs import drawing
+from zq.features.budgets.model_jobs import CreateBudget, drawing
 from zq.model.commands import (
     AnyCommand,
     CancelJob,

@@ -6,9 +6,15 @@ import pytest
 from store.rig import NOW, Ticker, make_ticker, new_job
 
 from zq.features.budgets import tick_ledger
-from zq.features.budgets.commands import Binding, BindJob, CreateBudget, DeleteBudget, PutBudget
 from zq.features.budgets.model import BudgetPolicy, BudgetRequest, BudgetState, Draw
-from zq.features.budgets.model_jobs import drawing
+from zq.features.budgets.model_jobs import (
+    Binding,
+    BindJob,
+    CreateBudget,
+    DeleteBudget,
+    PutBudget,
+    drawing,
+)
 from zq.model.commands import Claim, DeleteJob, Due, Fail, Release, ReviveSlice, SetQueue, Succeed
 from zq.model.errors import Internal, Unprocessable
 from zq.model.filters import Filter

@@ -7,9 +7,8 @@ from random import Random
 import pytest
 from store.rig import NOW, Ticker, make_ticker, new_job
 
-from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
-from zq.features.budgets.model_jobs import drawing, draws_in
+from zq.features.budgets.model_jobs import CreateBudget, drawing, draws_in
 from zq.model.commands import Claim, DeleteJob, Fail, PatchJob, Return, Succeed
 from zq.model.job import JobRecord, JobSettings
 from zq.model.lifecycle import Status

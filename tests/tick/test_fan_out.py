@@ -8,8 +8,7 @@ from rooms import joining
 from store.rig import NOW, Ticker, new_job
 
 from zq.features.batches.model import BatchRule
-from zq.features.targets.errors import TargetExists, TargetNotFound
-from zq.features.targets.model import AddTarget, RemoveTarget
+from zq.features.targets.model import AddTarget, RemoveTarget, TargetExists, TargetNotFound
 from zq.model.commands import EnqueueResult, Fail, SetQueue, Succeed
 from zq.model.errors import (
     DeadLetterCycle,

@@ -2,9 +2,8 @@
 
 from store.rig import NOW, Ticker
 
-from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
-from zq.features.budgets.model_jobs import drawing
+from zq.features.budgets.model_jobs import CreateBudget, drawing
 from zq.model.commands import Fail, Release, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease
 from zq.model.lifecycle import Status

@@ -11,14 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store.rig import Ticker, make_ticker, new_job
 
-from zq.features.producers.commands import EnqueueInOrder, ForgetProducer
-from zq.features.producers.errors import (
+from zq.features.producers.model import (
+    MAX_ENDS,
+    EnqueueInOrder,
+    EpochEnd,
+    ForgetProducer,
     ProducerFenced,
+    ProducerMark,
     ProducerNotFound,
     SequenceGap,
     TooManyProducers,
 )
-from zq.features.producers.model import MAX_ENDS, EpochEnd, ProducerMark
 from zq.model.commands import EnqueueResult, SetQueue
 from zq.model.errors import QueueFull
 from zq.model.job import NewJob
@@ -164,7 +167,7 @@ def test_a_deleted_producer_begins_anew(ticker: Ticker) -> None:
 def test_the_number_of_producers_has_a_limit(
     ticker: Ticker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zq.features.producers.tick_book.MAX_PRODUCERS", 2)
+    monkeypatch.setattr("zq.features.producers.tick.MAX_PRODUCERS", 2)
     names = ["a", "b", "c"]
 
     replies = ticker.run(*(numbered(ticker, 1, new_job(), name=name) for name in names)).replies

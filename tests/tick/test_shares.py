@@ -6,12 +6,11 @@ from functools import partial
 import pytest
 from store.rig import Ticker, new_job
 
-from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
-from zq.features.budgets.model_jobs import drawing
+from zq.features.budgets.model_jobs import CreateBudget, drawing
 from zq.features.fair import tick_hold
-from zq.features.fair.commands import DropFairLimit, PutFairLimit
 from zq.features.fair.model import FairLimit
+from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit
 from zq.features.fair.tick_hold import MOST_FORGOTTEN, MOST_OPENED
 from zq.model.commands import Claim, Clear, PatchJob, SetQueue, Succeed
 from zq.model.job import JobSettings, NewJob

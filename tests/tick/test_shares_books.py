@@ -7,8 +7,8 @@ import pytest
 from store.rig import Ticker
 
 from zq.features.fair import tick_hold
-from zq.features.fair.commands import DropFairLimit, PutFairLimit
 from zq.features.fair.model import FairLimit
+from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit
 from zq.model.commands import (
     AnyCommand,
     CancelJob,

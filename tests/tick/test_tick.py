@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from store.rig import Ticker, new_job
 
-from zq.features.budgets.commands import CreateBudget
 from zq.features.budgets.model import BudgetPolicy
+from zq.features.budgets.model_jobs import CreateBudget
 from zq.model.commands import (
     AnyCommand,
     CancelSlice,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from zq.features.budgets.model_jobs import draws_in
-from zq.features.crons.wire import decode_group, drafts_in
+from zq.features.crons.verbs import decode_group, drafts_in
 from zq.wire import codecs
 from zq.wire.bodies import Limits, decode_job
 from zq.wire.codecs import JSON

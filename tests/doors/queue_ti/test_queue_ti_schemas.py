@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from zq.features.schemas.errors import InvalidSchema, SchemaMismatch
-from zq.features.schemas.model import BYTES_A_STEP, PayloadSchema
-from zq.features.schemas.model_avro import MOST_NESTED, Comparison
-from zq.features.schemas.tick_rules import SchemaRules
+from zq.features.schemas.model import (
+    BYTES_A_STEP,
+    MOST_NESTED,
+    Comparison,
+    InvalidSchema,
+    PayloadSchema,
+    SchemaMismatch,
+)
+from zq.features.schemas.tick import SchemaRules
 
 from .messages import Doc, Messages
 
@@ -240,7 +245,7 @@ async def test_a_long_payload_is_decoded_in_slices(api: Messages) -> None:
 async def test_the_payloads_of_one_request_have_a_bound_together(
     api: Messages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zq.features.schemas.service.MOST_COMPARED_TOGETHER", 1_000)
+    monkeypatch.setattr("zq.features.schemas.service_running.MOST_COMPARED_TOGETHER", 1_000)
     await put(api, ORDER)
     job = {"queue": "t", "type": "t", "payload": GOOD}
     reply = await api.native.call("POST", "/jobs/bulk", {"jobs": [job] * 1_000})

@@ -5,12 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 from rooms import joining
 
-from zq.features.batches.engine_evaluator import Evaluator
-from zq.features.batches.engine_jq import JqFolds
+from zq.features.batches.engine_jq import Evaluator, FoldRequest, Host, JqFolds
 from zq.features.batches.engine_planner import Order, Planner
-from zq.features.batches.engine_request import FoldRequest, Host
 from zq.features.batches.model import BatchRule
-from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
+from zq.features.batches.model_jobs import BatchPlan, HostPlace, StalePlan
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
 from zq.model.job import DedupeRule, NewJob

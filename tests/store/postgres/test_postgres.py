@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from store.on_postgres import PostgresTicker, database_at, end_connections, the_server
 from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.features.batches.model import BatchRule
-from zq.features.budgets.commands import PutBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
+from zq.features.budgets.model_jobs import PutBudget
 from zq.model.commands import Claim, Fail, SetQueue, Succeed
 from zq.model.errors import NotOnThisStore, ReadTimeout
 from zq.model.filters import Filter

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from zq.features.waits import store_lookups as waits
+from zq.features.waits import store as waits
 from zq.model.commands import Claim
 from zq.model.filters import EVERYTHING, Filter
 from zq.model.reach import EVERYWHERE, reach_of

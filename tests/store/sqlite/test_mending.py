@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from zq.features.budgets.commands import CreateBudget, PutBudget, ReopenBudget
 from zq.features.budgets.model import BudgetPolicy, Draw
-from zq.features.budgets.model_jobs import drawing
+from zq.features.budgets.model_jobs import CreateBudget, PutBudget, ReopenBudget, drawing
 from zq.instance import examine, salvage
 from zq.model.commands import Claim, Succeed
 from zq.model.job import JobRecord, JobSettings

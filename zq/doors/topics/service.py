@@ -36,7 +36,7 @@ from zq.doors.topics.model import (
 from zq.doors.topics.store import TopicReads
 from zq.engine.inbox import Admission, Inbox
 from zq.features.producers.model import ProducerMark
-from zq.features.schemas.service import PayloadChecks
+from zq.features.schemas.service_running import PayloadChecks
 from zq.model.clock import Clock
 from zq.model.errors import InvalidRequest
 from zq.model.ids import Mint

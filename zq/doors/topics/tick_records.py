@@ -28,7 +28,7 @@ from zq.doors.topics.tick_routers import Forwarding
 from zq.doors.topics.tick_topics import create_topic
 from zq.doors.topics.tick_trimming import MOST_TRIMMED, find_topics, trim, write_topics
 from zq.features.producers.model import ProducerMark
-from zq.features.producers.tick_book import ProducerBook, SeqVerdict
+from zq.features.producers.tick import ProducerBook, SeqVerdict
 from zq.model.checksums import record_checksum
 from zq.model.errors import ZqError
 from zq.model.job import Reason

@@ -3,8 +3,8 @@
 from zq.answers import Asked, VerbAnswers
 from zq.features.archive import verbs
 from zq.features.archive.service import Replays
-from zq.features.archive.service_cleaning import Cleaning
-from zq.features.schemas.wire import CleaningDocument, Replayed, decode_replay, decode_schedule
+from zq.features.archive.service_running import Cleaning
+from zq.features.schemas.verbs import CleaningDocument, Replayed, decode_replay, decode_schedule
 from zq.model.names import check_name
 
 ANSWERS = VerbAnswers()

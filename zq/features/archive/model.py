@@ -3,9 +3,9 @@
 import re
 from datetime import tzinfo
 
-from zq.features.crons.errors import InvalidSchedule
+from zq.features.crons.model import InvalidSchedule
 from zq.features.crons.model_expression import CronExpression, zone_named
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, Unprocessable
 from zq.model.job import MAX_TIME
 
 SHOWN = 256
@@ -57,3 +57,25 @@ def _interval(text: str) -> int:
         raise ValueError(f"{text!r} is no duration such as 90s or 1h30m")
     total = min(sum(float(number) * _MS[unit] for number, unit in amounts), float(MAX_TIME // 2))
     return max(int(total) // 1_000 * 1_000, _LEAST_MS)
+
+
+class NotArchived(Unprocessable):
+    """The queue keeps no completed jobs, so there is nothing to replay."""
+
+    code = "not_archived"
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(
+            f"{queue!r} is not replayable: have its settings keep completed jobs first"
+        )
+
+
+class OutOfArchive(Unprocessable):
+    """The queue keeps completed jobs for a shorter time."""
+
+    code = "out_of_archive"
+
+    def __init__(self, queue: str, kept_ms: int) -> None:
+        super().__init__(
+            f"{queue!r} keeps completed jobs for {kept_ms // 1000} s: begin at a later time"
+        )

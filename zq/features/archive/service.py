@@ -6,9 +6,9 @@ A queue has an archive if its settings keep completed jobs: the archive is these
 from collections.abc import Callable
 from typing import Self
 
-from zq.features.archive.errors import NotArchived, OutOfArchive
-from zq.features.schemas.errors import SchemaMismatch
-from zq.features.schemas.service import PayloadChecks
+from zq.features.archive.model import NotArchived, OutOfArchive
+from zq.features.schemas.model import SchemaMismatch
+from zq.features.schemas.service_running import PayloadChecks
 from zq.model.clock import Clock
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import NO_EXTRAS, CarriedFields, Extras, JobRecord, NewJob, without_former_key

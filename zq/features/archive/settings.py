@@ -26,7 +26,7 @@ class ArchiveSettings(RoomSettings):
             return
         # Most programs that read settings have no schedule, and need not load the dialect.
         from zq.features.archive.model import ChoreSchedule
-        from zq.features.crons.errors import InvalidSchedule
+        from zq.features.crons.model import InvalidSchedule
 
         try:
             ChoreSchedule(self.queue_ti_delete_reaper_schedule)

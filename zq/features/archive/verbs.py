@@ -1,6 +1,6 @@
 """The verbs about completed jobs that come back, and about when expired jobs go."""
 
-from zq.features.schemas.wire import CleaningDocument, Replayed, ReplaySent
+from zq.features.schemas.verbs import CleaningDocument, Replayed, ReplaySent
 from zq.model.keys import KeyScope
 from zq.verbs.verb import FULL, Verb
 

@@ -8,8 +8,7 @@ from zq.answers import Asked, VerbAnswers
 from zq.features.audit import verbs
 from zq.features.audit.model import OperatorAction
 from zq.features.audit.service import Audit
-from zq.features.audit.wire import ActionsDocument, action_document
-from zq.features.audit.wire_deeds import deed_of
+from zq.features.audit.verbs import ActionsDocument, action_document, deed_of
 from zq.model.job import MAX_TIME
 from zq.wire.query import limit_in, whole_number
 

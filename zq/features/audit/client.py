@@ -2,7 +2,7 @@
 
 from zq.client.asking import Ask
 from zq.features.audit import verbs
-from zq.features.audit.wire import ActionDocument as ActionDocument
+from zq.features.audit.verbs import ActionDocument as ActionDocument
 
 
 class ServerAudit:

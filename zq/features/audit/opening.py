@@ -1,12 +1,103 @@
-"""The recording of what operators do, put around the routes of every door."""
+"""Has what operators do recorded: what they change, and what they reveal, unless it is refused."""
 
-from zq.features.audit.http_recording import Auditor
+import asyncio
+import logging
+
+import msgspec
+from aiohttp import web
+
+from zq.features.audit.model import MOST_ANSWER, MOST_QUERY, OperatorAction
 from zq.features.audit.service import Audit
 from zq.features.audit.settings import AuditSettings
 from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import ApiParts
-from zq.http.door import Route
+from zq.http.door import BEFORE, Route
+from zq.http.guard import actor_of
 from zq.http.room_doors import RoomDoors
+from zq.http.transport.answer import Answer, Response
+from zq.http.transport.gate import peer_of
+from zq.model.clock import Clock
+from zq.model.errors import ZqError
+from zq.model.keys import KeyScope
+from zq.wire.codecs import JSON, MSGPACK
+
+log = logging.getLogger(__name__)
+
+_CODECS = {codec.content_type: codec for codec in (JSON, MSGPACK)}
+
+REFUSED = 400
+"""Statuses from here on say that nothing was done."""
+
+GONE = 499
+"""The client had gone before its answer: what it wanted is done as a whole, in part or not."""
+
+_READS = ("GET", "HEAD")
+
+
+class Auditor:
+    """Records requests. An answer leaves once its record is stored."""
+
+    def __init__(self, audit: Audit, clock: Clock) -> None:
+        self._audit = audit
+        self._clock = clock
+        self._belated: set[asyncio.Task[None]] = set()
+
+    def over(self, route: Route) -> Route:
+        """The route, with a record of each request, if operators answer for it.
+
+        They do for changes that need `manage`, and for looking at what is hidden.
+        """
+        changes = route.scope is KeyScope.MANAGE and route.method not in _READS
+        if not changes and route.scope is not KeyScope.REVEAL:
+            return route
+        serve = route.handler
+
+        async def handler(request: web.BaseRequest) -> Response:
+            try:
+                response = await serve(request)
+            except (asyncio.CancelledError, ConnectionError):
+                self._record_later(self._action(request, Answer(GONE)))
+                raise
+            if response.status < REFUSED:
+                await self._audit.record(self._action(request, response))
+            return response
+
+        handler.__doc__ = serve.__doc__
+        return route._replace(handler=handler, ticks=False)
+
+    def _record_later(self, action: OperatorAction) -> None:
+        """Record an action beside its request, which has ended."""
+        task = asyncio.create_task(self._try_to_record(action))
+        self._belated.add(task)
+        task.add_done_callback(self._belated.discard)
+
+    async def _try_to_record(self, action: OperatorAction) -> None:
+        try:
+            await self._audit.record(action)
+        except ZqError as error:
+            fields = {"method": action.method, "path": action.path, "error": error.message}
+            log.warning("an action could not be recorded", extra={"fields": fields})
+
+    def _action(self, request: web.BaseRequest, response: Response) -> OperatorAction:
+        action = OperatorAction(
+            self._clock.now_ms(),
+            request.method,
+            request.rel_url.path,
+            response.status,
+            peer_of(request.transport),
+            actor_of(request),
+            request.rel_url.raw_query_string[:MOST_QUERY],
+            before=request.get(BEFORE, {}),
+        )
+        if request.method in _READS:
+            # What was hidden from the page is no matter of the audit either.
+            return action
+        if isinstance(response, Answer) and 0 < len(response.body) <= MOST_ANSWER:
+            codec = _CODECS.get(response.headers.get("Content-Type", ""))
+            if codec is not None:
+                body = msgspec.Raw(codec.to_json(response.body))
+                return msgspec.structs.replace(action, answer=body)
+        return action
 
 
 class AuditDoors(RoomDoors):

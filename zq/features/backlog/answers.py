@@ -7,7 +7,7 @@ from msgspec import UNSET
 from zq.answers import Asked, VerbAnswers
 from zq.features.backlog import verbs
 from zq.features.backlog.service import Backlogs
-from zq.features.backlog.wire import BacklogDocument
+from zq.features.backlog.verbs import BacklogDocument
 from zq.model.names import check_name
 from zq.wire.query import invalid_query, names, whole_number
 

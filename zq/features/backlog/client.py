@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from zq.client.asking import Ask
 from zq.features.backlog import verbs
-from zq.features.backlog.wire import BacklogDocument as BacklogDocument
+from zq.features.backlog.verbs import BacklogDocument as BacklogDocument
 
 
 class ServerBacklog:

@@ -1,9 +1,28 @@
 """The verbs about the backlog of queues."""
 
-from zq.features.backlog.wire import BacklogDocument
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from zq.model.keys import KeyScope
 from zq.verbs.parameters import TEXT, names
 from zq.verbs.verb import Parameter, Verb
+
+
+class BacklogDocument(msgspec.Struct):
+    """The jobs of one or more queues, and the workers that they need.
+
+    `ready` jobs could run now, and `running` ones are in flight. `jobs` is their sum. `held` has
+    the other ready jobs by what holds them.
+    """
+
+    ready: int
+    running: int
+    jobs: int
+    workers: int
+    held: dict[str, int]
+    mean_ms: float | UnsetType = UNSET
+    slots: float | UnsetType = UNSET
+
 
 READ = KeyScope.READ
 

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from zq.features.batches.engine_evaluator import Evaluator
-from zq.features.batches.engine_request import FoldRequest, Host
-from zq.features.batches.model_jobs import batch_of
-from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
+from zq.features.batches.engine_jq import Evaluator, FoldRequest, Host
+from zq.features.batches.model_jobs import BatchPlan, HostPlace, StalePlan, batch_of
 from zq.model.commands import AnyCommand, Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict, TooLarge, Unprocessable, ZqError
 from zq.model.job import CopyName, name_of

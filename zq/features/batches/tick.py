@@ -8,8 +8,7 @@ payload that it replaces, and a command is done as a whole or not at all.
 
 from collections.abc import Sequence
 
-from zq.features.batches.model_jobs import batch_of
-from zq.features.batches.model_plans import BatchPlan, HostPlace, StalePlan
+from zq.features.batches.model_jobs import BatchPlan, HostPlace, StalePlan, batch_of
 from zq.model.commands import Enqueue
 from zq.model.errors import KeyConflict
 from zq.model.job import Brief, CopyName, JobRecord, NewJob, is_open, name_of

@@ -2,8 +2,8 @@
 
 from zq.answers import Asked, VerbAnswers
 from zq.features.budgets import verbs
-from zq.features.budgets.commands import Binding
 from zq.features.budgets.model import BudgetRequest
+from zq.features.budgets.model_jobs import Binding
 from zq.features.budgets.service import Budgets
 from zq.features.budgets.wire import (
     BudgetDocument,

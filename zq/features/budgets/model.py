@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from zq.model.errors import InvalidRequest, Unprocessable
+from zq.model.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 
 MOST_TOKENS = 1_000_000
 MOST_DURATION_MS = 2**53
@@ -298,3 +298,47 @@ def opened(
 ) -> Account:
     """The account of a new budget, which is full. `now` is wall time, `steady` is for tokens."""
     return Account(key, policy, now, now, level=policy.capacity, settled_at=steady, maker=maker)
+
+
+class BudgetNotFound(NotFound):
+    code = "budget_not_found"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"budget '{key}' not found")
+
+
+class BudgetNotBound(NotFound):
+    code = "budget_not_bound"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the job is not bound to budget '{key}'")
+
+
+class BudgetExists(Conflict):
+    code = "budget_exists"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"budget '{key}' already exists")
+
+
+class BudgetBound(Conflict):
+    code = "budget_bound"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the job is already bound to budget '{key}'")
+
+
+class BudgetInUse(Conflict):
+    code = "budget_in_use"
+
+
+class BudgetQuotaReached(Unprocessable):
+    """A key would have more budgets than its quota allows. Waiting does not help."""
+
+    code = "budget_quota"
+
+    def __init__(self, key: str, made: int, most: int) -> None:
+        super().__init__(
+            f"the key {key!r} has made {made} budgets, and may have {most}: delete some, or give it"
+            f" more by budgets=N among its scopes in the file of keys"
+        )

@@ -3,7 +3,14 @@
 from typing import NamedTuple, Self
 
 from zq.engine.inbox import Inbox
-from zq.features.budgets.commands import (
+from zq.features.budgets.model import (
+    BudgetNotFound,
+    BudgetPatch,
+    BudgetPolicy,
+    BudgetState,
+    unpayable,
+)
+from zq.features.budgets.model_jobs import (
     Binding,
     BindJob,
     ChangeBudget,
@@ -13,11 +20,9 @@ from zq.features.budgets.commands import (
     PutBudget,
     ReopenBudget,
 )
-from zq.features.budgets.errors import BudgetNotFound
-from zq.features.budgets.model import BudgetPatch, BudgetPolicy, BudgetState, unpayable
 from zq.features.budgets.store import BudgetReads
 from zq.features.sweeps.model import NOBODY, SweepAuthor
-from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.service_running import Sweeps
 from zq.model.clock import Clock
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec

@@ -4,8 +4,8 @@ from zq.answers import Asked, VerbAnswers
 from zq.engine.turns import Slices
 from zq.features.crons import verbs
 from zq.features.crons.model import EntryDraft
-from zq.features.crons.service import Crons
-from zq.features.crons.wire import (
+from zq.features.crons.service_running import Crons
+from zq.features.crons.verbs import (
     ENTRY_STEPS,
     CronEntryDocument,
     CronGroupDocument,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from zq.features.crons.service import Crons
+from zq.features.crons.service_running import Crons
 from zq.http.api.parts import ApiParts
 from zq.http.metrics import Metric, one
 

@@ -10,8 +10,7 @@ from typing import get_args
 
 import msgspec
 
-from zq.features.batches.model_jobs import batch_of
-from zq.features.batches.model_plans import StalePlan
+from zq.features.batches.model_jobs import StalePlan, batch_of
 from zq.features.crons.model import (
     NEXT_FIRING,
     RETRY_MS,

@@ -7,11 +7,8 @@ from msgspec import Raw
 from zq.answers import Asked, VerbAnswers
 from zq.features.devices import verbs
 from zq.features.devices.model import DeviceOrder
-from zq.features.devices.service import Devices
-from zq.features.devices.service_fetch import Fetches
-from zq.features.devices.service_fleet import Fleets
-from zq.features.devices.service_history import DeviceHistory, producer_of
-from zq.features.devices.wire import (
+from zq.features.devices.service import DeviceHistory, Devices, Fetches, Fleets, producer_of
+from zq.features.devices.verbs import (
     DeviceDocument,
     DevicesDocument,
     FetchedDocument,

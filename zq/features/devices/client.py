@@ -9,14 +9,14 @@ from zq.features.devices.model import DeviceReport as DeviceReport
 from zq.features.devices.model import FetchBody as FetchBody
 from zq.features.devices.model import FetchRefusal as FetchRefusal
 from zq.features.devices.model import LaneReport as LaneReport
-from zq.features.devices.wire import DeviceDocument as DeviceDocument
-from zq.features.devices.wire import DevicesDocument as DevicesDocument
-from zq.features.devices.wire import FetchedDocument as FetchedDocument
-from zq.features.devices.wire import FleetDocument as FleetDocument
-from zq.features.devices.wire import HistoryBody as HistoryBody
-from zq.features.devices.wire import HistoryEnd as HistoryEnd
-from zq.features.devices.wire import LackingDocument as LackingDocument
-from zq.features.devices.wire import ReportedDocument as ReportedDocument
+from zq.features.devices.verbs import DeviceDocument as DeviceDocument
+from zq.features.devices.verbs import DevicesDocument as DevicesDocument
+from zq.features.devices.verbs import FetchedDocument as FetchedDocument
+from zq.features.devices.verbs import FleetDocument as FleetDocument
+from zq.features.devices.verbs import HistoryBody as HistoryBody
+from zq.features.devices.verbs import HistoryEnd as HistoryEnd
+from zq.features.devices.verbs import LackingDocument as LackingDocument
+from zq.features.devices.verbs import ReportedDocument as ReportedDocument
 
 
 class ServerDevices:

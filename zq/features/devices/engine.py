@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 from zq.engine.after_commit import Awaited, Committed
 from zq.engine.engine import Engine
-from zq.features.devices.model_address import device_of
+from zq.features.devices.model import device_of
 
 
 class WaitingFetch(NamedTuple):

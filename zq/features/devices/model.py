@@ -8,6 +8,10 @@ Two devices must not have one name: their numbers would collide. Each start of a
 `instance`, a text that it makes up and stores, and it tells that of the start `before`. So a start
 is known to follow the one before it, and whoever follows nobody is another device. A copied disk
 looks like a start, after which the original is refused: one of the two always learns of it.
+
+A job with `to: DEVICE` waits in a queue of its own, `to/DEVICE/QUEUE`. All queues of a device leave
+by one lane, `to:DEVICE` (`zq.features.forward`): no worker here gets their jobs, and the device
+fetches them by their numbers. It stores them in the plain queue.
 """
 
 import re
@@ -18,11 +22,83 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from zq.features.devices.errors import DeviceTaken
+from zq.features.forward.model import LaneRule
 from zq.features.producers.model import MAX_SEQ
-from zq.model.errors import InvalidRequest
-from zq.model.job import MAX_TIME
+from zq.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unprocessable
+from zq.model.job import MAX_TIME, JobSettings
 from zq.model.keys import Key
+from zq.model.names import check_name
+
+
+class DeviceNotFound(NotFound):
+    code = "device_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"device {name!r} is not known: it has not reported, or was deleted")
+
+
+class DeviceTaken(Conflict):
+    """Another device of this name is alive. Its times `since` and `seen_at` are in milliseconds."""
+
+    code = "device_taken"
+
+    def __init__(self, name: str, since: int, seen_at: int) -> None:
+        super().__init__(
+            f"another device called {name!r} is alive, or has taken over its name: give one of them"
+            f" another --device-name, or, if the other one is gone, DELETE /devices/{name}"
+        )
+        self.details = {"since": since, "seen_at": seen_at}
+
+
+class DeviceOutOfReach(Forbidden):
+    """The key is not one of this device."""
+
+    code = "device_out_of_reach"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"this key does not speak for device {name!r}: give it producers={name}/*")
+
+
+class TooManyDevices(Unprocessable):
+    """There are as many devices as the server remembers. Waiting does not help."""
+
+    code = "too_many_devices"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"the server remembers {most} devices already: delete those that are gone with"
+            " DELETE /devices/{name}"
+        )
+
+
+class NobodyThere(Unprocessable):
+    """A job is for a device that the server does not know."""
+
+    code = "device_unknown"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"to: no device called {name!r} has reported here: GET /devices lists those that have"
+        )
+
+
+class HistoryNotKept(Unprocessable):
+    """The server keeps no history, so it takes none of devices."""
+
+    code = "no_history"
+
+    def __init__(self) -> None:
+        super().__init__("this server keeps no history: start it with --history 7d")
+
+
+class DeviceKeyNeeded(Forbidden):
+    """Only a key that is bound to a device gets the jobs that are for it."""
+
+    code = "device_key_needed"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"only a key with producers={name}/* gets the jobs for device {name!r}")
+
 
 MAX_DEVICES = 10_000
 """The most devices that are remembered. Each is a row of up to a few KB."""
@@ -244,3 +320,60 @@ def queues_of(lanes: Sequence[LaneReport]) -> dict[str, int]:
         for queue, jobs in lane.queues.items():
             found[queue] = found.get(queue, 0) + jobs
     return found
+
+
+MAKER = _TO = "to"
+"""The epochs of these lanes begin with it, too. A device says a whole one, or none."""
+
+_BEGINNING = f"{_TO}/"
+
+
+def queue_to(device: str, queue: str) -> str:
+    """The queue of jobs for a device. Raises `InvalidRequest` for a name that is none.
+
+    What is sent as it was shown has the name of this queue already.
+    """
+    if device.endswith("*"):
+        raise InvalidRequest(
+            f"to: a job is for one device, and {device[:80]!r} may mean several: POST /devices/jobs"
+            " sends to each of them (zq devices send)"
+        )
+    own = f"{_BEGINNING}{check_device(device)}/"
+    return queue if queue.startswith(own) else check_name("queue", own + queue)
+
+
+def check_fleet(pattern: str) -> str:
+    """What the names of devices begin with by a pattern, or a name. Raises `InvalidRequest`."""
+    beginning = pattern.removesuffix("*")
+    if "*" in beginning:
+        raise InvalidRequest(f"to: {pattern[:80]!r} may have a star at its end, and nowhere else")
+    return check_device(beginning) if beginning else ""
+
+
+def device_of(queue: str) -> str | None:
+    """The device of a queue with jobs for it; None for other queues."""
+    if not queue.startswith(_BEGINNING):
+        return None
+    name, _, rest = queue.removeprefix(_BEGINNING).partition("/")
+    return name if rest else None
+
+
+def plain_queue(queue: str, device: str) -> str:
+    """The queue at the device, of a queue with jobs for it."""
+    return queue.removeprefix(f"{_BEGINNING}{device}/")
+
+
+def lane_to(device: str) -> str:
+    """The name of the lane by which a device gets its jobs."""
+    return f"{_TO}:{device}"
+
+
+def rule_to(device: str) -> LaneRule:
+    """What that lane carries."""
+    return LaneRule((f"{_BEGINNING}{device}/*",))
+
+
+def addressee(options: JobSettings | None) -> str | None:
+    """The device that a job with these options is for."""
+    device: str | None = None if options is None else options.to  # type: ignore[attr-defined]
+    return device

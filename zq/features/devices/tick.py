@@ -6,14 +6,23 @@ import msgspec
 from msgspec.structs import replace
 
 from zq.features.devices.commands import AppendHistory, ForgetDevice, OpenLane, ReportDevice
-from zq.features.devices.errors import DeviceNotFound, DeviceTaken, NobodyThere, TooManyDevices
-from zq.features.devices.model import MAX_DEVICES, Device, reported
-from zq.features.devices.model_address import MAKER, addressee, lane_to, rule_to
-from zq.features.forward.commands import PutLane
-from zq.features.forward.model import new_epoch
-from zq.features.forward.tick_table import put_lane
+from zq.features.devices.model import (
+    MAKER,
+    MAX_DEVICES,
+    Device,
+    DeviceNotFound,
+    DeviceTaken,
+    NobodyThere,
+    TooManyDevices,
+    addressee,
+    lane_to,
+    reported,
+    rule_to,
+)
+from zq.features.forward.model import PutLane, new_epoch
+from zq.features.forward.tick_lanes import put_lane
 from zq.features.history.tick import append_forwarded
-from zq.features.producers.tick_book import ProducerBook
+from zq.features.producers.tick import ProducerBook
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
 from zq.tick.hooks import Hooks, Options

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from zq.features.devices.model_address import queue_to
+from zq.features.devices.model import queue_to
 from zq.model.job import NewJob
 
 

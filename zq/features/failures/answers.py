@@ -4,7 +4,7 @@ from zq.answers import Asked, VerbAnswers
 from zq.features.failures import verbs
 from zq.features.failures.model import FailureOrder, FailureRange
 from zq.features.failures.service import Failures
-from zq.features.failures.wire import FailuresDocument, failures_document
+from zq.features.failures.verbs import FailuresDocument, failures_document
 from zq.wire.query import choice, names
 
 ANSWERS = VerbAnswers()

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from zq.client.asking import Ask
 from zq.features.failures import verbs
-from zq.features.failures.wire import CauseDocument as CauseDocument
-from zq.features.failures.wire import FailuresDocument
+from zq.features.failures.verbs import CauseDocument as CauseDocument
+from zq.features.failures.verbs import FailuresDocument
 
 
 class ServerFailures:

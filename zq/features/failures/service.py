@@ -18,7 +18,7 @@ from zq.features.failures.model import (
     grouped,
 )
 from zq.features.failures.store import FailureReads
-from zq.features.trends.service_marks import Marks
+from zq.features.trends.service import Marks
 from zq.model.clock import Clock
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.services import Services

@@ -4,7 +4,7 @@ from zq.answers import Asked, VerbAnswers
 from zq.features.fair import verbs
 from zq.features.fair.model import FairLimit, FairOrder, check_key
 from zq.features.fair.service import FairKeys
-from zq.features.fair.wire import (
+from zq.features.fair.verbs import (
     FairKeyDocument,
     FairKeysDocument,
     decode_limit,

@@ -5,8 +5,8 @@ from typing import Literal
 from zq.client.asking import Ask
 from zq.features.fair import verbs
 from zq.features.fair.model import FairLimit as FairLimit
-from zq.features.fair.wire import FairKeyDocument as FairKeyDocument
-from zq.features.fair.wire import FairKeysDocument as FairKeysDocument
+from zq.features.fair.verbs import FairKeyDocument as FairKeyDocument
+from zq.features.fair.verbs import FairKeysDocument as FairKeysDocument
 
 
 class ServerFairKeys:

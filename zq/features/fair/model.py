@@ -31,7 +31,7 @@ from math import ceil, floor
 
 import msgspec
 
-from zq.model.errors import InvalidRequest
+from zq.model.errors import InvalidRequest, NotFound
 from zq.model.settings import Rate, Some
 
 MAX_KEY = 200
@@ -186,3 +186,12 @@ def key_from(value: object) -> str | None:
     if isinstance(value, str) and 0 < len(value) <= MAX_KEY and "\0" not in value:
         return value
     return None
+
+
+class FairKeyNotFound(NotFound):
+    code = "fair_key_not_found"
+
+    def __init__(self, queue: str, key: str) -> None:
+        super().__init__(
+            f"queue {queue!r} has no jobs of the fair key {key!r}, and sets nothing for it"
+        )

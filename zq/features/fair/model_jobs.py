@@ -1,6 +1,7 @@
-"""The share that a job belongs to."""
+"""The share that a job belongs to, and the command about fair keys."""
 
-from zq.features.fair.model import DEFAULT_WEIGHT
+from zq.features.fair.model import DEFAULT_WEIGHT, FairLimit
+from zq.model.commands import Command
 from zq.model.job import JobSettings
 
 
@@ -16,3 +17,18 @@ def fair_weight_of(options: JobSettings | None) -> float:
     if options is not None:
         weight = options.fair_weight  # type: ignore[attr-defined]
     return DEFAULT_WEIGHT if weight is None else weight
+
+
+class PutFairLimit(Command[FairLimit], frozen=True):
+    """Set the weight and the limits of a key of a queue, whether or not it has jobs."""
+
+    queue: str
+    key: str
+    limit: FairLimit
+
+
+class DropFairLimit(Command[bool], frozen=True):
+    """Leave a key to its jobs and its queue. Returns True if something was set for it."""
+
+    queue: str
+    key: str

@@ -4,9 +4,8 @@ import asyncio
 from typing import Self
 
 from zq.engine.inbox import Inbox
-from zq.features.fair.commands import DropFairLimit, PutFairLimit
-from zq.features.fair.errors import FairKeyNotFound
-from zq.features.fair.model import FairKeyState, FairLimit, FairOrder
+from zq.features.fair.model import FairKeyNotFound, FairKeyState, FairLimit, FairOrder
+from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit
 from zq.features.fair.store import FairReads, FairSums
 from zq.model.reach import EVERYWHERE, Reach
 from zq.service.quotas import require_room

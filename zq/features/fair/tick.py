@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zq.features.fair.commands import DropFairLimit, PutFairLimit
 from zq.features.fair.model import NO_LIMIT, key_from
-from zq.features.fair.model_jobs import fair_key_of
+from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit, fair_key_of
 from zq.features.fair.tick_hold import FairHold
 from zq.model.commands import Due, Enqueue
 from zq.model.job import NO_OPTIONS, NewJob

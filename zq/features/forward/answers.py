@@ -5,8 +5,7 @@ from msgspec.structs import asdict
 from zq.answers import Asked, VerbAnswers
 from zq.features.forward import verbs
 from zq.features.forward.model import check_lane
-from zq.features.forward.service import Lanes, LaneStatus
-from zq.features.forward.service_hubs import Hubs
+from zq.features.forward.service import Hubs, Lanes, LaneStatus
 from zq.features.forward.wire import (
     HubDocument,
     LaneDocument,

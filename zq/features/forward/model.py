@@ -21,11 +21,12 @@ the order of their lines. Groups keep their order: only the head of a group can 
 import os
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import msgspec
 
-from zq.model.errors import InvalidRequest
+from zq.model.commands import Command
+from zq.model.errors import Conflict, InvalidRequest, NotFound, StorageFull, Unprocessable
 from zq.model.ids import MAX_KEY, key_at
 from zq.model.job import JobRecord
 from zq.model.names import check_name
@@ -241,3 +242,161 @@ def check_rule(rule: LaneRule) -> LaneRule:
     if (rule.client_cert is None) != (rule.client_key is None):
         raise InvalidRequest("client_cert and client_key belong together: give both")
     return rule
+
+
+class LaneNotFound(NotFound):
+    code = "lane_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"lane {name!r} is not known: GET /forward lists all lanes")
+
+
+class LanesMeet(Conflict):
+    """A queue can be on one lane only: otherwise its jobs would be sent twice, or by chance."""
+
+    code = "lanes_meet"
+
+    def __init__(self, name: str, queues: Sequence[str], other: str) -> None:
+        super().__init__(
+            f"lane {name!r} would share queues ({', '.join(queues)}) with lane {other!r}: narrow"
+            " one of the two"
+        )
+
+
+class TooManyLanes(Unprocessable):
+    code = "too_many_lanes"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"there are {most} lanes already: drop those that nobody needs")
+
+
+class HubIsBuffered(Conflict):
+    """A hub's answer must mean that the jobs are on its disk: they are deleted here then."""
+
+    code = "hub_is_buffered"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"{url} acknowledges jobs before they are on its disk (--enqueue-commit-mode buffered):"
+            " start it with fsync, or say in the lane's rule that this will do (buffered)"
+        )
+
+
+class LaneFenced(Conflict):
+    """Another server is the producer of this name at the hub. Only one of the two may be it."""
+
+    code = "lane_fenced"
+
+    def __init__(self, producer: str, epoch: str, last: int) -> None:
+        super().__init__(
+            f"another server sends as {producer} to this hub (epoch {epoch}, last number {last}):"
+            " give one of the two another name (--device), or, if the other is gone, let this one"
+            " take over (zq forward resume LANE --take-over)"
+        )
+
+
+class LaneFull(StorageFull):
+    """As much waits on a lane as may. There is room again once its hub has taken some."""
+
+    code = "lane_full"
+
+    def __init__(self, lane: str, what: str) -> None:
+        super().__init__(
+            f"lane {lane!r} is full: {what}; new jobs of its queues are refused until its hub has"
+            " taken some (zq forward status says why it waits)"
+        )
+
+
+class PutLane(Command[ForwardLane], frozen=True):
+    """Make a lane, or give one another rule. The errors are `LanesMeet` and `TooManyLanes`."""
+
+    name: str
+    rule: LaneRule
+    epoch: str
+    """The epoch of a new lane."""
+    declared: bool = False
+
+
+class PauseLane(Command[ForwardLane], frozen=True):
+    """Stop a lane, or let it go on. The error is `LaneNotFound`."""
+
+    name: str
+    paused: bool
+
+
+class DropLane(Command[None], frozen=True):
+    """Forget a lane. Its jobs are for workers here again. The error is `LaneNotFound`.
+
+    Jobs under way may be with the receiver as well.
+    """
+
+    brings_more: ClassVar[bool] = False
+
+    name: str
+
+
+class NumberLane(Command[LaneBatch], frozen=True):
+    """Give the next jobs of a lane its next numbers. The error is `LaneNotFound`.
+
+    They are the jobs that a worker of the lane's queues would get, and are in flight from then on.
+    An empty batch means that there are none.
+    """
+
+    lane: str
+    most: int
+
+
+class LaneJobs(NamedTuple):
+    """A lane, and the jobs that have numbers and have not arrived."""
+
+    lane: ForwardLane
+    batches: list[LaneBatch]
+
+
+class ReadLane(Command[LaneJobs], frozen=True):
+    """The jobs of a lane that are under way. The error is `LaneNotFound`."""
+
+    name: str
+
+
+class Arrive(Command[int], frozen=True):
+    """Complete the jobs of an epoch up to a number, which the receiver has. Returns how many.
+
+    In another epoch than that of the lane, it does nothing. The error is `LaneNotFound`.
+    """
+
+    lane: str
+    epoch: str
+    last: int
+
+
+class TrimLane(Command[int], frozen=True):
+    """Expire the oldest waiting jobs of a lane that drops them: those up to a key, which is 0 if
+    there are none, and those over its bound on bytes.
+
+    Returns how many. There may be more.
+    """
+
+    lane: str
+    upto: int
+
+
+class NameHeir(Command[None], frozen=True):
+    """Store the epoch that is about to follow, before the receiver hears of it."""
+
+    lane: str
+    heir: str
+
+
+class BeginEpoch(Command[bool], frozen=True):
+    """Leave an epoch of a lane after the number `last`, which is the last one that has arrived.
+
+    The jobs under way have new numbers then, from 1 on. A refused job is dead. Returns False if the
+    lane is in another epoch. The error is `LaneNotFound`.
+    """
+
+    lane: str
+    epoch: str
+    last: int
+    to: str
+    refusal: LaneRefusal | None = None

@@ -18,7 +18,7 @@ from zq.features.devices.client import HistoryBody, ServerDevices, history_path
 from zq.features.devices.model import MOST_RECORDS
 from zq.features.forward.peer_hub import GZIP, TIMEOUT_S, address_of, gzipped, refuse
 from zq.features.forward.peer_link import HubLink, Pause
-from zq.features.forward.service_epochs import HistoryEpochs
+from zq.features.forward.service import HistoryEpochs
 from zq.features.history.model import ForwardedAttempt, HistoryRecord
 from zq.features.history.service import History
 from zq.features.producers.model import MAX_SEQ, EpochEnd

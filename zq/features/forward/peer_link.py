@@ -28,13 +28,18 @@ from zq.features.devices.client import FetchBody, FetchedDocument, FetchRefusal,
 from zq.features.devices.model import USUAL_EVERY_MS
 from zq.features.forward.engine import SyncBell
 from zq.features.forward.model import LaneRule
-from zq.features.forward.peer_hub import address_of
-from zq.features.forward.peer_news import NewsTeller
+from zq.features.forward.peer_hub import NewsTeller, address_of
 from zq.features.forward.peer_presence import Presence
-from zq.features.forward.service_hubs import Hubs
-from zq.features.producers.commands import EnqueueInOrder
-from zq.features.producers.errors import ProducerFenced, SequenceGap, TooManyProducers
-from zq.features.producers.model import EpochEnd, Producer, ProducerMark
+from zq.features.forward.service import Hubs
+from zq.features.producers.model import (
+    EnqueueInOrder,
+    EpochEnd,
+    Producer,
+    ProducerFenced,
+    ProducerMark,
+    SequenceGap,
+    TooManyProducers,
+)
 from zq.features.producers.store import ProducerReads
 from zq.model.errors import Internal, LimitReached, ServiceUnavailable, StorageFull, ZqError
 from zq.model.job import NewJob

@@ -1,28 +1,46 @@
-"""The verbs about lanes, and what is known of how they go."""
+"""The verbs about lanes, and what is known of how they go.
 
-from collections.abc import Callable, Mapping
+A transaction that stores new jobs holds lanes to their bounds on bytes: see
+`zq.features.forward.tick_lanes`. Here lanes that drop their oldest jobs are looked at again and
+again: time passes, jobs come back without being new, and a rule may have another bound than before.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 import msgspec
 
 from zq.engine.inbox import Inbox
-from zq.features.forward.commands import DropLane, PauseLane, PutLane
-from zq.features.forward.errors import LaneNotFound
+from zq.features.forward.engine import DropBell
 from zq.features.forward.model import (
     ALL_KEYS,
+    DropLane,
     ForwardLane,
+    LaneFull,
+    LaneNotFound,
     LaneRule,
+    PauseLane,
+    PutLane,
+    TrimLane,
     backlog_of,
     check_lane,
     check_rule,
     new_epoch,
 )
 from zq.features.forward.store import NO_JOBS, LaneReads, UnderWay
+from zq.features.history.engine import HistoryReaders
+from zq.features.producers.model import EpochEnd
 from zq.model.clock import Clock
-from zq.model.ids import minted_at
+from zq.model.commands import WriteNote
+from zq.model.errors import ZqError
+from zq.model.ids import key_at, minted_at
 from zq.model.lifecycle import Status
-from zq.service.services import Services
+from zq.model.queue_patterns import QueuePatterns
+from zq.service.services import RunningService, Services
 from zq.store.api import Store
+from zq.store.errors import StoreError
 
 BYTES_LAST_S = 5.0
 """The bytes that wait are counted again after this time, at the earliest."""
@@ -237,3 +255,201 @@ class Lanes:
     def _tell(self) -> None:
         for tell in self.when_changed:
             tell()
+
+
+NOTE = "history epochs"
+MOST_EPOCHS = 100
+"""How many restores are remembered."""
+
+
+class HistoryEpochs:
+    """The epochs that this database has had, the present one last, with the last numbers of the
+    others."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The epochs of a server's database."""
+        readers = services.engine[HistoryReaders]
+        return cls(services.store, services.engine.inbox, readers)
+
+    def __init__(self, store: Store, inbox: Inbox, readers: HistoryReaders) -> None:
+        self.present = store.at_start.epoch
+        self.former: list[EpochEnd] = []
+        self._notes = store.reads
+        self._inbox = inbox
+        self._readers = readers
+
+    async def learn(self) -> None:
+        """Find out at the start whether the database was restored, before it has new records."""
+        known = await self._notes.noted(NOTE, list[EpochEnd]) or []
+        if not known or known[-1].epoch != self.present:
+            if known:
+                known[-1] = EpochEnd(known[-1].epoch, self._readers.readable)
+            known = [*known[-MOST_EPOCHS:], EpochEnd(self.present, 0)]
+            await self._inbox.ask(WriteNote(NOTE, msgspec.json.encode(known).decode()))
+        self.former = known[:-1]
+
+    def behind(self, epoch: str, last: int) -> int | None:
+        """The last record here that somebody has who has those of an epoch up to a number; None if
+        the epoch is none of this database."""
+        if epoch == self.present:
+            return last
+        ends = {end.epoch: end.last for end in self.former}
+        return min(ends[epoch], last) if epoch in ends else None
+
+
+class HubProgress(msgspec.Struct):
+    """How the way back from a hub goes, since the start of the server. Times are milliseconds of
+    wall time."""
+
+    url: str
+    state: str = "starting"
+    """`starting`, `listening`, or `waiting` after an error."""
+    fetched: int = 0
+    refused: int = 0
+    records: int = 0
+    """So many records of the history have been sent."""
+    succeeded_at: int | None = None
+    error: str | None = None
+    error_code: str | None = None
+    failed_at: int | None = None
+
+
+class Hubs:
+    """The hubs of this device by their addresses. The links to them keep their progress here."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The hubs of a server."""
+        return cls()
+
+    def __init__(self) -> None:
+        self._found: dict[str, HubProgress] = {}
+
+    def at(self, url: str) -> HubProgress:
+        """How it goes with a hub, from now on."""
+        return self._found.setdefault(url, HubProgress(url))
+
+    def forget(self, url: str) -> None:
+        """No lane names this hub any more."""
+        self._found.pop(url, None)
+
+    def all(self) -> list[HubProgress]:
+        """All of them by address."""
+        return [self._found[url] for url in sorted(self._found)]
+
+
+log = logging.getLogger("zq.forward")
+
+LOOK_S = 1.0
+"""The time between two looks. It is longer where a look takes more than a twentieth of it."""
+
+
+class LaneBounds(RunningService):
+    """Holds lanes to their bounds."""
+
+    @classmethod
+    def of(cls, services: Services) -> Self:
+        """The bounds of a server's lanes. New jobs come to them."""
+        engine = services.engine
+        bell = engine[DropBell]
+        bounds = cls(services.store, services.clock, engine.inbox, services[Lanes], bell)
+        services.jobs.checks.append(bounds)
+        engine.when_heard.append(bounds._changed.set)
+        return bounds
+
+    def __init__(
+        self, store: Store, clock: Clock, inbox: Inbox, lanes: Lanes, bell: DropBell
+    ) -> None:
+        self._reads = store.reads
+        self._stored = store.reads.of(LaneReads)
+        self._clock = clock
+        self._inbox = inbox
+        self._lanes = lanes
+        self._bell = bell
+        self._rules: dict[str, LaneRule] = {}
+        """The rules of the lanes that have bounds."""
+        self.in_use: dict[str, tuple[QueuePatterns, int]] = {}
+        """The lanes whose oldest job waits for too long, with their queues and its age, in
+        milliseconds. Every request for new jobs looks at it."""
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to look."""
+        self._lanes.when_changed.append(self._changed.set)
+        await self._follow()
+        await self._look()
+        self._task = asyncio.create_task(self._run(), name="zq-lane-bounds")
+
+    async def stop(self) -> None:
+        """End."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
+        """Raise `LaneFull` if a job waits for too long where payloads come, given with queues."""
+        queues = {queue for queue, _ in payloads}
+        for name, (patterns, age_ms) in self.in_use.items():
+            if any(map(patterns.covers, queues)):
+                raise LaneFull(name, f"a job waits for {age_ms / 1000:,.0f} s")
+
+    async def _run(self) -> None:
+        while True:
+            began = self._clock.monotonic()
+            try:
+                if self._changed.is_set():
+                    self._changed.clear()
+                    await self._follow()
+                await self._look()
+            except (ZqError, StoreError) as error:
+                log.warning(f"the bounds of lanes are not looked at: {error}")
+            took = self._clock.monotonic() - began
+            if self._rules:
+                await asyncio.sleep(max(LOOK_S, 20 * took))
+            else:
+                await self._changed.wait()
+
+    async def _follow(self) -> None:
+        """Learn which lanes have bounds."""
+        lanes = await self._lanes.all()
+        self._rules = {lane.name: lane.rule for lane in lanes if lane.rule.is_bounded}
+        self._bell.listens = [self._note] if self._rules else []
+
+    async def _look(self) -> None:
+        late: dict[str, tuple[QueuePatterns, int]] = {}
+        counts = await self._reads.counts(self._clock.now_ms()) if self._rules else {}
+        waiting = {queue for (queue, _), n in counts.items() if n}
+        for name, rule in self._rules.items():
+            queues = sorted(filter(rule.patterns.covers, waiting))
+            age_ms = await self._excess_age(rule, queues)
+            if rule.when_full == "drop_oldest":
+                await self._trim(name, rule, queues, is_late=age_ms is not None)
+            elif age_ms is not None:
+                late[name] = (rule.patterns, age_ms)
+        self.in_use = late
+
+    async def _excess_age(self, rule: LaneRule, queues: Sequence[str]) -> int | None:
+        """The age of the oldest ready job in milliseconds, if it is more than may be."""
+        if rule.max_age_ms is None:
+            return None
+        oldest = await self._reads.oldest_ready(queues)
+        age_ms = max((self._clock.now_ms() - at for at in oldest.values()), default=0)
+        return age_ms if age_ms > rule.max_age_ms else None
+
+    async def _trim(
+        self, name: str, rule: LaneRule, queues: Sequence[str], *, is_late: bool
+    ) -> None:
+        """Drop what is too much or too old on a lane, if there is something."""
+        upto = 0
+        if is_late and rule.max_age_ms is not None:
+            upto = key_at(self._clock.now_ms() - rule.max_age_ms)
+        most = rule.max_bytes
+        if upto or (most is not None and await self._stored.waiting_bytes(queues) > most):
+            while await self._inbox.ask(TrimLane(name, upto)):
+                pass
+
+    def _note(self, lane: str, dropped: int) -> None:
+        log.warning(f"lane {lane} is full: {dropped:,} of the oldest jobs are dropped")
+        self._lanes.progress(lane).dropped += dropped

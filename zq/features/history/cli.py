@@ -67,9 +67,8 @@ def export(
     The exit code is 1 if the server or the directory cannot be used.
     """
     from zq.client.errors import ZqError
-    from zq.features.history.client_export import Directory
-    from zq.features.history.client_export import export as run
-    from zq.features.history.client_reader import HistoryReader
+    from zq.features.history.client import Directory, HistoryReader
+    from zq.features.history.client import export as run
 
     with explained():
         reader = HistoryReader(server.named, server.token, tls=server.tls)

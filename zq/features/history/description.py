@@ -1,6 +1,6 @@
 """The parameters and answers of the routes about the history."""
 
-from zq.features.history.wire import HistoryDocument
+from zq.features.history.http import HistoryDocument
 from zq.http.api.description.operation import Operation
 from zq.verbs.parameters import WHOLE
 from zq.verbs.verb import Parameter

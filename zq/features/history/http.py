@@ -1,10 +1,12 @@
 """GET /history: the records of attempts, in the order in which they were made."""
 
+from collections.abc import Sequence
+
+import msgspec
 from aiohttp import web
 
 from zq.features.history.model import HistoryRecord
 from zq.features.history.service import History, HistoryRecords
-from zq.features.history.wire import lines_of
 from zq.http.api.endpoints import lines_or_codec, parameters
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
@@ -15,6 +17,28 @@ from zq.model.keys import KeyScope
 from zq.model.outcome import MOST_WAIT_MS
 from zq.wire.framing import NDJSON
 from zq.wire.query import whole_number
+
+
+class HistoryDocument(msgspec.Struct):
+    """An answer: records, with their database and its range of records.
+
+    `recording` tells whether attempts that end from now on are recorded.
+    """
+
+    epoch: str
+    recording: bool
+    min_seq: int
+    max_seq: int
+    records: list[HistoryRecord]
+
+
+def lines_of(records: Sequence[HistoryRecord]) -> bytes:
+    """One record on each line."""
+    return _encoder.encode_lines(records)
+
+
+_encoder = msgspec.json.Encoder()
+
 
 DEFAULT_LIMIT = 1_000
 MOST_LIMIT = 10_000

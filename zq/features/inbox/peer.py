@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Self
 
-from zq.features.inbox.commands import RefuseRow, TakeRows
-from zq.features.inbox.errors import RowsChanged
+from zq.features.inbox.model import RefuseRow, RowsChanged, TakeRows
 from zq.features.inbox.service import InboxState
 from zq.features.inbox.store import InboxReads, InboxRow
 from zq.model.errors import LimitReached, ServiceUnavailable, StorageFull, ZqError

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from zq.features.inbox.commands import RefuseRow, TakeRows
-from zq.features.inbox.errors import RowsChanged
+from zq.features.inbox.model import RefuseRow, RowsChanged, TakeRows
 from zq.model.commands import EnqueueResult
 from zq.store.api import Sliced
 from zq.tick.intake import enqueue

@@ -3,9 +3,7 @@
 from typing import Self
 
 from zq.engine.inbox import Inbox
-from zq.features.producers.commands import ForgetProducer
-from zq.features.producers.errors import ProducerNotFound
-from zq.features.producers.model import Producer, check_producer
+from zq.features.producers.model import ForgetProducer, Producer, ProducerNotFound, check_producer
 from zq.features.producers.store import ProducerReads
 from zq.service.services import Services
 

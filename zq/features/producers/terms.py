@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from zq.features.producers.commands import EnqueueInOrder
-from zq.features.producers.model import ProducerMark, check_writer
+from zq.features.producers.model import EnqueueInOrder, ProducerMark, check_writer
 from zq.features.producers.wire import (
     HEADER,
     HEADER_TEXT,

@@ -2,8 +2,8 @@
 
 from zq.answers import Asked, VerbAnswers
 from zq.features.schemas import verbs
-from zq.features.schemas.service import Schemas
-from zq.features.schemas.wire import (
+from zq.features.schemas.service_running import Schemas
+from zq.features.schemas.verbs import (
     QueueSchemaDocument,
     QueueSchemasDocument,
     decode_schema,

@@ -2,7 +2,7 @@
 
 from zq.client.asking import Ask
 from zq.features.schemas import verbs
-from zq.features.schemas.wire import AvroSchema, QueueSchemaDocument
+from zq.features.schemas.verbs import AvroSchema, QueueSchemaDocument
 
 
 class ServerSchemas:

@@ -2,8 +2,8 @@
 
 from zq.answers import Asked, VerbAnswers
 from zq.features.search import verbs
-from zq.features.search.service_suggestions import Suggestions
-from zq.features.search.wire import NearQueuesDocument, SuggestionsDocument, suggestions_document
+from zq.features.search.service import Suggestions
+from zq.features.search.verbs import NearQueuesDocument, SuggestionsDocument, suggestions_document
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
 from zq.wire.query import QUERY

@@ -1,138 +1,148 @@
-"""One search through jobs by words, by a jq program, or by both, slice by slice.
+"""The verbs that complete what somebody types, from what the server has."""
 
-The store looks for words in slices of its own, on a reader's thread. For a program, payloads are
-read batch by batch, and a child process decides.
-"""
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Self
 
-from collections.abc import Sequence
-from typing import Self
-
-from zq.engine.jq.filter import JqFilter
+from zq.engine.turns import Turns
+from zq.features.failures.model import FailureRange
+from zq.features.failures.service import NAMES_ALONE, Failures
 from zq.features.search.store import SearchReads
 from zq.model.clock import Clock
-from zq.model.errors import ReadTimeout
-from zq.model.filters import Filter
-from zq.model.job import JobRecord
-from zq.service.listing import BATCH
-from zq.service.services import RunningService, Services
-from zq.store.api import PAGE_BYTES, Reads
+from zq.model.lifecycle import NAMES
+from zq.model.near import near
+from zq.model.reach import Reach
+from zq.service.admin import Admin
+from zq.service.queues import Queues
+from zq.service.services import Services
+from zq.store.api import Store
 
-MOST_LOOKED = 200_000
-"""The most jobs that one search for words examines; it says where another one goes on."""
+MOST = 20
+"""The most suggestions that are made at once."""
+
+AT_A_TIME = 50
+"""The names that are compared with a mistyped one in a slice: a comparison takes about 20 µs."""
+
+LONGEST_COMPARED = 128
+"""A longer name is no mistyped one. Comparing takes the square of the length."""
 
 
-class Search:
-    """A search that goes on from the key `reached`, upwards or `descending`.
+class Suggestion(NamedTuple):
+    """One value, and how many jobs or failures have it, if that is known.
 
-    `timeout` (seconds) limits the whole of it. It is over sooner after `patience` (seconds), where
-    that is given, or once `MOST_LOOKED` jobs were searched for words.
+    A filter takes the `value` in its place, where it is another text.
     """
 
-    def __init__(
-        self,
-        reads: Reads,
-        clock: Clock,
-        jq: JqFilter,
-        filter: Filter,
-        after: int,
-        descending: bool,
-        timeout: float,
-        patience: float | None,
-    ) -> None:
-        self.reached = after
-        self._reads = reads
-        self._searched = reads.of(SearchReads)
-        self._clock = clock
-        self._jq = jq
-        self._filter = filter
-        self._descending = descending
-        self._timeout = timeout
-        self._patience = patience
-        self._began = clock.monotonic()
-        self._looked = 0
-
-    async def keys(self) -> tuple[list[int], bool]:
-        """The keys of the next jobs with all words, and false if no job was left to look at."""
-        now = self._clock.now_ms()
-        look = await self._searched.find_words(self._filter, self.reached, self._descending, now)
-        if look.reached is not None:
-            self.reached = look.reached
-        self._looked += look.looked
-        return look.keys, look.reached is not None
-
-    async def jobs(self, most: int) -> tuple[list[JobRecord], bool]:
-        """The next matching jobs with their payloads, and false if no job was left to look at.
-
-        With words and without a program these are at most `most`.
-        """
-        if self._filter.words:
-            jobs, more = await self._with_words(most)
-        else:
-            jobs = await self._read(self._filter.plain, self.reached, BATCH)
-            more = bool(jobs)
-            if jobs:
-                self.reached = jobs[-1].key
-        if self._filter.program is not None and jobs:
-            verdicts = await self._decide(self._filter.program, jobs)
-            jobs = [job for job, matches in zip(jobs, verdicts, strict=True) if matches]
-        return jobs, more
-
-    def is_over(self) -> bool:
-        """True if it has gone as far as one request may. Raises `ReadTimeout`."""
-        took = self._clock.monotonic() - self._began
-        if self._looked >= MOST_LOOKED or (self._patience is not None and took >= self._patience):
-            return True
-        if took > self._timeout:
-            raise ReadTimeout(
-                f"filtering took longer than {self._timeout:g} s: narrow it by queue, type, status"
-                " or id, or raise --read-timeout"
-            )
-        return False
-
-    async def _with_words(self, most: int) -> tuple[list[JobRecord], bool]:
-        before = self.reached
-        keys, more = await self.keys()
-        if self._filter.program is None and len(keys) > most:
-            keys = keys[:most]
-            self.reached = keys[-1]
-        if not keys:
-            return [], more
-        jobs = await self._read(Filter(keys=tuple(keys)), before, len(keys))
-        if jobs and sum(job.weight for job in jobs) >= PAGE_BYTES // 2:
-            # Large payloads may have ended the page early: the others come next.
-            self.reached = jobs[-1].key
-        return jobs, more
-
-    async def _read(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
-        now = self._clock.now_ms()
-        return await self._reads.jobs_page(filter, after, self._descending, limit, now)
-
-    async def _decide(self, program: str, jobs: Sequence[JobRecord]) -> list[bool]:
-        return await self._jq.matches(program, [job.payload or "null" for job in jobs])
+    text: str
+    n: int | None = None
+    value: str | None = None
 
 
-class Searches(RunningService):
-    """Begins the searches of a server. `timeout` (seconds) limits one whole request."""
+class NearQueues(NamedTuple):
+    """True if a queue is known, and the names of known ones that are like it."""
+
+    known: bool
+    near: Sequence[str]
+
+
+class Suggestions:
+    """Suggestions for the fields of a filter. Queues beyond the caller's reach are not told."""
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The searches of a server. Its listing asks for them."""
-        timeout = services.settings.read_timeout / 1000
-        searches = cls(services.store.reads, services.clock, services.filter, timeout)
-        services.listing.searching = searches.begin
-        return searches
+        """The suggestions of a server."""
+        return cls(
+            services.store,
+            services.clock,
+            services.queues,
+            services[Failures],
+            services.admin,
+            services.turns,
+        )
 
-    def __init__(self, reads: Reads, clock: Clock, jq: JqFilter, timeout: float) -> None:
-        self._reads = reads
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        queues: Queues,
+        failures: Failures,
+        admin: Admin,
+        turns: Turns,
+    ) -> None:
+        self._reads = store.reads.of(SearchReads)
         self._clock = clock
-        self._jq = jq
-        self._timeout = timeout
+        self._queues = queues
+        self._failures = failures
+        self._admin = admin
+        self._turns = turns
+        self.fields = {
+            "queue": self._of_queues,
+            "type": self._of_types,
+            "cause": self._of_causes,
+            "status": self._of_statuses,
+            "payload": self._of_payload_keys,
+        }
+        """The fields that can be completed. Types and keys are those of a sample of jobs."""
 
-    async def begin(
-        self, filter: Filter, after: int, descending: bool, patience: float | None
-    ) -> Search:
-        """A search from a key on. Raises the errors of `JqFilter` if the filter has a program."""
-        if filter.program is not None:
-            await self._jq.check(filter.program)
-        parts = self._reads, self._clock, self._jq
-        return Search(*parts, filter, after, descending, self._timeout, patience)
+    async def complete(
+        self, field: str, typed: str, queue: str | None, reach: Reach
+    ) -> list[Suggestion]:
+        """Up to `MOST` values of one of the `fields`, in their order, that contain what is typed.
+
+        Those that begin with it come first. Raises `QueueOutOfReach`.
+        """
+        if queue is not None:
+            reach.require([queue])
+        begun, within = list[Suggestion](), list[Suggestion]()
+        wanted = typed.casefold()
+        for number, each in enumerate(await self.fields[field](queue, reach), start=1):
+            text = each.text.casefold()
+            if text.startswith(wanted):
+                begun.append(each)
+            elif wanted in text:
+                within.append(each)
+            if not number % 1_000:
+                await self._turns.next()
+        return [*begun, *within][:MOST]
+
+    async def near(self, queue: str, reach: Reach) -> NearQueues:
+        """The queues whose names are like this one. Raises `QueueOutOfReach`."""
+        reach.require([queue])
+        known = set(await self._queues.names(reach)) | set(await self._queues.all_settings(reach))
+        known.update(filter(reach.covers, self._queues.active()))
+        known.update(name for each in self._admin.workers(reach) for name in each.queues)
+        if queue in known or len(queue) > LONGEST_COMPARED:
+            return NearQueues(queue in known, ())
+        names = sorted(name for name in known if len(name) <= LONGEST_COMPARED)
+        likely: list[str] = []
+        for start in range(0, len(names), AT_A_TIME):
+            likely += near(queue, names[start : start + AT_A_TIME])
+            await self._turns.next()
+        return NearQueues(False, near(queue, likely))
+
+    async def _of_queues(self, _queue: str | None, reach: Reach) -> Iterable[Suggestion]:
+        totals: dict[str, int] = {}
+        for (queue, _), n in (await self._queues.counts()).items():
+            if n and reach.covers(queue):
+                totals[queue] = totals.get(queue, 0) + n
+        return [Suggestion(queue, totals[queue]) for queue in sorted(totals)]
+
+    async def _of_types(self, queue: str | None, reach: Reach) -> Iterable[Suggestion]:
+        found = await self._reads.types(queue, reach, self._clock.now_ms())
+        return map(Suggestion, sorted(found))
+
+    async def _of_payload_keys(self, queue: str | None, reach: Reach) -> Iterable[Suggestion]:
+        found = await self._reads.payload_keys(queue, reach, self._clock.now_ms())
+        return map(Suggestion, sorted(found))
+
+    async def _of_causes(self, queue: str | None, reach: Reach) -> Iterable[Suggestion]:
+        queues = (queue,) if queue else ()
+        look = await self._failures.groups(reach, queues, FailureRange.WEEK, depth=NAMES_ALONE)
+        return [Suggestion(group.message, group.total, group.signature) for group in look.first]
+
+    async def _of_statuses(self, queue: str | None, reach: Reach) -> Iterable[Suggestion]:
+        counts = await self._queues.counts()
+        totals = dict.fromkeys(NAMES, 0)
+        for (each, status), n in counts.items():
+            if reach.covers(each) and queue in (None, each):
+                totals[status] += n
+        return [Suggestion(NAMES[status], n) for status, n in totals.items()]

@@ -4,12 +4,10 @@ import re
 
 from zq.answers import Asked, VerbAnswers
 from zq.features.sweeps import verbs
-from zq.features.sweeps.errors import PreviewNeeded
-from zq.features.sweeps.model import MOST_REASON, Confirmation, SweepAuthor
-from zq.features.sweeps.service import Sweeps
-from zq.features.sweeps.service_ended import EndedSweeps
-from zq.features.sweeps.service_one import AFFECTED, Sweep
-from zq.features.sweeps.wire import (
+from zq.features.sweeps.model import MOST_REASON, Confirmation, PreviewNeeded, SweepAuthor
+from zq.features.sweeps.service import EndedSweeps
+from zq.features.sweeps.service_running import AFFECTED, Sweep, Sweeps
+from zq.features.sweeps.verbs import (
     Cancelled,
     Patched,
     Redriven,

@@ -5,8 +5,8 @@ from typing import Literal
 from zq.client.asking import SWEEP_MS, Ask, filters
 from zq.client.values import JobQuery, StoredJob
 from zq.features.sweeps import verbs
-from zq.features.sweeps.wire import Requeued, SweepPreviewDocument, UndoneDocument
-from zq.features.sweeps.wire import SweepDocument as SweepDocument
+from zq.features.sweeps.verbs import Requeued, SweepPreviewDocument, UndoneDocument
+from zq.features.sweeps.verbs import SweepDocument as SweepDocument
 
 SweepVerb = Literal["cancel", "delete", "requeue", "patch"]
 

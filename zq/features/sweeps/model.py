@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from zq.model.commands import SliceMark
+from zq.model.commands import Command, Entered, JobsCommand, SliceMark
+from zq.model.errors import Conflict, LimitReached, NotFound
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
 
@@ -76,3 +77,59 @@ class StoredSweep(msgspec.Struct, array_like=True, frozen=True):
     changed_at: int
     undone: int
     """How many of the jobs that it cancelled were taken back."""
+
+
+class SweepNotFound(NotFound):
+    code = "sweep_not_found"
+
+    def __init__(self, text: str = "this sweep is not running") -> None:
+        super().__init__(text)
+
+
+class NothingToUndo(Conflict):
+    code = "nothing_to_undo"
+
+
+class PreviewNeeded(Conflict):
+    """A change that has to be looked ahead to was not."""
+
+    code = "preview_needed"
+
+
+class PreviewStale(Conflict):
+    """The change would no longer do what its preview has told."""
+
+    code = "preview_stale"
+
+
+class NotConfirmed(Conflict):
+    """A deletion of many jobs lacks the word that confirms it."""
+
+    code = "not_confirmed"
+
+
+class TooManySweeps(LimitReached):
+    code = "too_many_sweeps"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"{most} changes by filter are running already: try again when one has ended (`GET"
+            " /sweeps` lists them), or raise --max-sweeps"
+        )
+
+
+class UndoSlice(JobsCommand[Entered], frozen=True):
+    """A slice of a sweep: take back those of `keys` that the sweep `filter.swept` has cancelled.
+
+    A job stays cancelled if another one has its unique key, if its time to live is over, or if a
+    budget is gone, or if its queue does not take it.
+    """
+
+    filter: Filter
+    mark: SliceMark | None = None
+
+
+class EndSweep(Command[None], frozen=True):
+    """Note that a sweep came to its end without another slice."""
+
+    id: int

@@ -1,405 +1,104 @@
-"""The verbs that change the jobs that match a filter.
+"""The verbs about sweeps that have ended: reading them, and undoing a cancellation."""
 
-Each change is made in slices of at most 1,000 jobs, one in a tick, so that other commands pass in
-between.
+from typing import NamedTuple, Self
 
-A sweep fixes its upper end when it begins: it ignores jobs that are stored later. A preview fixes
-it before that: whoever passes its `upto` on changes none of the jobs that came after the look. The
-statement that changes the jobs of a slice checks the filter again.
-
-A sweep ends when nobody waits for it any more, since nobody was promised the rest. Equal requests
-share a sweep that has not begun. If one runs, they share the next. So each sweep begins after all
-jobs that its clients know are stored, and misses none of them.
-
-Each slice stores what its sweep has done so far, in its own transaction. So what was changed can
-be told, and a cancellation can be undone, even after the server was killed in the middle.
-"""
-
-import asyncio
-import itertools
-from collections import Counter
-from collections.abc import Callable
-from typing import Any, Self
-
-import msgspec
-
-from zq.engine.inbox import Inbox
-from zq.engine.jq.filter import JqFilter
-from zq.features.budgets.commands import Binding, BindSlice, Bound
-from zq.features.search.store import SearchReads
-from zq.features.sweeps.commands import EndSweep, UndoSlice
-from zq.features.sweeps.errors import (
-    NotConfirmed,
-    PreviewNeeded,
-    PreviewStale,
-    SweepNotFound,
-    TooManySweeps,
-)
 from zq.features.sweeps.model import (
+    MOST_SWEEPS,
     NOBODY,
-    Confirmation,
+    NothingToUndo,
+    StoredSweep,
     SweepAuthor,
-    SweepMark,
-    SweepOutline,
+    SweepNotFound,
     SweepPreview,
 )
-from zq.features.sweeps.service_one import (
-    Sweep,
-    SweepChange,
-    cancellable,
-    changeable,
-    revivable,
-    unfinished,
-    word_for,
-)
-from zq.features.sweeps.settings import SweepSettings
-from zq.model.clock import Clock
-from zq.model.commands import (
-    CancelJob,
-    CancelSlice,
-    Clear,
-    Command,
-    DeleteSlice,
-    Entered,
-    PatchSlice,
-    ReviveSlice,
-)
-from zq.model.filters import EVERYTHING, Filter, counts_of, is_counted
-from zq.model.ids import Mint
-from zq.model.job import JobRecord
+from zq.features.sweeps.service_running import Sweeps
+from zq.features.sweeps.store import SweepReads
+from zq.model.filters import Filter
+from zq.model.job import MAX_TIME
 from zq.model.lifecycle import Status
-from zq.model.patching import Patch
 from zq.model.reach import Reach
-from zq.service.queues import QueueCounts
-from zq.service.services import RunningService, Services
-from zq.store.api import Store, as_json
+from zq.service.services import Services
+from zq.store.api import Store
 
-SLICE = 1000
-
-MOST_LOOKS = 11
-"""The slices that a preview reads: it counts 10,000 jobs, and sees whether there are more."""
-
-MOST_LOOKED = 256
-SEEN_FOR_S = 600
-"""How many previews are remembered for the sweeps that they announce, and for how long they count
-as a confirmation."""
-
-SliceOf = Callable[[list[int], Filter, SweepMark], Command[Any]]
+_PAGE = 200
 
 
-class Sweeps(RunningService):
-    """Runs sweeps as tasks of their own, up to a number at a time."""
+class UndoneSweep(NamedTuple):
+    """How many jobs were taken back, how many stay cancelled and why, and how many are gone."""
+
+    undone: int
+    kept: dict[str, int]
+    gone: int
+
+
+class EndedSweeps:
+    """The sweeps that have changed jobs and no longer run."""
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The sweeps of a server."""
-        engine = services.engine
-        return cls(
-            services.store,
-            services.clock,
-            services.counts,
-            services.filter,
-            engine.inbox,
-            engine.mint,
-            services.settings[SweepSettings].max_sweeps,
-        )
+        """The ended sweeps of a server."""
+        return cls(services.store, services[Sweeps])
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        counts: QueueCounts,
-        filter: JqFilter,
-        inbox: Inbox,
-        mint: Mint,
-        most: int,
-    ) -> None:
-        self._reads = store.reads
-        self._searched = store.reads.of(SearchReads)
-        self._clock = clock
-        self._counts = counts
-        self._filter = filter
-        self._inbox = inbox
-        self._mint = mint
-        self._most = most
-        # Each of several servers has numbers of its own.
-        slots, last = store.slots, store.at_start.found["last_sweep"]
-        self._numbers = itertools.count((last // slots + 1) * slots + store.slot, slots)
-        self._under_way: dict[int, Sweep] = {}
-        self._looked: dict[Filter, tuple[SweepPreview, float]] = {}
-        """The results and times of previews, by the filters that were bound to them."""
+    def __init__(self, store: Store, sweeps: Sweeps) -> None:
+        self._reads = store.reads.of(SweepReads)
+        self._sweeps = sweeps
 
-    async def patch(self, filter: Filter, patch: Patch, author: SweepAuthor = NOBODY) -> Sweep:
-        """Patch the matching jobs that are unfinished. Return the finished sweep.
-
-        Raises `QueueOutOfReach` or, as all verbs here, `Unprocessable` for a filter that names
-        states in which the change leaves jobs alone, or `TooManySweeps`.
-        """
-        wanted = changeable(filter)
-        filter.reach.require([patch])
-
-        def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[Entered]:
-            return PatchSlice(keys, plain, patch, mark)
-
-        return await self._complete(SweepChange("patch", wanted, patch), slice_of, author)
-
-    async def delete(self, filter: Filter, author: SweepAuthor = NOBODY) -> int:
-        """Delete the matching jobs. Return how many. Without a filter, all go at once."""
-        if filter == EVERYTHING:
-            return await self._inbox.ask(Clear())
-        done = await self._complete(SweepChange("delete", filter), DeleteSlice, author)
-        return done.changed
-
-    async def cancel(self, filter: Filter, force: bool, author: SweepAuthor = NOBODY) -> Sweep:
-        """Cancel the matching jobs that can be cancelled. Return the finished sweep."""
-        wanted = cancellable(filter, force)
-
-        def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[int]:
-            return CancelSlice(keys, plain, force, mark)
-
-        return await self._complete(SweepChange("cancel", wanted, force), slice_of, author)
-
-    async def cancel_one(
-        self, key: int, force: bool, reach: Reach, author: SweepAuthor = NOBODY
-    ) -> tuple[JobRecord, int | None]:
-        """Cancel a job so that it can be undone as a sweep. Return it, and the sweep's id.
-
-        There is none if the job is not retained. Raises what `Jobs.cancel` raises.
-        """
-        one = Filter(keys=(key,), reach=reach)
-        outline = SweepOutline("cancel", one, self._clock.now_ms(), author)
-        mark = SweepMark(next(self._numbers), as_json(outline), 1)
-        job = await self._inbox.ask(CancelJob(key=key, force=force, reach=reach, mark=mark))
-        return job, None if job.purge_at is None else mark.id
-
-    async def requeue(
-        self, filter: Filter, limit: int | None, author: SweepAuthor = NOBODY
-    ) -> Sweep:
-        """Bring back up to `limit` matching jobs. Return the finished sweep.
-
-        These are dead jobs and, if queues are named, also jobs that wait in them as in dead-letter
-        queues. Jobs that came from another queue go back there.
-        """
-        change = SweepChange("requeue", revivable(filter))
-        return await self._complete(change, ReviveSlice, author, limit)
-
-    async def undo(self, filter: Filter, author: SweepAuthor = NOBODY) -> Sweep:
-        """Take back the jobs that the sweep `filter.swept` has cancelled. Return what did so."""
-        return await self._complete(SweepChange("undo", filter), UndoSlice, author)
-
-    async def bind(self, filter: Filter, binding: Binding, author: SweepAuthor = NOBODY) -> Sweep:
-        """Change what the matching unfinished jobs draw from budgets. Return the finished sweep."""
-        wanted = unfinished(filter)
-
-        def slice_of(keys: list[int], plain: Filter, mark: SweepMark) -> Command[Bound]:
-            return BindSlice(keys, plain, binding, mark)
-
-        return await self._complete(SweepChange("bind", wanted, binding), slice_of, author)
-
-    async def preview(self, filter: Filter, asked: Filter | None = None) -> SweepPreview:
-        """How many jobs match now, and where they are. Raises the errors of `JqFilter`.
-
-        That is exact for queues and statuses, of which counts are kept, and else up to 10,000 jobs.
-        A sweep changes those that match `AFFECTED`; `asked` is the filter before that.
-        """
-        # What is counted first lies below the upper end that is read after it.
-        seen = await self._tally(filter, filter.upto)
-        unaffected = None
-        if asked is not None and asked != filter and seen.exact:
-            whole = await self._tally(asked, seen.upto)
-            unaffected = max(whole.jobs - seen.jobs, 0) if whole.exact else None
-        self._remember(msgspec.structs.replace(filter, upto=seen.upto), seen)
-        return seen._replace(unaffected=unaffected)
-
-    async def confirm(self, verb: str, filter: Filter, confirmation: Confirmation) -> None:
-        """Check that a change would do no more than what a preview of it has told.
-
-        `filter` is that of `AFFECTED`. Raises `PreviewNeeded`, `PreviewStale` or `NotConfirmed`.
-        """
-        seen, at = self._looked.get(filter, (None, 0.0))
-        if seen is None or self._clock.monotonic() - at > SEEN_FOR_S:
-            raise PreviewNeeded(
-                "no preview of this change is known, or it is older than"
-                f" {SEEN_FOR_S // 60} minutes: look again, by GET /sweeps/preview with the same"
-                " filter and verb, and send its `upto` and `count`"
-            )
-        if seen.jobs != confirmation.jobs:
-            raise PreviewStale(
-                f"the preview has counted {seen.jobs:,} jobs, and not {confirmation.jobs:,}:"
-                " look again"
-            )
-        word = word_for(verb, seen)
-        if word not in (None, confirmation.typed):
-            raise NotConfirmed(
-                f"to delete {seen.jobs:,} jobs, `typed` must be {word!r}: type that to confirm"
-            )
-        now = (await self._tally(filter, seen.upto)).jobs
-        if now > seen.jobs:
-            raise PreviewStale(
-                f"{now:,} jobs match now, and the preview has counted {seen.jobs:,}: look again"
-            )
-
-    async def _tally(self, filter: Filter, upto: int | None) -> SweepPreview:
-        """Count the jobs that match up to a key, by their places."""
-        if is_counted(filter):
-            places = counts_of(await self._counts.read(), filter)
-            return SweepPreview(places.total(), True, self._end_of_now(upto), places)
-        if filter.program is not None:
-            await self._filter.check(filter.program)
-        upto = self._end_of_now(upto)
-        places, after = Counter[tuple[str, Status]](), -1
-        for _ in range(MOST_LOOKS):
-            after, keys = await self._slice(filter, after, upto)
-            if keys:
-                places += await self._searched.places(keys)
-            if after >= upto:
-                return SweepPreview(places.total(), True, upto, places)
-        return SweepPreview(places.total(), False, upto, places)
-
-    def _end_of_now(self, upto: int | None) -> int:
-        if upto is None:
-            # A key of its own tells nothing of jobs beyond the caller's reach.
-            (upto,) = self._mint.take(1, self._clock.now_ms())
-        return upto
-
-    def running(self, reach: Reach) -> list[Sweep]:
-        """The sweeps under way whose reach lies within this one, the oldest first."""
-        return [sweep for sweep in self._under_way.values() if _within(sweep, reach)]
-
-    def under_way(self, id: int, reach: Reach) -> Sweep | None:
-        """A sweep under way, if its reach lies within this one."""
-        sweep = self._under_way.get(id)
-        return sweep if sweep is not None and _within(sweep, reach) else None
-
-    def cut_short(self, id: int, reach: Reach) -> None:
-        """Stop a sweep between two slices. Finished slices stay done. Raises `SweepNotFound`."""
-        sweep = self.under_way(id, reach)
-        if sweep is None:
-            raise SweepNotFound
-        sweep.is_stopped = True
-
-    async def stop(self) -> None:
-        """Stop all running sweeps between two slices."""
-        tasks = [sweep.task for sweep in self._under_way.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _remember(self, bound: Filter, seen: SweepPreview) -> None:
-        self._looked.pop(bound, None)
-        self._looked[bound] = seen, self._clock.monotonic()
-        if len(self._looked) > MOST_LOOKED:
-            del self._looked[next(iter(self._looked))]
-
-    async def _complete(
-        self,
-        change: SweepChange,
-        slice_of: SliceOf,
-        author: SweepAuthor,
-        limit: int | None = None,
-    ) -> Sweep:
-        """Change the matching jobs, and return the sweep that did it. Raises `TooManySweeps`."""
-        sweep = self._shared(change) if limit is None else None
-        if sweep is None or sweep.has_begun:
-            sweep = self._begin(change, slice_of, author, limit, after=sweep)
-        sweep.waiting += 1
-        try:
-            await asyncio.shield(sweep.task)
-            return sweep
-        finally:
-            sweep.waiting -= 1
-            if not sweep.waiting:
-                sweep.task.cancel()
-
-    def _shared(self, change: SweepChange) -> Sweep | None:
-        """The latest sweep with the same change."""
-        equal = (
-            sweep
-            for sweep in reversed(self._under_way.values())
-            if sweep.change == change and sweep.limit is None
-        )
-        return next(equal, None)
-
-    def _begin(
-        self,
-        change: SweepChange,
-        slice_of: SliceOf,
-        author: SweepAuthor,
-        limit: int | None,
-        after: Sweep | None,
-    ) -> Sweep:
-        # A sweep that only waits for its equal shares that one's place.
-        if after is None and self._places_taken() >= self._most:
-            raise TooManySweeps(self._most)
-        seen, _ = self._looked.get(change.filter, (None, 0.0))
-        now, counted = self._clock.now_ms(), None if seen is None else seen.jobs
-        outline = SweepOutline(change.verb, change.filter, now, author, counted)
-        sweep = Sweep(next(self._numbers), change, limit, outline, after)
-        self._under_way[sweep.id] = sweep
-        sweep.task = asyncio.create_task(self._sweep(sweep, slice_of))
-        sweep.task.add_done_callback(lambda _: self._end(sweep))
-        return sweep
-
-    def _places_taken(self) -> int:
-        return sum(sweep.after is None for sweep in self._under_way.values())
-
-    def _end(self, ended: Sweep) -> None:
-        del self._under_way[ended.id]
-        for sweep in self._under_way.values():
-            if sweep.after is ended:
-                sweep.after = None
-
-    async def _sweep(self, sweep: Sweep, slice_of: SliceOf) -> int:
-        filter, limit = sweep.change.filter, sweep.limit
-        if filter.program is not None:
-            await self._filter.check(filter.program)
-        if sweep.after is not None:
-            await asyncio.wait([sweep.after.task])
-        sweep.has_begun = True
-        first, upto = await self._reads.key_range()
-        if filter.upto is not None:
-            upto = min(upto, filter.upto)
-        after, marked = -1, 0.0
-        while after < upto and not sweep.is_stopped:
-            after, keys = await self._slice(filter, after, upto)
-            if limit is not None and len(keys) > limit - sweep.changed:
-                keys = keys[: limit - sweep.changed]
-                after = keys[-1]
-            passed = (after - first) / max(upto - first, 1) if after < upto else 1
-            while keys:
-                done = await self._inbox.ask(slice_of(keys, filter.plain, sweep.mark(passed)))
-                keys = list(sweep.add(done))
-                marked = passed
-            sweep.passed = passed
-            if sweep.changed == limit:
-                sweep.passed = 1
+    async def latest(self, reach: Reach, before: int | None, limit: int) -> list[StoredSweep]:
+        """Up to `limit` sweeps within reach with ids below `before`, the latest first."""
+        found: list[StoredSweep] = []
+        place = MAX_TIME if before is None else before
+        while len(found) < limit:
+            page = await self._reads.sweeps(place, _PAGE)
+            found += [sweep for sweep in page if self._has_ended(sweep, reach)]
+            if len(page) < _PAGE:
                 break
-        if sweep.changed and marked < sweep.passed == 1:
-            await self._inbox.ask(EndSweep(sweep.id))
-        return sweep.changed
+            place = page[-1].id
+        return found[:limit]
 
-    async def _slice(self, filter: Filter, after: int, upto: int) -> tuple[int, list[int]]:
-        """The next place to go on from, and the matching keys up to there."""
-        if filter.is_plain:
-            keys = await self._reads.keys(filter, after, upto, SLICE)
-            return (keys[-1] if len(keys) == SLICE else upto), keys
-        wanted, reached = filter.plain, None
-        if filter.words:
-            look = await self._searched.swept_words(filter, after)
-            reached = upto if look.reached is None else look.reached
-            if filter.program is None or not look.keys:
-                return reached, [key for key in look.keys if key <= upto]
-            wanted = Filter(keys=tuple(look.keys))
-        jobs = await self._reads.swept_jobs(wanted, after, SLICE)
-        assert filter.program is not None
-        payloads = [job.payload or "null" for job in jobs]
-        verdicts = await self._filter.matches(filter.program, payloads)
-        matching = [job.key for job, match in zip(jobs, verdicts, strict=True) if match]
-        if reached is None or len(jobs) < len(wanted.keys or ()):
-            # Large payloads may have ended the slice early.
-            reached = jobs[-1].key if jobs else upto
-        return reached, [key for key in matching if key <= upto]
+    async def get(self, id: int, reach: Reach) -> StoredSweep:
+        """One sweep that has ended. Raises `SweepNotFound`."""
+        page = await self._reads.sweeps(id + 1, 1)
+        if not page or page[0].id != id or not _within(page[0], reach):
+            raise SweepNotFound(
+                f"no sweep {id} has changed jobs that this caller may see: GET /sweeps/ended lists"
+                f" those that are known, the latest {MOST_SWEEPS:,} at most"
+            )
+        return page[0]
+
+    async def left(self, sweep: StoredSweep) -> SweepPreview:
+        """How many of the jobs that a sweep has cancelled are still there, cancelled."""
+        return await self._sweeps.preview(_cancelled_by(sweep))
+
+    async def undo(self, id: int, reach: Reach, author: SweepAuthor = NOBODY) -> UndoneSweep:
+        """Take back the jobs that a sweep has cancelled, and no others.
+
+        They wait again in their old places, with their attempts and unique keys. Raises
+        `SweepNotFound`, `NothingToUndo` or `TooManySweeps`.
+        """
+        if self._sweeps.under_way(id, reach) is not None:
+            raise NothingToUndo(f"sweep {id} is running: stop it first by DELETE /sweeps/{id}")
+        sweep = await self.get(id, reach)
+        verb = sweep.outline.verb
+        if verb != "cancel":
+            raise NothingToUndo(f"sweep {id} is no cancellation, but `{verb}`: it has no undo")
+        done = await self._sweeps.undo(_cancelled_by(sweep), author)
+        gone = sweep.changed - sweep.undone - done.changed - done.kept.total()
+        if not done.changed and not done.kept:
+            raise NothingToUndo(
+                f"none of the {sweep.changed:,} jobs of sweep {id} is left to take back:"
+                f" {sweep.undone:,} were taken back before, and the others are deleted, or no"
+                " longer retained: enqueue them again"
+            )
+        return UndoneSweep(done.changed, dict(done.kept), max(gone, 0))
+
+    def _has_ended(self, sweep: StoredSweep, reach: Reach) -> bool:
+        return _within(sweep, reach) and self._sweeps.under_way(sweep.id, reach) is None
 
 
-def _within(sweep: Sweep, reach: Reach) -> bool:
-    return all(map(reach.covers, sweep.change.filter.reach.prefixes))
+def _cancelled_by(sweep: StoredSweep) -> Filter:
+    reach = sweep.outline.filter.reach
+    return Filter(statuses=(Status.CANCELLED,), swept=sweep.id, reach=reach)
+
+
+def _within(sweep: StoredSweep, reach: Reach) -> bool:
+    return all(map(reach.covers, sweep.outline.filter.reach.prefixes))

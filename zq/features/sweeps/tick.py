@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from zq.features.sweeps.commands import EndSweep, UndoSlice
-from zq.features.sweeps.model import MOST_SWEEPS, SweepMark
+from zq.features.sweeps.model import MOST_SWEEPS, EndSweep, SweepMark, UndoSlice
 from zq.model.commands import Entered, SliceMark
 from zq.model.job import JobRecord, brief_of
 from zq.model.lifecycle import Move, Status

@@ -3,7 +3,7 @@
 from zq.answers import Asked, VerbAnswers
 from zq.features.targets import verbs
 from zq.features.targets.service import Targets
-from zq.features.targets.wire import AddedJobs
+from zq.features.targets.verbs import AddedJobs
 from zq.model.names import check_name
 from zq.verbs.verb import Deleted
 

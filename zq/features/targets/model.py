@@ -8,6 +8,7 @@ taken, fails and ends by itself.
 from typing import ClassVar
 
 from zq.model.commands import Command
+from zq.model.errors import Conflict, NotFound
 
 
 class AddTarget(Command[int], frozen=True):
@@ -33,3 +34,17 @@ class RemoveTarget(Command[int], frozen=True):
 
     queue: str
     target: str
+
+
+class TargetExists(Conflict):
+    code = "target_exists"
+
+    def __init__(self, queue: str, target: str) -> None:
+        super().__init__(f"{target!r} is a target of {queue!r} already")
+
+
+class TargetNotFound(NotFound):
+    code = "target_not_found"
+
+    def __init__(self, queue: str, target: str) -> None:
+        super().__init__(f"{target!r} is not a target of {queue!r}")

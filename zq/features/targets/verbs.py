@@ -1,8 +1,16 @@
 """The verbs about targets of queues. A slash in a name is written `%2F` in the path."""
 
-from zq.features.targets.wire import AddedJobs
+import msgspec
+
 from zq.model.keys import KeyScope
 from zq.verbs.verb import Deleted, Verb
+
+
+class AddedJobs(msgspec.Struct):
+    """How many jobs a queue got."""
+
+    added: int
+
 
 _TARGET = "/queues/{queue}/targets/{target}"
 _REFUSED = {

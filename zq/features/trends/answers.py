@@ -5,10 +5,8 @@ from msgspec import UNSET, UnsetType
 from zq.answers import Asked, VerbAnswers
 from zq.features.trends import verbs
 from zq.features.trends.model import TimeMark, TrendRange, TypeRange, TypeSort
-from zq.features.trends.service import Trends
-from zq.features.trends.service_marks import Marks
-from zq.features.trends.service_types import Runs, TypeFigures, TypeTrends, runs_of
-from zq.features.trends.wire import (
+from zq.features.trends.service import Marks, Runs, Trends, TypeFigures, TypeTrends, runs_of
+from zq.features.trends.verbs import (
     PercentilesDocument,
     TrendsDocument,
     TypeDocument,

@@ -3,12 +3,11 @@
 import re
 
 from zq.answers import Asked, VerbAnswers
-from zq.features.diagnosis.service_stuck import StuckWork
+from zq.features.diagnosis.service import StuckWork
 from zq.features.waits import verbs
-from zq.features.waits.model import TimePlace
-from zq.features.waits.model_queue import QueueWhy
+from zq.features.waits.model import QueueWhy, TimePlace
 from zq.features.waits.service import Waits
-from zq.features.waits.wire import (
+from zq.features.waits.verbs import (
     OpenGroupsDocument,
     ScheduledJobsDocument,
     StuckJobsDocument,

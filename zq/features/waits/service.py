@@ -8,12 +8,14 @@ from zq.engine.loop import Openings
 from zq.features.waits.model import (
     OpenGroup,
     QueueTakers,
+    QueueWaitFacts,
+    QueueWhy,
     TimePlace,
     WaitFacts,
     WaitReason,
+    queue_why,
     wait_reasons,
 )
-from zq.features.waits.model_queue import QueueWaitFacts, QueueWhy, queue_why
 from zq.features.waits.store import WaitReads
 from zq.model.clock import Clock
 from zq.model.errors import JobNotFound

@@ -4,7 +4,7 @@ from aiohttp import web
 
 from zq import __version__
 from zq.engine.process import storage_written
-from zq.features.crons.service import Crons
+from zq.features.crons.service_running import Crons
 from zq.features.forward.service import Lanes, LaneStatus
 from zq.features.forward.wire import LaneHealth
 from zq.features.inbox.service import InboxState

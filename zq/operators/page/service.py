@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple, Self
 
 from zq.engine.subscribers.changes import QueueChanges
-from zq.features.diagnosis.model_findings import (
+from zq.features.diagnosis.model import (
     Finding,
     FindingCode,
     FindingGroup,
@@ -18,8 +18,7 @@ from zq.features.diagnosis.model_findings import (
     grouped,
     place_of,
 )
-from zq.features.diagnosis.service_judge import JudgedQueue, QueueJudge, WorkersByQueue
-from zq.features.diagnosis.service_slow import SlowFindings
+from zq.features.diagnosis.service import JudgedQueue, QueueJudge, SlowFindings, WorkersByQueue
 from zq.features.trends.service import Trends
 from zq.model.clock import Clock
 from zq.model.lifecycle import Status

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from zq.features.diagnosis.model_findings import (
+from zq.features.diagnosis.model import (
     STATES,
     Finding,
     FindingCode,

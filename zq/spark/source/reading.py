@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from zq.client.errors import Unavailable, ZqError
-from zq.features.history.client_reader import HistoryGone, HistoryPage, HistoryReader
+from zq.features.history.client import HistoryGone, HistoryPage, HistoryReader
 from zq.features.history.model import HistoryRecord
 from zq.spark.errors import SourceError
 from zq.spark.source.options import SourceOptions

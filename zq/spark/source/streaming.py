@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from zq.client.errors import Unavailable
-from zq.features.history.client_reader import HistoryPage
+from zq.features.history.client import HistoryPage
 from zq.spark.errors import SourceError
 from zq.spark.source.options import SourceOptions
 from zq.spark.source.reading import HistoryRange, extent_of, fetch, other_database, split

@@ -14,9 +14,9 @@ from zq.doors.queue_ti.http.documents import created_at, metadata_of, payload_of
 from zq.doors.queue_ti.http.groups import queues_of, topic_behind
 from zq.doors.queue_ti.http.pages import MessagePage, page_of
 from zq.doors.queue_ti.http.problems import answer
-from zq.features.archive.errors import NotArchived, OutOfArchive
+from zq.features.archive.model import NotArchived, OutOfArchive
 from zq.features.archive.service import Replays
-from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.service_running import Sweeps
 from zq.http.door import PATH, Ids, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from zq.features.archive.errors import NotArchived
-from zq.features.targets.errors import TargetExists, TargetNotFound
+from zq.features.archive.model import NotArchived
+from zq.features.targets.model import TargetExists, TargetNotFound
 from zq.http.api.problems import CODE_HEADER, completed
 from zq.http.api.problems import STATUSES as NATIVE
 from zq.http.door import Statuses, status_in

@@ -7,7 +7,7 @@ from zq.doors.queue_ti.http.bodies import MessageEndpoints, SchemaBody
 from zq.doors.queue_ti.http.documents import rfc3339
 from zq.doors.queue_ti.http.problems import answer
 from zq.features.schemas.model import StoredSchema
-from zq.features.schemas.service import Schemas
+from zq.features.schemas.service_running import Schemas
 from zq.http.door import PATH, Route
 from zq.http.guard import reach_of
 from zq.http.transport.answer import Answer

@@ -15,9 +15,9 @@ from zq.doors.queue_ti.http.bodies import (
 from zq.doors.queue_ti.http.documents import DLQ, FOREVER_MS, STATUSES, overrides, statistics
 from zq.doors.queue_ti.http.groups import queues_of
 from zq.doors.queue_ti.http.problems import answer
-from zq.features.archive.service_cleaning import Cleaning
+from zq.features.archive.service_running import Cleaning
 from zq.features.sweeps.model import SweepAuthor
-from zq.features.sweeps.service import Sweeps
+from zq.features.sweeps.service_running import Sweeps
 from zq.http.door import PATH, Route
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer

@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from zq.doors.topics import errors as topic_errors
-from zq.features.producers.errors import ProducerFenced, SequenceGap
+from zq.features.producers.model import ProducerFenced, SequenceGap
 from zq.http.api.endpoints import NotAcceptable
 from zq.http.api.problems import STATUSES as NATIVE
 from zq.http.api.problems import completed

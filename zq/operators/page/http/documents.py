@@ -6,7 +6,7 @@ No value is null: what is not known is left out.
 from collections.abc import Sequence
 from typing import Any
 
-from zq.features.diagnosis.model_findings import FindingGroup
+from zq.features.diagnosis.model import FindingGroup
 from zq.model.job import JobRecord
 from zq.model.lifecycle import NAMES
 from zq.model.pauses import pause_text

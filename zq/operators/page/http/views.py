@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from zq import __version__
-from zq.features.diagnosis.service_lookback import Lookback
+from zq.features.diagnosis.service import Lookback
 from zq.features.failures.service import Failures
-from zq.features.failures.wire import cause_document
-from zq.features.sweeps.service import Sweeps
-from zq.features.sweeps.wire import running_document
+from zq.features.failures.verbs import cause_document
+from zq.features.sweeps.service_running import Sweeps
+from zq.features.sweeps.verbs import running_document
 from zq.features.trends.service import Trends
 from zq.features.waits.service import Waits
 from zq.model.errors import ScopeMissing

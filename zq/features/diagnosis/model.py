@@ -7,7 +7,7 @@ from typing import NamedTuple
 from zq.features.crons.model_expression import NONE_FAULTY, FaultyEntries
 from zq.features.devices.model import DeviceSums
 from zq.features.trends.model import MINUTE_MS, TrendFlow
-from zq.features.waits.model_queue import NEAR
+from zq.features.waits.model import NEAR
 from zq.model.pauses import pause_text
 from zq.model.settings import NO_SETTINGS, QueueSettings
 

@@ -1,9 +1,19 @@
-"""The commands about rows of the inbox."""
+"""The commands about rows of the inbox, and their error."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 from zq.model.commands import Command, Enqueue
+from zq.model.errors import Conflict
+
+
+class RowsChanged(Conflict):
+    """Somebody has deleted or changed rows since they were read."""
+
+    code = "rows_changed"
+
+    def __init__(self) -> None:
+        super().__init__("rows of the inbox were changed since they were read: read them again")
 
 
 class TakeRows(Enqueue, frozen=True, kw_only=True):
