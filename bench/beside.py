@@ -77,11 +77,14 @@ async def wait_beside(
         await session.pause(WARM_UP)
         caller.waits.clear()
         meter.reset()
-        await session.pause(seconds)
+        is_alone = companion == "alone"
+        took = await session.lasts(
+            seconds, lambda: caller.waits != [] and (is_alone or meter.jobs > 0)
+        )
         company.cancel()
     finally:
         session.close()
-    return caller.waits, meter.jobs / seconds
+    return caller.waits, meter.jobs / took
 
 
 async def keep_company(session: Session, companion: str, meter: Meter, queues: int) -> None:

@@ -118,8 +118,10 @@ async def drive(target: Target, seconds: float, rounds: int) -> list[tuple[list[
         devices[number % len(devices)].send()
 
     try:
-        for number, device in enumerate(devices, 1):
+        for number in range(1, DEVICES):
             report(target, f"device-{number}")
+        # Only then: the server ends a connection that says nothing for a minute.
+        for device in devices:
             await device.connect(session)
         batches = [None, report(target, "flood"), BATCH]
         for round, batch in product(range(rounds), batches):

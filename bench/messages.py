@@ -130,8 +130,7 @@ async def consuming(target: Target, row: str, seconds: float) -> Measure:
             await consume(session, Consumer(meter, dialect))
         await session.pause(WARM_UP)
         meter.reset()
-        await session.pause(seconds)
-        return meter.read(seconds)
+        return meter.read(await session.lasts(seconds, lambda: meter.jobs > 0))
     finally:
         session.close()
 

@@ -51,7 +51,7 @@ PROGRAMS = {
 # Durable as zq is by default, and without limits that its own workers would reach.
 ZIZQ = ["serve", "--no-admin", *LOG, "--default-commit-mode", "fsync", *UNLIMITED]
 NAMES = (*PROGRAMS, "zizq")
-START_SECONDS = 30.0
+START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 LOOK_EVERY = 0.02
 

@@ -89,8 +89,8 @@ async def _measured(
     await produce(session, producer, connections)
     await session.pause(WARM_UP)
     producer.meter.reset()
-    await session.pause(seconds)
-    return producer.meter.read(seconds)
+    took = await session.lasts(seconds, lambda: producer.meter.jobs > 0)
+    return producer.meter.read(took)
 
 
 def run_appends(target: Target, seconds: float) -> Measure:

@@ -21,7 +21,7 @@ from bench.peers.roster import Contender
 from bench.ports import LOOPBACK, free_port
 from bench.servers import Lab, tail
 
-START_SECONDS = 30.0
+START_SECONDS = 180.0
 STOP_SECONDS = 30.0
 LOOK_EVERY = 0.02
 

@@ -15,7 +15,8 @@ import pyspark
 from spark.sessions import JAVA
 
 HOME = Path(pyspark.__file__).parent
-PATIENCE_S = 60
+PATIENCE_S = 300
+"""Java takes a processor some seconds to start, and a busy machine gives them late."""
 
 
 class Daemon:

@@ -25,7 +25,7 @@ def test_a_step_tells_how_many_of_its_tasks_are_done(spark: SparkSession, tmp_pa
         return number
 
     def open_gate() -> None:
-        half_done.wait(60)
+        half_done.wait(300)
         gate.touch()
 
     opener = Thread(target=open_gate)
