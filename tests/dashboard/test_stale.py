@@ -142,6 +142,28 @@ def test_a_server_that_stops_answering_leaves_its_numbers_without_colour_and_wit
         page.close()
 
 
+def test_race_a_banner_that_comes_pushes_no_row_away_from_the_pointer(
+    tmp_path: Path, new_page: NewPage
+) -> None:
+    with serving(tmp_path / "data") as place:
+        push(place, 1, "mail")
+        page = new_page()
+        page.clock.install()
+        go(page, place, "queues")
+        row = page.locator("tr[data-key=mail]")
+        row.locator("td").last.hover()
+        before = row.bounding_box()
+        place.process.send_signal(signal.SIGSTOP)
+        page.clock.fast_forward(6_000)
+        expect(page.locator("body")).to_have_class(re.compile("stale"))
+        expect(page.locator("#banners .banner")).to_have_count(0)
+        assert row.bounding_box() == before
+        page.mouse.move(1, 1)
+        page.clock.fast_forward(1_000)
+        expect(page.locator("#banners .banner.failed")).to_contain_text("No answer for")
+        page.close()
+
+
 def test_a_session_that_ends_becomes_a_form_that_leads_back_to_the_same_address(
     tmp_path: Path, new_page: NewPage
 ) -> None:

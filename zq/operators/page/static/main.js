@@ -175,7 +175,7 @@ function head() {
   tell(byId("age"), old === undefined ? "" : `${state === "paused" ? "paused, " : ""}${old < FRESH_MS ? "< 1 s" : span(old)} old`);
   byId("age").title = live.last && zone.known ? `Numbers of ${clock(live.now?.[1] ?? 0)}` : "";
   document.body.classList.toggle("stale", stale && old !== undefined);
-  show(byId("banners"), [
+  const banners = [
     restarted && banner("The server has another version now.", "Load the page again, so that both fit.",
       { button: button("Load again", () => location.reload(), { class: "small" }) }),
     stale && banner(old === undefined ? "The server does not answer." : `No answer for ${span(live.silence())}.`,
@@ -183,7 +183,9 @@ function head() {
       { failed: true, button: button("Ask now", () => live.reopen(), { class: "small" }) }),
     !stale && !refused && skew > SKEW_MS && banner(`Clocks differ by ${span(skew)}.`, "Ages go by the server’s clock."),
     readOnly && banner("Read-only.", "The server was started so that this page changes nothing."),
-  ].filter(Boolean).slice(0, 2));
+  ].filter(Boolean).slice(0, 2);
+  // One that comes or goes would push the row away from the pointer. Old numbers are grey meanwhile.
+  if (!held.pointed?.isConnected || banners.length === byId("banners").childElementCount) show(byId("banners"), banners);
 }
 let readOnly = false;
 setInterval(head, 1000);
