@@ -1,5 +1,6 @@
-"""One server and one browser for a module."""
+"""One server for a module, and one browser for all modules of a worker."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 import headless
@@ -33,14 +34,29 @@ def ids(place: Place) -> dict[str, str]:
     return seed(place.primary)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A browser that is started once, which costs as much as to look at four pages."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=headless.browser(), args=headless.FLAGS
         )
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
         yield browser
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """The browser, whose event loop counts as running between the calls of this module alone.
+
+    Tests of other modules could not run loops of their own otherwise.
+    """
+    asyncio._set_running_loop(chromium._loop)
+    yield chromium
+    asyncio._set_running_loop(None)
 
 
 def patient(context: BrowserContext) -> BrowserContext:

@@ -1,5 +1,6 @@
 """What is typed into a field is read, or refused in words: nothing becomes "for ever"."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,11 +16,13 @@ READ = """async ([source, reader, text]) => {
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, place: Place) -> Page:
+def page(browser: Browser, place: Place) -> Iterator[Page]:
     """A page on which nothing happens but that functions are called."""
-    page = patient(browser.new_context()).new_page()
+    context = patient(browser.new_context())
+    page = context.new_page()
     page.goto(place.ui)
-    return page
+    yield page
+    context.close()
 
 
 def read(page: Page, reader: str, text: Any) -> Any:
