@@ -15,7 +15,7 @@ from playwright.sync_api import Page, Route, expect
 from .conftest import NewPage
 from .place import Place
 from .test_acting import api, toast
-from .test_pages import AXE, go
+from .test_pages import faults, go
 from .test_sweep_dialogs import command
 
 
@@ -312,33 +312,32 @@ def test_a_value_of_a_payload_is_found_without_a_program(place: Place, page: Pag
         expect(page.locator(f'#words option[value="{going_on}"]')).to_have_count(1)
 
 
-# As in test_pages.py: the colours of a theme do not depend on the width.
-@pytest.mark.parametrize(("theme", "widths"), [("light", (1440, 1024, 390)), ("dark", (1440,))])
 def test_a_list_with_an_open_job_a_selection_and_a_dialog_has_no_fault_of_access(
-    place: Place, ids: dict[str, str], new_page: NewPage, theme: str, widths: tuple[int, ...]
+    place: Place, ids: dict[str, str], new_page: NewPage
 ) -> None:
-    # More than one hundred: the list has a second page to offer.
-    jobs = [{"queue": f"seen-{theme}", "type": "t", "payload": n} for n in range(120)]
+    # More than one hundred: the list has a second page to offer, and its deletion asks for a word.
+    jobs = [{"queue": "seen", "type": "t", "payload": n} for n in range(120)]
     httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
-    page = new_page(color_scheme=theme)
-    for width in widths:
+    page = new_page(reduced_motion="reduce")
+    page.goto(place.ui)
+    page.evaluate(AXE_SCRIPT)
+    for n, width in enumerate((1440, 1024, 390)):
         page.set_viewport_size({"width": width, "height": 900})
-        page.goto("about:blank")
-        go(page, place, f"jobs?f=queue%3Aseen-{theme}")
-        page.evaluate(AXE_SCRIPT)
+        go(page, place, "nowhere")
+        go(page, place, "jobs?f=queue%3Aseen")
         page.locator("main tbody th a").first.click()
         expect(page.get_by_role("complementary")).to_be_visible()
         # The keys of a tick work also where the panel lies over the list.
         page.locator("main tbody input").nth(1).evaluate("box => box.click()")
         expect(page.get_by_role("region", name="Selection")).to_be_attached()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        for opened in (False, True):
-            if opened:
-                delete = page.get_by_role("button", name="Delete all 1", include_hidden=True)
-                delete.first.evaluate("button => button.click()")
-                expect(page.get_by_role("dialog")).to_be_visible()
-                page.locator("dialog summary").click()
-            assert page.evaluate(AXE) == [], (width, opened)
+        assert faults(page, colours=not n) == [], width
+        delete = page.get_by_role("button", name="Delete all 1", include_hidden=True)
+        delete.first.evaluate("button => button.click()")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.locator("dialog summary").click()
+        # Nothing else can be reached while it is open.
+        assert faults(page, "dialog", colours=not n) == [], (width, "dialog")
         page.keyboard.press("Escape")
 
 
