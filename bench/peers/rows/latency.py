@@ -31,7 +31,8 @@ def measure(trial: Trial) -> Figures:
     with trial.working(CONCURRENCY) as watch:
         began = warm_up(trial, watch, Order(WARM_UP_JOBS, WARM_UP_SECONDS, CALLERS))
         skipped = began.count
-        order = Order(jobs, jobs / RATE_A_SECOND * 2, CALLERS, rate=RATE_A_SECOND)
+        seconds = max(2 * jobs / RATE_A_SECOND, trial.size.seconds)
+        order = Order(jobs, seconds, CALLERS, rate=RATE_A_SECOND)
         sent = trial.enqueue(order)
         ended = watch.until(skipped + sent.jobs, trial.size.seconds)
         figures = processed(trial, watch, began, ended)
