@@ -1,6 +1,6 @@
 """A message is a job: what one door does to it the other one shows."""
 
-from zq.doors.queue_ti.http.ids import UuidIds
+from zq.doors.queue_ti.http.documents import UuidIds
 from zq.model.ids import IdCodec
 
 from .messages import Messages

@@ -15,7 +15,7 @@ from manual_clock import ManualClock
 
 from zq.config import Settings
 from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
-from zq.doors.queue_ti.http.rpc.messages import MOST_FIELDS
+from zq.doors.queue_ti.http.rpc.service import MOST_FIELDS
 from zq.runtime import Server
 from zq.setting import ConfigError
 

@@ -9,8 +9,8 @@ from conformance.site import Site
 from manual_clock import ManualClock
 
 from zq.config import Settings
-from zq.doors.queue_ti.errors import TooManyLogins
-from zq.doors.queue_ti.http.auth.limit import LoginLimit
+from zq.doors.queue_ti.http.access import LoginLimit
+from zq.doors.queue_ti.model import TooManyLogins
 from zq.doors.queue_ti.opening import QueueTiDoors
 
 from .users import ADMIN, PASSWORD, Caller, auth_settings, basic

@@ -7,11 +7,11 @@ import pytest
 from process.judge import Drawn, judged
 from process.server import running
 
-from zq.doors.queue_ti.http.auth.access import Access
-from zq.doors.queue_ti.http.auth.api import DoorAuth
+from zq.doors.queue_ti.http.access import Access
 from zq.doors.queue_ti.http.calls import MessageCalls
-from zq.doors.queue_ti.http.description.operations import OPERATIONS, QUEUE_TI
+from zq.doors.queue_ti.http.description import OPERATIONS, QUEUE_TI
 from zq.doors.queue_ti.http.door import queue_ti_routes
+from zq.doors.queue_ti.http.users import DoorAuth
 from zq.http.api.parts import no_server
 from zq.http.json_description import json_openapi
 

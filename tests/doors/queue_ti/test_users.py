@@ -12,8 +12,7 @@ from conformance.keyed import secret, write_keys
 from conformance.site import Site
 
 from zq.config import Settings
-from zq.doors.queue_ti.errors import GrantMissing
-from zq.doors.queue_ti.model import Action, Grant, Permit, User
+from zq.doors.queue_ti.model import Action, Grant, GrantMissing, Permit, User
 from zq.model.keys import InvalidKey
 from zq.setting import ConfigError
 

@@ -8,7 +8,7 @@ import pytest
 
 from doors.queue_ti.messages import Messages
 from doors.topics.records import Records
-from zq.doors.queue_ti.http.ids import UuidIds
+from zq.doors.queue_ti.http.documents import UuidIds
 from zq.wire.ids import key_of
 
 LEASE_S = 60

@@ -15,11 +15,11 @@ from conformance.client import JSON, Client
 from conformance.site import Site
 
 import zq.model
-from zq.doors.queue_ti.http.description.operations import OPERATIONS as MESSAGES
-from zq.doors.queue_ti.http.problems import text_of
+from zq.doors.queue_ti.http.description import OPERATIONS as MESSAGES
+from zq.doors.queue_ti.http.documents import text_of
 from zq.doors.topics import errors as topic_errors
-from zq.doors.topics.http.description.operations import OPERATIONS as RECORDS
-from zq.doors.topics.http.problems import problem
+from zq.doors.topics.http.description import OPERATIONS as RECORDS
+from zq.doors.topics.http.documents import problem
 from zq.model.errors import ZqError
 from zq.rooms import ROOMS
 

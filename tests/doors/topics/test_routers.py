@@ -152,7 +152,7 @@ async def test_a_record_has_a_bounded_number_of_copies(log: Records) -> None:
 async def test_there_is_a_bounded_number_of_routers(
     log: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zq.doors.topics.tick_routers.MAX_ROUTERS", 1)
+    monkeypatch.setattr("zq.doors.topics.tick_records.MAX_ROUTERS", 1)
     await route(log, "a", "b")
     reply = await put(log, "second", "a", "c")
     assert refused(reply) == (429, "throttled")

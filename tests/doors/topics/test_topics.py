@@ -9,7 +9,7 @@ from conformance.site import Site
 from store.rig import KIND
 
 from zq.doors.topics.model import MOST_NODES
-from zq.doors.topics.store_jobs import MOST_EXAMINED
+from zq.doors.topics.store import MOST_EXAMINED
 
 from .records import Records, refused, told
 

@@ -6,7 +6,7 @@ from typing import Any
 from process.judge import Drawn, judged
 from process.server import running
 
-from zq.doors.topics.http.description.operations import OPERATIONS, TOPICS
+from zq.doors.topics.http.description import OPERATIONS, TOPICS
 from zq.doors.topics.http.door import topics_routes
 from zq.http.api.parts import no_server
 from zq.http.json_description import json_openapi

@@ -12,7 +12,7 @@ from conformance.site import Site
 from conformance.streams import PATIENCE_S, StreamEnded, pause
 
 from zq.doors.topics.engine import TopicReaders
-from zq.doors.topics.service_watches import Watches
+from zq.doors.topics.service import Watches
 
 from .frames import Frames
 from .records import Doc, Records, refused, told
@@ -324,7 +324,7 @@ async def _figures(log: Records) -> Doc:
 @pytest.mark.parametrize(
     ("place", "limit"),
     [
-        ("zq.doors.topics.service_watches.MAX_SESSIONS", "max_watch_sessions"),
+        ("zq.doors.topics.service.MAX_SESSIONS", "max_watch_sessions"),
         ("zq.doors.topics.http.streams.MOST_STREAMS", "max_sse_connections"),
     ],
     ids=["sessions", "streams"],

@@ -1,13 +1,84 @@
-"""Users, what they are granted, and which grants cover what."""
+"""Users, what they are granted, which grants cover what, and their commands and errors."""
 
 import re
 from enum import StrEnum
 
 import msgspec
 
-from zq.doors.queue_ti.errors import AdminNeeded, GrantMissing
-from zq.model.errors import InvalidRequest
+from zq.model.commands import Command
+from zq.model.errors import Conflict, Forbidden, InvalidRequest, LimitReached, NotFound
 from zq.model.names import check_name
+
+
+class UserNotFound(NotFound):
+    code = "user_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("user not found")
+
+
+class GrantNotFound(NotFound):
+    code = "grant_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("grant not found")
+
+
+class UserExists(Conflict):
+    code = "user_exists"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a user {name!r} already: choose another name")
+
+
+class GrantExists(Conflict):
+    code = "grant_exists"
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"the user may consume for the group {group!r} already")
+
+
+class OwnUser(InvalidRequest):
+    code = "own_user"
+
+    def __init__(self) -> None:
+        super().__init__("you cannot delete yourself: have another administrator do it")
+
+
+class LastAdmin(Conflict):
+    code = "last_admin"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this is the last administrator, and without one nobody could change users: make"
+            " another user an administrator first"
+        )
+
+
+class AdminNeeded(Forbidden):
+    code = "admin_needed"
+
+    def __init__(self) -> None:
+        super().__init__("admin access required")
+
+
+class GrantMissing(Forbidden):
+    code = "grant_missing"
+
+    def __init__(self) -> None:
+        super().__init__("insufficient permissions")
+
+
+class TooManyLogins(LimitReached):
+    code = "too_many_logins"
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(
+            f"too many failed logins as this user or from this address: try again in"
+            f" {retry_after_s} s"
+        )
+        self.retry_after_s = retry_after_s
+
 
 LEAST_PASSWORD = 12
 """The fewest characters of a password."""
@@ -131,3 +202,41 @@ def check_pattern(pattern: str) -> str:
     if pattern != ANY:
         check_name("topic_pattern", pattern.removesuffix(BELOW))
     return pattern
+
+
+class CreateUser(Command[User], frozen=True):
+    """Store a user. `UserExists` if its name is taken or, for one that has to be `first`, if there
+    is any user."""
+
+    user: User
+    first: bool = False
+
+
+class ChangeUser(Command[User], frozen=True):
+    """Change what is not None of a user. `UserNotFound`, `UserExists` or `LastAdmin`."""
+
+    id: str
+    now: int
+    name: str | None = None
+    hash: str | None = None
+    is_admin: bool | None = None
+
+
+class DeleteUser(Command[None], frozen=True):
+    """Delete a user with its grants. `UserNotFound` or `LastAdmin`."""
+
+    id: str
+
+
+class AddGrant(Command[Grant], frozen=True):
+    """Store a grant of a user. `UserNotFound`, or `GrantExists` for a group that it has."""
+
+    user: str
+    grant: Grant
+
+
+class DeleteGrant(Command[None], frozen=True):
+    """Delete a grant of a user. `GrantNotFound`."""
+
+    user: str
+    id: str

@@ -20,9 +20,9 @@ from zq.service.services import Services
 from zq.setting import ConfigError
 
 if TYPE_CHECKING:
-    from zq.doors.queue_ti.http.auth.api import DoorAuth
     from zq.doors.queue_ti.http.calls import Defaults, MessageCalls
     from zq.doors.queue_ti.http.rpc.server import RpcServer
+    from zq.doors.queue_ti.http.users import DoorAuth
 
 log = logging.getLogger("zq.serve")
 
@@ -85,8 +85,8 @@ class QueueTiDoors(RoomDoors):
         return [Later("/api", ["zq.doors.queue_ti.http.door"], self._door)]
 
     def _door(self) -> Sequence[Door]:
+        from zq.doors.queue_ti.http.documents import UuidIds
         from zq.doors.queue_ti.http.door import QueueTiDoor, queue_ti_routes
-        from zq.doors.queue_ti.http.ids import UuidIds
 
         routes = queue_ti_routes(self._parts, self._calls(), self._defaults(), self._auth)
         return [QueueTiDoor(UuidIds(self._parts.services.ids), routes)]
@@ -96,7 +96,7 @@ class QueueTiDoors(RoomDoors):
             await self._rpc.stop(patience)
 
     def _read_files(self) -> AuthFiles:
-        from zq.doors.queue_ti.http.auth.setup import read_admin, read_secret, require_auth
+        from zq.doors.queue_ti.http.access import read_admin, read_secret, require_auth
 
         require_auth()
         if self.settings.keys is None and self.settings.tls_client_ca is None:
@@ -145,7 +145,7 @@ class QueueTiDoors(RoomDoors):
 
     def _calls(self) -> MessageCalls:
         from zq.doors.queue_ti.http.calls import MessageCalls
-        from zq.doors.queue_ti.http.ids import UuidIds
+        from zq.doors.queue_ti.http.documents import UuidIds
 
         services = self._parts.services
         ids = UuidIds(services.ids)
@@ -169,10 +169,8 @@ DOORS = QueueTiDoors
 
 async def _open_auth(files: AuthFiles, services: Services) -> DoorAuth:
     """Make what knows users, and the first administrator."""
-    from zq.doors.queue_ti.http.auth.access import Access
-    from zq.doors.queue_ti.http.auth.api import DoorAuth
-    from zq.doors.queue_ti.http.auth.limit import LoginLimit
-    from zq.doors.queue_ti.http.auth.tokens import Tokens
+    from zq.doors.queue_ti.http.access import Access, LoginLimit, Tokens
+    from zq.doors.queue_ti.http.users import DoorAuth
     from zq.doors.queue_ti.service import Users
 
     if files.admin is not None:

@@ -5,12 +5,18 @@ import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from zq.doors.queue_ti.commands import AddGrant, ChangeUser, CreateUser, DeleteGrant, DeleteUser
-from zq.doors.queue_ti.errors import OwnUser, UserExists, UserNotFound
 from zq.doors.queue_ti.model import (
     Action,
+    AddGrant,
+    ChangeUser,
+    CreateUser,
+    DeleteGrant,
+    DeleteUser,
     Grant,
+    OwnUser,
     User,
+    UserExists,
+    UserNotFound,
     check_password,
     check_pattern,
     check_user_name,

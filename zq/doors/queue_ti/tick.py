@@ -5,9 +5,19 @@ from typing import get_args
 
 import msgspec
 
-from zq.doors.queue_ti.commands import AddGrant, ChangeUser, CreateUser, DeleteGrant, DeleteUser
-from zq.doors.queue_ti.errors import GrantExists, GrantNotFound, LastAdmin, UserExists, UserNotFound
-from zq.doors.queue_ti.model import User
+from zq.doors.queue_ti.model import (
+    AddGrant,
+    ChangeUser,
+    CreateUser,
+    DeleteGrant,
+    DeleteUser,
+    GrantExists,
+    GrantNotFound,
+    LastAdmin,
+    User,
+    UserExists,
+    UserNotFound,
+)
 from zq.store.api import Sliced
 from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork

@@ -4,10 +4,14 @@ from typing import get_args
 
 from zq.doors.topics.commands import Append, LayAside
 from zq.doors.topics.tick_numbers import AnyNumbering, note_expired, number_jobs
-from zq.doors.topics.tick_records import append
-from zq.doors.topics.tick_routers import AnyRouterChange, change_routers
-from zq.doors.topics.tick_topics import AnyTopicChange, change_topics, clear_topics
-from zq.doors.topics.tick_trimming import forget_writes, trim_topics
+from zq.doors.topics.tick_records import AnyRouterChange, append, change_routers
+from zq.doors.topics.tick_topics import (
+    AnyTopicChange,
+    change_topics,
+    clear_topics,
+    forget_writes,
+    trim_topics,
+)
 from zq.model.commands import Due
 from zq.model.lifecycle import Move
 from zq.tick.hooks import Hooks, Options

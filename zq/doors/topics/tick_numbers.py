@@ -7,7 +7,7 @@ from zq.doors.topics.commands import ForgetNumbers, NumberJobs
 from zq.doors.topics.errors import NotAQueue, TopicFull, TopicNotFound
 from zq.doors.topics.model import MAX_SEQ, SEQ_BITS, NewRecord, TopicState
 from zq.doors.topics.model_jobs import new_job
-from zq.doors.topics.tick_trimming import SLICE, find_topics, write_topics
+from zq.doors.topics.tick_topics import SLICE, find_topics, write_topics
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
 from zq.model.lifecycle import TERMINAL

@@ -8,7 +8,7 @@ from zq.answers import Asked, VerbAnswers
 from zq.features.audit import verbs
 from zq.features.audit.model import OperatorAction
 from zq.features.audit.service import Audit
-from zq.features.audit.verbs import ActionsDocument, action_document, deed_of
+from zq.features.audit.verbs import ActionsDocument, action_document, summary_of
 from zq.model.job import MAX_TIME
 from zq.wire.query import limit_in, whole_number
 
@@ -51,7 +51,7 @@ def _chosen(given: Mapping[str, str]) -> Callable[[OperatorAction], bool] | None
             return False
         if verb is None and queue is None:
             return True
-        deed = deed_of(action)
-        return verb in (None, deed.verb) and (queue is None or queue in deed.queues)
+        summary = summary_of(action)
+        return verb in (None, summary.verb) and (queue is None or queue in summary.queues)
 
     return matches

@@ -23,7 +23,7 @@ GONE = 499
 """The status of an answer that reached nobody."""
 
 
-class Deed(NamedTuple):
+class ActionSummary(NamedTuple):
     """An action in words: a verb to search by, the queues that it names, and a sentence."""
 
     verb: str
@@ -79,7 +79,7 @@ _NO_CHOICE = frozenset({"queue", "upto", "reason", "count", "typed"})
 """Parameters that do not say which jobs are meant, or that are said in other words."""
 
 
-def deed_of(action: "OperatorAction") -> Deed:
+def summary_of(action: "OperatorAction") -> ActionSummary:
     """The words for an action: `mia cancelled 412 jobs of mail`."""
     who = action.actor or f"somebody at {action.address}"
     query = dict(parse_qsl(action.query, keep_blank_values=True))
@@ -94,7 +94,7 @@ def deed_of(action: "OperatorAction") -> Deed:
         words += ", as a whole, in part or not: the answer reached nobody"
     if query.get("reason"):
         words += f": {query['reason']}"
-    return Deed(verb, said.queues, words)
+    return ActionSummary(verb, said.queues, words)
 
 
 def _rule(method: str, path: str) -> tuple[str, str, Mapping[str, str]]:
@@ -189,7 +189,7 @@ class ActionsDocument(msgspec.Struct):
 def action_document(recorded: "RecordedAction") -> ActionDocument:
     """A recorded action."""
     action = recorded.action
-    deed = deed_of(action)
+    summary = summary_of(action)
     return ActionDocument(
         seq=recorded.seq,
         at=action.at,
@@ -201,8 +201,8 @@ def action_document(recorded: "RecordedAction") -> ActionDocument:
         status=action.status,
         answer=msgspec.json.decode(action.answer) if bytes(action.answer) else UNSET,
         before=action.before or UNSET,
-        verb=deed.verb,
-        words=deed.words,
+        verb=summary.verb,
+        words=summary.words,
     )
 
 

@@ -17,17 +17,20 @@ fetches them by their numbers. It stores them in the plain queue.
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from zq.features.forward.model import LaneRule
-from zq.features.producers.model import MAX_SEQ
+from zq.features.history.model import StoredAttempt
+from zq.features.producers.model import MAX_SEQ, Producer, ProducerMark
+from zq.model.commands import Command, SyncRule
 from zq.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unprocessable
 from zq.model.job import MAX_TIME, JobSettings
 from zq.model.keys import Key
 from zq.model.names import check_name
+from zq.model.reach import EVERYWHERE, Reach
 
 
 class DeviceNotFound(NotFound):
@@ -377,3 +380,47 @@ def addressee(options: JobSettings | None) -> str | None:
     """The device that a job with these options is for."""
     device: str | None = None if options is None else options.to  # type: ignore[attr-defined]
     return device
+
+
+class ReportDevice(Command[Device], frozen=True):
+    """Store what a device says of itself. The errors are `DeviceTaken` and `TooManyDevices`."""
+
+    name: str
+    report: DeviceReport
+
+
+class AppendHistory(Command[Producer], frozen=True):
+    """Append attempts of a device to the history here, those that it does not have yet.
+
+    The number of a record is that of the device. The errors are `ProducerFenced` and
+    `TooManyProducers`.
+    """
+
+    brings_more: ClassVar[bool] = True
+    sync: ClassVar[SyncRule] = SyncRule.CHANGES
+    items: ClassVar[str | None] = "records"
+
+    device: str
+    mark: ProducerMark
+    """`seq` is the number of the first record."""
+    records: Sequence[StoredAttempt]
+    reach: Reach = EVERYWHERE
+    """Records of other queues are not kept."""
+
+
+class ForgetDevice(Command[None], frozen=True):
+    """Delete what is stored of a device. The error is `DeviceNotFound`."""
+
+    brings_more: ClassVar[bool] = False
+    name: str
+
+
+class OpenLane(Command[bool], frozen=True):
+    """Let jobs leave for a device that were stored in its queues by their names.
+
+    Returns False if there are none. The errors are `LanesMeet` and `TooManyLanes`.
+    """
+
+    sync: ClassVar[SyncRule] = SyncRule.NONE
+
+    device: str

@@ -9,11 +9,11 @@ from typing import NamedTuple, Self
 import msgspec
 
 from zq.engine.inbox import Inbox
-from zq.features.devices.commands import AppendHistory, ForgetDevice, OpenLane, ReportDevice
 from zq.features.devices.engine import DeviceBell, WaitingFetch
 from zq.features.devices.model import (
     MAKER,
     SHARED_BATCH,
+    AppendHistory,
     DeviceKeyNeeded,
     DeviceNotFound,
     DeviceOrder,
@@ -22,8 +22,11 @@ from zq.features.devices.model import (
     DeviceSums,
     DeviceTaken,
     FetchBody,
+    ForgetDevice,
     HistoryNotKept,
     NobodyThere,
+    OpenLane,
+    ReportDevice,
     SeenDevice,
     check_device,
     check_fleet,

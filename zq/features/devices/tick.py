@@ -5,14 +5,17 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from zq.features.devices.commands import AppendHistory, ForgetDevice, OpenLane, ReportDevice
 from zq.features.devices.model import (
     MAKER,
     MAX_DEVICES,
+    AppendHistory,
     Device,
     DeviceNotFound,
     DeviceTaken,
+    ForgetDevice,
     NobodyThere,
+    OpenLane,
+    ReportDevice,
     TooManyDevices,
     addressee,
     lane_to,

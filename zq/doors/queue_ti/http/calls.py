@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from zq.doors.queue_ti.http.documents import DLQ, MessageDocument, message
-from zq.doors.queue_ti.http.groups import AT, queue_of, topic_behind, topic_of
+from zq.doors.queue_ti.http.topics import AT, queue_of, topic_behind, topic_of
 from zq.doors.queue_ti.model import Permit
 from zq.engine.delivery.takers import Claimer
 from zq.engine.delivery.windows import ClaimWindow

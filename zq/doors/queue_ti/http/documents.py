@@ -1,15 +1,29 @@
-"""Messages, statistics and overrides as clients of queue-ti read them."""
+"""Answers of queue-ti: messages with their ids, statistics, overrides, pages of lists, and errors.
+
+An id is a UUID of version 7, made from an id of the native API and made into one again. The time
+and the key's low bits are all there; of what is drawn for the database the last bits are left out.
+"""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
+from aiohttp import web
 from msgspec import UNSET, UnsetType
 
-from zq.http.door import Ids
-from zq.model.ids import minted_at
+from zq.features.archive.model import NotArchived
+from zq.features.targets.model import TargetExists, TargetNotFound
+from zq.http.api.problems import CODE_HEADER, completed
+from zq.http.api.problems import STATUSES as NATIVE
+from zq.http.door import Ids, Statuses, status_in
+from zq.http.transport.answer import Answer
+from zq.http.words import Words
+from zq.model import errors
+from zq.model.errors import ZqError
+from zq.model.ids import ALPHABET, EPOCH_MS, LOW_BITS, IdCodec, minted_at
 from zq.model.job import MAX_TIME, NO_EXTRAS, NO_OPTIONS, JobRecord
 from zq.model.lifecycle import Status
 from zq.model.settings import QueueSettings
@@ -143,3 +157,94 @@ def rfc3339(time: int) -> str:
 def as_text(value: object) -> str:
     """A text as it is; what natively is something else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+_DIGITS = str.maketrans(ALPHABET, "0123456789abcdefghijklmnopqrstuv")
+"""From Crockford's base 32 to Python's."""
+
+_VERSION, _VARIANT = 7 << 76, 2 << 62
+_SUFFIX_BITS, _KEPT_BITS = 60, 54
+
+
+class UuidIds:
+    """Keys as UUIDs. A restored database still knows the ids from before."""
+
+    def __init__(self, ids: IdCodec) -> None:
+        self._ids = ids
+
+    def text(self, key: int) -> str:
+        """The id of the job with this key."""
+        return str(UUID(int=self._number(key)))
+
+    def key(self, text: str) -> int | None:
+        """The key that an id stands for, None where it can be no job's."""
+        try:
+            number = UUID(text).int
+        except ValueError:
+            return None
+        low = (number >> 64 & 0xFFF) << 8 | number >> _KEPT_BITS & 0xFF
+        key = (number >> 80) - EPOCH_MS << LOW_BITS | low
+        return key if 0 < key < 2**63 and self._number(key) == number else None
+
+    def _number(self, key: int) -> int:
+        ulid = int(self._ids.text(key).translate(_DIGITS), 32)
+        low = ulid >> _SUFFIX_BITS & (1 << LOW_BITS) - 1
+        suffix = ulid >> _SUFFIX_BITS - _KEPT_BITS & (1 << _KEPT_BITS) - 1
+        head = ulid >> _SUFFIX_BITS + LOW_BITS << 80 | low >> 8 << 64
+        return head | (low & 0xFF) << _KEPT_BITS | suffix | _VERSION | _VARIANT
+
+
+USUAL_PAGE, LARGEST_PAGE = 50, 200
+
+
+class MessagePage(msgspec.Struct):
+    """A page of a list, and how many items the list has."""
+
+    items: Sequence[msgspec.Struct]
+    total: int
+    limit: int
+    offset: int
+
+
+def page_of(request: web.BaseRequest) -> tuple[int, int]:
+    """The limit and the offset that a request asks for. What is out of range is clamped."""
+    limit = min(_number(request.query.get("limit"), 1, USUAL_PAGE), LARGEST_PAGE)
+    return limit, _number(request.query.get("offset"), 0, 0)
+
+
+def _number(text: str | None, least: int, usual: int) -> int:
+    """A whole number of a query. One that is missing, invalid or too small is the usual one."""
+    if text is None or not text.isdecimal() or len(text) > 15 or int(text) < least:
+        return usual
+    return int(text)
+
+
+_STATUSES: Statuses = {**NATIVE, errors.NotDead: 404}
+
+_encode = msgspec.json.Encoder().encode
+_SAID: dict[type[ZqError], str] = {
+    errors.JobNotFound: "message not found",
+    errors.NotInFlight: "message not found, or not in processing state",
+    errors.NotDead: "message not found in a dead-letter topic",
+    NotArchived: "the topic is not replayable: set the override `replayable` first",
+    TargetExists: "consumer group already registered",
+    TargetNotFound: "consumer group not found",
+}
+_WORDS = Words({"job": "message", "queue": "topic", "worker": "consumer"}, _SAID)
+
+
+def answer(document: object, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+    """A document as an answer."""
+    return Answer(status, _encode(document), {"Content-Type": "application/json"} | (headers or {}))
+
+
+def text_of(error: ZqError) -> str:
+    """The text of an error, with messages in place of jobs."""
+    return _WORDS.of(error)
+
+
+def problem(error: ZqError) -> Answer:
+    """An error as an answer."""
+    headers = {CODE_HEADER: error.code}
+    refusal = answer({"error": text_of(error)}, status_in(_STATUSES, error), headers)
+    return completed(refusal, error)

@@ -5,17 +5,13 @@ from collections.abc import Iterable, Sequence
 from aiohttp import web
 
 from zq import __version__
-from zq.doors.queue_ti.http.archive import ArchiveApi
-from zq.doors.queue_ti.http.auth.api import AuthApi, DoorAuth, status_route
-from zq.doors.queue_ti.http.auth.users import UsersApi
 from zq.doors.queue_ti.http.bodies import MessageEndpoints
 from zq.doors.queue_ti.http.calls import Defaults, MessageCalls
-from zq.doors.queue_ti.http.description.operations import QUEUE_TI
-from zq.doors.queue_ti.http.groups import GroupsApi
-from zq.doors.queue_ti.http.messages import MessagesApi
-from zq.doors.queue_ti.http.problems import answer, problem
-from zq.doors.queue_ti.http.schemas import SchemasApi
-from zq.doors.queue_ti.http.topics import TopicsApi
+from zq.doors.queue_ti.http.description import QUEUE_TI
+from zq.doors.queue_ti.http.documents import answer, problem
+from zq.doors.queue_ti.http.messages import ArchiveApi, MessagesApi
+from zq.doors.queue_ti.http.topics import GroupsApi, SchemasApi, TopicsApi
+from zq.doors.queue_ti.http.users import AuthApi, DoorAuth, UsersApi, status_route
 from zq.doors.queue_ti.service import Users
 from zq.http.api.parts import ApiParts
 from zq.http.door import Door, Route

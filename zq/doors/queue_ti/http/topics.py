@@ -1,23 +1,35 @@
-"""Topics of queue-ti: overrides, statistics, purges, and the reapers."""
+"""Topics of queue-ti: overrides, statistics, purges, reapers, schemas, and consumer groups."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 from aiohttp import web
 
 from zq.doors.queue_ti.http.bodies import (
+    GroupBody,
     MessageEndpoints,
     OverridesBody,
     PurgeBody,
     ScheduleBody,
+    SchemaBody,
     throughput,
 )
-from zq.doors.queue_ti.http.documents import DLQ, FOREVER_MS, STATUSES, overrides, statistics
-from zq.doors.queue_ti.http.groups import queues_of
-from zq.doors.queue_ti.http.problems import answer
+from zq.doors.queue_ti.http.documents import (
+    DLQ,
+    FOREVER_MS,
+    STATUSES,
+    answer,
+    overrides,
+    rfc3339,
+    statistics,
+)
 from zq.features.archive.service_running import Cleaning
+from zq.features.schemas.model import StoredSchema
+from zq.features.schemas.service_running import Schemas
 from zq.features.sweeps.model import SweepAuthor
 from zq.features.sweeps.service_running import Sweeps
+from zq.features.targets.service import Targets
 from zq.http.door import PATH, Route
 from zq.http.guard import actor_of, reach_of
 from zq.http.transport.answer import Answer
@@ -27,8 +39,95 @@ from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
 from zq.model.names import check_name
 from zq.model.patching import RetentionPatch
+from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.service.queues import Queues
 from zq.service.services import Services
+
+AT = "@"
+"""Stands between a topic and a group in the name of the group's queue."""
+
+
+def queue_of(topic: str, group: str | None) -> str:
+    """The queue that holds the messages of a topic, or those of one of its groups."""
+    check_name("topic", topic)
+    if not group:
+        return topic
+    if AT in group:
+        raise InvalidRequest(f"consumer_group must not contain {AT}")
+    return check_name("consumer_group", f"{topic}{AT}{group}")
+
+
+def topic_of(queue: str, group: str | None) -> str | None:
+    """The topic of which a queue holds messages, for a group; None if they are another group's."""
+    if not group:
+        return queue
+    topic, _, found = queue.rpartition(AT)
+    return topic if topic and found == group else None
+
+
+async def queues_of(topic: str, queues: Queues) -> tuple[str, ...]:
+    """The queue of a topic, and those of its groups."""
+    return (topic, *_targets((await queues.settings(topic, EVERYWHERE)).fan_out or (), topic))
+
+
+async def topic_behind(queue: str, queues: Queues) -> str:
+    """The topic of which a queue holds messages: its own, unless it is the queue of a group."""
+    topic = queue.rpartition(AT)[0]
+    return topic if topic and queue in await queues_of(topic, queues) else queue
+
+
+def _targets(targets: Sequence[str], topic: str) -> list[str]:
+    """The targets of a topic's queue that are consumer groups, in the order of their
+    registration."""
+    return [target for target in targets if target.rpartition(AT)[0] == topic]
+
+
+class GroupsApi:
+    """`/topics/{topic}/consumer-groups`."""
+
+    def __init__(self, services: Services, endpoints: MessageEndpoints) -> None:
+        self._queues, self._targets = services.queues, services[Targets]
+        self._endpoints = endpoints
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        groups = "/topics/{topic}/consumer-groups"
+        register = self._endpoints.change(GroupBody, self.register)
+        return [
+            Route("GET", groups, self.every, KeyScope.READ),
+            Route("POST", groups, register, KeyScope.MANAGE),
+            Route("DELETE", groups + "/{group}", self.unregister, KeyScope.MANAGE),
+        ]
+
+    async def every(self, request: web.BaseRequest) -> Answer:
+        """The groups of a topic, in the order of their registration."""
+        topic = asked_topic(request)
+        settings = await self._queues.settings(topic, reach_of(request))
+        groups = [target.rpartition(AT)[2] for target in _targets(settings.fan_out or (), topic)]
+        return answer({"items": groups})
+
+    async def register(self, request: web.BaseRequest, sent: GroupBody) -> Answer:
+        """Register a group. It gets the pending messages, and every new one."""
+        if not sent.consumer_group:
+            raise InvalidRequest("consumer_group is required")
+        topic = asked_topic(request)
+        target = queue_of(topic, sent.consumer_group)
+        await self._targets.add(topic, target, reach_of(request))
+        return Answer(201)
+
+    async def unregister(self, request: web.BaseRequest) -> Answer:
+        """Delete a consumer group and its messages."""
+        topic = asked_topic(request)
+        target = queue_of(topic, request[PATH]["group"])
+        await self._targets.remove(topic, target, reach_of(request))
+        return Answer(204)
+
+
+def asked_topic(request: web.BaseRequest) -> str:
+    """The topic in the path of a request."""
+    return check_name("topic", request[PATH]["topic"])
+
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 PURGEABLE = ("pending", "processing", "expired")
@@ -84,7 +183,7 @@ class TopicsApi:
 
     async def get(self, request: web.BaseRequest) -> Answer:
         """The overrides of one topic."""
-        topic = _topic(request)
+        topic = asked_topic(request)
         document = overrides(topic, await self._queues.settings(topic, reach_of(request)))
         if document is None:
             raise NotFound(f"the topic {topic!r} has no overrides")
@@ -92,7 +191,7 @@ class TopicsApi:
 
     async def replace(self, request: web.BaseRequest, sent: OverridesBody) -> Answer:
         """Set the overrides of a topic and its groups, and nothing else of their settings."""
-        topic = _topic(request)
+        topic = asked_topic(request)
         if topic.endswith(DLQ):
             raise InvalidRequest(f"topic name may not end in {DLQ}")
         settings = await self._set(topic, _patch(sent), request)
@@ -101,7 +200,7 @@ class TopicsApi:
     async def clear(self, request: web.BaseRequest) -> Answer:
         """Have a topic and its groups go by the defaults."""
         await self.get(request)
-        await self._set(_topic(request), NO_OVERRIDES, request)
+        await self._set(asked_topic(request), NO_OVERRIDES, request)
         return Answer(204)
 
     async def purge(self, request: web.BaseRequest, sent: PurgeBody) -> Answer:
@@ -116,13 +215,13 @@ class TopicsApi:
                 raise InvalidRequest(f"invalid status {status!r}: use {', '.join(PURGEABLE)}")
         named = sent.statuses or PURGEABLE
         statuses = tuple(status for name in PURGEABLE if name in named for status in STATUSES[name])
-        queues = await queues_of(_topic(request), self._queues)
+        queues = await queues_of(asked_topic(request), self._queues)
         return await self._delete(Filter(statuses=statuses, queues=queues), request)
 
     async def delete_by_key(self, request: web.BaseRequest) -> Answer:
         """Delete the messages of a topic with a key, whatever they are doing."""
         key = request[PATH]["key"]
-        queues = await queues_of(_topic(request), self._queues)
+        queues = await queues_of(asked_topic(request), self._queues)
         return await self._delete(Filter(queues=queues, unique_keys=(key,)), request)
 
     async def statistics(self, request: web.BaseRequest) -> Answer:
@@ -174,10 +273,6 @@ class TopicsApi:
         return answer({"deleted": await self._sweeps.delete(within, author)})
 
 
-def _topic(request: web.BaseRequest) -> str:
-    return check_name("topic", request[PATH]["topic"])
-
-
 def _patch(sent: OverridesBody) -> SettingsPatch:
     window = sent.replay_window_seconds
     archived_ms = (window * 1000 if window else FOREVER_MS) if sent.replayable else None
@@ -193,3 +288,54 @@ def _patch(sent: OverridesBody) -> SettingsPatch:
     )
     # A topic that is to be known by its overrides needs one.
     return msgspec.structs.replace(patch, registered=True) if patch == NO_OVERRIDES else patch
+
+
+class SchemaDocument(msgspec.Struct):
+    """The schema of a topic."""
+
+    topic: str
+    schema_json: str
+    version: int
+    updated_at: str
+
+
+class SchemasApi:
+    """Schemas by topic."""
+
+    def __init__(self, services: Services, endpoints: MessageEndpoints) -> None:
+        self._schemas = services[Schemas]
+        self._endpoints = endpoints
+
+    def routes(self) -> list[Route]:
+        """Method, path, handler and scope of each endpoint."""
+        own = "/topic-schemas/{topic}"
+        return [
+            Route("GET", "/topic-schemas", self.every, KeyScope.READ),
+            Route("GET", own, self.get, KeyScope.READ),
+            Route("PUT", own, self._endpoints.change(SchemaBody, self.put), KeyScope.MANAGE),
+            Route("DELETE", own, self.drop, KeyScope.MANAGE),
+        ]
+
+    async def every(self, request: web.BaseRequest) -> Answer:
+        """The schemas of all topics that have one."""
+        found = await self._schemas.every(reach_of(request))
+        return answer({"items": [_document(each) for each in found]})
+
+    async def get(self, request: web.BaseRequest) -> Answer:
+        """The schema of one topic."""
+        return answer(_document(await self._schemas.get(asked_topic(request), reach_of(request))))
+
+    async def put(self, request: web.BaseRequest, sent: SchemaBody) -> Answer:
+        """Give a topic a schema: new messages have to match it."""
+        stored = await self._schemas.put(asked_topic(request), sent.schema_json, reach_of(request))
+        return answer(_document(stored))
+
+    async def drop(self, request: web.BaseRequest) -> Answer:
+        """Take the schema of a topic away."""
+        await self._schemas.drop(asked_topic(request), reach_of(request))
+        return Answer(204)
+
+
+def _document(stored: StoredSchema) -> SchemaDocument:
+    at = rfc3339(stored.updated_at)
+    return SchemaDocument(stored.queue, stored.body, stored.version, at)

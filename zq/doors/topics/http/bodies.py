@@ -5,10 +5,15 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from aiohttp import hdrs, web
 
-from zq.doors.topics.model import MOST_PAGE, MOST_PAGE_BYTES, USUAL_PAGE_BYTES, TopicPatch
+from zq.doors.topics.http.documents import RecordBody
+from zq.doors.topics.model import (
+    MOST_PAGE,
+    MOST_PAGE_BYTES,
+    USUAL_BATCH_BYTES,
+    USUAL_PAGE_BYTES,
+    TopicPatch,
+)
 from zq.doors.topics.model_routers import TagFilter, tag_filter
-from zq.doors.topics.model_watching import USUAL_BATCH_BYTES
-from zq.doors.topics.wire import RecordBody
 from zq.http.api.endpoints import UnsupportedMediaType, as_strict
 from zq.http.bulk_line import SMALL, BulkLine
 from zq.http.gzip import is_gzip, restored

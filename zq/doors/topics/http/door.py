@@ -9,16 +9,12 @@ from aiohttp import web
 from zq import __version__
 from zq.doors.topics.errors import TopicLimitReached
 from zq.doors.topics.http.bodies import TopicBodies
-from zq.doors.topics.http.description.operations import TOPICS
-from zq.doors.topics.http.lifecycle import TopicLifecycleApi
+from zq.doors.topics.http.description import TOPICS
+from zq.doors.topics.http.documents import OF_STATUS, Stopwatch, not_found, problem, refusal
 from zq.doors.topics.http.metrics import TopicMetricsApi
-from zq.doors.topics.http.problems import OF_STATUS, Stopwatch, not_found, problem, refusal
-from zq.doors.topics.http.queues import QueueTopicsApi
-from zq.doors.topics.http.records import TopicRecordsApi
-from zq.doors.topics.http.routers import TopicRoutersApi
-from zq.doors.topics.http.streams import EventStreams
-from zq.doors.topics.http.watch import TopicWatchApi
-from zq.doors.topics.http.work import TopicWorkApi
+from zq.doors.topics.http.queues import QueueTopicsApi, TopicWorkApi
+from zq.doors.topics.http.streams import EventStreams, TopicWatchApi
+from zq.doors.topics.http.topics import TopicLifecycleApi, TopicRecordsApi, TopicRoutersApi
 from zq.doors.topics.service import Topics
 from zq.http.api.parts import ApiParts
 from zq.http.door import PATH, Door, Handler, Route

@@ -14,12 +14,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from zq.doors.topics.http.problems import Stopwatch
+from zq.doors.topics.http.documents import Stopwatch
 from zq.doors.topics.http.streams import EventStreams
 from zq.doors.topics.model import TopicState
-from zq.doors.topics.service import Topics
-from zq.doors.topics.service_routers import Routers
-from zq.doors.topics.service_watches import Watches
+from zq.doors.topics.service import Routers, Topics, Watches
 from zq.engine.subscribers.figures import Histogram
 from zq.http.door import Route
 from zq.http.guard import reach_of

@@ -167,7 +167,7 @@ class RpcLink(_Joined):
         self.transport.resume_reading()
 
 
-class Stranger(asyncio.Protocol):
+class RefusedConnection(asyncio.Protocol):
     """Answers a client that does not speak HTTP/2 in HTTP/1.1, and closes."""
 
     def __init__(self, word: Callable[[ZqError], Answer], on_lost: Callable[[], object]) -> None:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from grpc import aio
 
-from zq.doors.queue_ti.http.problems import problem
-from zq.doors.queue_ti.http.rpc.links import LIBRARY, RpcLinks, Stranger
+from zq.doors.queue_ti.http.documents import problem
+from zq.doors.queue_ti.http.rpc.links import LIBRARY, RefusedConnection, RpcLinks
 from zq.doors.queue_ti.http.rpc.service import QueueService
 from zq.http.transport.gate import Gate
 from zq.http.transport.opening import Opening
@@ -79,7 +79,7 @@ class RpcServer:
 
     def _accept(self) -> Opening:
         return Opening(
-            lambda on_lost: Stranger(problem, on_lost),
+            lambda on_lost: RefusedConnection(problem, on_lost),
             self._links.serve,
             self._opening,
             problem,

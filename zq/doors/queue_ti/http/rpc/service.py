@@ -1,7 +1,9 @@
-"""`queue.QueueService`: its six methods, each behind the guard, over the calls of the door."""
+"""`queue.QueueService`: its six methods. Payloads are bytes there, and JSON here."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,24 +11,19 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import grpc
+import msgspec
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 from grpc import StatusCode
 from grpc.aio import ServicerContext
 
-from zq.doors.queue_ti.http.auth.access import Access
+from zq.doors.queue_ti.http.access import Access
 from zq.doors.queue_ti.http.calls import MessageCalls, MessagesWanted, NewMessage
-from zq.doors.queue_ti.http.documents import DLQ
-from zq.doors.queue_ti.http.problems import text_of
+from zq.doors.queue_ti.http.documents import DLQ, MessageDocument, text_of
 from zq.doors.queue_ti.http.rpc import queue_pb2 as pb
 from zq.doors.queue_ti.http.rpc.links import RpcLink, RpcLinks
-from zq.doors.queue_ti.http.rpc.messages import (
-    MOST_FIELDS,
-    dequeued,
-    has_too_many_fields,
-    stored_payload,
-    subscribed,
-)
+from zq.doors.queue_ti.http.rpc.queue_pb2 import DequeueResponse, SubscribeResponse
 from zq.doors.queue_ti.model import EVERYTHING, Action, Permit
 from zq.engine.delivery.windows import ClaimWindow
 from zq.http.api.endpoints import HEADER as STRICT_HEADER
@@ -47,8 +44,115 @@ from zq.model.errors import (
     ZqError,
     unexpected,
 )
+from zq.model.ids import minted_at
+from zq.model.job import JobRecord
 from zq.model.keys import Key, KeyScope
 from zq.model.reach import Reach
+
+MOST_FIELDS = 4_096
+"""The most fields of a message, of which each entry of the metadata is one. Reading a message takes
+the event loop about five microseconds a field."""
+
+
+def has_too_many_fields(sent: bytes) -> bool:
+    """True if a message has more than `MOST_FIELDS` fields. None of them is read.
+
+    What is no message may count as one of few fields: its reader refuses it.
+    https://protobuf.dev/programming-guides/encoding/
+    """
+    at, end, left = 0, len(sent), MOST_FIELDS
+    while at < end:
+        if not left:
+            return True
+        left -= 1
+        tag, at = _number(sent, at)
+        match tag & 7:
+            case 0:
+                _, at = _number(sent, at)
+            case 1:
+                at += 8
+            case 2:
+                size, at = _number(sent, at)
+                at += size
+            case 5:
+                at += 4
+    return False
+
+
+def _number(sent: bytes, at: int) -> tuple[int, int]:
+    """The number of variable length at a place, and the place behind it."""
+    number = shift = 0
+    while at < len(sent):
+        byte = sent[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80 or shift > 63:
+            break
+    return number, at
+
+
+class _Bytes(msgspec.Struct, forbid_unknown_fields=True):
+    """A payload that stands for bytes which are no text."""
+
+    base64: str
+
+
+_bytes = msgspec.json.Decoder(_Bytes)
+
+
+def stored_payload(sent: bytes) -> bytes:
+    """The JSON of a payload: a text or, where the bytes are none, an object with their base 64."""
+    try:
+        return msgspec.json.encode(sent.decode())
+    except UnicodeDecodeError:
+        return msgspec.json.encode(_Bytes(base64.b64encode(sent).decode()))
+
+
+def sent_payload(stored: str) -> bytes:
+    """The bytes of a payload. JSON that is no text, of a native job, is sent as it is."""
+    if stored.startswith('"'):
+        return msgspec.json.decode(stored, type=str).encode()
+    try:
+        # An object of another kind is refused at its first field, before values are made of it.
+        return base64.b64decode(_bytes.decode(stored).base64, validate=True)
+    except (msgspec.ValidationError, binascii.Error):
+        return stored.encode()
+
+
+def dequeued(job: JobRecord, document: MessageDocument) -> DequeueResponse:
+    """A message as the answer of a dequeue."""
+    return DequeueResponse(
+        id=document.id,
+        topic=document.topic,
+        payload=sent_payload(job.payload or "null"),
+        metadata=document.metadata or {},
+        created_at=_created_at(job),
+        retry_count=document.retry_count,
+        max_retries=min(document.max_retries, _INT32),
+        key=job.unique_key,
+    )
+
+
+def subscribed(job: JobRecord, document: MessageDocument) -> SubscribeResponse:
+    """A message as a part of a stream."""
+    return SubscribeResponse(
+        id=document.id,
+        topic=document.topic,
+        payload=sent_payload(job.payload or "null"),
+        metadata=document.metadata or {},
+        created_at=_created_at(job),
+        retry_count=document.retry_count,
+    )
+
+
+_INT32 = 2**31 - 1
+
+
+def _created_at(job: JobRecord) -> Timestamp:
+    seconds, milliseconds = divmod(minted_at(job.key), 1000)
+    return Timestamp(seconds=seconds, nanos=milliseconds * 1_000_000)
+
 
 log = logging.getLogger(__name__)
 

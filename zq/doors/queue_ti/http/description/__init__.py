@@ -1,1 +1,0 @@
-"""The description of queue-ti's API."""

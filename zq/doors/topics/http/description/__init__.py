@@ -1,1 +1,0 @@
-"""The description of the `/v0` dialect."""
