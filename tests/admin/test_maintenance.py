@@ -136,7 +136,7 @@ async def test_a_read_error_cuts_the_answer_short(
         yield b"\x1f\x8b"
         raise OSError("no such sector")
 
-    monkeypatch.setattr("zq.operators.admin.http.maintenance.pack", shorter)
+    monkeypatch.setattr("zq.operators.admin.http.routes.pack", shorter)
     with pytest.raises(aiohttp.ClientError):
         await backup(http, site)
     monkeypatch.undo()

@@ -10,8 +10,7 @@ from store.rig import only_sqlite
 import zq
 from zq.features.budgets.metrics import MOST_BUDGETS
 from zq.http.metrics import REST, markdown
-from zq.operators.ops.http.metrics.scrape import MOST_QUEUES
-from zq.operators.ops.http.metrics.table import every_metric
+from zq.operators.ops.http_metrics import MOST_QUEUES, every_metric
 
 from .batches import batched
 from .client import JSON, Client, Wire, new_job
@@ -30,7 +29,7 @@ def wire() -> Wire:
 
 def test_the_documents_hold_the_table() -> None:
     assert region("metrics") == markdown(METRICS), (
-        "run `python -m zq.operators.ops.http.metrics.table` and paste the table"
+        "run `python -m zq.operators.ops.http_metrics` and paste the table"
     )
 
 

@@ -13,9 +13,8 @@ from conformance.site import Site
 from zq.features.trends.model import MINUTE_MS
 from zq.model.errors import ReadersBusy
 from zq.model.reach import EVERYWHERE
-from zq.operators.page.http.frames import ViewFrame, changed
-from zq.operators.page.http.live_views import KEPT_S, MOST_READERS, MOST_VIEWS, LiveViews
-from zq.operators.page.http.views import View, Views
+from zq.operators.page.http.live import KEPT_S, MOST_READERS, MOST_VIEWS, LiveViews
+from zq.operators.page.http.views import View, ViewFrame, Views, changed
 from zq.operators.page.service import Overviews
 from zq.store import lookups
 from zq.store.snapshot import Snapshot

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from zq.operators.ops.http.metrics.table import every_metric
+from zq.operators.ops.http_metrics import every_metric
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "docs" / "alerts.yml"

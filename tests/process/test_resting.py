@@ -29,7 +29,12 @@ LATER = (
     *("zq.store.sqlite.check", "zq.store.sqlite.salvage", "argparse"),
     *("zq.cli.every", "zq.doors.queue_ti.http", "zq.doors.topics.http"),
     *("zq.http.api.description", "zq.http.api.rest", "zq.operators.admin.http.routes"),
-    *("zq.operators.ops.http", "zq.operators.page.http", "zq.wire.archive"),
+    *(
+        "zq.operators.ops.http",
+        "zq.operators.ops.http_metrics",
+        "zq.operators.page.http",
+        "zq.wire.archive",
+    ),
     *("zq.logfile", "zq.features.crons.model_walk"),
     *("difflib", "gzip", "importlib.metadata", "logging.handlers", "multiprocessing.pool"),
     *("tarfile", "tomllib", "wsgiref", "zipfile", "zoneinfo"),

@@ -99,7 +99,7 @@ for queue, priority in (("q", 7), ("r", 8)):
 
 def test_a_metric(tree: Tree) -> None:
     tree.add(
-        "zq/operators/ops/http/metrics/table.py",
+        "zq/operators/ops/http_metrics.py",
         "METRICS = (\n",
         "    Metric(\n"
         '        "zq_waiting_streams",\n'
@@ -113,7 +113,7 @@ def test_a_metric(tree: Tree) -> None:
 await call(running, "POST", "/jobs", {"queue": "q", "type": "t", "payload": 1})
 assert "zq_waiting_streams 2" in await call(running, "GET", "/metrics")
 """)
-    assert "| `zq_waiting_streams` | gauge |" in tree.prints("zq.operators.ops.http.metrics.table")
+    assert "| `zq_waiting_streams` | gauge |" in tree.prints("zq.operators.ops.http_metrics")
     assert len(tree.touched) == 1
 
 

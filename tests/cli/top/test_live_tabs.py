@@ -8,9 +8,8 @@ from urllib.parse import quote
 import pytest
 from textual.widgets import Static
 
-from zq.operators.admin.cli.fair_keys import FairKeysPage
-from zq.operators.admin.cli.live_table import LiveTable
-from zq.operators.admin.cli.screens import Question
+from zq.operators.admin.cli.live_tabs import LiveTable
+from zq.operators.admin.cli.screens import FairKeysPage, Question
 from zq.operators.page.client import merged
 
 from .watched import Display, Watched, display, watched

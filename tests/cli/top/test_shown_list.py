@@ -2,7 +2,7 @@
 
 import random
 
-from zq.operators.admin.cli.shown_list import HEAD, ORDERS, ShownList, around
+from zq.operators.admin.cli.job_lists import HEAD, ORDERS, ShownList, around
 from zq.operators.admin.model import ListName
 from zq.operators.admin.wire import AdminJob, OffsetPlace, WindowDocument
 

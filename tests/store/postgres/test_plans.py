@@ -10,7 +10,7 @@ import pytest
 from zq.model.filters import Filter, ValueRange
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
-from zq.operators.admin.store_windows import LISTS
+from zq.operators.admin.store import LISTS
 from zq.store.postgres.connection import PLANS, SESSION, connect
 from zq.store.postgres.queries import load
 from zq.store.postgres.snapshot import CORE

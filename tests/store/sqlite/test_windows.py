@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zq.operators.admin import store_windows as windows
+from zq.operators.admin import store as windows
 from zq.operators.admin.model import (
     Anchor,
     AnchorKind,

@@ -7,7 +7,7 @@ from zq.engine.subscribers.figures import NO_FLOW, QueueFlow
 from zq.model.lifecycle import NAMES
 from zq.model.names import check_name
 from zq.operators.ops import verbs
-from zq.operators.ops.wire import QUIET, FlowDocument, QueueStatsDocument, StatsDocument
+from zq.operators.ops.verbs import QUIET, FlowDocument, QueueStatsDocument, StatsDocument
 from zq.operators.page.service import Overviews
 from zq.operators.page.service_overview import WatchedQueue
 

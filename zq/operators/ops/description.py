@@ -5,7 +5,7 @@ from msgspec import UNSET, UnsetType
 
 from zq.features.forward.wire import LaneHealth
 from zq.http.api.description.operation import Operation
-from zq.operators.ops.wire import StatusDocument
+from zq.operators.ops.verbs import StatusDocument
 
 
 class Refusal(msgspec.Struct):

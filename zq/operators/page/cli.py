@@ -1,6 +1,7 @@
 """`zq health`: is anything wrong with a server, and how much is there to do."""
 
 import asyncio
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,77 @@ from zq.cli.terminal import counted, one_line, say
 
 if TYPE_CHECKING:
     from zq.client.http.address import Address
+
+
+Document = dict[str, Any]
+
+ALARMS = ("no_worker", "failing")
+SEVERITIES = {**dict.fromkeys(ALARMS, 3), "paused": 1}
+WARNING = 2
+
+LIMIT_IS_REACHED = 3
+
+
+def overview_of(admin: "Address") -> tuple[Document, int, Document]:
+    """The overview as the page has it, as far as the API tells it; the time; the server's state.
+
+    Each queue has one finding, the worst one.
+    """
+    from zq.client.http.maintenance import figures_of
+
+    stats, status = figures_of(admin)
+    now = time.time_ns() // 1_000_000
+    queues: list[Document] = stats["queues"]
+    totals: dict[str, int] = {}
+    for queue in queues:
+        for name, n in queue["counts"].items():
+            totals[name] = totals.get(name, 0) + n
+    findings = [_limit(code) for code in status["limits_reached"]]
+    findings += [_finding(queue) for queue in queues if queue.get("state")]
+    findings.sort(key=lambda each: -int(each["severity"]))
+    return (
+        {
+            "findings": findings,
+            "tiles": _tiles(queues, totals, now),
+            "pulse": {"totals": totals},
+        },
+        now,
+        status,
+    )
+
+
+def _finding(queue: Document) -> Document:
+    code = queue["state"]
+    text = f"{code.replace('_', ' ')}: {queue['queue']} {queue['state_text']}"
+    return {"severity": SEVERITIES.get(code, WARNING), "code": code, "text": text}
+
+
+def _limit(code: str) -> Document:
+    text = f"a limit of the server is reached: {code.replace('_', ' ')}"
+    return {"severity": LIMIT_IS_REACHED, "code": code, "text": text}
+
+
+def _tiles(queues: list[Document], totals: dict[str, int], now: int) -> Document:
+    arrived, done, failed = (
+        sum(queue[flow]["per_second_5m"] for queue in queues)
+        for flow in ("deliveries", "completions", "failures")
+    )
+    tiles: Document = {
+        "waiting": totals.get("ready", 0),
+        "growth": 0,
+        "delivered": arrived,
+        "done": done,
+        "busy": totals.get("in_flight", 0),
+        "dead": totals.get("dead", 0),
+    }
+    if done + failed:
+        tiles["failed"] = failed / (done + failed)
+    ages = [(q["oldest_ready_age_ms"], q["queue"]) for q in queues if "oldest_ready_age_ms" in q]
+    if ages:
+        age, queue = max(ages)
+        tiles["oldest"] = {"since": now - age, "queue": queue}
+    return tiles
+
 
 SIGNS = ("", "·", "!", "!!")
 """How bad a finding is: a note, a warning, an alarm."""
@@ -75,7 +147,6 @@ async def _ask(admin: "Address") -> tuple[dict[str, Any], int, dict[str, Any]]:
     except BackendError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        from zq.operators.page.cli_pageless import overview_of
 
         return overview_of(admin)
     return overview, now, await page.ask("GET", "status")

@@ -17,10 +17,8 @@ from zq.client.http.address import Address
 from zq.operators.admin.cli import summary
 from zq.operators.admin.cli.columns import BOLD, STYLES, Tone, fitted
 from zq.operators.admin.cli.feed import Feed
-from zq.operators.admin.cli.job_lists import JobLists
-from zq.operators.admin.cli.live_table import LiveTable
-from zq.operators.admin.cli.live_tabs import LIVE_TABS
-from zq.operators.admin.cli.messages import LISTS, Heard
+from zq.operators.admin.cli.job_lists import LISTS, Heard, JobLists
+from zq.operators.admin.cli.live_tabs import LIVE_TABS, LiveTable
 from zq.operators.admin.cli.screens import HelpPage
 from zq.operators.admin.cli.table import JobTable
 from zq.operators.admin.wire import AdminJob

@@ -11,7 +11,7 @@ from zq.cli.terminal import say
 from zq.client.http.address import Address
 from zq.operators.admin.cli import summary
 from zq.operators.admin.cli.feed import Link, link
-from zq.operators.admin.cli.messages import LISTS, Heard
+from zq.operators.admin.cli.job_lists import LISTS, Heard
 from zq.operators.admin.model import ListName
 from zq.operators.admin.wire import AdminJob, HeadPlace, SubscribeMessage
 

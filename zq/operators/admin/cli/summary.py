@@ -11,7 +11,7 @@ from rich.text import Text
 from zq.cli.output import span
 from zq.cli.terminal import one_line
 from zq.operators.admin.cli.columns import STYLES, Tone, fitted, rate, share
-from zq.operators.admin.cli.messages import LISTS
+from zq.operators.admin.cli.job_lists import LISTS
 from zq.operators.admin.model import ListName
 from zq.operators.admin.wire import AdminJob, ServerStatus
 from zq.operators.page.client import Document, Freshness

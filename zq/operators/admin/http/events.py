@@ -2,34 +2,128 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from zq import __version__
 from zq.http.api.endpoints import answer
 from zq.http.door import Route
 from zq.http.guard import KEY, Guard
 from zq.http.transport.answer import Response
 from zq.http.transport.channel import channel_of, watch_for_end
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
+from zq.model.clock import Clock
 from zq.model.errors import ScopeMissing, ZqError
+from zq.model.ids import IdCodec
 from zq.model.keys import KeyScope
 from zq.model.reach import EVERYWHERE
-from zq.operators.admin.engine import Viewer, Viewers
-from zq.operators.admin.engine_frames import Frame
-from zq.operators.admin.http.frames import FrameTexts
-from zq.operators.admin.model import NO_JOBS, FoundJob, ListsView
+from zq.operators.admin.engine import Frame, JobChange, Viewer, Viewers, WindowEvent
+from zq.operators.admin.model import NO_JOBS, FoundJob, ListName, ListsView
 from zq.operators.admin.wire import (
     MAX_MESSAGE,
+    ChangeEvent,
     DeleteMessage,
     DetailMessage,
+    ErrorEvent,
+    FindEvent,
     FindMessage,
+    HeartbeatEvent,
+    ServerStatus,
+    SnapshotEvent,
     SubscribeMessage,
     ViewerMessage,
     decode_message,
+    encode_event,
+    listed,
+    window_document,
 )
+from zq.operators.ops.http_quick import API_VERSION
 from zq.service.services import Services
 from zq.wire.codecs import JSON
 from zq.wire.ids import key_of
+
+
+class FrameTexts:
+    """Writes frames and answers as messages."""
+
+    def __init__(self, clock: Clock, ids: IdCodec) -> None:
+        self._clock = clock
+        self._ids = ids
+        self._began = clock.monotonic()
+
+    def frame(self, frame: Frame, before: Frame | None, detail: bool) -> Sequence[bytes]:
+        """The messages for a frame: the whole frame, or the changes since the frame `before`."""
+        is_next = before is not None and frame.number == before.number + 1
+        if not is_next or frame.changes is None:
+            return self._once(frame, ("whole", detail), self._whole)
+        return self._once(frame, ("changes", detail), self._changes)
+
+    def heartbeat(self, frame: Frame) -> bytes:
+        """The message that nothing has changed."""
+        return encode_event(HeartbeatEvent(self._server(frame.sight.totals)))
+
+    def found(self, list: ListName, found: FoundJob, detail: bool) -> bytes:
+        """The message with the result of a search."""
+        window = window_document(found.window, self._ids, detail)
+        server = self._server(found.totals)
+        return encode_event(FindEvent(server, list.value, found.position, window))
+
+    def error(self, frame: Frame, error: ZqError) -> bytes:
+        """The message that says why another message was refused."""
+        server = self._server(frame.sight.totals)
+        return encode_event(ErrorEvent(server, error.message, error.code))
+
+    def _once(
+        self, frame: Frame, key: tuple[str, bool], write: Callable[[Frame, bool], Sequence[bytes]]
+    ) -> Sequence[bytes]:
+        texts: Sequence[bytes] | None = frame.texts.get(key)
+        if texts is None:
+            texts = frame.texts[key] = write(frame, key[1])
+        return texts
+
+    def _whole(self, frame: Frame, detail: bool) -> Sequence[bytes]:
+        windows = {
+            list.value: window_document(window, self._ids, detail)
+            for list, window in frame.sight.windows.items()
+        }
+        return [encode_event(SnapshotEvent(self._server(frame.sight.totals), **windows))]
+
+    def _changes(self, frame: Frame, detail: bool) -> Sequence[bytes]:
+        server = self._server(frame.sight.totals)
+        if not frame.changes:
+            return [encode_event(HeartbeatEvent(server))]
+        return [encode_event(self._change(change, server, detail)) for change in frame.changes]
+
+    def _change(self, change: JobChange, server: ServerStatus, detail: bool) -> ChangeEvent:
+        id = self._ids.text(change.key)
+        job = None if change.job is None else listed(change.job, id, detail)
+        return ChangeEvent(server, id, _status(change), job)
+
+    def _server(self, totals: dict[ListName, int]) -> ServerStatus:
+        uptime = round((self._clock.monotonic() - self._began) * 1000)
+        return ServerStatus(
+            API_VERSION,
+            uptime,
+            totals[ListName.READY],
+            totals[ListName.IN_FLIGHT],
+            totals[ListName.SCHEDULED],
+            zq=__version__,
+        )
+
+
+def _status(change: JobChange) -> str:
+    """The word for it in Zizq's clients."""
+    match change.passage:
+        case WindowEvent.ENTERED:
+            return change.list.value
+        case WindowEvent.LEFT:
+            return f"{change.list.value}_removed"
+        case WindowEvent.COMPLETED:
+            return "completed"
+        case WindowEvent.FAILED:
+            return "dead"
+
 
 log = logging.getLogger(__name__)
 

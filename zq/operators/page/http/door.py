@@ -16,7 +16,7 @@ from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
 from zq.model.errors import ZqError
 from zq.model.keys import KeyScope
-from zq.operators.admin.http.maintenance import MaintenanceApi
+from zq.operators.admin.http.routes import MaintenanceApi
 from zq.operators.page.http.live import LiveApi
 from zq.operators.page.http.mask import Mask
 from zq.operators.page.http.page import Assets, PageApi

@@ -1,12 +1,18 @@
-"""What each topic of the live view shows, as documents without nulls."""
+"""What each topic of the live view shows, as documents without nulls: what is unknown is left out.
+
+A frame is the whole document, or what has changed since the frame before: a merge patch (RFC 7396),
+so no value of a document may be null.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cached_property
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
 import msgspec
 
 from zq import __version__
+from zq.features.diagnosis.model import FindingGroup
 from zq.features.diagnosis.service import Lookback
 from zq.features.failures.service import Failures
 from zq.features.failures.verbs import cause_document
@@ -16,24 +22,177 @@ from zq.features.trends.service import Trends
 from zq.features.waits.service import Waits
 from zq.model.errors import ScopeMissing
 from zq.model.filters import Filter
+from zq.model.job import JobRecord
 from zq.model.lifecycle import NAMES, Status
+from zq.model.pauses import pause_text
 from zq.model.reach import EVERYWHERE, Reach
-from zq.operators.ops.http.status import status_document
-from zq.operators.page.http.documents import (
-    finding_document,
-    held_document,
-    plain,
-    row,
-    tiles_document,
-    worker_document,
-)
-from zq.operators.page.http.frames import Document
+from zq.operators.ops.http import status_document
 from zq.operators.page.http.mask import Mask
 from zq.operators.page.http.tree import Branch, branches
-from zq.operators.page.service_overview import Overview, WatchedQueue
-from zq.operators.page.service_tiles import tiles_of
+from zq.operators.page.service_overview import Overview, Tiles, WatchedQueue, tiles_of
 from zq.service.admin import OpenStream
 from zq.service.services import Services
+
+Document = dict[str, object]
+
+
+class ViewFrame:
+    """A document at one moment, the number of its frame, and the document before it."""
+
+    def __init__(self, number: int, at: int, document: Document, before: Document | None) -> None:
+        self.number = number
+        self.document = document
+        self._at = at
+        self._before = before
+
+    @cached_property
+    def document_alone(self) -> bytes:
+        """The whole document, for somebody who wants no events."""
+        return self._body("full", self.document)
+
+    @cached_property
+    def whole(self) -> bytes:
+        """The event with the whole document."""
+        return _event(self.document_alone)
+
+    @cached_property
+    def change(self) -> bytes:
+        """The event with what has changed since the frame before."""
+        return _event(self._body("patch", changed(self._before or {}, self.document)))
+
+    def _body(self, name: str, content: object) -> bytes:
+        return msgspec.json.encode({"seq": self.number, "at": self._at, name: content})
+
+
+def _event(body: bytes) -> bytes:
+    return b"data: " + body + b"\n\n"
+
+
+def changed(before: Document, after: Document) -> Document:
+    """The merge patch from one document to another; empty if they are equal."""
+    patch: Document = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            if inner := changed(old, value):
+                patch[name] = inner
+        elif old != value or name not in before:
+            patch[name] = value
+    return patch
+
+
+def plain(document: dict[str, Any]) -> dict[str, Any]:
+    """A document without its nulls."""
+    return {name: value for name, value in document.items() if value is not None}
+
+
+def tiles_document(tiles: Tiles) -> Document:
+    """The figures over the page."""
+    names = ("growth", "arrived", "done", "dead_per_minute")
+    rates = {name: round(getattr(tiles, name), 2) for name in names}
+    more = {
+        "drained_ms": None if tiles.drained_ms is None else round(tiles.drained_ms),
+        "oldest": None if tiles.oldest is None else tiles.oldest._asdict(),
+        "failed": None if tiles.failed is None else round(tiles.failed, 4),
+    }
+    return plain(tiles._asdict() | rates | more)
+
+
+def finding_document(kind: FindingGroup) -> Document:
+    """The findings of one kind: those of queues with their queues, and how many are left out."""
+    named = [
+        plain({"queue": f.queue, "text": f.text, "jobs": f.jobs, "since": f.since})
+        for f in kind.first
+        if f.queue is not None
+    ]
+    return plain(
+        {
+            "code": kind.code,
+            "severity": kind.severity,
+            "since": kind.since,
+            "jobs": kind.jobs,
+            "text": kind.text,
+            "queues": named or None,
+            "more": kind.number - len(kind.first) if named else None,
+        }
+    )
+
+
+def row(
+    queue: WatchedQueue, wait_p95_ms: float | None = None, line: Sequence[int] | None = None
+) -> Document:
+    """One queue in a table. There are many, so that what says nothing is left out too.
+
+    `line` has its waiting jobs every five minutes of the last hour.
+    """
+    figures, flow, settings = queue.figures, queue.flow, queue.settings
+    ended = figures.completions.five_minutes + figures.failures.five_minutes
+    is_paused = settings is not None and settings.paused
+    return plain(
+        {
+            "counts": {NAMES[status]: n for status, n in figures.counts.items() if n},
+            "delivered": _rate(figures.deliveries.minute),
+            "failed": _rate(figures.failures.minute),
+            "failed_share": round(figures.failures.five_minutes / ended, 4) if ended else None,
+            "arrived": None if flow is None else _rate(flow.arrivals),
+            "done": _rate(figures.completions.five_minutes if flow is None else flow.ends),
+            "growth": None if flow is None else _rate(flow.arrivals - flow.ends) or None,
+            "workers": queue.taken_by.workers,
+            "slots": queue.taken_by.slots or None,
+            "since": figures.oldest_ready_at,
+            "wait_p95_ms": None if wait_p95_ms is None else round(wait_p95_ms),
+            "line": line if line is not None and any(line[:-1]) else None,
+            "state": queue.state,
+            "state_text": None if queue.worst is None else queue.worst.text,
+            "paused": True if is_paused else None,
+            "pause": pause_text(settings) if settings is not None and is_paused else None,
+        }
+    )
+
+
+def _rate(per_s: float) -> float:
+    """With as many digits as are read; a whole number where that is exact."""
+    rounded = round(per_s, 1 if abs(per_s) >= 1 else 2)
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def worker_document(
+    worker: OpenStream, jobs: Sequence[str], stuck: frozenset[int], rate: float
+) -> Document:
+    """One stream of a worker. `jobs` are the ids of the first that it holds."""
+    return {
+        "id": worker.id,
+        "queues": worker.queues,
+        "held": len(worker.held),
+        "busy": worker.busy,
+        "concurrency": worker.concurrency,
+        "prefetch": worker.prefetch,
+        "jobs": jobs,
+        "stuck": len(stuck.intersection(worker.held)),
+        "seen_at": worker.seen_at,
+        "silent": worker.silent,
+        "failed": worker.failed,
+        "rate": rate,
+        "delivered": worker.delivered,
+        "since": worker.since,
+        "draining": worker.draining,
+        "address": worker.address,
+        "client": worker.client,
+        "unsent_bytes": worker.unsent_bytes,
+    }
+
+
+def held_document(job: JobRecord, id: str, is_stuck: bool) -> Document:
+    """A job that a worker holds."""
+    return {
+        "id": id,
+        "type": job.type,
+        "queue": job.queue,
+        "since": job.dequeued_at or 0,
+        "attempts": job.attempts,
+        "stuck": is_stuck,
+    }
+
 
 WORST = 20
 MOST_ROWS = 100

@@ -1,1 +1,0 @@
-"""GET /metrics: the metrics (table), their values (scrape), and the endpoint (api)."""
