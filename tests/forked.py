@@ -1,12 +1,13 @@
-"""Processes of zq that cost a fork, not the half second that its imports take.
+"""Processes of zq that cost a fork, not the half second that their imports take.
 
 The suite starts some thousand processes by `python -m zq.cli …`. Each of them is forked from one
-that has imported zq and nothing else, a nursery. Each process of pytest has its own, and another
-for each set of the variables that are read when a program is loaded or when Python starts, from
-the third process with that set on. What is forked gets what a new process would get: arguments,
-environment, working directory, standard streams and no other descriptor. It is a child of pytest,
-since it is cloned beside the nursery instead of below it, so all of `subprocess` and asyncio works
-on it.
+that has imported zq and nothing else, a nursery. The programs of tests that `PROGRAMS` names and
+those of a project of Django are forked from others, which have imported what these need. Each
+process of pytest has its own nurseries: one for zq, and one for each program and set of the
+variables that are read when a program is loaded or when Python starts, from the third process of
+that kind on. What is forked gets what a new process would get: arguments, environment, working
+directory, standard streams and no other descriptor. It is a child of pytest, since it is cloned
+beside the nursery instead of below it, so all of `subprocess` and asyncio works on it.
 
 A process that needs more is executed as ever: with a program before it, a function to be run
 first, another user. So is one whose parent has entered other namespaces, such as another network:
@@ -17,6 +18,7 @@ Run as a program, this file is the nursery.
 """
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import gc
@@ -45,17 +47,37 @@ PACKAGE = "zq"
 
 PROGRAM = f"{PACKAGE}.cli"
 
+DJANGO = "django"
+"""Stands for all programs of a project of Django: scripts such as `manage.py`, and `-c`."""
+
 IMPORTS = (
     *("zq.cli.every", "zq.cli.group", "zq.serving", "zq.runtime", "zq.http.api.rest"),
     *("zq.operators.admin.http.routes", "zq.operators.page.http.door"),
-    *("zq.client.app", "zq.client.worker.worker"),
+    *("zq.client.app", "zq.client.worker.worker", "zq.store.postgres.store", "uvloop"),
 )
 """What a server, a command or a worker imports, most of it when it begins to run."""
 
-READ_AT_THE_START = (
-    *("PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENSSL_", "SSL_"),
-    "CLOCK_",  # of the clock of tests/crash
+LAYERS = (
+    *("tick", "opening", "engine", "service", "service_running", "peer"),
+    *("store", "sqlite_reads", "sqlite_quarantine", "sqlite_constants"),
 )
+"""What a server asks its rooms for when it starts."""
+
+PROGRAMS = {
+    PROGRAM: IMPORTS,
+    "crash.mortal": ("conformance.client", "crash.load"),
+    "outbox.mortal": (*IMPORTS, "zq.cli.relay", "zq.outbox.postgres", "zq.outbox.sqlite"),
+    "outbox.small_relay": (*IMPORTS, "zq.cli.relay", "zq.outbox.source"),
+    "outbox.writer": ("psycopg", "zq.outbox"),
+    "store.postgres.killed_move": (*IMPORTS, "zq.store.postgres.moving", "zq.store.sqlite.moving"),
+    DJANGO: (
+        *("django.core.management", "django.test", "django.db.backends.sqlite3.base"),
+        *("django.db.backends.postgresql.base", "zq.client.worker.worker", "zq.outbox"),
+    ),
+}
+"""What is forked, and what each imports, most of it when it begins to run."""
+
+READ_AT_THE_START = ("PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OPENSSL_", "SSL_")
 """How the names of variables begin that say something to Python, to libraries or to the loader."""
 
 EXECUTED = 2
@@ -78,13 +100,14 @@ CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 CLONE_PARENT = 0x8000
 
 
-Read = frozenset[tuple[str, str]]
-"""Variables that are read at the start, and their values."""
+Kind = tuple[str, frozenset[tuple[str, str]]]
+"""A program, and the variables that are read at its start, with their values."""
 
 
 class Birth(TypedDict):
     """What a new process is to be."""
 
+    program: str
     arguments: list[str]
     environment: dict[str, str]
     directory: str
@@ -124,20 +147,27 @@ def birth_of(asked: dict[str, Any]) -> Birth | None:
     words = asked["args"]
     if isinstance(words, str | bytes | os.PathLike) or asked["shell"] or asked["executable"]:
         return None
-    words = [os.fspath(word) for word in words]
-    if words[:3] != [sys.executable, "-m", PROGRAM]:
+    words = [os.fsdecode(word) for word in words]
+    given = os.environ if asked["env"] is None else asked["env"]
+    environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
+    if words[0] != sys.executable:
+        return None
+    if words[1:2] == ["-m"] and words[2] in PROGRAMS:
+        program, arguments = words[2], words[3:]
+    elif "DJANGO_SETTINGS_MODULE" in environment and words[1:2] != ["-m"]:
+        program, arguments = DJANGO, words[1:]
+    else:
         return None
     if any(asked.get(name, usual) != usual for name, usual in PLAIN.items()):
         return None
-    given = os.environ if asked["env"] is None else asked["env"]
-    environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
     directory = os.fspath(asked["cwd"] or Path.cwd())
     if not Path(directory).is_dir():
         return None
     if (Path(directory) / PACKAGE).exists() and not Path(directory).samefile(ROOT):
         return None  # another zq, which would be the one that runs
     return Birth(
-        arguments=[os.fsdecode(word) for word in words[3:]],
+        program=program,
+        arguments=arguments,
         environment=environment,
         directory=os.fsdecode(directory),
         session=bool(asked["start_new_session"]),
@@ -150,8 +180,10 @@ def streams_of(asked: dict[str, Any]) -> list[int]:
     return [usual if fd == -1 else fd for usual, fd in enumerate(given)]
 
 
-def _read_at_the_start(environment: Mapping[str, str]) -> Read:
-    return frozenset(each for each in environment.items() if each[0].startswith(READ_AT_THE_START))
+def _kind(program: str, environment: Mapping[str, str]) -> Kind:
+    return program, frozenset(
+        each for each in environment.items() if each[0].startswith(READ_AT_THE_START)
+    )
 
 
 def namespaces() -> dict[str, str]:
@@ -166,23 +198,23 @@ class Nurseries:
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._home = namespaces()
-        self._connections: dict[Read, socket.socket] = {}
-        self._executed: Counter[Read] = Counter()
+        self._connections: dict[Kind, socket.socket] = {}
+        self._executed: Counter[Kind] = Counter()
 
     def fork(self, birth: Birth, streams: list[int]) -> int | None:
         """The id of a new process, or None if it is to be executed."""
-        read, ours = _read_at_the_start(birth["environment"]), _read_at_the_start(os.environ)
+        kind, usual = _kind(birth["program"], birth["environment"]), _kind(PROGRAM, os.environ)
         with self._lock:
             if self._owner != os.getpid():  # in a fork of pytest, they would be the other's
                 return None
             if namespaces() != self._home:
                 return None
-            if read != ours and self._executed[read] < EXECUTED:
-                self._executed[read] += 1
+            if kind != usual and self._executed[kind] < EXECUTED:
+                self._executed[kind] += 1
                 return None
-            if read not in self._connections:
-                self._connections[read] = self._start(birth["environment"])
-            connection = self._connections[read]
+            if kind not in self._connections:
+                self._connections[kind] = self._start(kind)
+            connection = self._connections[kind]
             request = json.dumps(birth).encode()
             socket.send_fds(connection, [struct.pack("!I", len(request))], streams)
             connection.sendall(request)
@@ -191,17 +223,17 @@ class Nurseries:
             raise RuntimeError("the nursery has ended: ZQ_TESTS_FORK=0 does without")
         return int(struct.unpack("!I", answer)[0])
 
-    def _start(self, like: dict[str, str]) -> socket.socket:
-        read = dict(_read_at_the_start(like))
+    def _start(self, kind: Kind) -> socket.socket:
+        program, read = kind
         others = {n: v for n, v in os.environ.items() if not n.startswith(READ_AT_THE_START)}
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+                [sys.executable, __file__, str(theirs.fileno()), program],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env=others | read,
+                env=others | dict(read),
             )
 
         def end() -> None:
@@ -215,10 +247,14 @@ class Nurseries:
 # In the nursery
 
 
-def be_the_nursery(connection: socket.socket) -> list[str] | None:
+def be_the_nursery(connection: socket.socket, program: str) -> list[str] | None:
     """Fork what is asked for. Returns in each new process, with its arguments, and at the end."""
-    for module in IMPORTS:
-        importlib.import_module(module)
+    for module in PROGRAMS[program]:
+        with contextlib.suppress(ImportError):  # a package of an extra that is not installed
+            importlib.import_module(module)
+    if "zq.serving" in sys.modules:
+        for layer in LAYERS:
+            sys.modules["zq.rooms"].parts(layer, "", object)
     gc.collect()
     gc.freeze()
     while True:
@@ -258,7 +294,7 @@ def _clone() -> int:
 
 
 def _become(birth: Birth, streams: list[int]) -> None:
-    """Be what `python -m zq.cli` is before it runs the module."""
+    """Be what a new process of Python is before it runs its program."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -286,8 +322,21 @@ def _reopened(number: int, like: Any) -> io.TextIOWrapper:
     )
 
 
-if __name__ == "__main__":
-    arguments = be_the_nursery(socket.socket(fileno=int(sys.argv[1])))
-    if arguments is not None:
+def _run(program: str, arguments: list[str]) -> None:
+    """Run a program as Python runs what its command line names."""
+    if program != DJANGO:
         sys.argv[1:] = arguments
-        runpy.run_module(PROGRAM, run_name="__main__", alter_sys=True)
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    elif arguments[0] == "-c":
+        sys.argv, sys.path[0] = ["-c", *arguments[2:]], ""
+        exec(arguments[1], {"__name__": "__main__"})
+    else:
+        sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).resolve().parent)
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    program = sys.argv[2]
+    arguments = be_the_nursery(socket.socket(fileno=int(sys.argv[1])), program)
+    if arguments is not None:
+        _run(program, arguments)

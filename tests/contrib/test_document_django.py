@@ -5,13 +5,13 @@ import json
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from documents import code, commands
-from outbox.postgres import postgres
+from outbox.postgres import the_server
 from process.server import clean_environment, running
 from psycopg.conninfo import conninfo_to_dict
 
@@ -80,10 +80,9 @@ class Project:
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
-        paths = f"{Path(__file__).parent.parent}:{folder}"
         self._env = clean_environment() | {
             "ZQ_URL": url,
-            "PYTHONPATH": paths,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "settings",
         }
@@ -222,14 +221,12 @@ DATABASES = {{"default": {{"ENGINE": "django.db.backends.postgresql", "NAME": "{
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_settings(request: pytest.FixtureRequest) -> Iterator[str]:
+def database_settings(request: pytest.FixtureRequest) -> str:
     """The settings of a database, to be appended to those of the project."""
     if request.param == "sqlite":
-        yield ""
-        return
-    with postgres() as server:
-        given = conninfo_to_dict(server.new_database())
-        yield POSTGRESQL.format(name=given["dbname"], host=given["host"])
+        return ""
+    given = conninfo_to_dict(the_server().new_database())
+    return POSTGRESQL.format(name=given["dbname"], host=given["host"])
 
 
 async def test_the_project_has_tests(
@@ -249,28 +246,27 @@ async def test_the_project_has_tests(
 
 async def test_the_project_beside_the_jobs_of_its_server(tmp_path: Path) -> None:
     """Its database is that of zq, whose server takes the rows of the outbox by itself."""
-    with postgres() as server:
-        address = server.new_database()
-        data = tmp_path / "server"
-        data.mkdir()
-        async with running(data, "--store", address) as zq, zq.client() as client:
-            folder = tmp_path / "project"
-            folder.mkdir()
-            project = Project(folder, f"http://127.0.0.1:{zq.port}")
-            given = conninfo_to_dict(address)
-            project.add("settings.py", POSTGRESQL.format(name=given["dbname"], host=given["host"]))
-            migrate, _, worker = map(words_of, commands("django commands"))
-            await project.run(*migrate)
-            await project.run(*migrate)
-            task = (await project.visit("/join/ann"))["task"]
-            await client.until_count(1, queue="mail")
-            assert await project.visit(f"/status/{task}") == {"status": "READY", "value": None}
-            async with project.working(*worker):
-                await client.until_count(0, queue="mail", status="ready,in_flight")
-            answer = await project.visit(f"/status/{task}")
-            assert answer == {"status": "SUCCESSFUL", "value": "welcomed ann"}
-            await project.visit("/join/bob")
-            assert "finished 1 tasks" in await project.run("manage.py", "zq_worker", "--burst")
+    address = the_server().new_database()
+    data = tmp_path / "server"
+    data.mkdir()
+    async with running(data, "--store", address) as zq, zq.client() as client:
+        folder = tmp_path / "project"
+        folder.mkdir()
+        project = Project(folder, f"http://127.0.0.1:{zq.port}")
+        given = conninfo_to_dict(address)
+        project.add("settings.py", POSTGRESQL.format(name=given["dbname"], host=given["host"]))
+        migrate, _, worker = map(words_of, commands("django commands"))
+        await project.run(*migrate)
+        await project.run(*migrate)
+        task = (await project.visit("/join/ann"))["task"]
+        await client.until_count(1, queue="mail")
+        assert await project.visit(f"/status/{task}") == {"status": "READY", "value": None}
+        async with project.working(*worker):
+            await client.until_count(0, queue="mail", status="ready,in_flight")
+        answer = await project.visit(f"/status/{task}")
+        assert answer == {"status": "SUCCESSFUL", "value": "welcomed ann"}
+        await project.visit("/join/bob")
+        assert "finished 1 tasks" in await project.run("manage.py", "zq_worker", "--burst")
 
 
 async def test_schedules_are_those_of_the_settings(zq_server: TestServer, tmp_path: Path) -> None:

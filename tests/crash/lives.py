@@ -92,9 +92,10 @@ async def take_stock(client: Client, notebook: Notebook) -> None:
     notebook.add(Listing(start=start, end=now(), jobs=jobs, count=await client.count()))
 
 
-async def some_time(notebook: Notebook, random: Random) -> None:
+async def some_time(notebook: Notebook, random: Random, most: int = 1_000) -> None:
+    """Let up to so many events happen."""
     async with asyncio.timeout(3 * PATIENCE_S):
-        await notebook.grows_by(random.randint(100, 1_000))
+        await notebook.grows_by(random.randint(100, most))
     await asyncio.sleep(random.uniform(0, 0.02))  # anywhere in a tick
 
 
@@ -105,7 +106,10 @@ async def live_and_die(
     victims: Victims,
     amid: Callable[[Notebook, Random], Awaitable[None]] = some_time,
 ) -> None:
-    """Let all clients loose on a server; kill workers, the server, or both `amid` their work."""
+    """Let all clients loose on a server; kill workers, the server, or both `amid` their work.
+
+    `amid` waits until it is time for a kill.
+    """
     async with AsyncExitStack() as clients, asyncio.TaskGroup() as running_actors:
         actors: list[Actor] = []
         for wire in PRODUCERS:
@@ -126,7 +130,7 @@ async def live_and_die(
         await amid(notebook, random)
         if not victims.together:
             await asyncio.gather(*(mortal.kill() for mortal in mortals))
-            await some_time(notebook, random)
+            await amid(notebook, random)
         start = now()
         await asyncio.gather(server.kill(), *(mortal.kill() for mortal in mortals))
         notebook.add(Kill(start=start, end=now()))

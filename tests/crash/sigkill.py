@@ -1,6 +1,7 @@
 """SIGKILL of the server, of workers, of both, under mixed load, on one directory."""
 
 import asyncio
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -9,7 +10,16 @@ from process.server import ServerProcess
 
 from .actors import Notebook
 from .keeper import Keeper
-from .lives import SERVER_ALONE, Victims, finish, inspect_file, life, live_and_die, take_stock
+from .lives import (
+    SERVER_ALONE,
+    Victims,
+    finish,
+    inspect_file,
+    life,
+    live_and_die,
+    some_time,
+    take_stock,
+)
 from .load import MOST_PUT_ASIDE, WORKERS
 
 VICTIMS = (SERVER_ALONE, Victims(2, True), Victims(2, False))
@@ -33,8 +43,13 @@ async def die_young(root: Path, random: Random) -> None:
     await server.kill()
 
 
-async def kill_again_and_again(root: Path, notebook: Notebook, random: Random, cycles: int) -> None:
-    """Some lives of a server on one directory, the last of which ends well."""
+async def kill_again_and_again(
+    root: Path, notebook: Notebook, random: Random, cycles: int, most: int = 1_000
+) -> None:
+    """Some lives of a server on one directory, the last of which ends well.
+
+    A kill comes after up to `most` events.
+    """
     for cycle in range(cycles):
         settings = random.choice(SETTINGS)
         flags = chain.from_iterable(settings.items())
@@ -44,7 +59,8 @@ async def kill_again_and_again(root: Path, notebook: Notebook, random: Random, c
                 await take_stock(client, notebook)
                 if not cycle:
                     await Keeper(client, notebook, random).furnish()
-            await live_and_die(server, notebook, random, random.choice(VICTIMS))
+            amid = partial(some_time, most=most)
+            await live_and_die(server, notebook, random, random.choice(VICTIMS), amid)
         inspect_file(root, notebook)
         if random.random() < 0.3:
             await die_young(root, random)

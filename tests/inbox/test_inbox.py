@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 from conformance.client import Client
+from outbox.postgres import the_server
 from process.server import running
 from psycopg.types.json import Jsonb
-from store.on_postgres import the_server
 
 from zq import outbox
 from zq.client.app import App

@@ -13,7 +13,7 @@ from zq import outbox
 from zq.client.app import App
 from zq.client.task import AsyncTask
 
-from .postgres import Postgres, postgres
+from .postgres import the_server
 
 Mail = AsyncTask[[int], None]
 
@@ -48,22 +48,16 @@ class Database:
         return int(self.fetch("SELECT count(*) FROM zq_outbox")[0][0])
 
 
-@pytest.fixture(scope="module")
-def server_of_postgres() -> Iterator[Postgres]:
-    with postgres() as running:
-        yield running
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def database(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Database:
+def database(kind: str, tmp_path: Path) -> Database:
     """A new database of each kind."""
     if kind == "postgresql":
-        url = request.getfixturevalue("server_of_postgres").new_database()
+        url = the_server().new_database()
     else:
         url = f"sqlite://{tmp_path / 'shop.db'}"
     made = Database(kind, url)

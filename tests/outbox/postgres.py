@@ -3,12 +3,14 @@
 Its programs are Debian's, or those of the folder that `PROGRAMS` names.
 """
 
+import atexit
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -93,8 +95,7 @@ def postgres(*, flushes: bool = False, listens: str = "") -> Iterator[Postgres]:
     Besides its socket, it listens at an address if one is given, for anybody.
     """
     with _folder() as folder:
-        words = ("-U", "zq", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        _run(folder, "initdb", *words)
+        subprocess.run(["cp", "-a", _made() / "data", folder], check=True, **RIGHTS)
         if listens:
             with (folder / "data" / "pg_hba.conf").open("a") as rules:
                 rules.write("host all all 0.0.0.0/0 trust\n")
@@ -103,6 +104,25 @@ def postgres(*, flushes: bool = False, listens: str = "") -> Iterator[Postgres]:
         flush = "" if flushes else " -c fsync=off"
         server.start(f"-c listen_addresses={listens} -c autovacuum=off{flush}")
         yield server
+
+
+@cache
+def the_server() -> Postgres:
+    """One PostgreSQL for all tests of a process that want no more than a database."""
+    return _kept.enter_context(postgres())
+
+
+@cache
+def _made() -> Path:
+    """A folder as `initdb` makes it, which takes longer than most tests. Servers get copies."""
+    folder = _kept.enter_context(_folder())
+    words = ("-U", "zq", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+    _run(folder, "initdb", *words)
+    return folder
+
+
+_kept = ExitStack()
+atexit.register(_kept.close)
 
 
 @contextmanager

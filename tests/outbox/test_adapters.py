@@ -19,7 +19,7 @@ from zq import outbox
 from zq.client.app import App
 
 from .conftest import Database, Mail
-from .postgres import Postgres
+from .postgres import the_server
 
 Transaction = Callable[[str], AbstractAsyncContextManager[Any]]
 """Opens a connection at an address, and commits at the end of the block unless it raises."""
@@ -198,9 +198,7 @@ def test_what_the_outbox_cannot_take_is_refused(zq_embedded: App) -> None:
     connection.close()
 
 
-async def test_a_missing_table_is_noted_on_the_error_of_the_library(
-    zq_embedded: App, server_of_postgres: Postgres
-) -> None:
+async def test_a_missing_table_is_noted_on_the_error_of_the_library(zq_embedded: App) -> None:
     @zq_embedded.task
     def work(n: int) -> None: ...
 
@@ -208,7 +206,7 @@ async def test_a_missing_table_is_noted_on_the_error_of_the_library(
     with pytest.raises(sqlite3.OperationalError) as failure:
         outbox.enqueue(plain, work, 1)
     plain.close()
-    async with await psycopg.AsyncConnection.connect(server_of_postgres.new_database()) as other:
+    async with await psycopg.AsyncConnection.connect(the_server().new_database()) as other:
         with pytest.raises(psycopg.errors.UndefinedTable) as later:
             await outbox.enqueue(other, work, 1)
 

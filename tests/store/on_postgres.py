@@ -1,16 +1,15 @@
 """The tick alone, over PostgreSQL: a database of its own for each."""
 
-import atexit
 import secrets
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
 import pytest
-from outbox.postgres import Postgres, postgres
+from outbox.postgres import the_server
 
 from zq.model.filters import EVERYTHING
 from zq.model.job import JobRecord, show_dates
@@ -29,14 +28,6 @@ from zq.store.snapshot import Snapshot
 from zq.tick.runner import TickRunner
 
 from .rig import OF_SQLITE, POLICY, Orders, Ticker
-
-
-@cache
-def the_server() -> Postgres:
-    """One PostgreSQL for all tests of a process."""
-    stack = ExitStack()
-    atexit.register(stack.close)
-    return stack.enter_context(postgres())
 
 
 @cache

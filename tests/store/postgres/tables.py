@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from store.on_postgres import blank, the_server
+from outbox.postgres import the_server
+
+from store.on_postgres import blank
 from zq.store.postgres.connection import SESSION, connect
 
 FEW, MANY = 100, 3_000

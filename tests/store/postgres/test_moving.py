@@ -1,6 +1,7 @@
 """Moves between a data directory and PostgreSQL keep everything, also those that were cut off."""
 
 import asyncio
+import os
 import signal
 import sqlite3
 import sys
@@ -11,9 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from outbox.postgres import the_server
 from process.server import refused, running
 
-from store.on_postgres import the_server
 from store.rig import Rig
 from zq.cli.group import main
 from zq.model.ids import FormerSuffix
@@ -149,35 +150,11 @@ async def test_no_server_starts_before_a_move_is_complete(
     assert move(source, target).exit_code == 0
 
 
-KILLED = """
-import os, sys
-from zq import instance
-from zq.store import moving
-
-class Dying(list):
-    def __iter__(self):
-        yield from list.__iter__(self)
-        os.kill(os.getpid(), 9)
-
-moving.SLICE_ROWS = 40
-source, target = sys.argv[1:]
-module = instance._moving_of(target)
-kind = module.PostgresTarget if instance.is_address(target) else module.SqliteTarget
-write, left = kind.write, iter(range(6))
-
-def mortal(self, table, rows, mark):
-    write(self, table, rows if next(left, None) is not None else Dying(rows), mark)
-
-kind.write = mortal
-instance.move(source, target, lambda done, total: None)
-"""
-"""A process that writes six slices, and is killed when it has sent all rows of the seventh."""
-
-
 async def a_killed_move(source: str, target: str) -> bool:
     """Let a process move on that is killed; False if it came to the end before."""
-    words = (sys.executable, "-c", KILLED, source, target)
-    process = await asyncio.create_subprocess_exec(*words)
+    words = (sys.executable, "-m", "store.postgres.killed_move", source, target)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    process = await asyncio.create_subprocess_exec(*words, env=environment)
     code = await process.wait()
     assert code in (0, -signal.SIGKILL)
     return code != 0

@@ -14,8 +14,9 @@ import psycopg
 import pytest
 from conformance.streams import PATIENCE_S, pause
 from msgspec.structs import replace
+from outbox.postgres import the_server
 
-from store.on_postgres import PostgresTicker, database_at, end_connections, the_server
+from store.on_postgres import PostgresTicker, database_at, end_connections
 from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.features.batches.model import BatchRule
 from zq.features.budgets.model import BudgetPolicy, Draw

@@ -4,9 +4,10 @@ import asyncio
 from pathlib import Path
 
 import psycopg
+from outbox.postgres import the_server
 from process.server import running
 
-from store.on_postgres import database_at, the_server
+from store.on_postgres import database_at
 from zq.store.postgres.connection import SESSION, connect
 from zq.store.postgres.vacuum import LEAST_DEAD, Vacuum
 
