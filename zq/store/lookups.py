@@ -1,7 +1,7 @@
 """The reads of the core, as functions of a snapshot that has the core's queries.
 
 Each function runs completely in a reader's thread. It sees one moment, however many queries it
-makes. Each store has the queries in its `lookups.sql`.
+makes. The queries are in `lookups.sql`, and in that of each store what differs.
 """
 
 from collections import Counter

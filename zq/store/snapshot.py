@@ -1,8 +1,8 @@
 """Reads that are the same on every store: functions of a snapshot, which runs queries by name.
 
-A room has them in its `store.py`. Each store has the texts of their queries in the room's
-`sqlite_reads.sql` or `postgres_reads.sql`, makes moments of its own, and runs the functions in its
-lanes.
+A room has them in its `store.py`. The texts of their queries are in the room's `reads.sql`, and in
+`sqlite_reads.sql` or `postgres_reads.sql` where the stores differ. Each store makes moments of its
+own, and runs the functions in its lanes.
 """
 
 from abc import ABC, abstractmethod

@@ -1,6 +1,8 @@
 """Reads the named texts of `.sql` files, in whichever language of a store they are.
 
-A text begins with a line ``-- name: its_name``, and words in braces stand for constants.
+A text begins with a line ``-- name: its_name``, and words in braces stand for constants. A text
+that reads alike in every store is in a file without the name of one: `zq/store/tick.sql` beside
+`zq/store/sqlite/tick.sql`, and a room's `tick.sql` beside its `sqlite_tick.sql`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -47,10 +49,22 @@ def folder(package: str) -> Path:
     return Path(import_module(package).__path__[0])
 
 
-def named_texts(module: str, constants: Mapping[str, str]) -> dict[str, str]:
-    """The texts of one file, by name. `zq.store.sqlite.tick` has those of its `tick.sql`."""
+def named_texts(store: str, module: str, constants: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a store's file, by name, with those that every store has.
+
+    `zq.store.sqlite.tick` has those of its `tick.sql` and of `zq/store/tick.sql`. One of these
+    files may be missing.
+    """
     package, _, name = module.rpartition(".")
-    text = (folder(package) / f"{name}.sql").read_text(encoding="utf-8")
+    own = folder(package) / f"{name}.sql"
+    if package == f"zq.store.{store}":
+        shared = own.parent.with_name(own.name)
+    else:
+        shared = own.with_name(own.name.removeprefix(f"{store}_"))
+    files = [file for file in dict.fromkeys((shared, own)) if file.exists()]
+    if not files:
+        raise FileNotFoundError(own)
+    text = "\n".join([file.read_text(encoding="utf-8") for file in files])
     found: dict[str, str] = {}
     for block in text.split("-- name: ")[1:]:
         name, _, body = block.partition("\n")
@@ -64,8 +78,9 @@ def texts_of_room(
 ) -> dict[str, str]:
     """What a room has for the tick of a store, by name. `load` reads one file."""
     found: dict[str, str] = {}
-    for file in sorted(folder(room).glob(f"{store}_tick*.sql")):
-        found |= load(f"{room}.{file.stem}")
+    files = {file.stem.removeprefix(f"{store}_") for file in folder(room).glob("*.sql")}
+    for name in sorted(file for file in files if file.startswith("tick")):
+        found |= load(f"{room}.{store}_{name}")
     return found
 
 
@@ -74,8 +89,8 @@ def texts_of_rooms(
 ) -> dict[str, str]:
     """What rooms have for the tick of a store, by name.
 
-    It is in `{store}_tick.sql` and `{store}_tick_….sql`, and `load` reads one file. A text that
-    begins with APPEND makes the records that are appended to a log.
+    It is in `tick.sql`, `{store}_tick.sql` and the like with a further word. `load` reads one
+    file. A text that begins with APPEND makes the records that are appended to a log.
     """
     found: dict[str, str] = {}
     for room in rooms:

@@ -114,7 +114,7 @@ FINDS: dict[str, set[str]] = {
     "look for topic examined": {RECORDS_OF_TOPIC},
     "look for topic extent": {RECORDS_OF_TOPIC},
     "look for topic fitting": {
-        "SEARCH (subquery-3)",
+        "SEARCH summed",
         RECORDS_OF_TOPIC,
         "USE TEMP B-TREE FOR ORDER BY",
     },

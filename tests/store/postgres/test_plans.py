@@ -20,7 +20,7 @@ from zq.store.postgres.where import Finds, is_listed_by_status, where
 from .explained import Explained, Plan
 from .plans import FINDS
 from .tables import states
-from .test_texts import NO_STATEMENTS, WORDS, files, texts_of
+from .test_texts import NO_STATEMENTS, WORDS, modules
 
 Name = tuple[str, str]
 
@@ -88,9 +88,10 @@ def texts() -> dict[Name, str]:
     """Each text that is run, by its file and its name."""
     append = load("zq.store.postgres.log")["append"]
     found: dict[Name, str] = {}
-    for file in files():
-        place = f"{file.parent.name}/{file.stem.removeprefix('postgres_')}"
-        for name, text in texts_of(file).items():
+    for module in modules():
+        package, file = module.split(".")[-2:]
+        place = f"{package}/{file.removeprefix('postgres_')}"
+        for name, text in load(module).items():
             if name in NO_STATEMENTS:
                 continue
             whole = append.replace("SOURCE", text[7:]) if text.startswith("APPEND ") else text

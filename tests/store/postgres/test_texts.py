@@ -1,5 +1,6 @@
 """PostgreSQL knows the texts of all statements, and there is one for each that SQLite has."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,21 +48,26 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]
         yield connection
 
 
-def files() -> Iterator[Path]:
-    """The files of texts for PostgreSQL, without migrations."""
-    yield from folder("zq.store.postgres").glob("*.sql")
+def modules(store: str = "postgres") -> Iterator[str]:
+    """The modules of the texts of a store, without migrations."""
+    for file in sorted(folder(f"zq.store.{store}").glob("*.sql")):
+        yield f"zq.store.{store}.{file.stem}"
     for room in ROOMS:
-        yield from folder(room).glob("postgres*.sql")
+        stems = {file.stem for file in folder(room).glob("*.sql")}
+        for other in {"sqlite", "postgres"} - {store}:
+            stems = {stem for stem in stems if not stem.startswith(other)}
+        for stem in sorted({stem.removeprefix(f"{store}_") for stem in stems}):
+            yield f"{room}.{store}_{stem}"
 
 
-def texts_of(file: Path) -> dict[str, str]:
-    place = file.with_suffix("").parts
-    return load(".".join(place[len(place) - place[::-1].index("zq") - 1 :]))
+def named_in(file: Path) -> list[str]:
+    """The names of the texts of one file."""
+    return re.findall(r"^-- name: (\w+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("file", [pytest.param(f, id=f"{f.parent.name}-{f.stem}") for f in files()])
-def test_every_text_is_prepared(connection: Connection, file: Path) -> None:
-    for name, text in texts_of(file).items():
+@pytest.mark.parametrize("module", [*modules()])
+def test_every_text_is_prepared(connection: Connection, module: str) -> None:
+    for name, text in load(module).items():
         if name in NO_STATEMENTS or text.startswith("APPEND "):
             continue
         for word, meaning in WORDS.items():
@@ -71,8 +77,21 @@ def test_every_text_is_prepared(connection: Connection, file: Path) -> None:
 
 
 def test_a_tick_has_every_statement_on_each_store() -> None:
-    known = set(transaction.TEXTS).union(*map(texts_of, files()))
+    known = set(transaction.TEXTS).union(*map(load, modules()))
     assert sqlite_transaction.QUERIES.keys() - known == OF_SQLITE
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_what_reads_alike_in_both_stores_is_written_once(store: str) -> None:
+    for module in modules(store):
+        package, _, name = module.rpartition(".")
+        own = folder(package) / f"{name}.sql"
+        if package == f"zq.store.{store}":
+            shared = own.parent.with_name(own.name)
+        else:
+            shared = own.with_name(own.name.removeprefix(f"{store}_"))
+        if own.exists() and shared.exists():
+            assert not set(named_in(own)) & set(named_in(shared)), module
 
 
 def test_a_room_has_its_reads_on_each_store() -> None:

@@ -56,7 +56,9 @@ def plan(connection: sqlite3.Connection, sql: str) -> list[str]:
     lines = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
     kinds = ("SCAN ", "SEARCH ", "USE TEMP B-TREE")
     ours = [line for line in lines if line.startswith(kinds) and "VIRTUAL TABLE" not in line]
-    return alike(line for line in ours if not line.startswith(("SCAN (", "SCAN CONSTANT ROW")))
+    # PostgreSQL 15 wants a name for a part of a query, which is `few` where SQLite shares the text.
+    parts = ("SCAN (", "SCAN few", "SCAN CONSTANT ROW")
+    return alike(line for line in ours if not line.startswith(parts))
 
 
 def plans_of(ticker: Ticker, run: Callable[[], object]) -> list[list[str]]:

@@ -1,11 +1,5 @@
 -- The statements of users.
 
--- name: user
-SELECT {user_row} FROM users WHERE id = :id
-
--- name: any_user
-SELECT EXISTS (SELECT 1 FROM users)
-
 -- name: other_admin
 SELECT EXISTS (SELECT 1 FROM users WHERE is_admin = 1 AND id <> :id)
 
@@ -20,9 +14,6 @@ UPDATE users
 SET name = coalesce(:user::text, name), hash = coalesce(:hash::text, hash),
     is_admin = coalesce(:is_admin::integer, is_admin), updated_at = :changed
 WHERE id = :id AND NOT EXISTS (SELECT 1 FROM users AS u WHERE u.name = :user::text AND u.id <> :id)
-
--- name: delete_user
-DELETE FROM users WHERE id = :id
 
 -- name: delete_grants
 DELETE FROM user_grants WHERE "user" = :id

@@ -1,11 +1,5 @@
 -- The statements of users.
 
--- name: user
-SELECT {user_row} FROM users WHERE id = :id
-
--- name: any_user
-SELECT EXISTS (SELECT 1 FROM users)
-
 -- name: other_admin
 SELECT EXISTS (SELECT 1 FROM users WHERE is_admin AND id <> :id)
 
@@ -18,9 +12,6 @@ UPDATE OR IGNORE users
 SET name = ifnull(:user, name), hash = ifnull(:hash, hash), is_admin = ifnull(:is_admin, is_admin),
     updated_at = :changed
 WHERE id = :id
-
--- name: delete_user
-DELETE FROM users WHERE id = :id
 
 -- name: delete_grants
 DELETE FROM user_grants WHERE user = :id

@@ -24,9 +24,6 @@ RETURNING id
 SELECT min(id) + 1 FROM topics AS t
 WHERE NOT EXISTS (SELECT 1 FROM topics WHERE id = t.id + 1 OFFSET 0) AND id < {max_topic_id}
 
--- name: create_topic_at
-INSERT INTO topics (id, name, config) VALUES (:id, :topic, :config::json) RETURNING id
-
 -- name: write_topics
 -- :topics lists [id, head_seq, count, bytes, cap_floor, ttl_floor, last_at, trim_at,
 -- dead_lettered].
@@ -39,28 +36,10 @@ FROM unnest(:topics.0::bigint[], :topics.1::bigint[], :topics.2::bigint[], :topi
     AS t (id, head_seq, count, bytes, cap_floor, ttl_floor, last_at, trim_at, dead_lettered)
 WHERE topics.id = ANY (ARRAY[t.id])
 
--- name: configure_topic
-UPDATE topics SET config = :config::json WHERE id = :id
-
--- name: drop_topic
-UPDATE topics SET name = NULL, trim_at = 0 WHERE id = :id
-
--- name: forget_topic
-DELETE FROM topics WHERE id = :id
-
 -- name: oldest_records
 SELECT key & {max_seq}, coalesce(steady_at, at), size FROM topic_records
 WHERE key > :id::bigint << {seq_bits} AND key <= :id::bigint << {seq_bits} | {max_seq}
 ORDER BY key LIMIT :limit
-
--- name: trim_records
-DELETE FROM topic_records
-WHERE key > :id::bigint << {seq_bits} AND key <= :id::bigint << {seq_bits} | :upto::bigint
-
--- name: first_record
-SELECT key & {max_seq} FROM topic_records
-WHERE key > :id::bigint << {seq_bits} AND key <= :id::bigint << {seq_bits} | {max_seq}
-ORDER BY key LIMIT 1
 
 -- name: records_before
 SELECT count(*), coalesce(sum(size), 0)::bigint, coalesce(array_agg(key), '{{}}') FROM (
@@ -163,18 +142,6 @@ WHERE id = ANY (ARRAY(SELECT id FROM topic_writes WHERE until <= :now ORDER BY u
 DELETE FROM topic_writes
 WHERE id = ANY (ARRAY(
     SELECT id FROM topic_writes WHERE topic = :id ORDER BY topic, key LIMIT :limit))
-
--- name: clear_topics
-DELETE FROM topics
-
--- name: clear_topic_records
-DELETE FROM topic_records
-
--- name: clear_topic_jobs
-DELETE FROM topic_jobs
-
--- name: clear_topic_writes
-DELETE FROM topic_writes
 
 -- name: clear_topic_routers
 DELETE FROM topic_routers

@@ -26,20 +26,11 @@ SELECT name, config, forwarded FROM topic_routers WHERE name = :router
 -- name: count_routers
 SELECT count(*) FROM (SELECT 1 FROM topic_routers ORDER BY name) AS routers
 
--- name: write_router
-INSERT INTO topic_routers (name, source, dest, config)
-VALUES (:router, :source, :dest, :config::json)
-ON CONFLICT (name) DO UPDATE
-SET source = excluded.source, dest = excluded.dest, config = excluded.config
-
 -- name: count_forwarded
 -- :counts lists [name, copies].
 UPDATE topic_routers SET forwarded = forwarded + c.n
 FROM unnest(:counts.0::text[], :counts.1::bigint[]) AS c (name, n)
 WHERE topic_routers.name = ANY (ARRAY[c.name])
-
--- name: delete_router
-DELETE FROM topic_routers WHERE name = :router
 
 -- name: delete_routers_of
 DELETE FROM topic_routers WHERE name = ANY (ARRAY(

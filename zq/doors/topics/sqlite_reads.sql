@@ -1,41 +1,11 @@
 -- What readers of topics look up.
 
--- name: topic
-SELECT {topic_row} FROM topics WHERE name = :name
-
--- name: count_topics
-SELECT count(*) FROM topics WHERE name IS NOT NULL
-
--- name: topics_page
-SELECT {topic_row} FROM topics
-WHERE name > :after AND name >= :low AND (:high IS NULL OR name < :high) ORDER BY name LIMIT :limit
-
--- name: record_from
--- The first record from a number on: its number, and the time from which its age counts.
-SELECT key & {max_seq}, ifnull(steady_at, at) FROM topic_records
-WHERE key >= :id << {seq_bits} | :seq AND key <= :id << {seq_bits} | {max_seq} ORDER BY key LIMIT 1
-
--- name: examined
--- The last record that one look at a topic examines, where there are more than these.
-SELECT key & {max_seq} FROM topic_records
-WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto
-ORDER BY key LIMIT 1 OFFSET :most - 1
-
 -- name: extent
 -- How many records a page could have, their bytes, and the last of them.
 SELECT count(*), ifnull(sum(size), 0), max(key) & {max_seq} FROM (
     SELECT key, size FROM topic_records
     WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto AND OTHERS
     ORDER BY key LIMIT :limit)
-
--- name: fitting
--- The last record of those that fit into so many bytes, one at least.
-SELECT max(key) & {max_seq} FROM (
-    SELECT key, sum(size) OVER (ORDER BY key) - size AS before FROM (
-        SELECT key, size FROM topic_records
-        WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto AND OTHERS
-        ORDER BY key LIMIT :limit))
-WHERE before < :bytes
 
 -- name: records
 -- The texts are bytes: who edits a file by hand may leave what is no text.
@@ -65,12 +35,6 @@ SELECT t.key & {max_seq} FROM (
 CROSS JOIN jobs ON jobs.id = t.job
 WHERE jobs.queue = :queue AND jobs.status <= {in_flight}
 LIMIT 1
-
--- name: jobs_examined
--- The last number that one look at a queue examines, where there are more than these.
-SELECT key & {max_seq} FROM topic_jobs
-WHERE key > :id << {seq_bits} | :after AND key <= :id << {seq_bits} | :upto
-ORDER BY key LIMIT 1 OFFSET :most - 1
 
 -- name: jobs_page
 -- The cross join keeps the order of its first part. To sort them would mean to read all of them.

@@ -29,9 +29,6 @@ RETURNING id
 SELECT min(id) + 1 FROM topics AS t
 WHERE NOT EXISTS (SELECT 1 FROM topics WHERE id = t.id + 1) AND id < {max_topic_id}
 
--- name: create_topic_at
-INSERT INTO topics (id, name, config) VALUES (:id, :topic, :config) RETURNING id
-
 -- name: write_topics
 -- :topics lists [id, head_seq, count, bytes, cap_floor, ttl_floor, last_at, trim_at,
 -- dead_lettered].
@@ -41,28 +38,11 @@ UPDATE topics SET head_seq = t.value ->> 1, count = t.value ->> 2, bytes = t.val
 FROM json_each(:topics) AS t
 WHERE topics.id = t.value ->> 0
 
--- name: configure_topic
-UPDATE topics SET config = :config WHERE id = :id
-
--- name: drop_topic
-UPDATE topics SET name = NULL, trim_at = 0 WHERE id = :id
-
--- name: forget_topic
-DELETE FROM topics WHERE id = :id
-
 -- name: oldest_records
 SELECT json_group_array(json_array(key & {max_seq}, since, size)) FROM (
     SELECT key, ifnull(steady_at, at) AS since, size FROM topic_records
     WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | {max_seq}
     ORDER BY key LIMIT :limit)
-
--- name: trim_records
-DELETE FROM topic_records
-WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | :upto
-
--- name: first_record
-SELECT key & {max_seq} FROM topic_records
-WHERE key > :id << {seq_bits} AND key <= :id << {seq_bits} | {max_seq} ORDER BY key LIMIT 1
 
 -- name: records_before
 SELECT count(*), ifnull(sum(size), 0), json_group_array(key) FROM (
@@ -156,15 +136,3 @@ WHERE id IN (
 -- name: forget_writes_of
 DELETE FROM topic_writes
 WHERE id IN (SELECT id FROM topic_writes WHERE topic = :id LIMIT :limit)
-
--- name: clear_topics
-DELETE FROM topics
-
--- name: clear_topic_records
-DELETE FROM topic_records
-
--- name: clear_topic_jobs
-DELETE FROM topic_jobs
-
--- name: clear_topic_writes
-DELETE FROM topic_writes

@@ -27,19 +27,11 @@ FROM topic_routers WHERE name = :router
 -- name: count_routers
 SELECT count(*) FROM topic_routers
 
--- name: write_router
-INSERT INTO topic_routers (name, source, dest, config) VALUES (:router, :source, :dest, :config)
-ON CONFLICT (name) DO UPDATE
-SET source = excluded.source, dest = excluded.dest, config = excluded.config
-
 -- name: count_forwarded
 -- :counts lists [name, copies].
 UPDATE topic_routers SET forwarded = forwarded + c.value ->> 1
 FROM json_each(:counts) AS c
 WHERE name = c.value ->> 0
-
--- name: delete_router
-DELETE FROM topic_routers WHERE name = :router
 
 -- name: delete_routers_of
 DELETE FROM topic_routers WHERE source = :topic OR dest = :topic

@@ -11,10 +11,6 @@ SELECT EXISTS (
         SELECT 1 FROM jobs WHERE queue = :queue AND group_id IS NOT NULL AND status <= {in_flight}),
     EXISTS (SELECT 1 FROM lines WHERE queue = :queue)
 
--- name: free
-SELECT count(*) FROM (
-    SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue LIMIT :most) AS few
-
 -- name: lines
 -- The first lines of a queue, in the order of claims, with what their fair keys have in flight and may have.
 SELECT lines.id, draws, lines.fair_key, coalesce(s.in_flight, 0), s.paid_until, l.max_in_flight, l.rate
@@ -22,10 +18,6 @@ FROM (SELECT * FROM lines WHERE queue = :queue LIMIT :most) AS lines
 LEFT JOIN shares AS s ON s.queue = ANY (ARRAY[lines.queue]) AND s.fair_key = substr(lines.fair_key, 2)
 LEFT JOIN fair_limits AS l ON l.queue = ANY (ARRAY[lines.queue]) AND l.fair_key = substr(lines.fair_key, 2)
 ORDER BY priority, head NULLS FIRST
-
--- name: in_line
-SELECT count(*) FROM (
-    SELECT 1 FROM jobs WHERE line = :line AND status = {ready} AND held = 2 LIMIT :most) AS few
 
 -- name: budgets
 SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at,

@@ -2,6 +2,3 @@
 
 -- name: get_host
 SELECT {job_row} FROM jobs WHERE id = (SELECT job_id FROM open_batches WHERE key = :key)
-
--- name: get_revision
-SELECT revision FROM open_batches WHERE key = :key

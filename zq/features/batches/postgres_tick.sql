@@ -10,6 +10,3 @@ WHERE id = ANY (ARRAY(SELECT job_id FROM open_batches WHERE key = ANY (:names::t
 
 -- name: close_batches
 DELETE FROM open_batches WHERE job_id = {keys}
-
--- name: clear_batches
-DELETE FROM open_batches

@@ -3,6 +3,3 @@
 -- name: get_host
 SELECT json_group_array({job_row}) FROM (SELECT job_id FROM open_batches WHERE key = :key)
 CROSS JOIN jobs ON jobs.id = job_id
-
--- name: get_revision
-SELECT revision FROM open_batches WHERE key = :key

@@ -11,6 +11,3 @@ CROSS JOIN jobs ON jobs.id = job_id
 
 -- name: close_batches
 DELETE FROM open_batches WHERE job_id IN {keys}
-
--- name: clear_batches
-DELETE FROM open_batches

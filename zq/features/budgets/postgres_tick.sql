@@ -11,9 +11,6 @@ DELETE FROM budgets WHERE key = ANY (:budgets::text[])
 -- name: due_budgets
 SELECT key FROM budgets WHERE pays_at IS NOT NULL AND pays_at <= :now ORDER BY pays_at LIMIT :limit
 
--- name: next_pay
-SELECT pays_at FROM budgets WHERE pays_at IS NOT NULL ORDER BY pays_at LIMIT 1
-
 -- name: rebind
 -- :draws lists [key, options as an object or null, checksum].
 UPDATE jobs SET options = d.opts, checksum = d.sum
@@ -26,10 +23,6 @@ SELECT d ->> 0 AS key, count(*), count(*) FILTER (WHERE status = {ready}),
     coalesce(sum((d ->> 1)::bigint) FILTER (WHERE status = {in_flight}), 0)::bigint
 FROM jobs CROSS JOIN LATERAL json_array_elements(options -> 'budgets') AS d
 WHERE status <= {in_flight} GROUP BY 1
-
--- name: forget_draws
--- After a salvage that has left jobs out: the next statement writes what the rows of jobs say.
-UPDATE budgets SET unfinished = 0, waiting = 0, in_use = 0
 
 -- name: return_draws
 UPDATE budgets SET unfinished = drawn.n, waiting = drawn.ready, in_use = drawn.used
@@ -58,9 +51,6 @@ FROM (
     CROSS JOIN LATERAL json_array_elements(j.options -> 'budgets') AS d
     WHERE d ->> 0 = :key AND (d ->> 1)::bigint > :most
     LIMIT :limit) AS costs
-
--- name: clear_budgets
-DELETE FROM budgets
 
 -- name: forget_in_use
 -- At a start: the next statement computes it again, and the first ticks find jobs that can be paid.

@@ -13,9 +13,6 @@ DELETE FROM budgets WHERE key IN (SELECT value FROM json_each(:budgets))
 SELECT json_group_array(key) FROM (
     SELECT key FROM budgets WHERE pays_at IS NOT NULL AND pays_at <= :now ORDER BY pays_at LIMIT :limit)
 
--- name: next_pay
-SELECT pays_at FROM budgets WHERE pays_at IS NOT NULL ORDER BY pays_at LIMIT 1
-
 -- name: rebind
 -- :draws lists [key, options as an object or null, checksum].
 UPDATE jobs SET options = d.value ->> 1, checksum = d.value ->> 2
@@ -45,10 +42,6 @@ SELECT d.value ->> 0, 1, :now, :now, 1, 253402300799000
 FROM jobs, json_each(options -> '$.budgets') AS d
 WHERE status <= {in_flight} AND d.value ->> 0 NOT IN (SELECT key FROM budgets) GROUP BY 1
 
--- name: forget_draws
--- After a salvage that has left jobs out: the next statement writes what the rows of jobs say.
-UPDATE budgets SET unfinished = 0, waiting = 0, in_use = 0
-
 -- name: return_draws
 UPDATE budgets SET unfinished = drawn.n, waiting = drawn.waiting, in_use = drawn.in_use
 FROM (
@@ -73,9 +66,6 @@ FROM (
     CROSS JOIN json_each(j.options -> '$.budgets') AS d
     WHERE d.value ->> 0 = :key AND d.value ->> 1 > :most
     LIMIT :limit)
-
--- name: clear_budgets
-DELETE FROM budgets
 
 -- name: forget_in_use
 -- At a start: the next statement computes it again, and the first ticks find jobs that can be paid.

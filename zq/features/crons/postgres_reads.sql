@@ -3,9 +3,6 @@
 -- name: group_names
 SELECT name FROM cron_groups ORDER BY name
 
--- name: group
-SELECT name, timezone, paused, paused_at, resumed_at FROM cron_groups WHERE name = :cron
-
 -- name: entries
 SELECT name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at, timed_at, job::text,
     NULL
@@ -24,9 +21,6 @@ SELECT coalesce(sum(octet_length(job::text)), 0)::bigint FROM cron_entries WHERE
 SELECT DISTINCT g.name, e.queue FROM cron_groups AS g
 LEFT JOIN cron_entries AS e ON e.cron = ANY (ARRAY[g.name])
 WHERE :cron::text IS NULL OR g.name = :cron::text ORDER BY g.name
-
--- name: count
-SELECT count(*) FROM cron_entries
 
 -- name: tally
 SELECT queue FROM cron_entries

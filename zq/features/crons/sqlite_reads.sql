@@ -3,9 +3,6 @@
 -- name: group_names
 SELECT json_group_array(name) FROM (SELECT name FROM cron_groups ORDER BY name)
 
--- name: group
-SELECT name, timezone, paused, paused_at, resumed_at FROM cron_groups WHERE name = :cron
-
 -- name: entries
 SELECT name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at, timed_at, job,
     checksum
@@ -25,9 +22,6 @@ SELECT json_group_array(json_array(name, queue)) FROM (
     SELECT DISTINCT g.name, e.queue FROM cron_groups AS g
     LEFT JOIN cron_entries AS e ON e.cron = g.name
     WHERE :cron IS NULL OR g.name = :cron ORDER BY g.name)
-
--- name: count
-SELECT count(*) FROM cron_entries
 
 -- name: tally
 SELECT json_group_array(queue) FROM cron_entries

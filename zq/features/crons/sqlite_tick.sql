@@ -1,14 +1,5 @@
 -- Cron: the statements by which the tick writes entries and moves them on.
 
--- name: next_firing
-SELECT next_at FROM cron_entries WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1
-
--- name: write_cron_group
-INSERT INTO cron_groups (name, timezone, paused, paused_at, resumed_at)
-VALUES (:cron, :timezone, :paused, :paused_at, :resumed_at)
-ON CONFLICT (name) DO UPDATE SET timezone = excluded.timezone, paused = excluded.paused,
-    paused_at = excluded.paused_at, resumed_at = excluded.resumed_at
-
 -- name: write_crons
 -- :entries lists [name, expression, timezone, paused, paused_at, resumed_at, next_at, last_at,
 -- timed_at, queue, job, checksum]. Existing entries keep their last_at; the :kept ones also their next_at.
@@ -29,20 +20,11 @@ ON CONFLICT (cron, name) DO UPDATE SET expression = excluded.expression,
 DELETE FROM cron_entries
 WHERE cron = :cron AND name NOT IN (SELECT value FROM json_each(:names))
 
--- name: delete_cron
-DELETE FROM cron_entries WHERE cron = :cron AND name = :entry
-
 -- name: delete_crons_of
 DELETE FROM cron_entries WHERE cron IN (SELECT value FROM json_each(:groups))
 
 -- name: delete_cron_groups
 DELETE FROM cron_groups WHERE name IN (SELECT value FROM json_each(:groups))
-
--- name: clear_crons
-DELETE FROM cron_entries
-
--- name: clear_cron_groups
-DELETE FROM cron_groups
 
 -- name: read_guarded
 -- :firings lists [group, entry, expression, zone or null, at]. The index of each valid firing, and its

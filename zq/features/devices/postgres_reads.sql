@@ -22,12 +22,6 @@ FROM (
         WHERE producers.name > devices.name || '/' AND producers.name < devices.name || '0')) AS seen_at
     FROM devices) AS seen
 
--- name: some_devices
--- How many devices have reported not long ago, up to :most.
-SELECT count(*) FROM (
-    SELECT 1 FROM devices
-    WHERE reported_at >= :now::bigint - :silent_after::float8 * every_ms LIMIT :most) AS some_of_them
-
 -- name: devices_named
 -- Devices whose names are this one, or begin with it if it has a star at its end.
 SELECT name FROM devices

@@ -4,9 +4,6 @@
 SELECT name, instance, version, every_ms, clock_ms, reported_at, since, jobs, bytes, oldest_ms, lanes
 FROM devices WHERE name = ANY (:names::text[])
 
--- name: count_devices
-SELECT count(*) FROM devices
-
 -- name: write_devices
 INSERT INTO devices
 SELECT * FROM unnest(:devices.0::text[], :devices.1::text[], :devices.2::text[], :devices.3::bigint[],
@@ -16,9 +13,6 @@ ON CONFLICT (name) DO UPDATE SET instance = excluded.instance, version = exclude
     every_ms = excluded.every_ms, clock_ms = excluded.clock_ms, reported_at = excluded.reported_at,
     since = excluded.since, jobs = excluded.jobs, bytes = excluded.bytes,
     oldest_ms = excluded.oldest_ms, lanes = excluded.lanes
-
--- name: delete_device
-DELETE FROM devices WHERE name = :device
 
 -- name: read_addressees
 -- :names lists devices. Each that is known, and whether it has a lane.

@@ -20,11 +20,6 @@ FROM (
         WHERE producers.name > devices.name || '/' AND producers.name < devices.name || '0'), 0)) AS seen_at
     FROM devices)
 
--- name: some_devices
--- How many devices have reported not long ago, up to :most.
-SELECT count(*) FROM (
-    SELECT 1 FROM devices WHERE reported_at >= :now - :silent_after * every_ms LIMIT :most)
-
 -- name: devices_named
 -- Devices whose names are this one, or begin with it if it has a star at its end.
 SELECT json_group_array(name) FROM (

@@ -5,17 +5,11 @@ SELECT json_group_array(json_array(name, instance, version, every_ms, clock_ms, 
     oldest_ms, json(lanes)))
 FROM devices WHERE name IN (SELECT value FROM json_each(:names))
 
--- name: count_devices
-SELECT count(*) FROM devices
-
 -- name: write_devices
 INSERT OR REPLACE INTO devices
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
     value ->> 8, value ->> 9, value -> 10
 FROM json_each(:devices)
-
--- name: delete_device
-DELETE FROM devices WHERE name = :device
 
 -- name: read_addressees
 -- :names lists devices. Each that is known, and whether it has a lane.

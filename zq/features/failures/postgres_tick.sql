@@ -5,12 +5,6 @@
 SELECT s, q FROM unnest(:names.0::text[], :names.1::text[]) AS n (s, q)
 WHERE EXISTS (SELECT 1 FROM error_groups WHERE signature = s AND queue = q OFFSET 0)
 
--- name: count_error_groups
-SELECT count(*) FROM error_groups
-
--- name: forget_error_groups
-DELETE FROM error_groups WHERE last_seen < :before
-
 -- name: write_error_groups
 -- :groups lists [signature, queue, error type, message, n, sample, types].
 INSERT INTO error_groups (
@@ -34,14 +28,3 @@ SELECT l.ms, :now::bigint - :now::bigint % l.ms, g.s, g.q, g.count
 FROM unnest(:lengths::bigint[]) AS l (ms)
 CROSS JOIN unnest(:groups.0::text[], :groups.1::text[], :groups.4::bigint[]) AS g (s, q, count)
 ON CONFLICT (length, at, signature, queue) DO UPDATE SET n = failure_counts.n + excluded.n
-
--- name: forget_failure_counts
--- Those of the oldest time before :before.
-DELETE FROM failure_counts WHERE length = :length AND at = (
-    SELECT min(at) FROM failure_counts WHERE length = :length AND at < :before)
-
--- name: clear_error_groups
-DELETE FROM error_groups
-
--- name: clear_failure_counts
-DELETE FROM failure_counts

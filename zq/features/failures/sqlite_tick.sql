@@ -6,12 +6,6 @@ SELECT json_group_array(json_array(signature, queue))
 FROM (SELECT value ->> 0 AS s, value ->> 1 AS q FROM json_each(:names))
 CROSS JOIN error_groups ON signature = s AND queue = q
 
--- name: count_error_groups
-SELECT count(*) FROM error_groups
-
--- name: forget_error_groups
-DELETE FROM error_groups WHERE last_seen < :before
-
 -- name: write_error_groups
 -- :groups lists [signature, queue, error type, message, n, sample, types].
 INSERT INTO error_groups (
@@ -31,14 +25,3 @@ INSERT INTO failure_counts (length, at, signature, queue, n)
 SELECT l.value, :now - :now % l.value, g.value ->> 0, g.value ->> 1, g.value ->> 4
 FROM json_each(:lengths) AS l CROSS JOIN json_each(:groups) AS g WHERE true
 ON CONFLICT (length, at, signature, queue) DO UPDATE SET n = n + excluded.n
-
--- name: forget_failure_counts
--- Those of the oldest time before :before.
-DELETE FROM failure_counts WHERE length = :length AND at = (
-    SELECT min(at) FROM failure_counts WHERE length = :length AND at < :before)
-
--- name: clear_error_groups
-DELETE FROM error_groups
-
--- name: clear_failure_counts
-DELETE FROM failure_counts

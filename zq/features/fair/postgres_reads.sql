@@ -1,8 +1,5 @@
 -- Fair keys as readers see them.
 
--- name: one
-SELECT :key::text
-
 -- name: first_by_turn
 -- The keys of the lines whose turns come first, by an index, and up to as many others.
 (SELECT substr(fair_key, 2) FROM lines
@@ -36,9 +33,6 @@ ORDER BY ORDERED LIMIT :limit OFFSET :skip
 SELECT l.fair_key, weight, max_in_flight, rate FROM unnest(:keys::text[]) AS k (fair_key)
 CROSS JOIN LATERAL (
     SELECT * FROM fair_limits WHERE queue = :queue AND fair_limits.fair_key = k.fair_key OFFSET 0) AS l
-
--- name: tally
-SELECT queue, count(*) FROM fair_limits GROUP BY queue
 
 -- name: sums
 -- Of up to :most keys.

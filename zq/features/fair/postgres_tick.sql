@@ -1,8 +1,5 @@
 -- The statements of fair shares. None of them runs while no job has a fair key.
 
--- name: has_shares
-SELECT EXISTS (SELECT 1 FROM shares)
-
 -- name: read_shares
 -- :names maps queues to lists of keys. Each has its row, and what is set for it.
 SELECT n.queue, n.fair_key, coalesce(s.weight, 1.0), coalesce(finish, 0.0), s.mean, coalesce(owed, 0.0),
@@ -24,10 +21,6 @@ SELECT * FROM unnest(:queues.0::text[], :queues.1::float8[], :queues.2::float8[]
 ON CONFLICT (queue) DO UPDATE SET virtual = excluded.virtual, mean = excluded.mean,
     unfinished = excluded.unfinished
 
--- name: has_shut_keys
--- The names of keys are lists, in JSON.
-SELECT EXISTS (SELECT 1 FROM lines WHERE shut_by >= '[' AND shut_by < '\')
-
 -- name: open_keys
 -- :names lists who has shut lines.
 UPDATE lines SET shut_by = NULL, shut_cost = NULL WHERE shut_by = ANY (:names::text[])
@@ -40,10 +33,6 @@ WHERE id = ANY (ARRAY(SELECT id FROM lines WHERE shut_by >= :first AND shut_by <
 -- name: read_opening
 SELECT queue, fair_key FROM shares WHERE opens_at IS NOT NULL AND opens_at <= :now
 ORDER BY opens_at LIMIT :limit
-
--- name: open_every_key
--- At a start: jobs in flight were given back. The names of keys are lists, in JSON.
-UPDATE lines SET shut_by = NULL, shut_cost = NULL WHERE shut_by >= '[' AND shut_by < '\'
 
 -- name: pass_shares
 -- :queues lists [queue, virtual time]. Forgets keys without jobs that the time of their queue has
@@ -60,10 +49,6 @@ WHERE ctid = ANY (ARRAY(
         LIMIT :limit) AS gone
     WHERE coalesce(paid_until, 0) <= :now))
 
--- name: last_finish
--- The last tag of the keys without jobs.
-SELECT finish FROM shares WHERE queue = :queue AND unfinished = 0 ORDER BY finish DESC LIMIT 1
-
 -- name: ended_queues
 -- Queues in which nothing is unfinished, and of which some keys are still known.
 SELECT queue FROM shared_queues WHERE unfinished = 0
@@ -79,18 +64,6 @@ INSERT INTO fair_limits (queue, fair_key, weight, max_in_flight, rate)
 VALUES (:queue, :key, :weight, :max_in_flight, :rate)
 ON CONFLICT (queue, fair_key) DO UPDATE SET weight = excluded.weight,
     max_in_flight = excluded.max_in_flight, rate = excluded.rate
-
--- name: drop_fair_limit
-DELETE FROM fair_limits WHERE queue = :queue AND fair_key = :key
-
--- name: clear_shares
-DELETE FROM shares
-
--- name: clear_shared_queues
-DELETE FROM shared_queues
-
--- name: clear_fair_limits
-DELETE FROM fair_limits
 
 -- name: count_shares
 -- Counts the keys again from the rows of jobs, after unreadable rows were set aside.

@@ -1,8 +1,5 @@
 -- Fair keys as readers see them.
 
--- name: one
-SELECT :key
-
 -- name: first_by_turn
 -- The keys of the lines whose turns come first, by an index, and up to as many others.
 SELECT substr(fair_key, 2) FROM (
@@ -33,9 +30,6 @@ FROM (
 -- name: limits
 SELECT fair_key, weight, max_in_flight, rate FROM fair_limits
 WHERE queue = :queue AND fair_key IN (SELECT value FROM json_each(:keys))
-
--- name: tally
-SELECT queue, count(*) FROM fair_limits GROUP BY queue
 
 -- name: sums
 -- Of up to :most keys.

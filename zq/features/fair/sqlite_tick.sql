@@ -1,8 +1,5 @@
 -- The statements of fair shares. None of them runs while no job has a fair key.
 
--- name: has_shares
-SELECT EXISTS (SELECT 1 FROM shares)
-
 -- name: read_shares
 -- :names maps queues to lists of keys. Each has its row, and what is set for it.
 SELECT json_group_array(json_array(q.key, k.value, ifnull(s.weight, 1.0), ifnull(finish, 0.0), s.mean,
@@ -20,10 +17,6 @@ WHERE queue IN (SELECT value FROM json_each(:queues))
 INSERT OR REPLACE INTO shared_queues
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:queues)
 
--- name: has_shut_keys
--- The names of keys are lists, in JSON.
-SELECT EXISTS (SELECT 1 FROM lines WHERE shut_by >= '[' AND shut_by < '\')
-
 -- name: open_keys
 -- :names lists who has shut lines.
 UPDATE lines SET shut_by = NULL, shut_cost = NULL
@@ -39,10 +32,6 @@ SELECT json_group_array(json_array(queue, fair_key)) FROM (
     SELECT queue, fair_key FROM shares WHERE opens_at IS NOT NULL AND opens_at <= :now
     ORDER BY opens_at LIMIT :limit)
 
--- name: open_every_key
--- At a start: jobs in flight were given back. The names of keys are lists, in JSON.
-UPDATE lines SET shut_by = NULL, shut_cost = NULL WHERE shut_by >= '[' AND shut_by < '\'
-
 -- name: pass_shares
 -- :queues lists [queue, virtual time]. Forgets keys without jobs that the time of their queue has
 -- passed, among the first of these.
@@ -55,10 +44,6 @@ WHERE (queue, fair_key) IN (
         WHERE s.unfinished = 0
         LIMIT :limit)
     WHERE ifnull(paid_until, 0) <= :now)
-
--- name: last_finish
--- The last tag of the keys without jobs.
-SELECT finish FROM shares WHERE queue = :queue AND unfinished = 0 ORDER BY finish DESC LIMIT 1
 
 -- name: ended_queues
 -- Queues in which nothing is unfinished, and of which some keys are still known.
@@ -73,18 +58,6 @@ WHERE queue IN (SELECT value FROM json_each(:queues))
 -- name: put_fair_limit
 INSERT OR REPLACE INTO fair_limits (queue, fair_key, weight, max_in_flight, rate)
 VALUES (:queue, :key, :weight, :max_in_flight, :rate)
-
--- name: drop_fair_limit
-DELETE FROM fair_limits WHERE queue = :queue AND fair_key = :key
-
--- name: clear_shares
-DELETE FROM shares
-
--- name: clear_shared_queues
-DELETE FROM shared_queues
-
--- name: clear_fair_limits
-DELETE FROM fair_limits
 
 -- name: make_lost_shares
 INSERT OR IGNORE INTO shares

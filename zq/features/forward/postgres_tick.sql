@@ -15,26 +15,8 @@ ON CONFLICT (name) DO UPDATE SET rule = excluded.rule, declared = excluded.decla
 -- name: pause_lane
 UPDATE lanes SET paused = :paused::integer::boolean WHERE name = :lane
 
--- name: drop_lane
-DELETE FROM lanes WHERE id = :id
-
--- name: note_next
-UPDATE lanes SET next = :next WHERE id = :id
-
--- name: name_heir
-UPDATE lanes SET heir = :heir WHERE id = :id
-
--- name: begin_epoch
-UPDATE lanes SET epoch = :epoch, next = :next, heir = NULL WHERE id = :id
-
 -- name: batches_of_lane
 SELECT first, keys FROM lane_batches WHERE lane = :id AND first <= :upto ORDER BY first
-
--- name: put_batch
-INSERT INTO lane_batches (lane, first, keys) VALUES (:id, :first, :keys::json)
-
--- name: drop_batches
-DELETE FROM lane_batches WHERE lane = :id AND first <= :upto
 
 -- name: read_followers
 -- Up to :limit jobs behind the head of each group, in their order, whatever state they are in.

@@ -3,18 +3,12 @@
 -- name: read_producers
 SELECT name, epoch, last, at, first, key, step FROM producers WHERE name = ANY (:names::text[])
 
--- name: count_producers
-SELECT count(*) FROM producers
-
 -- name: write_producers
 INSERT INTO producers (name, epoch, last, at, first, key, step)
 SELECT * FROM unnest(:producers.0::text[], :producers.1::text[], :producers.2::bigint[],
     :producers.3::bigint[], :producers.4::bigint[], :producers.5::bigint[], :producers.6::bigint[])
 ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, last = excluded.last, at = excluded.at,
     first = excluded.first, key = excluded.key, step = excluded.step
-
--- name: delete_producer
-DELETE FROM producers WHERE name = :producer
 
 -- name: read_ends
 -- The ends of earlier epochs: :epochs lists [name, epoch].

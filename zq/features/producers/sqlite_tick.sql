@@ -4,18 +4,12 @@
 SELECT json_group_array(json_array(name, epoch, last, at, first, key, step)) FROM producers
 WHERE name IN (SELECT value FROM json_each(:names))
 
--- name: count_producers
-SELECT count(*) FROM producers
-
 -- name: write_producers
 INSERT INTO producers (name, epoch, last, at, first, key, step)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
 FROM json_each(:producers) WHERE true
 ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, last = excluded.last, at = excluded.at,
     first = excluded.first, key = excluded.key, step = excluded.step
-
--- name: delete_producer
-DELETE FROM producers WHERE name = :producer
 
 -- name: read_ends
 -- The ends of earlier epochs: :epochs lists [name, epoch].

@@ -8,9 +8,3 @@ RETURNING version
 
 -- name: read_schemas_of
 SELECT queue, body FROM schemas WHERE queue = ANY (:queues::text[])
-
--- name: drop_schema
-DELETE FROM schemas WHERE queue = :queue
-
--- name: clear_schemas
-DELETE FROM schemas

@@ -9,9 +9,3 @@ RETURNING version
 -- name: read_schemas_of
 SELECT json_group_array(json_array(queue, body)) FROM schemas
 WHERE queue IN (SELECT value FROM json_each(:queues))
-
--- name: drop_schema
-DELETE FROM schemas WHERE queue = :queue
-
--- name: clear_schemas
-DELETE FROM schemas

@@ -1,28 +1,6 @@
 -- Queries of searches. CONDITIONS stands for the plain part of a filter, and WORDS for a condition
 -- on the text of a job, in which ASCII letters are small ones.
 
--- name: ascending
--- A number of jobs, and fewer if their payloads are large.
-WITH near AS MATERIALIZED (
-    SELECT id, type, payload, payload_size, attempts FROM jobs
-    WHERE id > :after AND CONDITIONS ORDER BY id LIMIT :rows
-), sized AS MATERIALIZED (
-    SELECT *, sum(payload_size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - payload_size AS before
-    FROM near
-), written AS MATERIALIZED (SELECT id, {searched} AS text FROM sized WHERE before < :bytes)
-SELECT id, WORDS FROM written ORDER BY id
-
--- name: descending
-WITH near AS MATERIALIZED (
-    SELECT id, type, payload, payload_size, attempts FROM jobs
-    WHERE id < :after AND CONDITIONS ORDER BY id DESC LIMIT :rows
-), sized AS MATERIALIZED (
-    SELECT *, sum(payload_size) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) - payload_size
-        AS before
-    FROM near
-), written AS MATERIALIZED (SELECT id, {searched} AS text FROM sized WHERE before < :bytes)
-SELECT id, WORDS FROM written ORDER BY id DESC
-
 -- name: places
 SELECT queue, status, count(*) FROM jobs WHERE id IN {keys} GROUP BY queue, status
 

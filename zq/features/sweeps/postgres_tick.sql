@@ -6,17 +6,8 @@ VALUES (:id, :outline::json, :changed, :passed, :now)
 ON CONFLICT (id) DO UPDATE SET changed = sweeps.changed + excluded.changed,
     passed = excluded.passed, changed_at = excluded.changed_at
 
--- name: forget_sweeps
-DELETE FROM sweeps WHERE id <= :upto
-
--- name: end_sweep
-UPDATE sweeps SET passed = 1 WHERE id = :id
-
 -- name: note_undone
 UPDATE sweeps SET taken_back = least(taken_back + :n::bigint, changed) WHERE id = :id
-
--- name: clear_sweeps
-DELETE FROM sweeps
 
 -- name: last_sweep
 SELECT coalesce((SELECT id FROM sweeps ORDER BY id DESC LIMIT 1), 0)

@@ -6,17 +6,8 @@ VALUES (:id, :outline, :changed, :passed, :now)
 ON CONFLICT (id) DO UPDATE SET changed = changed + excluded.changed, passed = excluded.passed,
     changed_at = excluded.changed_at
 
--- name: forget_sweeps
-DELETE FROM sweeps WHERE id <= :upto
-
--- name: end_sweep
-UPDATE sweeps SET passed = 1 WHERE id = :id
-
 -- name: note_undone
 UPDATE sweeps SET taken_back = min(taken_back + :n, changed) WHERE id = :id
-
--- name: clear_sweeps
-DELETE FROM sweeps
 
 -- name: last_sweep
 SELECT ifnull(max(id), 0) FROM sweeps

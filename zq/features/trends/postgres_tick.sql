@@ -32,18 +32,11 @@ ON CONFLICT (length, queue, at) DO UPDATE SET
 DELETE FROM trends WHERE length = :length AND at = (
     SELECT min(at) FROM trends WHERE length = :length AND at < :before)
 
--- name: clear_trends
-DELETE FROM trends
-
 -- name: read_type_trends
 -- Those of some types that begin at one time. :names lists [queue, type].
 SELECT t.queue, t.type, json_build_array(done, failed, run)
 FROM unnest(:names.0::text[], :names.1::text[]) AS n (q, kind)
 JOIN type_trends AS t ON length = :length AND at = :at AND t.queue = q AND t.type = kind
-
--- name: count_type_trends
--- Of types that have a name.
-SELECT count(*) FROM type_trends WHERE length = :length AND at = :at AND queue <> '*'
 
 -- name: write_type_trends
 -- :rows lists [queue, type, the fields of a trend].
@@ -52,11 +45,3 @@ SELECT :length, :at, q, kind, (t ->> 0)::bigint, (t ->> 1)::bigint, t -> 2
 FROM unnest(:rows.0::text[], :rows.1::text[], :rows.2::json[]) AS r (q, kind, t)
 ON CONFLICT (length, at, queue, type) DO UPDATE SET
     done = excluded.done, failed = excluded.failed, run = excluded.run
-
--- name: forget_type_trends
--- Those of the oldest time before :before.
-DELETE FROM type_trends WHERE length = :length AND at = (
-    SELECT min(at) FROM type_trends WHERE length = :length AND at < :before)
-
--- name: clear_type_trends
-DELETE FROM type_trends

@@ -28,18 +28,11 @@ ON CONFLICT (length, queue, at) DO UPDATE SET
 DELETE FROM trends INDEXED BY trends_by_time WHERE length = :length AND at = (
     SELECT min(at) FROM trends WHERE length = :length AND at < :before)
 
--- name: clear_trends
-DELETE FROM trends
-
 -- name: read_type_trends
 -- Those of some types that begin at one time. :names lists [queue, type].
 SELECT json_group_array(json_array(queue, t.type, json_array(done, failed, json(run))))
 FROM json_each(:names) CROSS JOIN type_trends AS t
 ON length = :length AND at = :at AND queue = value ->> 0 AND t.type = value ->> 1
-
--- name: count_type_trends
--- Of types that have a name.
-SELECT count(*) FROM type_trends WHERE length = :length AND at = :at AND queue <> '*'
 
 -- name: write_type_trends
 -- :rows lists [queue, type, the fields of a trend].
@@ -48,11 +41,3 @@ SELECT :length, :at, value ->> 0, value ->> 1, value -> 2 ->> 0, value -> 2 ->> 
 FROM json_each(:rows) WHERE true
 ON CONFLICT (length, at, queue, type) DO UPDATE SET
     done = excluded.done, failed = excluded.failed, run = excluded.run
-
--- name: forget_type_trends
--- Those of the oldest time before :before.
-DELETE FROM type_trends WHERE length = :length AND at = (
-    SELECT min(at) FROM type_trends WHERE length = :length AND at < :before)
-
--- name: clear_type_trends
-DELETE FROM type_trends

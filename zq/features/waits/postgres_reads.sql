@@ -32,31 +32,6 @@ CROSS JOIN (
     FROM waiting) AS counted
 WHERE s.queue = :queue AND s.fair_key = :key AND s.waiting > 0
 
--- name: is_shut
-SELECT held & 1 FROM jobs WHERE id = :key
-
--- name: budget
-SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at,
-    pays_at, maker, unfinished, waiting, costliest, held_until
-FROM budgets WHERE key = :key
-
--- name: lines_of_queue
--- Lines of a queue that draw, how many jobs of each may be claimed up to :deep, and when the first became
--- ready.
-SELECT queue, draws, (
-        SELECT count(*) FROM (SELECT 1 FROM jobs WHERE line = lines.id AND status = {ready} AND held = 2
-            LIMIT :deep) AS few),
-    (SELECT ready_at FROM jobs WHERE id = head)
-FROM lines WHERE queue = :queue AND head IS NOT NULL AND draws <> '' LIMIT :most
-
--- name: lines_of_all
--- Those of all queues.
-SELECT queue, draws, (
-        SELECT count(*) FROM (SELECT 1 FROM jobs WHERE line = lines.id AND status = {ready} AND held = 2
-            LIMIT :deep) AS few),
-    (SELECT ready_at FROM jobs WHERE id = head)
-FROM lines WHERE head IS NOT NULL AND draws <> '' LIMIT :most
-
 -- name: may_go
 SELECT EXISTS (SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue)
     OR (SELECT true FROM lines WHERE head IS NOT NULL AND shut_by IS NULL AND queue = :queue
@@ -69,16 +44,6 @@ SELECT count(*) FILTER (WHERE is_behind) FROM (
     WHERE queue = :queue AND group_id IS NOT NULL AND status <= {in_flight}
     ORDER BY queue, group_id LIMIT :most) AS few
 
--- name: more_urgent
-SELECT count(*) FROM (
-    SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
-        AND priority < :priority LIMIT :most) AS few
-
--- name: older
-SELECT count(*) FROM (
-    SELECT 1 FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
-        AND priority = :priority AND id < :key LIMIT :most) AS few
-
 -- name: more_urgent_lines
 -- Jobs in the lines of its queue that come before that of a job.
 SELECT count(*) FROM (
@@ -90,11 +55,6 @@ SELECT count(*) FROM (
     CROSS JOIN LATERAL (
         SELECT 1 FROM jobs WHERE line = l.id AND status = {ready} AND held = 2 OFFSET 0) AS jobs
     LIMIT :most) AS few
-
--- name: first_in_line
-SELECT count(*) FROM (
-    SELECT 1 FROM jobs WHERE line = (SELECT line FROM jobs WHERE id = :key)
-        AND status = {ready} AND held = 2 AND id < :key LIMIT :most) AS few
 
 -- name: scheduled_beside
 -- The scheduled jobs of the same date behind a job. CONDITIONS stands for the reach of the caller.

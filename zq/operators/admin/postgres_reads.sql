@@ -4,12 +4,6 @@
 -- name: jobs
 SELECT {job_row} FROM (SELECT * FROM jobs WHERE id = {keys} OFFSET 0) AS jobs WHERE LIST
 
--- name: from_head
-SELECT id FROM jobs WHERE LIST ORDER BY PLACE, id LIMIT :limit OFFSET :offset
-
--- name: from_tail
-SELECT id FROM jobs WHERE LIST ORDER BY PLACE DESC, id DESC LIMIT :limit OFFSET :offset
-
 -- name: place_of
 SELECT PLACE FROM (SELECT * FROM jobs WHERE id = :key OFFSET 0) AS jobs WHERE LIST
 
@@ -25,15 +19,9 @@ SELECT (SELECT count(*) FROM (
 SELECT id FROM jobs WHERE LIST AND (PLACE, id) > (:place, :key) AND PLACE <= :place AND MATCHES
 ORDER BY PLACE, id LIMIT 1
 
--- name: next_beyond
-SELECT id FROM jobs WHERE LIST AND PLACE > :place AND MATCHES ORDER BY PLACE, id LIMIT 1
-
 -- name: previous_beside
 SELECT id FROM jobs WHERE LIST AND (PLACE, id) < (:place, :key) AND PLACE >= :place AND MATCHES
 ORDER BY PLACE DESC, id DESC LIMIT 1
-
--- name: previous_beyond
-SELECT id FROM jobs WHERE LIST AND PLACE < :place AND MATCHES ORDER BY PLACE DESC, id DESC LIMIT 1
 
 -- name: contains
 strpos(COLUMN, WORD) > 0

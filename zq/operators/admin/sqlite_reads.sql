@@ -4,12 +4,6 @@
 -- name: jobs
 SELECT json_group_array({job_row}) FROM jobs WHERE id IN {keys} AND LIST
 
--- name: from_head
-SELECT id FROM jobs WHERE LIST ORDER BY PLACE, id LIMIT :limit OFFSET :offset
-
--- name: from_tail
-SELECT id FROM jobs WHERE LIST ORDER BY PLACE DESC, id DESC LIMIT :limit OFFSET :offset
-
 -- name: place_of
 SELECT PLACE FROM jobs WHERE id = :key AND LIST
 
@@ -21,15 +15,9 @@ SELECT (SELECT count(*) FROM jobs WHERE LIST AND PLACE < :place)
 -- name: next_beside
 SELECT id FROM jobs WHERE LIST AND PLACE = :place AND id > :key AND MATCHES ORDER BY id LIMIT 1
 
--- name: next_beyond
-SELECT id FROM jobs WHERE LIST AND PLACE > :place AND MATCHES ORDER BY PLACE, id LIMIT 1
-
 -- name: previous_beside
 SELECT id FROM jobs WHERE LIST AND PLACE = :place AND id < :key AND MATCHES
 ORDER BY id DESC LIMIT 1
-
--- name: previous_beyond
-SELECT id FROM jobs WHERE LIST AND PLACE < :place AND MATCHES ORDER BY PLACE DESC, id DESC LIMIT 1
 
 -- name: contains
 instr(COLUMN, WORD) > 0

@@ -221,6 +221,3 @@ SELECT id FROM (
     SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue
         AND :aging_ms::bigint > 0) AS found
 LIMIT :limit
-
--- name: clear_lines
-DELETE FROM lines

@@ -19,30 +19,10 @@ RETURNING min_seq, max_seq, coalesce(bytes > max_bytes OR max_seq - min_seq >= m
 -- name: to_be_trimmed
 SELECT name FROM logs WHERE trim_at <= :steady
 
--- name: extent
-SELECT id, min_seq, max_seq, bytes, max_age_ms, max_records, max_bytes FROM logs WHERE name = :log
-
 -- name: oldest
 SELECT last_seq, count, coalesce(steady_at, at),
     (octet_length(body::text) + octet_length(shared::text))::bigint
 FROM log_batches WHERE log = :id ORDER BY last_seq LIMIT :limit
-
--- name: trim
-DELETE FROM log_batches WHERE log = :id AND last_seq <= :upto
-
--- name: note_trim
-UPDATE logs SET min_seq = :upto::bigint + 1, bytes = bytes - :bytes::bigint,
-    trim_at = max_age_ms + (
-        SELECT coalesce(steady_at, at) FROM log_batches WHERE log = logs.id AND last_seq > :upto
-        ORDER BY last_seq LIMIT 1)
-WHERE id = :id
-
--- name: set_bounds
-UPDATE logs SET max_age_ms = :age_ms, max_records = :records, max_bytes = :bytes,
-    trim_at = :age_ms::bigint + (
-        SELECT coalesce(steady_at, at) FROM log_batches WHERE log = logs.id
-        ORDER BY last_seq LIMIT 1)
-WHERE name = :log
 
 -- name: next
 SELECT greatest(last_seq - count, :after::bigint) + 1 FROM log_batches

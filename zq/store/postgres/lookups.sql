@@ -44,9 +44,6 @@ SELECT {job_row} FROM jobs WHERE id = :key AND CONDITIONS
 -- name: get_owner
 SELECT {job_row} FROM jobs WHERE owns_key AND key_lock = :lock AND CONDITIONS
 
--- name: count
-SELECT count(*) FROM jobs WHERE CONDITIONS
-
 -- name: counts
 SELECT queue, status, n FROM queue_totals WHERE n > 0
 
@@ -143,6 +140,3 @@ SELECT
 -- The jobs whose leases end first. CONDITIONS stands for the reach of the caller.
 SELECT {job_row} FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
 ORDER BY lease_until LIMIT :limit
-
--- name: note
-SELECT value FROM meta WHERE name = 'note:' || :name

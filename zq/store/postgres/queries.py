@@ -101,7 +101,7 @@ def constants() -> dict[str, str]:
 @cache
 def load(module: str) -> dict[str, str]:
     """The texts of one file, by name. `zq.store.postgres.tick` has those of its `tick.sql`."""
-    return named_texts(module, constants())
+    return named_texts("postgres", module, constants())
 
 
 def load_of_rooms() -> dict[str, str]:

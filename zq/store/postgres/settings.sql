@@ -3,20 +3,10 @@
 -- name: read_settings
 SELECT queue, settings::text FROM queue_settings
 
--- name: set_queue
-INSERT INTO queue_settings (queue, settings, checksum) VALUES (:queue, :settings::json, :checksum)
-ON CONFLICT (queue) DO UPDATE SET settings = excluded.settings, checksum = excluded.checksum
-
--- name: unset_queue
-DELETE FROM queue_settings WHERE queue = :queue
-
 -- name: read_ended_pauses
 SELECT queue FROM queue_settings
 WHERE paused_until IS NOT NULL AND paused_until <= :now
 LIMIT :limit
-
--- name: clear_settings
-DELETE FROM queue_settings
 
 -- name: read_depths
 SELECT queue, sum(n)::bigint FROM queue_totals
@@ -33,9 +23,3 @@ SELECT queue, level, at FROM queue_rates WHERE queue = ANY (:queues::text[])
 INSERT INTO queue_rates (queue, level, at)
 SELECT * FROM unnest(:rates.0::text[], :rates.1::float8[], :rates.2::bigint[])
 ON CONFLICT (queue) DO UPDATE SET level = excluded.level, at = excluded.at
-
--- name: forget_rate
-DELETE FROM queue_rates WHERE queue = :queue
-
--- name: clear_rates
-DELETE FROM queue_rates

@@ -372,41 +372,11 @@ INSERT INTO queue_counts (queue, status, slot, n)
 SELECT name, state, :slot, change FROM deltas
 WHERE NOT EXISTS (SELECT 1 FROM changed WHERE queue = name AND status = state)
 
--- name: clear_jobs
-DELETE FROM jobs
-
--- name: clear_payloads
-DELETE FROM payloads
-
--- name: clear_results
-DELETE FROM results
-
--- name: clear_errors
-DELETE FROM errors
-
--- name: clear_names
-DELETE FROM dedupe
-
--- name: clear_counts
-DELETE FROM queue_counts
-
 -- name: count_all
 SELECT coalesce(sum(n), 0)::bigint FROM queue_counts
 
--- name: note_clock
-INSERT INTO meta (name, value) VALUES ('clock', :mark)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
-
--- name: note_residents
-INSERT INTO meta (name, value) VALUES ('residents', :residents)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
-
 -- name: raise_high_water
 UPDATE meta SET value = greatest(value::bigint, :key::bigint)::text WHERE name = 'high_water'
-
--- name: write_note
-INSERT INTO meta (name, value) VALUES ('note:' || :note, :value)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: matching
 SELECT id FROM jobs WHERE id = ANY (:slice::bigint[]) AND CONDITIONS ORDER BY id

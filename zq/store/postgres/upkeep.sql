@@ -29,9 +29,6 @@ FROM queue_counts WHERE status = {in_flight}
 -- name: groups_of
 SELECT DISTINCT queue, group_id FROM jobs WHERE id = {keys} AND group_id || '' IS NOT NULL
 
--- name: read_meta
-SELECT name, value FROM meta
-
 -- name: highest_key
 SELECT coalesce((SELECT id FROM jobs ORDER BY id DESC LIMIT 1), 0)
 

@@ -216,6 +216,3 @@ SELECT json_group_array(id) FROM (
     UNION ALL
     SELECT id FROM jobs WHERE status = {ready} AND held = 0 AND queue = :queue AND :aging_ms > 0
     LIMIT :limit)
-
--- name: clear_lines
-DELETE FROM lines

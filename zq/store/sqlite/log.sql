@@ -19,27 +19,9 @@ RETURNING min_seq, max_seq, bytes > max_bytes OR max_seq - min_seq >= max_record
 -- name: to_be_trimmed
 SELECT json_group_array(name) FROM logs WHERE trim_at <= :steady
 
--- name: extent
-SELECT id, min_seq, max_seq, bytes, max_age_ms, max_records, max_bytes FROM logs WHERE name = :log
-
 -- name: oldest
 SELECT last_seq, count, ifnull(steady_at, at), length(body) + length(shared) FROM log_batches
 WHERE log = :id ORDER BY last_seq LIMIT :limit
-
--- name: trim
-DELETE FROM log_batches WHERE log = :id AND last_seq <= :upto
-
--- name: note_trim
-UPDATE logs SET min_seq = :upto + 1, bytes = bytes - :bytes,
-    trim_at = max_age_ms + (
-        SELECT ifnull(steady_at, at) FROM log_batches WHERE log = logs.id AND last_seq > :upto ORDER BY last_seq LIMIT 1)
-WHERE id = :id
-
--- name: set_bounds
-UPDATE logs SET max_age_ms = :age_ms, max_records = :records, max_bytes = :bytes,
-    trim_at = :age_ms + (
-        SELECT ifnull(steady_at, at) FROM log_batches WHERE log = logs.id ORDER BY last_seq LIMIT 1)
-WHERE name = :log
 
 -- name: next
 SELECT max(last_seq - count, :after) + 1 FROM log_batches

@@ -19,9 +19,6 @@ SELECT json_group_array({job_row}) FROM jobs WHERE id = :key AND CONDITIONS
 SELECT json_group_array({job_row}) FROM jobs
 WHERE owns_key = 1 AND key_lock = :lock AND CONDITIONS
 
--- name: count
-SELECT count(*) FROM jobs WHERE CONDITIONS
-
 -- name: counts
 SELECT json_group_array(json_array(queue, status, n)) FROM queue_counts WHERE n > 0
 
@@ -128,6 +125,3 @@ SELECT
 SELECT json_group_array({job_row}) FROM (
     SELECT * FROM jobs WHERE lease_until IS NOT NULL AND CONDITIONS
     ORDER BY lease_until LIMIT :limit)
-
--- name: note
-SELECT value FROM meta WHERE name = 'note:' || :name

@@ -2,9 +2,12 @@
 
 A query begins with a line ``-- name: its_name``; comment lines after that describe it. Words in
 braces stand for constants of the model (``{ready}`` is the number of a status) and for lists of
-columns. These lists follow from the structs that are read. Rooms add words of their own.
+columns. These lists follow from the structs that are read. Rooms add words of their own. Where a
+text of every store casts a parameter for PostgreSQL (``:now::bigint``), SQLite takes its value as
+it is.
 """
 
+import re
 from collections import ChainMap
 from functools import cache
 
@@ -98,6 +101,9 @@ _CONSTANTS = {
 }
 
 
+_CAST = re.compile(r"(:\w+)::\w+(?:\[\])?")
+
+
 @cache
 def constants() -> dict[str, str]:
     """The words in braces and their meanings. Rooms have theirs in `sqlite_constants.py`."""
@@ -107,7 +113,8 @@ def constants() -> dict[str, str]:
 @cache
 def load(module: str) -> dict[str, str]:
     """The texts of one file, by name. `zq.store.sqlite.tick` has those of its `tick.sql`."""
-    return named_texts(module, constants())
+    texts = named_texts("sqlite", module, constants())
+    return {name: _CAST.sub(r"\1", text) for name, text in texts.items()}
 
 
 def load_of_rooms() -> dict[str, str]:

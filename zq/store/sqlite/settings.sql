@@ -3,21 +3,11 @@
 -- name: read_settings
 SELECT json_group_array(json_array(queue, json(settings))) FROM queue_settings
 
--- name: set_queue
-INSERT INTO queue_settings (queue, settings, checksum) VALUES (:queue, :settings, :checksum)
-ON CONFLICT (queue) DO UPDATE SET settings = excluded.settings, checksum = excluded.checksum
-
--- name: unset_queue
-DELETE FROM queue_settings WHERE queue = :queue
-
 -- name: read_ended_pauses
 SELECT json_group_array(queue) FROM (
     SELECT queue FROM queue_settings
     WHERE paused_until IS NOT NULL AND paused_until <= :now
     LIMIT :limit)
-
--- name: clear_settings
-DELETE FROM queue_settings
 
 -- name: read_depths
 SELECT json_group_array(json_array(queue, n)) FROM (
@@ -37,9 +27,3 @@ WHERE queue IN (SELECT value FROM json_each(:queues))
 INSERT INTO queue_rates (queue, level, at)
 SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rates) WHERE true
 ON CONFLICT (queue) DO UPDATE SET level = excluded.level, at = excluded.at
-
--- name: forget_rate
-DELETE FROM queue_rates WHERE queue = :queue
-
--- name: clear_rates
-DELETE FROM queue_rates

@@ -363,41 +363,11 @@ ON CONFLICT (queue, status) DO UPDATE SET n = n + excluded.n
 -- name: count_down
 UPDATE queue_counts SET n = n + :n WHERE queue = :queue AND status = :status
 
--- name: clear_jobs
-DELETE FROM jobs
-
--- name: clear_payloads
-DELETE FROM payloads
-
--- name: clear_results
-DELETE FROM results
-
--- name: clear_errors
-DELETE FROM errors
-
--- name: clear_names
-DELETE FROM dedupe
-
--- name: clear_counts
-DELETE FROM queue_counts
-
 -- name: count_all
 SELECT cast(total(n) AS INTEGER) FROM queue_counts
-
--- name: note_clock
-INSERT INTO meta (name, value) VALUES ('clock', :mark)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
-
--- name: note_residents
-INSERT INTO meta (name, value) VALUES ('residents', :residents)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: raise_high_water
 UPDATE meta SET value = :key WHERE name = 'high_water'
 
 -- name: acknowledge_damage
 UPDATE quarantine SET acknowledged_at = :now WHERE acknowledged_at IS NULL
-
--- name: write_note
-INSERT INTO meta (name, value) VALUES ('note:' || :note, :value)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value

@@ -34,9 +34,6 @@ FROM jobs WHERE id IN {keys} AND group_id IS NOT NULL
 -- name: forget_empty_queues
 DELETE FROM queue_counts WHERE n = 0
 
--- name: read_meta
-SELECT name, value FROM meta
-
 -- name: write_meta
 INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING
 

@@ -1,4 +1,4 @@
--- Budgets as readers see them.
+-- Statements that read alike in both stores.
 
 -- name: budgets
 SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at,

@@ -1,4 +1,4 @@
--- Users as readers see them.
+-- Statements that read alike in both stores.
 
 -- name: user
 SELECT {user_row} FROM users WHERE id = :id

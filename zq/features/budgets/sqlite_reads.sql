@@ -1,6 +1,0 @@
--- Budgets as readers see them.
-
--- name: budgets
-SELECT key, allocation, duration_ms, burst, created_at, updated_at, in_use, level, carry, settled_at,
-    pays_at, maker, unfinished, waiting, costliest, held_until
-FROM budgets WHERE :key IS NULL OR key = :key ORDER BY key
