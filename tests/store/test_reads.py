@@ -15,7 +15,7 @@ from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
 from zq.model.settling import Failure
 from zq.model.unique import Scope
-from zq.store.api import PAGE_BYTES
+from zq.store.snapshot import PAGE_BYTES
 
 from .rig import FOREVER, NOW, Rig, new_job
 

@@ -16,8 +16,9 @@ from zq.engine.subscribers.events import NO_JOB, EventHub
 from zq.model.clock import ClockStep, SteadyClock
 from zq.model.errors import ZqError
 from zq.model.events import EventRecord, EventType
-from zq.store.api import DueDates, Reads
 from zq.store.errors import StoreError
+from zq.store.lookups import DueDates
+from zq.store.reads import Reads
 
 log = logging.getLogger(__name__)
 

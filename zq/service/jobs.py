@@ -31,7 +31,8 @@ from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
 from zq.model.unique import KeySpace, lock_of
-from zq.store.api import PAGE_BYTES, Store
+from zq.store.api import Store
+from zq.store.snapshot import PAGE_BYTES
 
 _EXTRAS = attrgetter("extras")
 

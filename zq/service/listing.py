@@ -12,7 +12,8 @@ from zq.model.errors import Unprocessable
 from zq.model.filters import Filter, counted, is_counted
 from zq.model.job import MAX_TIME, JobRecord, LastError
 from zq.service.queues import QueueCounts
-from zq.store.api import PAGE_BYTES, Store
+from zq.store.api import Store
+from zq.store.snapshot import PAGE_BYTES
 
 
 class Page(NamedTuple):

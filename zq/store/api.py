@@ -1,6 +1,5 @@
 """The interface of every store. The tick and the layers above it know nothing else of a store."""
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
@@ -13,42 +12,15 @@ from zq.model.damage import Misfit, Quarantined
 from zq.model.effects import Effects
 from zq.model.filters import Filter
 from zq.model.ids import FormerSuffix
-from zq.model.job import Brief, ErrorRecord, JobRecord, LastError
+from zq.model.job import Brief, JobRecord
 from zq.model.leasing import DiedStream
 from zq.model.lifecycle import Status
-from zq.model.outcome import Ending
-from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.store.errors import StoreBusy
+from zq.store.reads import Reads
 
 T = TypeVar("T")
 
-
-class LogReads(Protocol):
-    """The reads of logs. They raise what the methods of `Reads` raise."""
-
-    async def log_end(self, log: str) -> int:
-        """The number of the last record of a log; 0 if there is none."""
-
-    async def log_page(
-        self,
-        log: str,
-        after: int | None,
-        upto: int,
-        limit: int,
-        decode: Callable[[int, str, list[msgspec.Raw]], list[T]],
-    ) -> tuple[int, list[T]]:
-        """The oldest number of a log, and up to `limit` records with ``after < seq <= upto``.
-
-        If `after` is None, they begin with the oldest record. `decode` makes the records of one
-        batch from its first number, the fields that its records share, and the records. It runs in
-        another thread, since a page takes a while. Raises `RecordsGone` or `CursorAhead`.
-        """
-
-
-PAGE_BYTES = 16 * 1024 * 1024
-"""The limit for payloads and results in one page of a listing, in bytes. A page at this limit ends
-early and has a `next`."""
 
 BYTES_A_ROW = 1024
 """Checkpoints are planned by changed rows. So many bytes outside a row count as one row more."""
@@ -86,108 +58,6 @@ def exhaust(sliced: Sliced[T]) -> T:
 def as_json(value: object) -> str:
     """A value as the text of a column that holds JSON."""
     return msgspec.json.encode(value).decode()
-
-
-class DueDates(NamedTuple):
-    """How many dates lie in a stretch of time: those of jobs, of schedules, and ends of pauses."""
-
-    jobs: int
-    schedules: int
-    pauses: int
-
-
-class Reads(LogReads, Protocol):
-    """The reads of a store. Each method sees one moment, and nothing that is not on the disk.
-
-    All times are dates, also those of jobs. A `now` is the wall time of this moment.
-
-    A read that takes too long raises `ReadTimeout`. If too many long reads wait, the next one
-    raises `ReadersBusy`. Unreadable rows are set aside, and the answer has the rest.
-    """
-
-    def of(self, kind: type[T]) -> T:
-        """The reads of a room, by the class that says what they are."""
-
-    async def job(self, key: int, reach: Reach, now: int) -> JobRecord | None:
-        """One job with its payload and result, if it is within reach and its retention lasts."""
-
-    async def row(self, key: int, reach: Reach, now: int) -> JobRecord | None:
-        """One job without a large payload or result."""
-
-    async def owner(self, lock: str, reach: Reach, now: int) -> JobRecord | None:
-        """The job that owns a unique key, named by its lock, with its payload and result."""
-
-    async def ending(self, key: int, reach: Reach, now: int) -> Ending | None:
-        """The outcome of a job, or its present state; None if `job` would return None."""
-
-    async def jobs_page(
-        self, filter: Filter, after: int, descending: bool, limit: int, now: int, skip: int = 0
-    ) -> list[JobRecord]:
-        """Up to `limit` jobs beyond `after` with their payloads; fewer if they exceed `PAGE_BYTES`.
-
-        The first `skip` jobs are left out.
-        """
-
-    async def count(self, filter: Filter, now: int) -> int:
-        """How many jobs match. `counts` is much faster for the filters that it can answer."""
-
-    async def counts(
-        self, now: int, queues: Sequence[str] | None = None
-    ) -> Counter[tuple[str, Status]]:
-        """How many jobs each queue has in each status, except those whose retention is over.
-
-        `queues` limits the answer to some of them.
-        """
-
-    async def oldest_ready(self, queues: Sequence[str]) -> dict[str, int]:
-        """When the longest waiting ready job became ready, for each queue that has one."""
-
-    async def due_between(self, after: int, upto: int) -> DueDates:
-        """How many dates there are with ``after < date <= upto``."""
-
-    async def leases(self, reach: Reach, limit: int) -> list[JobRecord]:
-        """The jobs whose leases end first, without large payloads."""
-
-    async def key_range(self) -> tuple[int, int]:
-        """The lowest and the highest key of a stored job; both 0 if there is none."""
-
-    async def keys(self, filter: Filter, after: int, upto: int, limit: int) -> list[int]:
-        """Up to `limit` keys of matching jobs with ``after < key <= upto``, for a sweep.
-
-        Jobs whose retention is over are included.
-        """
-
-    async def swept_jobs(self, filter: Filter, after: int, limit: int) -> list[JobRecord]:
-        """Up to `limit` such jobs beyond `after` with their payloads."""
-
-    async def settings(self, queue: str) -> QueueSettings:
-        """The settings of a queue."""
-
-    async def all_settings(self) -> dict[str, QueueSettings]:
-        """All settings of queues, by queue."""
-
-    async def note(self, name: str) -> str | None:
-        """A text about the whole server, as `WriteNote` has stored it."""
-
-    async def noted(self, name: str, kind: type[T]) -> T | None:
-        """A note that is JSON, as a value of its kind. One that is none is set aside."""
-
-    async def last_errors(self, keys: Sequence[int]) -> dict[int, LastError]:
-        """The latest failure of each job that has one."""
-
-    async def payloads(self, keys: Sequence[int]) -> dict[int, str]:
-        """Large payloads of jobs that are being delivered. Deleted jobs are missing."""
-
-    async def results(self, keys: Sequence[int]) -> dict[int, str]:
-        """Large results by key. Deleted jobs are missing."""
-
-    async def errors_page(
-        self, key: int, after: int, descending: bool, limit: int
-    ) -> tuple[list[ErrorRecord], bool]:
-        """Up to `limit` failures of a job beyond the attempt `after`, and whether more follow.
-
-        There are fewer if their texts are large.
-        """
 
 
 class Bloat(NamedTuple):

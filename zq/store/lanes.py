@@ -1,10 +1,17 @@
-"""Turns of reads: a lane for each kind of read, so that long reads delay no other kind."""
+"""Lanes of reads: one for each kind of read, so that long reads delay no other kind.
+
+The store compares the ends of durations in steady time. Reads turn dates into steady times where
+they enter, and make the times of jobs dates where they leave.
+"""
 
 import asyncio
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
+from zq.model.clock import SteadyClock
 from zq.model.errors import ReadersBusy, ReadTimeout
+from zq.model.filters import Filter
+from zq.model.job import JobRecord, show_dates
 
 T = TypeVar("T")
 
@@ -61,3 +68,38 @@ def took_too_long(timeout: float) -> ReadTimeout:
         f"reading took longer than {timeout:g} s: narrow the filter (by id,"
         " status or queue), ask for a smaller page, or raise --read-timeout"
     )
+
+
+class Dates:
+    """The dates of a store's steady times."""
+
+    def __init__(self, steady: SteadyClock) -> None:
+        self.steady = steady
+
+    def steady_of(self, now: int) -> int:
+        """The steady time of a date of this moment."""
+        return now + self.ahead()
+
+    def ahead(self) -> int:
+        """How far steady time is ahead, also right after the clock was set."""
+        self.steady.read()
+        return self.steady.ahead
+
+    def dated(self, filter: Filter) -> Filter:
+        """A filter, as it applies to steady times."""
+        return filter.dated(self.ahead())
+
+    def date_of(self, steady: int) -> int:
+        """The date of a steady time that was read."""
+        return steady - self.steady.ahead
+
+    def shown(self, jobs: list[JobRecord]) -> list[JobRecord]:
+        """The jobs, with dates."""
+        show_dates(jobs, self.steady.ahead)
+        return jobs
+
+    def shown_one(self, job: JobRecord | None) -> JobRecord | None:
+        """The job, with dates, if there is one."""
+        if job is not None:
+            show_dates([job], self.steady.ahead)
+        return job

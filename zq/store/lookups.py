@@ -6,7 +6,7 @@ makes. The queries are in `lookups.sql`, and in that of each store what differs.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,8 +24,7 @@ from zq.model.lifecycle import Status
 from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
-from zq.store.api import PAGE_BYTES, DueDates
-from zq.store.snapshot import Snapshot
+from zq.store.snapshot import PAGE_BYTES, Snapshot
 
 T = TypeVar("T")
 
@@ -34,6 +33,14 @@ OLDEST_PRIORITIES = 2_000
 """The most priorities that `oldest_ready` visits in all, the lowest of each queue first."""
 
 _settings = msgspec.json.Decoder(QueueSettings)
+
+
+class DueDates(NamedTuple):
+    """How many dates lie in a stretch of time: those of jobs, of schedules, and ends of pauses."""
+
+    jobs: int
+    schedules: int
+    pauses: int
 
 
 def get_job(snapshot: Snapshot, key: int, reach: Reach, now: int) -> JobRecord | None:

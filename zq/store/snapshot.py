@@ -14,9 +14,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
-from zq.store.api import PAGE_BYTES
-from zq.store.dates import Dates
+from zq.store.lanes import Dates
 from zq.store.texts import texts_of_room
+
+PAGE_BYTES = 16 * 1024 * 1024
+"""The limit for payloads and results in one page of a listing, in bytes. A page at this limit ends
+early and has a `next`."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

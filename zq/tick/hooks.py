@@ -106,7 +106,7 @@ class FanOut(NamedTuple, Generic[W]):
     """Why new jobs may not come to all targets of their queues. An error names the place of one."""
 
 
-class Purse(Protocol):
+class Allowance(Protocol):
     """What a room has, in one calculation, for the jobs of a line and of all others alike to it."""
 
     def refuses(self) -> tuple[str, int] | None:
@@ -127,13 +127,13 @@ class Turn(Protocol):
         """The line with the least place is next."""
 
 
-class Till(Protocol):
+class Allowances(Protocol):
     """One calculation of what a claim may take from lines, with what a room has at that time."""
 
     def learn(self, lines: Sequence[Line]) -> None:
-        """Look up together what purses of lines that share a queue need."""
+        """Look up together what allowances of lines that share a queue need."""
 
-    def purse(self, line: Line) -> Purse | None:
+    def of(self, line: Line) -> Allowance | None:
         """What there is for a line; None if the room has nothing to do with its jobs."""
 
     def turn(self, line: Line) -> Turn | None:
@@ -207,7 +207,7 @@ class Hold(LineHold, Protocol[W_contra]):
         Return whether there are any.
         """
 
-    def till(self, work: W_contra) -> Till:
+    def allowances(self, work: W_contra) -> Allowances:
         """Begin to calculate what a claim may take."""
 
 

@@ -16,7 +16,7 @@ from zq.model.job import JobRecord
 from zq.model.reach import EVERYWHERE
 from zq.store.api import Line
 from zq.tick.gates import Gates, Place
-from zq.tick.hooks import Till, Turn
+from zq.tick.hooks import Allowances, Turn
 from zq.tick.walk import FoundJobs
 from zq.tick.work import UnitOfWork
 
@@ -96,7 +96,7 @@ class _Merge:
         self._work = work
         self._limit = limit
         self._left = dict(bounds)
-        self._tills = [hold.till(work) for hold in work.holds if hold.is_used]
+        self._rooms = [hold.allowances(work) for hold in work.holds if hold.is_used]
         self._sources = self._sources_of(lines)
         self._end: Place | None = None if is_all else (lines[-1].urgency, lines[-1].head)
         self._shut: list[tuple[int, str, int]] = []
@@ -171,25 +171,25 @@ class _Merge:
         """The lines from which jobs are taken. Those that share a queue and a priority are one."""
         lone = [line for line in lines if not line.fair_key]
         behind = _Behind(self._work, lone, self._limit)
-        sources = [_LineSource(line, behind, self._tills) for line in lone]
+        sources = [_LineSource(line, behind, self._rooms) for line in lone]
         sharing: defaultdict[tuple[str, int], list[Line]] = defaultdict(list)
         for line in lines:
             if line.fair_key:
                 sharing[line.queue, line.priority].append(line)
-        turns = [_Turns(self._work, some, self._limit, self._tills) for some in sharing.values()]
+        turns = [_Turns(self._work, some, self._limit, self._rooms) for some in sharing.values()]
         return [*sources, *turns]
 
     def _pays(self, source: "_LineSource") -> bool:
         """Take the next job of a line, if rooms can pay for it."""
         line = source.line
-        for purse in source.purses:
-            refusal = purse.refuses()
+        for allowance in source.allowances:
+            refusal = allowance.refuses()
             if refusal is not None:
                 gives_none = source.key == line.head
                 (self._shut if gives_none else self._drained).append((line.id, *refusal))
                 return False
-        for purse in source.purses:
-            purse.pay()
+        for allowance in source.allowances:
+            allowance.pay()
         self._take_room(line.queue)
         assert source.key is not None
         self._lines[source.key] = line
@@ -219,10 +219,10 @@ class _Source(Protocol):
 class _LineSource:
     """A line from which jobs are taken, beginning with the first. `key` is that of the next."""
 
-    def __init__(self, line: Line, behind: "_Behind", tills: Sequence[Till]) -> None:
+    def __init__(self, line: Line, behind: "_Behind", rooms: Sequence[Allowances]) -> None:
         self.line = line
-        found = [till.purse(line) for till in tills]
-        self.purses = [purse for purse in found if purse is not None]
+        found = [room.of(line) for room in rooms]
+        self.allowances = [allowance for allowance in found if allowance is not None]
         self.queue = line.queue
         self.key: int | None = line.head
         self._keys = behind.keys(line)
@@ -257,7 +257,7 @@ class _Turns:
         work: UnitOfWork,
         first: Sequence[Line],
         limit: int,
-        tills: Sequence[Till],
+        rooms: Sequence[Allowances],
     ) -> None:
         """`first` has those of these lines with the lowest heads, in rising order."""
         self._first = first[0]
@@ -266,7 +266,7 @@ class _Turns:
         self._heads = [line.head for line in first]
         self._gone: set[int] = set()
         self._limit = limit
-        self._tills = tills
+        self._rooms = rooms
         self._heap: list[_Standing] | None = None
 
     @property
@@ -300,13 +300,13 @@ class _Turns:
     def _read(self) -> list[_Standing]:
         """Read the lines whose turns come first."""
         lines = self._work.tx.shared_lines(self.queue, self._first.priority, self._limit)
-        for till in self._tills:
-            till.learn(lines)
+        for room in self._rooms:
+            room.learn(lines)
         behind = _Behind(self._work, lines, self._limit)
         heap: list[_Standing] = []
         for line in lines:
-            source = _LineSource(line, behind, self._tills)
-            turns = [turn for till in self._tills if (turn := till.turn(line)) is not None]
+            source = _LineSource(line, behind, self._rooms)
+            turns = [turn for room in self._rooms if (turn := room.turn(line)) is not None]
             heap += [(turn.place, line.head, source, turn) for turn in turns]
         heapify(heap)
         return heap

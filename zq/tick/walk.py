@@ -38,7 +38,7 @@ class FoundJobs(NamedTuple):
     frontier: Frontier | None = None
 
 
-class Spot(NamedTuple):
+class Candidate(NamedTuple):
     """The place of a job in dispatch order, and its queue."""
 
     priority: int
@@ -82,21 +82,23 @@ class _Walk:
         near = [] if frontier.place == START else self._near()
         far = self._behind(self.frontier.place, limit)
         if not near and self._are_all_free(far):
-            place = _spot(far[-1]).place if far else START
+            place = _candidate(far[-1]).place if far else START
             self._note(place, passed=0, taken=len(far))
             return FoundJobs(far, self.frontier)
         self._jobs = {job.key: job for job in (*near, *far)}
-        spots, ended = [_spot(job) for job in far], len(far) < limit
-        chosen = self._choose(near, spots, ended=ended)
+        candidates, ended = [_candidate(job) for job in far], len(far) < limit
+        chosen = self._choose(near, candidates, ended=ended)
         while len(chosen) < limit and not ended:
-            if len(spots) > limit + LONGEST_WALK:
+            if len(candidates) > limit + LONGEST_WALK:
                 return None
             # As many as the walk will need at this rate, and some more.
             missing = limit - len(chosen)
-            step = min(2 * missing * len(spots) // max(len(chosen), 1) + 8, 4 * len(spots))
-            more = self._spots_behind(spots[-1].place, step)
-            spots, ended = spots + more, len(more) < step
-            chosen = self._choose(near, spots, ended=ended)
+            step = min(
+                2 * missing * len(candidates) // max(len(chosen), 1) + 8, 4 * len(candidates)
+            )
+            more = self._candidates_behind(candidates[-1].place, step)
+            candidates, ended = candidates + more, len(more) < step
+            chosen = self._choose(near, candidates, ended=ended)
         return FoundJobs(self._whole(chosen), self.frontier)
 
     def _near(self) -> list[JobRecord]:
@@ -119,49 +121,55 @@ class _Walk:
         priority, key = place
         return self._work.tx.jobs("claim_behind", priority=priority, after=key, limit=limit)
 
-    def _spots_behind(self, place: Place, limit: int) -> list[Spot]:
+    def _candidates_behind(self, place: Place, limit: int) -> list[Candidate]:
         if limit <= self._wanted.limit:
             # The claim will take most of these.
             jobs = self._behind(place, limit)
             self._jobs.update([(job.key, job) for job in jobs])
-            return [_spot(job) for job in jobs]
+            return [_candidate(job) for job in jobs]
         priority, key = place
         found = self._work.tx.table("read_spots", priority=priority, after=key, limit=limit)
-        return [Spot(*spot) for spot in found]
+        return [Candidate(*candidate) for candidate in found]
 
-    def _whole(self, spots: Sequence[Spot]) -> list[JobRecord]:
+    def _whole(self, candidates: Sequence[Candidate]) -> list[JobRecord]:
         """The jobs at these places. Jobs that were only passed so far are read now."""
-        missing = [spot.key for spot in spots if spot.key not in self._jobs]
+        missing = [candidate.key for candidate in candidates if candidate.key not in self._jobs]
         if missing:
             jobs = self._work.tx.jobs("read_jobs", keys=missing)
             self._jobs.update([(job.key, job) for job in jobs])
-        return [self._jobs[spot.key] for spot in spots]
+        return [self._jobs[candidate.key] for candidate in candidates]
 
-    def _choose(self, near: Sequence[JobRecord], far: list[Spot], *, ended: bool) -> list[Spot]:
+    def _choose(
+        self, near: Sequence[JobRecord], far: list[Candidate], *, ended: bool
+    ) -> list[Candidate]:
         """The jobs that the claim may take. Notes how far the claim has come."""
-        spots = far
+        candidates = far
         if near:
             # A job beyond the walk's end may not be the next one. The walk has to reach it.
             end = None if ended else far[-1]
-            met = [spot for spot in map(_spot, near) if end is None or spot <= end]
-            spots = sorted({*far, *met})
-        queues = {spot.queue for spot in spots}
+            met = [
+                candidate for candidate in map(_candidate, near) if end is None or candidate <= end
+            ]
+            candidates = sorted({*far, *met})
+        queues = {candidate.queue for candidate in candidates}
         refused = self._refused(queues)
         left = self._gates.allowances(self._work, queues - refused, self._now)
-        return self._pick(spots, refused, left)
+        return self._pick(candidates, refused, left)
 
-    def _pick(self, spots: Sequence[Spot], refused: Set[str], left: dict[str, int]) -> list[Spot]:
-        chosen: list[Spot] = []
+    def _pick(
+        self, candidates: Sequence[Candidate], refused: Set[str], left: dict[str, int]
+    ) -> list[Candidate]:
+        chosen: list[Candidate] = []
         reached = START
         held_back = set(self.frontier.held_back)
         stopped = False
         seen = 0
-        for spot in spots:
+        for candidate in candidates:
             seen += 1
-            queue = spot.queue
+            queue = candidate.queue
             if queue not in refused:
                 if left.get(queue, 1) > 0:
-                    chosen.append(spot)
+                    chosen.append(candidate)
                     if queue in left:
                         left[queue] -= 1
                 elif queue in held_back or len(held_back) < MOST_HELD_BACK:
@@ -169,7 +177,7 @@ class _Walk:
                 else:
                     stopped = True
             if not stopped:
-                reached = spot.place
+                reached = candidate.place
             if len(chosen) == self._wanted.limit:
                 break
         self.frontier = self.frontier._replace(held_back=frozenset(held_back))
@@ -217,5 +225,5 @@ def _ready_queues(work: UnitOfWork, reach: Reach) -> list[str]:
     return names
 
 
-def _spot(job: JobRecord) -> Spot:
-    return Spot(job.priority, job.key, job.queue)
+def _candidate(job: JobRecord) -> Candidate:
+    return Candidate(job.priority, job.key, job.queue)

@@ -8,10 +8,10 @@ import pytest
 
 from store.on_postgres import database_at
 from zq.rooms import ROOMS, parts
-from zq.store.postgres import reads, transaction
+from zq.store.postgres import snapshot, transaction
 from zq.store.postgres.connection import SESSION, Connection, connect
 from zq.store.postgres.queries import compiled, load
-from zq.store.sqlite import reads as sqlite_reads
+from zq.store.sqlite import snapshot as sqlite_snapshot
 from zq.store.sqlite import transaction as sqlite_transaction
 from zq.store.texts import folder
 
@@ -95,7 +95,7 @@ def test_what_reads_alike_in_both_stores_is_written_once(store: str) -> None:
 
 
 def test_a_room_has_its_reads_on_each_store() -> None:
-    assert reads.reads_of_rooms().keys() == sqlite_reads.reads_of_rooms().keys()
+    assert snapshot.reads_of_rooms().keys() == sqlite_snapshot.reads_of_rooms().keys()
 
 
 def test_shared_reads_have_the_same_texts_on_each_store() -> None:

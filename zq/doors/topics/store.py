@@ -298,7 +298,7 @@ class TopicReads:
     """Each method sees one moment. What it shows of a topic that is synced is on the disk, except
     where it says otherwise.
 
-    Records past their age are shown by none. They raise what the methods of `zq.store.api.Reads`
+    Records past their age are shown by none. They raise what the methods of `zq.store.reads.Reads`
     raise.
     """
 

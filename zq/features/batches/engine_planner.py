@@ -9,7 +9,7 @@ from zq.model.commands import AnyCommand, Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict, TooLarge, Unprocessable, ZqError
 from zq.model.job import CopyName, name_of
 from zq.model.reach import Reach
-from zq.store.api import PAGE_BYTES
+from zq.store.snapshot import PAGE_BYTES
 
 HIDDEN_HOST = "hosts the same batch"
 

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from zq.model.job import JobRecord, is_open
-from zq.store.api import PAGE_BYTES
-from zq.store.snapshot import Snapshot, SnapshotLanes
+from zq.store.snapshot import PAGE_BYTES, Snapshot, SnapshotLanes
 
 
 class HostReads:
-    """The reads of batches. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of batches. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes

@@ -17,7 +17,7 @@ def account_of(row: Sequence[Any]) -> Account:
 
 
 class BudgetReads:
-    """The reads of budgets. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of budgets. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes

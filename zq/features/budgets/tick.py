@@ -371,45 +371,47 @@ class BudgetHold(TokenLedger):
     def review(self, queue: str) -> None:
         """No budget depends on the settings of a queue."""
 
-    def till(self, work: UnitOfWork) -> "TokenTill":
+    def allowances(self, work: UnitOfWork) -> "TokenAllowances":
         """Begin to calculate what a claim may take."""
-        return TokenTill(self)
+        return TokenAllowances(self)
 
 
-class TokenTill:
-    """Pays for jobs with the tokens that there are now. It follows `zq.tick.hooks.Till`."""
+class TokenAllowances:
+    """Pays for jobs with the tokens that there are now. It follows `zq.tick.hooks.Allowances`."""
 
     def __init__(self, ledger: TokenLedger) -> None:
         self._ledger = ledger
         self._left: dict[str, int] = {}
         """The tokens of budgets after what was paid."""
-        self._purses: dict[str, TokenPurse] = {}
+        self._allowances: dict[str, TokenAllowance] = {}
 
     def learn(self, lines: Sequence[Line]) -> None:
         """Learn nothing: budgets do not depend on the places of lines."""
 
-    def purse(self, line: Line) -> "TokenPurse | None":
+    def of(self, line: Line) -> "TokenAllowance | None":
         """The budgets from which the jobs of a line draw; None if there are none."""
         if not line.draws:
             return None
-        purse = self._purses.get(line.draws)
-        if purse is None:
+        allowance = self._allowances.get(line.draws)
+        if allowance is None:
             draws = _decode_draws(line.draws)
             for draw in draws:
                 if draw.key not in self._left:
                     self._left[draw.key] = self._ledger.available(draw.key)
-            purse = self._purses[line.draws] = TokenPurse(self._ledger, draws, self._left)
-        return purse
+            allowance = self._allowances[line.draws] = TokenAllowance(
+                self._ledger, draws, self._left
+            )
+        return allowance
 
     def turn(self, line: Line) -> None:
         """Budgets give no turns."""
 
 
-class TokenPurse:
-    """The budgets from which the jobs of some lines draw. It follows `zq.tick.hooks.Purse`."""
+class TokenAllowance:
+    """The budgets from which the jobs of some lines draw. It follows `zq.tick.hooks.Allowance`."""
 
     def __init__(self, ledger: TokenLedger, draws: Draws, left: dict[str, int]) -> None:
-        """`left` has the tokens of budgets, after what other purses of the till have paid."""
+        """`left` has the tokens of budgets, after what others of the same claim have paid."""
         self._ledger = ledger
         self._draws = draws
         self._left = left

@@ -30,7 +30,7 @@ _template = msgspec.json.Decoder(NewJob)
 class CronReads:
     """Each method sees one moment, and nothing that is not on the disk.
 
-    They raise the errors of `zq.store.api.Reads`.
+    They raise the errors of `zq.store.reads.Reads`.
     """
 
     def __init__(self, lanes: SnapshotLanes) -> None:

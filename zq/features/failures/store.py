@@ -7,7 +7,7 @@ from zq.store.snapshot import Snapshot, SnapshotLanes
 
 
 class FailureReads:
-    """The reads of failures. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of failures. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._views = lanes.views

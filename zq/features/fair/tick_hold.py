@@ -378,10 +378,10 @@ class FairHold:
 
     # Claims
 
-    def till(self, work: UnitOfWork) -> "FairTill":
+    def allowances(self, work: UnitOfWork) -> "FairAllowances":
         """Begin to calculate what a claim may take."""
         self._paid.clear()
-        return FairTill(self, work.rulebook, self._now, self._paid)
+        return FairAllowances(self, work.rulebook, self._now, self._paid)
 
     def refuse(self, name: Name, opens: int | None) -> None:
         """Note that a key has reached a limit, and when it is open again if that is its rate."""
@@ -414,8 +414,8 @@ class FairHold:
         self.is_retimed = True
 
 
-class FairTill:
-    """The turns of keys in one claim. It follows `zq.tick.hooks.Till`."""
+class FairAllowances:
+    """The turns of keys in one claim. It follows `zq.tick.hooks.Allowances`."""
 
     def __init__(
         self, hold: FairHold, rulebook: Rulebook, now: int, paid: dict[Name, float]
@@ -432,7 +432,7 @@ class FairTill:
         """Read the shares of these lines."""
         self.hold.know([_name(line) for line in lines])
 
-    def purse(self, line: Line) -> "KeyTurn | None":
+    def of(self, line: Line) -> "KeyTurn | None":
         """The turn of a line's key; None if its jobs have no key."""
         if not line.fair_key:
             return None
@@ -444,7 +444,7 @@ class FairTill:
 
     def turn(self, line: Line) -> "KeyTurn | None":
         """The turn of a line's key."""
-        return self.purse(line)
+        return self.of(line)
 
     def _begin(self, share: KeyShare) -> "KeyTurn":
         """The turn of a key, with its limits: its own, or else those of its queue."""
@@ -462,7 +462,7 @@ class FairTill:
 
 
 class KeyTurn:
-    """A key during one claim, after what this has paid for. It follows `zq.tick.hooks.Purse`
+    """A key during one claim, after what this has paid for. It follows `zq.tick.hooks.Allowance`
     and `Turn`."""
 
     __slots__ = ("_charged", "_least", "place")
@@ -491,14 +491,14 @@ class LimitedKeyTurn(KeyTurn):
         place: float,
         charged: float,
         least: float,
-        till: FairTill,
+        allowances: FairAllowances,
         share: KeyShare,
         most: int | None,
         rate: float | None,
     ) -> None:
         """`most` jobs may be in flight, and `rate` is deliveries a second."""
         super().__init__(place, charged, least)
-        self._till = till
+        self._allowances = allowances
         self._name = share.name
         self._in_flight = share.in_flight
         self._paid_until = share.paid_until
@@ -508,10 +508,10 @@ class LimitedKeyTurn(KeyTurn):
     def refuses(self) -> tuple[str, int] | None:
         """The key, if it has reached a limit."""
         opens = None if self._rate is None else opens_at(self._paid_until, self._rate)
-        if opens is not None and opens > self._till.now:
-            self._till.hold.refuse(self._name, opens)
+        if opens is not None and opens > self._allowances.now:
+            self._allowances.hold.refuse(self._name, opens)
         elif self._most is not None and self._in_flight >= self._most:
-            self._till.hold.refuse(self._name, None)
+            self._allowances.hold.refuse(self._name, None)
         else:
             return None
         return marker_of(*self._name), 1
@@ -521,8 +521,8 @@ class LimitedKeyTurn(KeyTurn):
         super().pay()
         self._in_flight += 1
         if self._rate is not None:
-            self._paid_until = paid_after(self._paid_until, self._till.now, self._rate)
-            self._till.paid[self._name] = self._paid_until
+            self._paid_until = paid_after(self._paid_until, self._allowances.now, self._rate)
+            self._allowances.paid[self._name] = self._paid_until
 
 
 def marker_of(queue: str, key: str) -> str:

@@ -25,7 +25,7 @@ NO_JOBS = NewJobs(0, 0)
 
 
 class LaneReads:
-    """The reads of lanes. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of lanes. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, readers: SnapshotLanes) -> None:
         self._looks = readers.looks

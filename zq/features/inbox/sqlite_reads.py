@@ -1,7 +1,7 @@
 """A data directory has no inbox: nobody but its server may write into the database."""
 
 from zq.features.inbox.store import InboxReads, InboxRow, RefusedRows
-from zq.store.sqlite.reads import ReadLanes
+from zq.store.sqlite.readers import ReadLanes
 
 
 class SqliteInboxReads(InboxReads):

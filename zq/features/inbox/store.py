@@ -21,7 +21,7 @@ class RefusedRows(NamedTuple):
 
 
 class InboxReads(Protocol):
-    """The reads of the inbox. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of the inbox. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     is_there: bool
     """True if the store has an inbox: others may write into its database."""

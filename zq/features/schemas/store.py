@@ -9,7 +9,7 @@ from zq.store.snapshot import Snapshot, SnapshotLanes
 
 
 class SchemaReads:
-    """The reads of schemas. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of schemas. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes

@@ -15,7 +15,8 @@ from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.service.listing import BATCH
 from zq.service.services import RunningService, Services
-from zq.store.api import PAGE_BYTES, Reads
+from zq.store.reads import Reads
+from zq.store.snapshot import PAGE_BYTES
 
 MOST_LOOKED = 200_000
 """The most jobs that one search for words examines; it says where another one goes on."""

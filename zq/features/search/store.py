@@ -32,7 +32,7 @@ class WordsFound(NamedTuple):
 
 
 class SearchReads:
-    """The reads of searches. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of searches. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes

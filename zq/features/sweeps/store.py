@@ -6,7 +6,7 @@ from zq.store.snapshot import SnapshotLanes
 
 
 class SweepReads:
-    """The reads of sweeps. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of sweeps. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._looks = lanes.looks

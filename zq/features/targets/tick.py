@@ -25,7 +25,8 @@ from zq.model.patching import Patch
 from zq.model.settings import NO_SETTINGS, checked
 from zq.model.sharing import maker
 from zq.model.unique import KeySpace, OnConflict
-from zq.store.api import PAGE_BYTES, Sliced, exhaust
+from zq.store.api import Sliced, exhaust
+from zq.store.snapshot import PAGE_BYTES
 from zq.tick.change import patch_jobs
 from zq.tick.depths import depths
 from zq.tick.fitting import ComingPayloads, by_bytes, misfits

@@ -5,7 +5,7 @@ from zq.store.snapshot import SnapshotLanes
 
 
 class TrendReads:
-    """The reads of trends. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of trends. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes

@@ -172,7 +172,7 @@ def _words(list: ListName) -> dict[str, str]:
 
 
 class ListReads:
-    """The reads of the lists. They raise what the methods of `zq.store.api.Reads` raise."""
+    """The reads of the lists. They raise what the methods of `zq.store.reads.Reads` raise."""
 
     def __init__(self, lanes: SnapshotLanes) -> None:
         self._lanes = lanes

@@ -14,9 +14,15 @@ from psycopg import errors
 
 from zq.model.clock import SteadyClock
 from zq.model.errors import ReadersBusy
-from zq.store.dates import Dates
 from zq.store.errors import StoreAway, StoreError
-from zq.store.lanes import MOST_PAGES_WAITING, MOST_WAITING, SCANNERS, ReaderTurns, took_too_long
+from zq.store.lanes import (
+    MOST_PAGES_WAITING,
+    MOST_WAITING,
+    SCANNERS,
+    Dates,
+    ReaderTurns,
+    took_too_long,
+)
 from zq.store.postgres.connection import PLANS, SESSION, Connection, connect, cut, store_error
 
 P = ParamSpec("P")

@@ -6,18 +6,20 @@ set aside.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
+from zq.rooms import parts
 from zq.store.errors import StoreDamaged
 from zq.store.postgres.connection import Connection
 from zq.store.postgres.queries import load, rows_of
 from zq.store.postgres.rows import jobs_of
 from zq.store.postgres.where import Finds, is_listed_by_status, where
-from zq.store.snapshot import NO_WORDS, Snapshot, flat
+from zq.store.snapshot import NO_WORDS, MakeReads, Snapshot, flat, reads_by
 
 CORE = load("zq.store.postgres.lookups") | load("zq.store.postgres.log")
 """The texts of the core's queries."""
@@ -81,3 +83,11 @@ class PostgresSnapshot(Snapshot):
 
     def unreadable(self, table: str, keys: Sequence[object]) -> Exception:
         return StoreDamaged(f"rows of {table} cannot be read: {', '.join(map(str, keys))}")
+
+
+@cache
+def reads_of_rooms() -> dict[type, MakeReads]:
+    """How the reads of each room are made, by the class that says what they are."""
+    shared = parts("store", "READS", tuple)
+    own = parts("postgres_reads", "READS", dict)
+    return reads_by("postgres", shared, own, load, PostgresSnapshot)

@@ -39,14 +39,15 @@ from zq.store.postgres.owning import (
     value_of,
 )
 from zq.store.postgres.readers import PostgresLanes
-from zq.store.postgres.reads import make_reads
 from zq.store.postgres.recovery import note_clock, recover, recover_other
 from zq.store.postgres.sharing import Memory, TurnNeeded
+from zq.store.postgres.snapshot import CORE, PostgresSnapshot, reads_of_rooms
 from zq.store.postgres.thread import TickThread
 from zq.store.postgres.ticking import TickPipeline
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
 from zq.store.postgres.vacuum import Vacuum
 from zq.store.postgres.watch import Watch
+from zq.store.reads import Reads
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ class PostgresStore(Store):
         self._memory = memory
         self._ticks = ticks
         self.lanes = PostgresLanes(address, read_timeout, self.steady)
-        self.reads = make_reads(self.lanes)
+        self.reads = Reads(self.lanes, partial(PostgresSnapshot, CORE), reads_of_rooms)
         self._vacuum = Vacuum(address)
         self._vacuum.start()
         self._watch: Watch | None = None

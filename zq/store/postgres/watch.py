@@ -58,7 +58,7 @@ PostgreSQL all others connect again too."""
 MOST_MAIL = 10_000
 
 
-class Other(NamedTuple):
+class OtherServer(NamedTuple):
     """Another server that has the database: for how many seconds its heart has not beaten, and
     which of its connections PostgreSQL has."""
 
@@ -82,7 +82,7 @@ class Watch:
     ) -> None:
         """`recover` returns the jobs of the server of a slot and a start, which has died."""
         self.when_heard: Callable[[OthersNews], object] = bool
-        self.others: list[Other] = []
+        self.others: list[OtherServer] = []
         """The other servers, as they were seen last."""
         self.leads = False
         """True while this server's second connection has the lock of the one that leads."""
@@ -165,10 +165,10 @@ class Watch:
         await asyncio.sleep(LEAST_S)
         await self._news()
 
-    def _is_dead(self, other: Other) -> bool:
+    def _is_dead(self, other: OtherServer) -> bool:
         return self._may_judge and not (other.ticks or other.watches)
 
-    def _is_stopped(self, other: Other) -> bool:
+    def _is_stopped(self, other: OtherServer) -> bool:
         looks = self._silent.get((other.slot, other.start), 0)
         return self._may_judge and other.silent_s > STOPPED_S and looks >= STOPPED_LOOKS
 
@@ -253,7 +253,7 @@ class Watch:
         self._hungry -= self._hungry > 0
         self._told_hunger = self._hungry > 0
         self._rows("beat", steady=steady, is_hungry=self._told_hunger)
-        self.others = [Other(*row) for row in self._rows("look_at_others")]
+        self.others = [OtherServer(*row) for row in self._rows("look_at_others")]
         silent = [(o.slot, o.start) for o in self.others if o.silent_s > 2 * LOOK_S]
         self._silent = {each: self._silent.get(each, 0) + 1 for each in silent}
         logged = self._rows("extent", log=HISTORY_LOG)[0][2]

@@ -12,9 +12,17 @@ from functools import partial
 from traceback import clear_frames
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
+from zq.model.clock import SteadyClock
 from zq.model.errors import DatabaseLocked, ReadersBusy, ServiceUnavailable
 from zq.store.errors import StoreError
-from zq.store.lanes import MOST_PAGES_WAITING, MOST_WAITING, SCANNERS, ReaderTurns, took_too_long
+from zq.store.lanes import (
+    MOST_PAGES_WAITING,
+    MOST_WAITING,
+    SCANNERS,
+    Dates,
+    ReaderTurns,
+    took_too_long,
+)
 from zq.store.snapshot import ANY_TABLE
 from zq.store.sqlite.connection import (
     Deadline,
@@ -248,3 +256,17 @@ class ReaderPool:
         """Close the connections. No read may be under way."""
         for reader in self._readers:
             await reader.close()
+
+
+class ReadLanes(Dates):
+    """The lanes of a pool. A read uses the one in which it delays no shorter read."""
+
+    def __init__(self, pool: ReaderPool, steady: SteadyClock) -> None:
+        super().__init__(steady)
+        self.looks = pool.looks.read
+        self.scans = pool.scans.read
+        self.sweeps = pool.sweeps.read
+        self.deliveries = pool.deliveries.read
+        self.views = pool.views.read
+        self.pages = pool.topics.read
+        self.followers = pool.followers.read

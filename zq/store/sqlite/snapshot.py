@@ -11,9 +11,10 @@ import msgspec
 from zq.model.checksums import check_jobs, fits
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
+from zq.rooms import parts
 from zq.store import lookups
 from zq.store.api import as_json
-from zq.store.snapshot import NO_WORDS, Snapshot
+from zq.store.snapshot import NO_WORDS, MakeReads, Snapshot, reads_by
 from zq.store.sqlite.connection import is_corrupt
 from zq.store.sqlite.quarantine import ON_PAGE, UnreadableRows, is_unreadable, keys_query
 from zq.store.sqlite.queries import load
@@ -158,3 +159,11 @@ def _existing(connection: sqlite3.Connection, keys: Sequence[int]) -> list[int]:
     nobody."""
     some = {"keys": as_json(keys)}
     return [key for (key,) in connection.execute(CORE["existing"], some)]
+
+
+@cache
+def reads_of_rooms() -> dict[type, MakeReads]:
+    """How the reads of each room are made, by the class that says what they are."""
+    shared = parts("store", "READS", tuple)
+    own = parts("sqlite_reads", "READS", dict)
+    return reads_by("sqlite", shared, own, load, SqliteSnapshot)

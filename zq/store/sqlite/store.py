@@ -18,6 +18,7 @@ from zq.model.damage import Misfit, Quarantined
 from zq.model.log import Bounds
 from zq.store.api import FoundAtStart, LongCommit, MakeTicks, OthersNews, Sliced, Store, Ticks
 from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, StoreFailed, StoreFull
+from zq.store.reads import Reads
 from zq.store.snapshot import ANY_TABLE
 from zq.store.sqlite import damage, upkeep
 from zq.store.sqlite.backup import Copies
@@ -51,9 +52,9 @@ from zq.store.sqlite.quarantine import (
     read_quarantine,
     set_aside_at_start,
 )
-from zq.store.sqlite.readers import ReaderPool
-from zq.store.sqlite.reads import ReadLanes, make_reads
+from zq.store.sqlite.readers import ReaderPool, ReadLanes
 from zq.store.sqlite.replace import finish_replacing
+from zq.store.sqlite.snapshot import CORE, SqliteSnapshot, reads_of_rooms
 from zq.store.sqlite.transaction import SqliteTransaction
 
 log = logging.getLogger(__name__)
@@ -114,7 +115,8 @@ class SqliteStore(Store):
             *(self._open_reader, read_timeout, self._repaired, self._flush_gate.wait),
             lambda: self.when_rested(),
         )
-        self.reads = make_reads(ReadLanes(self.readers, self.steady))
+        lanes = ReadLanes(self.readers, self.steady)
+        self.reads = Reads(lanes, partial(SqliteSnapshot, CORE), reads_of_rooms)
         self._ticks = ticks
         self.uncopied_bytes = 0
         """The bytes that the last checkpoint left in the WAL: the database may grow by as many."""
