@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from zq.service import quotas
+from zq.model import reach
 
 from .client import Client, Doc, Reply, new_job
 from .keyed import keys_in
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.settings(keys=keys_in)
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "MOST_WITHIN_REACH", MOST)
+    monkeypatch.setattr(reach, "MOST_WITHIN_REACH", MOST)
 
 
 def entry(queue: str) -> Doc:

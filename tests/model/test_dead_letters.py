@@ -2,9 +2,8 @@
 
 import pytest
 
-from zq.model.dead_letters import DeadLetter, dead_letter_of, grave_of, is_last_failure
 from zq.model.job import JobSettings, Reason
-from zq.model.settings import QueueSettings
+from zq.model.settings import DeadLetter, QueueSettings, dead_letter_of, grave_of, is_last_failure
 
 OWN = JobSettings(dead_letter="own", dead_letter_after=2)
 QUEUES = QueueSettings(dead_letter="queues", dead_letter_after=3)

@@ -14,7 +14,7 @@ from zq.client.http.transport import UNDECIDED, Unreachable
 from zq.client.values import StoredJob, Submission
 from zq.model.errors import InvalidRequest
 from zq.model.names import check_name
-from zq.model.strict import StrictBackoff, StrictRetention
+from zq.model.patching import StrictBackoff, StrictRetention
 
 BATCH_JOBS = 1000
 BATCH_BYTES = 2**20

@@ -200,7 +200,7 @@ def _job(queue: str | None, data: bytes, options: dict[str, Any]) -> "JobLine":
     from zq.cli.bulk import JobLine
     from zq.client.values import Dedupe
     from zq.model.job import SentFields
-    from zq.model.strict import StrictRetention
+    from zq.model.patching import StrictRetention
 
     delay, dedupe = options["delay"], options["dedupe"]
     names = ("priority", *SentFields.__struct_fields__)

@@ -134,7 +134,7 @@ class Enqueue(Command[EnqueueResult], frozen=True):
     queue has no room for all of its new jobs, and what tells the maker of a `plan` that it is no
     longer valid. They mean that nothing was stored. A command without a plan has no job that could
     fold or become a host. With `defaults`, settings that jobs and their queues leave open are
-    fixed: see `zq.model.fixing`.
+    fixed: see `zq.model.settings`.
     """
 
     brings_more: ClassVar[bool] = True

@@ -118,3 +118,22 @@ def merged_retention(
         dead_ms=old.dead_ms if patch.dead_ms is UNSET else patch.dead_ms,
     )
     return None if merged == Retention() else merged
+
+
+# Zizq ignores unknown fields, and so do its routes here. The bodies of other routes refuse them.
+
+
+class StrictBackoff(BackoffRule, frozen=True, forbid_unknown_fields=True):
+    """How long a failed job waits, in milliseconds."""
+
+
+class StrictRetention(Retention, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How long a finished job is kept, in milliseconds."""
+
+    def plain(self) -> Retention:
+        """The retention as the model has it."""
+        return Retention(self.completed_ms, self.dead_ms)
+
+
+class StrictRetentionPatch(RetentionPatch, frozen=True, forbid_unknown_fields=True):
+    """A change of retention. For each field: absent keeps, null removes, a number sets."""

@@ -1,11 +1,11 @@
 """The reach of a caller: all queues, or the queues with certain prefixes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
 
-from zq.model.errors import BudgetOutOfReach, QueueOutOfReach
+from zq.model.errors import BudgetOutOfReach, QueueOutOfReach, QuotaReached
 
 
 class NamesQueues(Protocol):
@@ -68,3 +68,18 @@ def reach_of(prefixes: Iterable[str]) -> Reach:
         if not kept or not prefix.startswith(kept[-1]):
             kept.append(prefix)
     return Reach(tuple(kept)) if kept and kept != [""] else EVERYWHERE
+
+
+MOST_WITHIN_REACH = 1_000
+"""The things of a kind within a caller's prefixes from which on it makes no more."""
+
+
+def require_room(what: str, queues: Mapping[str, int], reach: Reach, more: int) -> None:
+    """Raise `QuotaReached` unless a caller may make more of a kind.
+
+    `queues` says how many things of that kind there are, by their queues. What a caller without
+    bounds has made within the prefixes counts too.
+    """
+    have = sum(count for queue, count in queues.items() if reach.covers(queue))
+    if more > 0 and have + more > MOST_WITHIN_REACH:
+        raise QuotaReached(what, have, MOST_WITHIN_REACH)

@@ -4,13 +4,23 @@ A queue is a name, so it may have settings before its first job and after its la
 settings come before those of its queue, and these before the server's policy.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from zq.model.errors import InvalidRequest
-from zq.model.job import MAX_TIME, MAX_UINT32, BackoffRule, Retention, UInt32
+from zq.model.job import (
+    MAX_TIME,
+    MAX_UINT32,
+    NO_OPTIONS,
+    BackoffRule,
+    JobSettings,
+    NewJob,
+    Reason,
+    Retention,
+    UInt32,
+)
 from zq.model.names import check_name
 from zq.model.patching import UNSET, RetentionPatch, Unset, merged_retention
 from zq.model.places import check_place
@@ -50,7 +60,7 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     Claims ask the gates: `paused`, `rate` (deliveries a second) and `concurrency` (jobs in flight
     at once). `max_depth` limits the unfinished jobs. `ttl_ms` is how long a job may wait for a
     worker (0: forever). `dead_letter` names the queue that dying jobs move to, `dead_letter_after`
-    the number of failures (see `zq.model.dead_letters`). `registered` makes a queue known that has
+    the number of failures (see `grave_of`). `registered` makes a queue known that has
     no other settings: see `Enqueue`. `fan_out` names the targets (see `zq.features.targets.model`).
     `priority_aging_ms` is the time in which a waiting job gains a step of priority (see
     `zq.model.aging`). A pause may have a reason, somebody who made it, and an end, in milliseconds
@@ -200,3 +210,74 @@ def policy_for(settings: QueueSettings, policy: Policy) -> Policy:
         completed_ms=policy.completed_ms if completed_ms is None else completed_ms,
         dead_ms=policy.dead_ms if dead_ms is None else dead_ms,
     )
+
+
+class DeadLetter(NamedTuple):
+    """The queue that a dying job moves to, if there is one, and after how many failures.
+
+    `after` of None means whenever the job dies, 0 means never.
+    """
+
+    queue: str | None = None
+    after: int | None = None
+
+
+def dead_letter_of(options: JobSettings | None, settings: QueueSettings) -> DeadLetter:
+    """The rule for a job of a queue with these settings."""
+    if options is not None and options.dead_letter is not None:
+        return DeadLetter(options.dead_letter, options.dead_letter_after)
+    return DeadLetter(settings.dead_letter, settings.dead_letter_after)
+
+
+def is_last_failure(letter: DeadLetter, queue: str, failures: int) -> bool:
+    """True if a job in a queue dies of this many failures, whatever its limit is.
+
+    A job with a dead-letter queue of its own has a single attempt there.
+    """
+    if letter.queue is None:
+        return False
+    return letter.queue == queue or bool(letter.after and failures >= letter.after)
+
+
+def grave_of(letter: DeadLetter, queue: str, failures: int, reason: Reason) -> str | None:
+    """The queue that a job dying in `queue` moves to; None if it is dead where it is."""
+    if letter.queue == queue or letter.after == 0:
+        return None
+    if reason is Reason.EXHAUSTED and failures < (letter.after or 0):
+        return None
+    return letter.queue
+
+
+def fixed(job: NewJob, settings: QueueSettings, defaults: QueueSettings) -> NewJob:
+    """A new job with the limits, time to live and dead-letter queue that apply when it comes.
+
+    Those are its queue's, or else the sender's `defaults`. Without defaults, what a job leaves open
+    follows the settings of its queue as they change.
+    """
+    return msgspec.structs.replace(
+        job,
+        options=fixed_options(job.options, settings, defaults),
+        ttl_ms=fixed_ttl(settings, defaults) if job.ttl_ms is None else job.ttl_ms,
+    )
+
+
+def fixed_options(
+    options: JobSettings | None, settings: QueueSettings, defaults: QueueSettings
+) -> JobSettings:
+    """Options with the limit and the dead-letter queue that apply, unless they have their own."""
+    own = options or NO_OPTIONS
+    limit, letter, after = own.retry_limit, own.dead_letter, own.dead_letter_after
+    if limit is None:
+        limit = defaults.retry_limit if settings.retry_limit is None else settings.retry_limit
+    if letter is None:
+        says = settings.dead_letter is not None or settings.dead_letter_after is not None
+        letter = settings.dead_letter or defaults.dead_letter
+        after = (settings if says else defaults).dead_letter_after
+    return msgspec.structs.replace(
+        own, retry_limit=limit, dead_letter=letter, dead_letter_after=after
+    )
+
+
+def fixed_ttl(settings: QueueSettings, defaults: QueueSettings) -> int | None:
+    """How long a job may wait for a worker; 0 means forever."""
+    return defaults.ttl_ms if settings.ttl_ms is None else settings.ttl_ms

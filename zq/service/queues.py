@@ -10,9 +10,8 @@ from zq.engine.subscribers.figures import NO_FLOW, Flows, QueueFlow
 from zq.model.clock import Clock
 from zq.model.commands import SetQueue
 from zq.model.lifecycle import Status
-from zq.model.reach import EVERYWHERE, Reach
+from zq.model.reach import EVERYWHERE, Reach, require_room
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
-from zq.service.quotas import require_room
 from zq.service.shared import SharedReads
 from zq.store.api import Store
 

@@ -13,9 +13,7 @@ import msgspec
 
 from zq.model.checksums import with_options
 from zq.model.commands import Entered, Revive, ReviveSlice
-from zq.model.dead_letters import DeadLetter, dead_letter_of, grave_of
 from zq.model.errors import JobNotFound, KeyTaken, NotDead, QueueOutOfReach
-from zq.model.fixing import fixed_options, fixed_ttl
 from zq.model.job import (
     MAX_TIME,
     NO_EXTRAS,
@@ -28,14 +26,20 @@ from zq.model.job import (
     is_dead_letter,
 )
 from zq.model.lifecycle import NAMES, Move, Status, sources
-from zq.model.settings import QueueSettings
+from zq.model.settings import (
+    DeadLetter,
+    QueueSettings,
+    dead_letter_of,
+    fixed_options,
+    fixed_ttl,
+    grave_of,
+)
 from zq.model.settling import kept_until
 from zq.store.api import Sliced
 from zq.tick.entering import entering, letters_among
 from zq.tick.fitting import Arrival
-from zq.tick.holds import refuse_return
 from zq.tick.moves import apply, tell
-from zq.tick.work import UnitOfWork, visible_job
+from zq.tick.work import UnitOfWork, refuse_return, visible_job
 
 _DEAD = frozenset({Status.DEAD})
 _RETURNABLE = sources(Move.REVIVE) - {Status.IN_FLIGHT}

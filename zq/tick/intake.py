@@ -12,7 +12,6 @@ from zq.model.aging import line_priority
 from zq.model.checksums import checksum, job_checksum
 from zq.model.commands import Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict, QueueNotRegistered
-from zq.model.fixing import fixed
 from zq.model.job import (
     INLINE_PAYLOAD,
     MAX_TIME,
@@ -25,17 +24,17 @@ from zq.model.job import (
 )
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
+from zq.model.settings import fixed
 from zq.model.sharing import maker, values_of
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
 from zq.tick.depths import DepthTable
 from zq.tick.duplicates import KeyTable, NameTable
 from zq.tick.fitting import ComingPayloads
-from zq.tick.holds import admit_new, refuse_new
 from zq.tick.hooks import BoundTable, FoldTable, Hold
 from zq.tick.lines import HELD_IN_LINE, NewName
 from zq.tick.moves import GroupChange, note_groups
-from zq.tick.work import UnitOfWork
+from zq.tick.work import UnitOfWork, admit_new, refuse_new
 
 T = TypeVar("T")
 

@@ -3,14 +3,16 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import TypeVar
 
 from zq.model.commands import Claim, SliceMark, TickResult
+from zq.model.errors import Unprocessable
 from zq.model.filters import Filter
 from zq.model.ids import Mint
-from zq.model.job import Brief, JobRecord
+from zq.model.job import Brief, JobRecord, NewJob
 from zq.model.leasing import Holder
 from zq.model.lifecycle import TERMINAL, Status
-from zq.model.reach import Reach
+from zq.model.reach import BudgetMaker, Reach
 from zq.model.settings import QueueSettings
 from zq.model.settling import Policy
 from zq.store.api import Sliced, Transaction
@@ -21,6 +23,8 @@ NOBODY: Mapping[int, Holder] = {}
 
 SLICE_NOTES = 512
 """The most queues, groups and lines that are written while the event loop waits: 2 to 8 ms."""
+
+H = TypeVar("H")
 
 _TIMED = TERMINAL | {Status.SCHEDULED}
 """States in which a job may wait for a time."""
@@ -285,3 +289,40 @@ def stale_deliveries(
         return frozenset()
     found = work.tx.pairs("read_stale", leases=leases, now=work.steady)
     return frozenset(key for key, queue in found if reaches[key].covers(queue))
+
+
+def hold_of(work: UnitOfWork, kind: type[H]) -> H:
+    """The hold of a transaction that is of this kind. Raises `LookupError` if no room has one."""
+    for hold in work.holds:
+        if isinstance(hold, kind):
+            return hold
+    raise LookupError(f"this tick has no {kind.__name__}")
+
+
+def refuse_new(
+    work: UnitOfWork, jobs: Sequence[NewJob], maker: BudgetMaker | None, place: str = "jobs"
+) -> Unprocessable | None:
+    """Why new jobs cannot be stored. If there are several, the message names one by its `place`."""
+    for hold in work.holds:
+        if (refusal := hold.refuse_new(jobs, maker, place)) is not None:
+            return refusal
+    return None
+
+
+def admit_new(work: UnitOfWork, jobs: Sequence[NewJob], maker: BudgetMaker | None) -> None:
+    """Create what new jobs bring along for themselves."""
+    for hold in work.holds:
+        hold.admit_new(work, jobs, maker)
+
+
+def refuse_return(work: UnitOfWork, jobs: Sequence[JobRecord]) -> Unprocessable | None:
+    """Why finished jobs cannot come back."""
+    for hold in work.holds:
+        if (refusal := hold.refuse_return(jobs)) is not None:
+            return refusal
+    return None
+
+
+def is_held(work: UnitOfWork, job: JobRecord) -> bool:
+    """True if a hold keeps a job from claims each time that it waits."""
+    return any(hold.holds(job.options) for hold in work.holds)

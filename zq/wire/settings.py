@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from zq.model.job import MAX_TIME
+from zq.model.patching import StrictBackoff, StrictRetention, StrictRetentionPatch
 from zq.model.settings import QueueSettings, SettingsPatch, checked
-from zq.model.strict import StrictBackoff, StrictRetention, StrictRetentionPatch
 from zq.wire.codecs import BodyCodec, decode
 
 T = TypeVar("T")

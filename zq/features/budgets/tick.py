@@ -43,11 +43,10 @@ from zq.model.job import NO_OPTIONS, JobRecord, JobSettings, NewJob
 from zq.model.lifecycle import Status
 from zq.model.reach import BudgetMaker, Reach
 from zq.store.api import Line
-from zq.tick.holds import hold_of
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
-from zq.tick.work import UnitOfWork, note_slice, visible_job
+from zq.tick.work import UnitOfWork, hold_of, note_slice, visible_job
 
 AnyBudgetChange = (
     CreateBudget

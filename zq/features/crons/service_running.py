@@ -35,8 +35,7 @@ from zq.features.crons.model_expression import FaultyEntries, fault_of, parsed
 from zq.features.crons.store import CronReads
 from zq.model.clock import Clock
 from zq.model.patching import UNSET
-from zq.model.reach import EVERYWHERE, Reach
-from zq.service.quotas import require_room
+from zq.model.reach import EVERYWHERE, Reach, require_room
 from zq.service.services import RunningService, Services
 from zq.store.api import Store
 

@@ -27,11 +27,10 @@ from zq.model.events import EventType
 from zq.model.job import Brief, NewJob
 from zq.store.api import Sliced, as_json
 from zq.tick.fitting import ComingPayloads
-from zq.tick.holds import admit_new, refuse_new
 from zq.tick.hooks import Hooks, Options
 from zq.tick.intake import enqueue
 from zq.tick.phases import Phase, Stage
-from zq.tick.work import UnitOfWork
+from zq.tick.work import UnitOfWork, admit_new, refuse_new
 
 SLICE_ENTRIES = 256
 """How many entries are written before other tasks may have a turn."""

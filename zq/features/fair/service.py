@@ -7,8 +7,7 @@ from zq.engine.inbox import Inbox
 from zq.features.fair.model import FairKeyNotFound, FairKeyState, FairLimit, FairOrder
 from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit
 from zq.features.fair.store import FairReads, FairSums
-from zq.model.reach import EVERYWHERE, Reach
-from zq.service.quotas import require_room
+from zq.model.reach import EVERYWHERE, Reach, require_room
 from zq.service.services import Services
 
 Shown = tuple[FairKeyState, FairLimit | None]

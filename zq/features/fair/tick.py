@@ -12,11 +12,10 @@ from zq.model.job import NO_OPTIONS, NewJob
 from zq.model.places import place_at
 from zq.model.settings import BY_PRODUCER
 from zq.store.api import Sliced
-from zq.tick.holds import hold_of
 from zq.tick.hooks import Hooks, Options
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
-from zq.tick.work import UnitOfWork
+from zq.tick.work import UnitOfWork, hold_of
 
 SLICE_BYTES = 256 * 1024
 """So many bytes of payloads are read, in about a millisecond, before other tasks have a turn."""

@@ -20,8 +20,7 @@ from zq.features.schemas.model import (
 )
 from zq.features.schemas.store import SchemaReads
 from zq.model.errors import TooManyCompared, ZqError
-from zq.model.reach import EVERYWHERE, Reach
-from zq.service.quotas import require_room
+from zq.model.reach import EVERYWHERE, Reach, require_room
 from zq.service.services import RunningService, Services
 from zq.store.api import Store
 

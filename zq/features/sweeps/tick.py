@@ -8,12 +8,11 @@ from zq.model.job import JobRecord, brief_of
 from zq.model.lifecycle import Move, Status
 from zq.store.api import Sliced
 from zq.tick.entering import QueueEntry, entering, letters_among
-from zq.tick.holds import refuse_return
 from zq.tick.hooks import Hooks, Options
 from zq.tick.moves import apply
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
-from zq.tick.work import UnitOfWork, note_slice
+from zq.tick.work import UnitOfWork, note_slice, refuse_return
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:

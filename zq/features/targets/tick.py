@@ -18,11 +18,10 @@ from zq.model.checksums import fits
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import Conflict, InvalidRequest, QueueFull, Unprocessable, ZqError
 from zq.model.events import EventType
-from zq.model.fixing import fixed
 from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, Brief, JobRecord, NewJob, without_former_key
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
-from zq.model.settings import NO_SETTINGS, checked
+from zq.model.settings import NO_SETTINGS, checked, fixed
 from zq.model.sharing import maker
 from zq.model.unique import KeySpace, OnConflict
 from zq.store.api import Sliced, exhaust

@@ -21,9 +21,9 @@ from zq.http.api.description.shapes import (
 )
 from zq.http.verbs import operations
 from zq.model.events import EventType
+from zq.model.patching import StrictRetention
 from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
-from zq.model.strict import StrictRetention
 from zq.rooms import parts
 from zq.terms import EnqueueTerms
 from zq.verbs.parameters import (
