@@ -5,17 +5,8 @@ from typing import Any
 
 from store.rig import Ticker, new_job
 
-from zq.features.forward.model import (
-    BEHIND_MS,
-    Arrive,
-    DropLane,
-    LaneBatch,
-    LaneRule,
-    NumberLane,
-    PauseLane,
-    PutLane,
-    ReadLane,
-)
+from zq.features.forward.commands import Arrive, DropLane, NumberLane, PauseLane, PutLane, ReadLane
+from zq.features.forward.model import BEHIND_MS, LaneBatch, LaneRule
 from zq.model.job import JobSettings
 
 from .edge import Edge, until

@@ -6,22 +6,18 @@ from store.rig import Ticker, new_job
 
 from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import CreateBudget
-from zq.features.forward.model import (
+from zq.features.forward.commands import (
     Arrive,
     BeginEpoch,
     DropLane,
-    LaneBatch,
     LaneJobs,
-    LaneNotFound,
-    LaneRefusal,
-    LaneRule,
-    LanesMeet,
     NameHeir,
     NumberLane,
     PauseLane,
     PutLane,
     ReadLane,
 )
+from zq.features.forward.model import LaneBatch, LaneNotFound, LaneRefusal, LaneRule, LanesMeet
 from zq.features.forward.wire_sent import sent_jobs
 from zq.model.commands import CancelJob, Claim, DeleteJob, Fail, Release, SetQueue, Succeed
 from zq.model.job import JobSettings, Retention

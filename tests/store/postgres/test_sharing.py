@@ -13,7 +13,8 @@ from conformance.streams import pause
 
 from store.on_postgres import database_at
 from store.rig import FOREVER, NOW, POLICY, Orders, new_job
-from zq.features.forward.model import LaneFull, LaneRule, PutLane, WhenFull
+from zq.features.forward.commands import PutLane
+from zq.features.forward.model import LaneFull, LaneRule, WhenFull
 from zq.features.producers.model import EnqueueInOrder, ProducerMark
 from zq.features.trends.model import (
     HOUR_MS,

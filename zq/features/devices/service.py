@@ -38,16 +38,8 @@ from zq.features.devices.model import (
     speaks_for,
 )
 from zq.features.devices.store import DeviceReads
-from zq.features.forward.model import (
-    Arrive,
-    BeginEpoch,
-    LaneBatch,
-    LaneNotFound,
-    LaneRefusal,
-    NumberLane,
-    ReadLane,
-    new_epoch,
-)
+from zq.features.forward.commands import Arrive, BeginEpoch, NumberLane, ReadLane
+from zq.features.forward.model import LaneBatch, LaneNotFound, LaneRefusal, new_epoch
 from zq.features.history.engine import HistoryReaders
 from zq.features.history.model import ForwardedAttempt, StoredAttempt
 from zq.features.producers.model import EpochEnd, ProducerMark, check_mark

@@ -22,7 +22,8 @@ from zq.features.devices.model import (
     reported,
     rule_to,
 )
-from zq.features.forward.model import PutLane, new_epoch
+from zq.features.forward.commands import PutLane
+from zq.features.forward.model import new_epoch
 from zq.features.forward.tick_lanes import put_lane
 from zq.features.history.tick import append_forwarded
 from zq.features.producers.tick import ProducerBook

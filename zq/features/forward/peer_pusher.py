@@ -15,17 +15,13 @@ from typing import NamedTuple, NoReturn
 from zq.client.errors import BackendError, concerns_jobs, concerns_numbers, cut_of
 from zq.engine.engine import Engine
 from zq.engine.inbox import PendingReply, result_of
+from zq.features.forward.commands import Arrive, BeginEpoch, NameHeir, NumberLane, ReadLane
 from zq.features.forward.engine import LaneBell
 from zq.features.forward.model import (
-    Arrive,
-    BeginEpoch,
     ForwardLane,
     LaneBatch,
     LaneFenced,
     LaneRefusal,
-    NameHeir,
-    NumberLane,
-    ReadLane,
     is_of,
     is_unsent,
 )

@@ -13,17 +13,14 @@ from typing import NamedTuple, Self
 import msgspec
 
 from zq.engine.inbox import Inbox
+from zq.features.forward.commands import DropLane, PauseLane, PutLane, TrimLane
 from zq.features.forward.engine import DropBell
 from zq.features.forward.model import (
     ALL_KEYS,
-    DropLane,
     ForwardLane,
     LaneFull,
     LaneNotFound,
     LaneRule,
-    PauseLane,
-    PutLane,
-    TrimLane,
     backlog_of,
     check_lane,
     check_rule,

@@ -5,15 +5,11 @@ from typing import Any
 
 import msgspec
 
-from zq.features.forward.model import (
-    ALL_KEYS,
+from zq.features.forward.commands import (
     Arrive,
     BeginEpoch,
     DropLane,
-    ForwardLane,
-    LaneBatch,
     LaneJobs,
-    LaneRefusal,
     NameHeir,
     NumberLane,
     PauseLane,
@@ -21,6 +17,7 @@ from zq.features.forward.model import (
     ReadLane,
     TrimLane,
 )
+from zq.features.forward.model import ALL_KEYS, ForwardLane, LaneBatch, LaneRefusal
 from zq.features.forward.tick_lanes import (
     BoundLanes,
     backlog_lane,

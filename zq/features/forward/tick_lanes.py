@@ -13,16 +13,14 @@ from functools import partial
 
 import msgspec
 
+from zq.features.forward.commands import PauseLane, PutLane, TrimLane
 from zq.features.forward.model import (
     MOST_LANES,
     ForwardLane,
     LaneFull,
     LaneNotFound,
     LanesMeet,
-    PauseLane,
-    PutLane,
     TooManyLanes,
-    TrimLane,
     backlog_of,
 )
 from zq.model.commands import Enqueue
