@@ -55,6 +55,8 @@ def builder(master: str = LOCAL) -> SparkSession.Builder:
         .appName("zq pipeline")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.showConsoleProgress", "false")
+        # Errors would name lines of the pipeline, for half a dozen calls to Java an expression.
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
     )
 
 

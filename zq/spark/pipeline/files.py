@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 
@@ -34,7 +33,8 @@ class Files:
     """Operations on absolute paths."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark.sparkContext._jvm
+        # Whole, since Java would be asked for a class called org, one called org.apache, and so on.
+        self._path: Any = getattr(spark.sparkContext._jvm, "org.apache.hadoop.fs.Path")
         self._conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
 
     def absolute(self, path: str) -> str:
@@ -111,10 +111,6 @@ class Files:
         """Delete a file, or a folder with all its files, if there is one."""
         there, system = self._at(path)
         system.delete(there, True)
-
-    def _path(self, path: str) -> JavaObject:
-        found: JavaObject = self._jvm.org.apache.hadoop.fs.Path(path)
-        return found
 
     def _at(self, path: str) -> tuple[Any, Any]:
         there: Any = self._path(path)
