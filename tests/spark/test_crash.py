@@ -134,7 +134,7 @@ def test_a_driver_that_is_killed_between_sink_and_ledger_loses_and_doubles_nothi
 def test_a_lake_of_another_format_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "lake")
     lake = open_lake(spark, path)
-    text = msgspec.json.encode(empty(1)).decode().replace('"parquet"', '"delta"')
+    text = msgspec.json.encode(commit(1)).decode().replace('"parquet"', '"delta"')
     lake.files.create(f"{lake.path}/_zq/commits/000000000001.commit.json", text)
 
     with pytest.raises(
@@ -143,8 +143,9 @@ def test_a_lake_of_another_format_is_refused(spark: SparkSession, tmp_path: Path
         open_lake(spark, path)
 
 
-def empty(number: int, step: str = "bronze") -> LakeCommit:
-    return LakeCommit(number, step, f"{number:012}-0", 0, {"bronze": TableChange({}, (), 0)})
+def commit(number: int, step: str = "bronze") -> LakeCommit:
+    change = TableChange({"file": "file"}, (), 0)
+    return LakeCommit(number, step, f"{number:012}-0", 0, {"bronze": change})
 
 
 def test_of_two_runs_at_once_one_is_told_and_changes_nothing(
@@ -153,7 +154,7 @@ def test_of_two_runs_at_once_one_is_told_and_changes_nothing(
     sources, path = tmp_path / "in", str(tmp_path / "lake")
     write_segment(sources, history("edge-1", 5, seed=1))
     slow = Lake(spark, path, FOLLOWS)
-    open_lake(spark, path).ledger.add(empty(1))
+    open_lake(spark, path).ledger.add(commit(1))
 
     transaction = slow.begin("bronze")
     with pytest.raises(LakeChanged, match="another run has changed"):
@@ -169,7 +170,7 @@ def test_many_commits_are_kept_as_one_snapshot(spark: SparkSession, tmp_path: Pa
         step = "bronze" if number % 2 else "attempts"
         source = {f"segment-{number}": (1, 2)}
         ledger.add(
-            msgspec.structs.replace(empty(number, step), consumed=number - 1, sources=source)
+            msgspec.structs.replace(commit(number, step), consumed=number - 1, sources=source)
         )
         ledger.tidy()
 

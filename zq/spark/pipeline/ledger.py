@@ -59,7 +59,7 @@ class LakeCommit(msgspec.Struct, frozen=True):
 class LakeState(msgspec.Struct, frozen=True):
     """The sum of all commits up to `head`.
 
-    `pending` are the commits that a following step has still to consume.
+    `pending` are the commits that a following step has still to consume: those that add files.
     """
 
     head: int = 0
@@ -80,7 +80,8 @@ class LakeState(msgspec.Struct, frozen=True):
         pending = tuple(
             each
             for each in (*self.pending, commit)
-            if any(
+            if any(change.add for change in each.tables.values())
+            and any(
                 before == each.step and consumed.get(step, 0) < each.id
                 for step, before in follows.items()
             )
