@@ -46,32 +46,42 @@ def _summarise(
     histograms = lake.read_partitions(HISTOGRAMS, days)
     summed = facts.groupBy(*keys).agg(*(F.sum(name).alias(name) for name in FACT_SUMS))
     known = summed.join(percentiles(histograms, keys), keys, "left")
-    frame = with_rates(known, target_ms).select(*table.schema.names)
+    frame = with_workers(with_rates(known), target_ms).select(*table.schema.names)
     written = transaction.write(table, frame.repartition("date").sortWithinPartitions(*keys))
     old = [file for day in days for file in lake.files_in(table, day)]
     transaction.add(table, written, remove=old)
 
 
-def with_rates(sums: DataFrame, target_ms: int, hours: float = 1) -> DataFrame:
-    """Sums over `hours` hours, with the columns in the list above."""
+def with_rates(sums: DataFrame, hours: float = 1) -> DataFrame:
+    """Sums over `hours` hours, with the columns in the list above but `workers_needed`; also
+    `run_s`, the mean run, and `variation`, the squared coefficient of variation of runs."""
     seconds, millis = hours * 3600, hours * HOUR_MS
     run_s = F.try_divide(F.col("run_ms"), F.col("runs") * 1000)
     variation = F.try_divide(
         F.col("run_ms_squared") * F.col("runs"), F.col("run_ms").cast("double") * F.col("run_ms")
     )
     ended = F.col("completed") + F.col("failed") + F.col("dead")
-    arrivals = F.col("arrivals") / seconds
-    # Rounding may make the variation slightly negative.
-    needed = workers_needed(arrivals, run_s, F.greatest(variation - 1, F.lit(0)), target_ms / 1000)
     return sums.withColumns(
         {
             "failure_rate": F.try_divide(F.col("failed") + F.col("dead"), ended),
             "backlog": F.col("waiting_ms") / millis,
-            "arrivals_per_s": arrivals,
+            "arrivals_per_s": F.col("arrivals") / seconds,
             "served_per_s": F.col("runs") / seconds,
             "service_rate": F.try_divide(F.lit(1), run_s),
             "busy_workers": F.col("busy_ms") / millis,
-            "workers_needed": needed,
+            "run_s": run_s,
+            # Rounding may make the variation slightly negative.
+            "variation": F.greatest(variation - 1, F.lit(0)),
+        }
+    )
+
+
+def with_workers(rated: DataFrame, target_ms: int) -> DataFrame:
+    """Sums with their rates, and `workers_needed` to wait less than `target_ms`."""
+    arrivals, run_s, variation = map(F.col, ("arrivals_per_s", "run_s", "variation"))
+    return rated.withColumns(
+        {
+            "workers_needed": workers_needed(arrivals, run_s, variation, target_ms / 1000),
             "target_ms": F.lit(target_ms).cast("bigint"),
         }
     )

@@ -80,7 +80,7 @@ def gather(lake: Lake, asked: ReportRequest = DEFAULT) -> ReportFigures:
             outside=sum(counts.values()) - total["attempts"],
             total=total,
             buckets=buckets,
-            hours=shown.by_time(HOUR_MS) if len(span.days) > 1 else [],
+            hours=_hours(shown, span, buckets),
             queues=[_with_peaks(row, queue_buckets) for row in queues],
             other_queues=[row["queue"] for row in every[MOST_QUEUES:]],
             queue_buckets=queue_buckets,
@@ -89,6 +89,12 @@ def gather(lake: Lake, asked: ReportRequest = DEFAULT) -> ReportFigures:
             devices=shown.devices(),
             errors=shown.errors(),
         )
+
+
+def _hours(shown: ReportQueries, span: ReportSpan, buckets: list[Row]) -> list[Row]:
+    if len(span.days) == 1:
+        return []
+    return buckets if span.size == HOUR_MS else shown.by_time(HOUR_MS)
 
 
 def _span(lake: Lake, asked: ReportRequest, counts: Mapping[date, int]) -> ReportSpan:

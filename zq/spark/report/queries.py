@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from zq.spark.pipeline import gold
 from zq.spark.pipeline.estimates import percentiles
 from zq.spark.pipeline.lake import Lake
-from zq.spark.pipeline.summary import with_rates
+from zq.spark.pipeline.summary import with_rates, with_workers
 from zq.spark.pipeline.tables import (
     ATTEMPTS,
     ERRORS,
@@ -90,8 +90,9 @@ class ReportQueries:
         size, grain = self._span.size, self._span.grain
         facts = self._facts.where(F.col("queue").isin(queues))
         keys = ["begin", "queue"]
-        rated = with_rates(_sums(facts, keys), self._target_ms, grain / HOUR_MS)
-        buckets = rated.groupBy(floor_to(F.col("begin"), size).alias("begin"), "queue").agg(
+        rated = with_rates(_sums(facts, keys), grain / HOUR_MS)
+        needed = with_workers(rated, self._target_ms)
+        buckets = needed.groupBy(floor_to(F.col("begin"), size).alias("begin"), "queue").agg(
             (F.sum("waiting_ms") / size).alias("backlog"),
             F.max("workers_needed").alias("workers_needed"),
         )
@@ -154,7 +155,7 @@ class ReportQueries:
             facts, histograms = (each.withColumn("begin", begin) for each in (facts, histograms))
         sums, known = _sums(facts, keys), percentiles(histograms, keys)
         joined = sums.join(known, keys, "left") if keys else sums.crossJoin(known)
-        return with_rates(joined, self._target_ms, hours)
+        return with_rates(joined, hours)
 
     def _peaks(self, buckets: DataFrame) -> DataFrame:
         """The most attempts that waited at once, for each of these buckets and queues."""
