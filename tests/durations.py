@@ -29,15 +29,14 @@ WORK = "processor_s"
 """The property of a test in junit.xml that says how many seconds of a processor it took."""
 
 TOGETHER = {
-    f"tests/spark/test_{subject}.py": group
-    for group, subjects in {
-        "Spark over a lake": ("bronze", "document", "estimates", "golden", "progress", "report"),
-        "Spark over a server": ("cluster", "crash", "source", "streaming", "versions"),
-    }.items()
-    for subject in subjects
+    f"tests/spark/test_{subject}.py": "Spark"
+    for subject in (
+        *("bronze", "cluster", "crash", "document", "estimates", "golden"),
+        *("progress", "report", "source", "streaming", "versions"),
+    )
 }
 """Files that one worker takes one after the other: they share a session of Spark, which costs as
-much as many of their tests.
+much as many of their tests, as does all that its Java learns of Spark in the first of them.
 """
 
 

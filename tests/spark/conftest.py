@@ -1,12 +1,9 @@
 """One Spark session for all tests of a process, and the lake that most of them read."""
 
-import fcntl
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,13 +15,13 @@ from zq.spark.pipeline.lake import Lake
 from zq.spark.pipeline.progress import RunProgress
 from zq.spark.pipeline.tables import Table
 
-Told = tuple[list[str], dict[str, set[str]]]
-"""The lines of progress, and table → its files after the first run."""
+AHEAD = MONDAY + 99 * 24 * HOUR
+"""Where the clock is that is far ahead. One event of a thousand is few enough to lie outside."""
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = quick_session()
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = quick_session(tmp_path_factory.mktemp("spark") / "home")
     yield session
     session.stop()
 
@@ -48,31 +45,28 @@ class Golden:
 def golden(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Golden:
     """A thousand events of four devices: a device as it should be, one whose clock is three days
     behind, one whose clock is set back by an hour amid a job, and one, called 007, that comes late.
+    One event more is of a device whose clock is months ahead.
 
     The first run gets the early segments in the wrong order and some twice; the second gets the
-    rest, the late device and everything of the first again. The test processes share the lake.
+    rest, the late device and everything of the first again.
     """
     records = {
         "plain": history("edge-1", 300, seed=1)[:300],
         "behind": history("edge-2", 300, seed=2, start=MONDAY - 72 * HOUR)[:300],
         "stepped": history("edge-3", 250, seed=3, step_back_after=20)[:250],
         "late": history("007", 200, seed=4)[:150],
+        "ahead": history("edge-5", 1, seed=5, start=AHEAD)[:1],
     }
-    root = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        root = root.parent
-    place, told = root / "golden", root / "golden.json"
-    with (root / "golden.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not told.exists():
-            told.write_bytes(msgspec.json.encode(_run_twice(spark, place, records)))
-    said, first = msgspec.json.decode(told.read_bytes(), type=Told)
+    place = tmp_path_factory.mktemp("golden")
+    said, first = _run_twice(spark, place, records)
     every = [record for each in records.values() for record in each]
-    assert len(every) == 1_000
+    assert len(every) == 1_001
     return Golden(every, place / "in", open_lake(spark, str(place / "lake")), said, first)
 
 
-def _run_twice(spark: SparkSession, place: Path, records: dict[str, list[HistoryRecord]]) -> Told:
+def _run_twice(
+    spark: SparkSession, place: Path, records: dict[str, list[HistoryRecord]]
+) -> tuple[list[str], dict[str, set[str]]]:
     """Make the lake. Returns what the runs have said, and the files after the first."""
     sources, path = place / "in", place / "lake"
     plain, behind = records["plain"], records["behind"]
@@ -88,6 +82,7 @@ def _run_twice(spark: SparkSession, place: Path, records: dict[str, list[History
     write_segments(sources / "a" / "edge-1", plain[:150], 50)
     write_segments(sources / "a" / "edge-3", records["stepped"], 250)
     write_segments(sources / "a" / "007", records["late"], 70)
+    write_segment(sources / "a" / "edge-5", records["ahead"])
     write_segments(sources / "c" / "everything", [*plain, *plain[:30]], 40)
     folders = [str(sources / name) for name in ("a", "b", "c", "copy")]
     run(spark, folders, str(path), RunProgress(said.append))

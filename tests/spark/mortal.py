@@ -6,6 +6,7 @@ python -m spark.mortal FOLDER LAKE STEP POINT
 import os
 import signal
 import sys
+from pathlib import Path
 
 from spark.faults import mortal
 from spark.sessions import quick_session
@@ -20,7 +21,8 @@ def die() -> None:
 def main() -> None:
     folder, path, step, point = sys.argv[1:]
     lake.Files = mortal(step, point, die)  # type: ignore[arg-type,attr-defined]
-    run(quick_session(), [folder], path, RunProgress(print))
+    session = quick_session(Path(f"{path}.spark"))
+    run(session, [folder], path, RunProgress(print))
 
 
 main()

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,10 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from spark.fleet import HOUR, MONDAY, history, write_segment
-from spark.test_crash import check
 from zq.features.history.model import OUTCOMES, AttemptOutcome, HistoryRecord
 from zq.spark.errors import PipelineError
 from zq.spark.pipeline import PipelineOptions, open_lake, run
@@ -31,6 +31,7 @@ from zq.spark.pipeline.tables import (
     JOBS,
     QUEUES,
     REJECTED,
+    Table,
 )
 
 GOOD = msgspec.to_builtins(history("edge-1", 1, seed=1)[0])
@@ -82,84 +83,86 @@ def odd_records() -> Iterator[HistoryRecord]:
 ODD = [*odd_records()]
 
 
+TWENTY = history("edge-2", 20, seed=2)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A lake of two runs, its sources, what the runs have said, and a segment copied meanwhile."""
+
+    lake: Lake
+    sources: Path
+    said: list[str]
+    segment: str
+
+
 @pytest.fixture(scope="module")
-def taken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, list[str]]:
-    """A lake of two runs and what they have said: lines of all kinds, then odd records."""
+def taken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Taken:
+    """The first run gets lines of all kinds, and a part of a segment; the second the whole of it,
+    and odd records."""
     said: list[str] = []
     folder = tmp_path_factory.mktemp("odd")
     sources, path = folder / "in", str(folder / "lake")
+    segment = write_segment(sources / "copied", TWENTY)
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:-100])
     first = [*BAD, json.dumps(GOOD), json.dumps(MORE)]
     write_lines(sources / "x.ndjson.gz", [*first, *map(line_of, ODD[:5])])
     run(spark, [str(sources)], path, RunProgress(said.append))
+    segment.write_bytes(whole)
     write_lines(sources / "y.ndjson.gz", [*map(line_of, ODD[4:]), *map(line_of, ODD[:2])])
     run(spark, [str(sources)], path, RunProgress(said.append))
-    return open_lake(spark, path), said
+    return Taken(open_lake(spark, path), sources, said, segment.name)
 
 
 def line_of(record: HistoryRecord) -> str:
     return msgspec.json.encode(record).decode()
 
 
-def test_what_is_no_record_is_put_aside_and_the_rest_is_taken(
-    taken: tuple[Lake, list[str]],
-) -> None:
-    lake, said = taken
-    rejected = lake.read(REJECTED).collect()
-    good = lake.read(BRONZE).where(F.col("epoch") == GOOD["epoch"]).orderBy("seq").collect()
+def test_what_is_no_record_is_put_aside_and_the_rest_is_taken(taken: Taken) -> None:
+    rejected = taken.lake.read(REJECTED).collect()
+    good = taken.lake.read(BRONZE).where(F.col("epoch") == GOOD["epoch"]).orderBy("seq").collect()
     assert [row["seq"] for row in good] == [GOOD["seq"], 9]
     assert {row["source"] for row in rejected} == {"x.ndjson.gz"}
     assert len(rejected) == len(BAD)
     assert {"not JSON", BAD[1], BAD[2]} < {row["line"] for row in rejected}
-    assert "7 lines are not records: see rejected in the lake" in said[0]
+    assert "7 lines are not records: see rejected in the lake" in taken.said[1]
 
 
-def test_sums_of_odd_records_are_those_of_bronze(taken: tuple[Lake, list[str]]) -> None:
+def test_sums_of_odd_records_are_those_of_bronze(taken: Taken) -> None:
     good = msgspec.convert(GOOD, HistoryRecord)
-    judge_sums(taken[0], [*ODD, good, msgspec.structs.replace(good, seq=9)])
+    judge_sums(taken.lake, [*ODD, *TWENTY, good, msgspec.structs.replace(good, seq=9)])
 
 
-@pytest.fixture(scope="module")
-def copied(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, Path, list[str]]:
-    """A lake, its sources, and what two runs have said, amid a copy and after it."""
-    said: list[str] = []
-    folder = tmp_path_factory.mktemp("copied")
-    sources, path = folder / "in", str(folder / "lake")
-    segment = write_segment(sources, TWENTY)
-    whole = segment.read_bytes()
-    segment.write_bytes(whole[:-100])
-    run(spark, [str(sources)], path, RunProgress(said.append))
-    segment.write_bytes(whole)
-    run(spark, [str(sources)], path, RunProgress(said.append))
-    return path, sources, [segment.name, *said]
-
-
-TWENTY = history("edge-1", 20, seed=1)
-
-
-def test_a_segment_that_is_being_copied_waits_for_the_next_run(
-    spark: SparkSession, copied: tuple[str, Path, list[str]]
-) -> None:
-    path, _, (segment, first, *_) = copied
-    assert first.endswith(
+def test_a_segment_that_is_being_copied_waits_for_the_next_run(taken: Taken) -> None:
+    assert taken.segment in taken.said[0]
+    assert taken.said[0].endswith(
         "does not have the size that its manifest says: it is left for the next run"
     )
-    assert segment in first
-    check(open_lake(spark, path), TWENTY)
+    first, second = (line for line in taken.said if line.startswith("bronze"))
+    assert "7 new records of 1 segments" in first
+    assert f"{len(TWENTY) + 7} new records of 2 segments" in second
 
 
 def test_another_target_changes_the_workers_needed_of_every_hour_and_no_sum(
-    spark: SparkSession, copied: tuple[str, Path, list[str]]
+    spark: SparkSession, taken: Taken
 ) -> None:
     said: list[str] = []
-    path, sources, _ = copied
-    run(spark, [str(sources)], path, RunProgress(said.append), PipelineOptions(target_ms=0))
+    path = taken.lake.path
 
-    lake = open_lake(spark, path)
-    check(lake, TWENTY)
+    def sums(table: Table) -> list[Row]:
+        return sorted(open_lake(spark, path).read(table).select(*names_of_sums(table)).collect())
+
+    def names_of_sums(table: Table) -> list[str]:
+        return [name for name in table.schema.names if name not in ("workers_needed", "target_ms")]
+
+    before = {table: sums(table) for table in (HOURLY, QUEUES)}
+    run(spark, [str(taken.sources)], path, RunProgress(said.append), PipelineOptions(target_ms=0))
+
     for table in (HOURLY, QUEUES):
-        assert {row["target_ms"] for row in lake.read(table).collect()} == {0}
+        assert sums(table) == before[table]
+        rows = open_lake(spark, path).read(table).select("target_ms").collect()
+        assert {row["target_ms"] for row in rows} == {0}
     assert [line.split()[0] for line in said] == ["no", "summary"]
 
 

@@ -182,7 +182,7 @@ def test_a_run_without_anything_new_changes_nothing(golden: Golden) -> None:
     head = golden.lake.state.head
     run(golden.lake.spark, [str(golden.sources)], golden.lake.path, RunProgress(said.append))
 
-    assert said == ["no new segments; 24 are in the lake already"]
+    assert said == ["no new segments; 25 are in the lake already"]
     assert type(golden.lake)(golden.lake.spark, golden.lake.path, {}).state.head == head
 
 
@@ -191,4 +191,4 @@ def test_progress_tells_each_step_and_its_rows(golden: Golden) -> None:
 
     assert names == ["bronze", "attempts", "jobs", "gold", "summary"] * 2
     assert "500 new records of 7 segments" in golden.said[0]
-    assert "500 new records of 17 segments" in golden.said[5]
+    assert "501 new records of 18 segments" in golden.said[5]

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import headless
-import msgspec
 import pytest
 from PIL import Image
 from pyspark.sql import Row, SparkSession
 
-from spark.conftest import Golden
+from spark.conftest import AHEAD, Golden
 from spark.expected import facts, hour_of, most_waiting, percentile, run_of, wait_of
-from spark.fleet import HOUR, MONDAY, history, write_segments
+from spark.fleet import HOUR, MONDAY, write_segments
 from zq.features.history.model import AttemptOutcome, HistoryRecord
 from zq.spark.errors import NoHistory
 from zq.spark.pipeline import open_lake, run
@@ -74,9 +73,20 @@ class Cells(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def golden_figures(golden: Golden) -> ReportFigures:
+    return gather(golden.lake)
+
+
+@pytest.fixture(scope="module")
+def shown(golden: Golden) -> list[HistoryRecord]:
+    """What the page is about: all but the event of the clock that is far ahead."""
+    return [record for record in golden.records if record.finished_at < AHEAD]
+
+
+@pytest.fixture(scope="module")
+def page(golden_figures: ReportFigures, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render(gather(golden.lake), "Fleet & friends"), encoding="utf-8")
+    path.write_text(render(golden_figures, "Fleet & friends"), encoding="utf-8")
     return path
 
 
@@ -85,14 +95,16 @@ def cells(page: Path) -> Cells:
     return Cells(browser("--dump-dom", page=page))
 
 
-def test_the_totals_on_the_page_are_those_of_the_events(golden: Golden, cells: Cells) -> None:
-    outcomes = Counter(record.outcome.value for record in golden.records)
+def test_the_totals_on_the_page_are_those_of_the_events(
+    shown: list[HistoryRecord], cells: Cells
+) -> None:
+    outcomes = Counter(record.outcome.value for record in shown)
     lost = outcomes["failed"] + outcomes["dead"]
-    waits = [wait for each in golden.records if (wait := wait_of(each)) is not None]
-    runs = [took for each in golden.records if (took := run_of(each)) is not None]
-    shown = {name: float(cells.values["total", "", name]) for name in ("attempts", "dead")}
+    waits = [wait for each in shown if (wait := wait_of(each)) is not None]
+    runs = [took for each in shown if (took := run_of(each)) is not None]
+    totals = {name: float(cells.values["total", "", name]) for name in ("attempts", "dead")}
 
-    assert shown == {"attempts": 1_000, "dead": outcomes["dead"]}
+    assert totals == {"attempts": 1_000, "dead": outcomes["dead"]}
     assert cells.texts["total", "", "attempts"].strip() == "1,000"
     rate = float(cells.values["total", "", "failure_rate"])
     assert rate == pytest.approx(lost / (lost + outcomes["completed"]))
@@ -105,8 +117,10 @@ def test_the_totals_on_the_page_are_those_of_the_events(golden: Golden, cells: C
 
 
 @pytest.mark.parametrize("queue", ["mail", "video"])
-def test_a_queues_row_is_that_of_its_events(golden: Golden, cells: Cells, queue: str) -> None:
-    mine = [record for record in golden.records if record.queue == queue]
+def test_a_queues_row_is_that_of_its_events(
+    shown: list[HistoryRecord], cells: Cells, queue: str
+) -> None:
+    mine = [record for record in shown if record.queue == queue]
     waits = [wait for each in mine if (wait := wait_of(each)) is not None]
     row = {
         name: float(value)
@@ -120,15 +134,15 @@ def test_a_queues_row_is_that_of_its_events(golden: Golden, cells: Cells, queue:
     assert row["peak_workers"] == 1
 
 
-def test_errors_and_devices_are_counted(golden: Golden, cells: Cells) -> None:
-    errors = Counter((record.queue, record.type) for record in golden.records if record.error_type)
-    devices = Counter(record.device for record in golden.records)
-    shown: Counter[tuple[str, ...]] = Counter()
+def test_errors_and_devices_are_counted(shown: list[HistoryRecord], cells: Cells) -> None:
+    errors = Counter((record.queue, record.type) for record in shown if record.error_type)
+    devices = Counter(record.device for record in shown)
+    told: Counter[tuple[str, ...]] = Counter()
     for (table, key, name), value in cells.values.items():
         if table == "errors" and name == "count":
-            shown[tuple(key.split()[1:])] += int(value)
+            told[tuple(key.split()[1:])] += int(value)
 
-    assert shown == errors
+    assert told == errors
     assert {
         key: int(value)
         for (table, key, name), value in cells.values.items()
@@ -145,18 +159,20 @@ def test_the_page_needs_nothing_else(page: Path, cells: Cells) -> None:
     assert "Fleet &amp; friends" in text
 
 
-def test_a_hover_tells_the_figures_of_an_hour(golden: Golden, page: Path) -> None:
+def test_a_hover_tells_the_figures_of_an_hour(shown: list[HistoryRecord], page: Path) -> None:
     told = re.findall(r"<title>([^<]*)</title>", page.read_text(encoding="utf-8"))
     sums: Counter[int] = Counter()
-    for (hour, _, _), each in facts(golden.records).items():
+    for (hour, _, _), each in facts(shown).items():
         sums[hour] += each["attempts"]
 
     monday = sums[MONDAY]
     assert f"Mon 05 Jan 00:00\n{monday} attempts" in told
 
 
-def test_a_heat_map_tells_what_its_colours_stand_for(golden: Golden, page: Path) -> None:
-    finished = Counter(hour_of(record.finished_at) for record in golden.records)
+def test_a_heat_map_tells_what_its_colours_stand_for(
+    shown: list[HistoryRecord], page: Path
+) -> None:
+    finished = Counter(hour_of(record.finished_at) for record in shown)
     text = page.read_text(encoding="utf-8")
     low, high = re.findall(r'<p class="ramp">([^<]*)<i.*</i>([^<]*)</p>', text)[0]
 
@@ -186,19 +202,11 @@ def test_it_is_drawn_in_light_and_dark(page: Path, tmp_path: Path, theme: str) -
 
 
 def test_a_clock_far_ahead_does_not_decide_which_days_are_shown(
-    spark: SparkSession, tmp_path: Path
+    golden_figures: ReportFigures, page: Path
 ) -> None:
-    sources, path = tmp_path / "in", str(tmp_path / "lake")
-    # One of a thousand is few enough to lie outside.
-    write_segments(sources / "a", history("edge-1", 1_000, seed=1)[:1_000], 5_000)
-    write_segments(sources / "b", history("edge-2", 1, seed=2, start=MONDAY + 99 * 24 * HOUR), 9)
-    run(spark, [str(sources)], path, RunProgress(print))
-
-    figures = gather(open_lake(spark, path))
-
-    assert len(figures.span.days) < 14
-    assert figures.outside == 1
-    assert ">1 attempts of other times" in render(figures, "Jobs")
+    assert len(golden_figures.span.days) < 14
+    assert golden_figures.outside == 1
+    assert ">1 attempts of other times" in page.read_text(encoding="utf-8")
 
 
 # Spans
@@ -206,11 +214,18 @@ def test_a_clock_far_ahead_does_not_decide_which_days_are_shown(
 NOON = MONDAY + 12 * HOUR
 
 
+LAST = NOON + 8 * MINUTE
+
+
 @pytest.fixture(scope="module")
 def burst() -> list[HistoryRecord]:
-    """Ten minutes: 60 jobs at once, which take a worker three and a half; beside, one every 5 s."""
-    mail = [(NOON, NOON + 3_500 * n, NOON + 3_500 * (n + 1)) for n in range(60)]
-    video = [(at, at + 30, at + 90 + at % 7) for at in range(NOON, NOON + 10 * MINUTE, 5_000)]
+    """Ten minutes: 60 jobs at once, which take a worker three and a half; beside, one every 5 s for
+    eight minutes, the last of which takes two more; and ten queues that end one job at once, and
+    no other."""
+    mail = [("mail", NOON, NOON + 3_500 * n, NOON + 3_500 * (n + 1)) for n in range(60)]
+    video = [("video", at, at + 30, at + 90 + at % 7) for at in range(NOON, LAST, 5_000)]
+    late = ("video", video[-1][1], LAST, LAST + 2 * MINUTE - 1)
+    stuck = [(f"stuck-{n}", NOON, NOON, NOON + 3_500) for n in range(10)]
     return [
         HistoryRecord(
             seq=seq,
@@ -231,9 +246,7 @@ def burst() -> list[HistoryRecord]:
             payload_bytes=1,
             priority=1,
         )
-        for seq, (queue, ready, dequeued, finished) in enumerate(
-            [*(("mail", *each) for each in mail), *(("video", *each) for each in video)], 1
-        )
+        for seq, (queue, ready, dequeued, finished) in enumerate([*mail, *video, late, *stuck], 1)
     ]
 
 
@@ -269,8 +282,9 @@ def test_ten_minutes_have_a_point_a_minute_and_a_peak_is_the_most_at_once(
         assert row["backlog"] == pytest.approx(
             sums[begin, row["queue"], "t"]["waiting_ms"] / MINUTE
         )
+    peaks = {row["queue"]: row["peak_backlog"] for row in figures.queues}
     # The first of the sixty does not wait.
-    assert {row["queue"]: row["peak_backlog"] for row in figures.queues} == {"mail": 59, "video": 1}
+    assert (peaks["mail"], peaks["video"]) == (59, 2)
 
 
 def test_a_span_that_is_asked_for_has_what_ended_in_it_and_what_waited(
@@ -295,36 +309,26 @@ def test_a_span_that_is_asked_for_has_what_ended_in_it_and_what_waited(
     assert "mail: at least 25" in text
 
 
-def test_work_that_has_not_ended_is_never_shown_as_drained(
-    spark: SparkSession, burst: list[HistoryRecord], tmp_path: Path
-) -> None:
+def test_work_that_has_not_ended_is_never_shown_as_drained(ten_minutes: ReportFigures) -> None:
     """A queue whose jobs wait still has no history of them, so 0 would be a claim."""
-    last = NOON + 8 * MINUTE
-    stuck = [
-        msgspec.structs.replace(burst[0], seq=n, queue=f"stuck-{n}", job_id=f"s{n}", ready_at=NOON)
-        for n in range(1_000, 1_010)
-    ]
-    going = [each for each in burst if each.queue == "video" and each.ready_at < last]
-    late = msgspec.structs.replace(
-        going[-1], seq=5_000, job_id="late", dequeued_at=last, finished_at=last + 2 * MINUTE
-    )
-    write_segments(tmp_path / "in", [*going, late, *stuck], 5_000)
-    run(spark, [str(tmp_path / "in")], str(tmp_path / "lake"), RunProgress(print))
-
-    figures = gather(open_lake(spark, str(tmp_path / "lake")))
+    figures = ten_minutes
     text = render(figures, "Jobs")
 
-    ready = max(each.ready_at for each in going)
-    assert figures.known_until == {"video": ready} | {each.queue: NOON for each in stuck}
+    stuck = {f"stuck-{n}" for n in range(10)}
+    assert figures.known_until == {
+        "video": LAST - 5_000,
+        "mail": NOON,
+        **dict.fromkeys(stuck, NOON),
+    }
     with plots.style():
         drawing = plots.backlog(figures)
     assert f"<title>{plots.UNKNOWN}</title>" in drawing  # the hatched end of the plot
     assert "url(#" in drawing
     shown = {row["queue"] for row in figures.queues} | set(figures.other_queues)
-    assert shown == {"video"} | {each.queue for each in stuck}
+    assert shown == {"mail", "video"} | stuck
     assert all(queue in text for queue in shown)
     assert "--stats URL" in text
-    told = WaitingNow(last, ["http://edge:7890"], [WaitingQueue("never-ended", 1_200, 0, 3)])
+    told = WaitingNow(LAST, ["http://edge:7890"], [WaitingQueue("never-ended", 1_200, 0, 3)])
     text = render(figures, "Jobs", told)
     assert "as http://edge:7890 said at 05 Jan 12:08 UTC" in text
     assert ('data-key="never-ended"' in text, ">1,200<" in text) == (True, True)
@@ -371,7 +375,7 @@ def test_a_bar_of_failures_is_not_full_where_hardly_any_fail(
 
     assert "0.03 %" in text
     widths = [float(width) for width in re.findall(r'<i style="width: ([0-9.]+)%', text)]
-    assert len(widths) == 2
+    assert len(widths) == len(queues)
     assert max(widths) == 0.5
 
 

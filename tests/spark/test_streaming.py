@@ -18,6 +18,7 @@ from zq.features.history.model import HistoryRecord
 from zq.spark.errors import NoHistory
 from zq.spark.pipeline import PipelineOptions, open_lake, run, watch
 from zq.spark.pipeline.progress import RunProgress
+from zq.spark.pipeline.steps import FOLLOWS
 
 
 def test_a_stream_takes_what_arrives_and_what_it_is_given_again(
@@ -49,6 +50,9 @@ def test_a_stream_takes_what_arrives_and_what_it_is_given_again(
         f"{len(two)} new records of batch 1 of segments",
         "10 new records of batch 2 of segments",
     ]
+    # Nothing follows a batch without new records.
+    whole = ["bronze", *FOLLOWS]
+    assert [line.split()[0] for line in said] == [*whole, "bronze", *whole, *whole]
 
 
 def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -63,32 +67,10 @@ def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path
         )
 
 
-def test_servers_and_their_exports_meet_in_one_lake(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_hub_has_the_sums_of_its_devices_and_its_exports_meet_them_in_one_lake(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     said: list[str] = []
-    path = str(tmp_path / "lake")
-    with served(tmp_path / "one") as one:
-        one.cancel(5)
-        origins = [one.url, "http://127.0.0.1:1"]
-        run(spark, origins, path, RunProgress(said.append))
-        one.cancel(3)
-        exported = [
-            msgspec.convert(row, HistoryRecord)
-            for row in one.call("GET", "/history?after=0")["records"]
-        ]
-        write_segments(tmp_path / "usb", exported, 4)
-        run(spark, [str(tmp_path / "usb"), *origins], path, RunProgress(said.append))
-
-    check(open_lake(spark, path), exported)
-    assert len(exported) == 8
-    told = [line.partition(" s  ")[2] for line in said if line.startswith("bronze")]
-    assert told == [
-        "5 new records of batch 0 of servers",
-        "3 new records of 2 segments",
-        "0 new records of batch 1 of servers",
-    ]
-
-
-def test_a_hub_has_the_sums_of_its_devices(spark: SparkSession, tmp_path: Path) -> None:
     names = ("edge-1", "edge-2")
     past(tmp_path / "edge-1", 4, 10, "edge-1")
     # Databases of tests have one identity: at other times their jobs have other ids.
@@ -107,14 +89,26 @@ def test_a_hub_has_the_sums_of_its_devices(spark: SparkSession, tmp_path: Path) 
                 device.call("POST", "/forward/out/resume", {})
         words = shlex.split(code("fleet: report of the fleet").replace(SERVER, hub.url))
         assert words[:3] == ["zq", "pipeline", "run"] and words[-2] == "--lake"
-        run(spark, [words[4]], str(tmp_path / words[-1]), RunProgress(print))
+        lake = str(tmp_path / words[-1])
+        origins = [words[4], "http://127.0.0.1:1"]
+        run(spark, origins, lake, RunProgress(said.append))
         at_devices = [record for device in devices for record in _records(device)]
         at_hub = _records(hub)
+        hub.cancel(3)
+        exported = _records(hub)
+        write_segments(tmp_path / "usb", exported, 60)
+        run(spark, [str(tmp_path / "usb"), *origins], lake, RunProgress(said.append))
 
     # All that the sums follow from is equal: the numbers are those of the database that is read.
     assert sorted(map(_of_the_job, at_hub)) == sorted(map(_of_the_job, at_devices))
-    check(open_lake(spark, str(tmp_path / "lake")), at_hub)
     assert {record.device for record in at_hub} == set(names)
+    check(open_lake(spark, lake), exported)
+    told = [line.partition(" s  ")[2] for line in said if line.startswith("bronze")]
+    assert told == [
+        "100 new records of batch 0 of servers",
+        "3 new records of 2 segments",
+        "0 new records of batch 1 of servers",
+    ]
 
 
 def _records(server: Served) -> list[HistoryRecord]:
