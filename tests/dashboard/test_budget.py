@@ -178,7 +178,7 @@ def test_the_heap_is_flat_over_many_updates(crowded: Place, page: Page, updates:
     assert not grown
 
 
-DRAWN = 200
+DRAWN = 100
 """How often the page is drawn to see what that asks of the browser."""
 
 
@@ -196,7 +196,7 @@ def test_drawing_asks_for_no_layout(crowded: Place, page: Page) -> None:
     assert after["RecalcStyleCount"] - before["RecalcStyleCount"] < DRAWN
 
 
-MOVES = 200
+MOVES = 60
 NEW_EACH = 10
 """After so many of them, there is a new queue."""
 
@@ -235,7 +235,7 @@ ACT = """async ([key, x, y, times, each]) => {
     return seen;
 }"""
 
-SPIN = "() => { let sum = 0; for (let n = 0; n < 4e8; n += 1) sum += n % 7; return sum; }"
+SPIN = "() => { let sum = 0; for (let n = 0; n < 1e8; n += 1) sum += n % 7; return sum; }"
 
 
 def tasks(trace: bytes) -> list[float]:
