@@ -73,17 +73,61 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
+def complaining(page: Page) -> list[str]:
+    """What the page complains of, from now on."""
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    return complaints
+
+
+def unexpected(complaints: list[str]) -> list[str]:
+    # A server that was stopped, or that refuses, is not the page's fault.
+    expected = ("net::ERR", "Failed to load resource")
+    return [text for text in complaints if not any(e in text for e in expected)]
+
+
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
     """A page that must not complain."""
     page = context.new_page()
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    complaints = complaining(page)
     yield page
-    # A server that was stopped, or that refuses, is not the page's fault.
-    expected = ("net::ERR", "Failed to load resource")
-    assert [text for text in complaints if not any(e in text for e in expected)] == []
+    assert unexpected(complaints) == []
+
+
+@pytest.fixture(scope="module")
+def kept(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """A page, and what it complains of."""
+    context = patient(browser.new_context(viewport={"width": 1440, "height": 900}))
+    page = context.new_page()
+    yield page, complaining(page)
+    context.close()
+
+
+LEAVE = """() => {
+    localStorage.clear();
+    document.querySelectorAll("dialog[open]").forEach(each => each.close());
+    document.querySelectorAll(":popover-open").forEach(each => each.hidePopover());
+    document.querySelector("#toasts").replaceChildren();
+    document.getSelection().empty();
+    document.activeElement.blur();
+    location.hash = "#/nowhere";
+}"""
+
+
+@pytest.fixture
+def same_page(kept: tuple[Page, list[str]]) -> Iterator[Page]:
+    """The page of all tests of a file, which must not complain: a load costs as much as five
+    places of a page that is there. Nobody may change here how the page shows what it shows.
+    """
+    page, complaints = kept
+    complaints.clear()
+    yield page
+    page.unroute_all()
+    page.mouse.move(0, 0)
+    page.evaluate(LEAVE)
+    assert unexpected(complaints) == []
 
 
 @pytest.fixture

@@ -12,6 +12,12 @@ from .place import HOSTILE, Place, seed, serving
 from .test_pages import complete, go
 
 
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
+
+
 def api(place: Place, path: str) -> dict[str, object]:
     reply = httpx.get(f"{place.primary}{path}", trust_env=False)
     document: dict[str, object] = reply.json()

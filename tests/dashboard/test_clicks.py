@@ -4,12 +4,19 @@ import re
 from typing import Any
 
 import httpx
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from .place import Place
 from .test_acting import api
 from .test_lists import push
 from .test_pages import go
+
+
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
 
 
 class Clicks:

@@ -19,6 +19,12 @@ from .test_pages import faults, go
 from .test_sweep_dialogs import command
 
 
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
+
+
 def push(place: Place, count: int, queue: str) -> None:
     for n in range(count):
         job = {"queue": queue, "type": "t", "payload": n}

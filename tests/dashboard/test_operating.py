@@ -18,6 +18,12 @@ from .test_pages import go
 from .test_sweep_dialogs import command, shown_to_work
 
 
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
+
+
 def confirm(page: Page, button: str, said: str | re.Pattern[str]) -> None:
     """Press a button of the dialog, which closes, and read what was done."""
     page.get_by_role("dialog").get_by_role("button", name=button, exact=True).click()

@@ -12,6 +12,12 @@ from .place import Place, serving
 from .test_pages import go
 
 
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
+
+
 class Hand:
     """Someone at the page, whose clicks are counted."""
 

@@ -15,6 +15,12 @@ from .test_rights import sign_in
 AT = "queues?tab=producers"
 
 
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
+
+
 def send(place: Place, name: str, first: int, count: int) -> int:
     """Store numbered jobs. Returns the status."""
     producer = {"name": name, "epoch": "7f3a", "seq": first}

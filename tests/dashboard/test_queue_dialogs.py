@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Locator, Page, expect
 
@@ -17,10 +18,17 @@ from .place import Place, serving, until
 from .test_acting import api
 from .test_lists import push
 from .test_pages import go
+from .test_stale import wait_for
 from .test_sweep_dialogs import command, shown_to_work
 
 PAUSE = ("paused", "pause_reason", "paused_by", "paused_until")
 """Settings that the pause of a queue is made of."""
+
+
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
 
 
 def settings(place: Place, queue: str, **new: Any) -> None:
@@ -136,6 +144,8 @@ def test_a_field_says_what_would_be_right_and_nothing_is_saved(place: Place, pag
 
 def test_a_rate_says_when_the_queue_is_drained(place: Place, page: Page) -> None:
     push(place, 120, "backlog")
+    # What is said beside a field is of the numbers at which it was typed.
+    wait_for(place, "backlog", 120)
     go(page, place, "queue?name=backlog&tab=settings")
     field(page, "rate").fill("1000")
     expect(page.locator("[data-setting=rate] .help")).to_contain_text(

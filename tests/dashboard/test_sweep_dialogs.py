@@ -17,6 +17,12 @@ from .test_acting import api, toast
 from .test_pages import go
 
 
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
+
+
 def command(page: Page) -> list[str]:
     """The words of the command that the dialog shows, but for those that name the server."""
     shown = page.get_by_role("dialog").get_by_label("zq", exact=True).text_content() or ""
