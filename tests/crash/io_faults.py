@@ -20,6 +20,7 @@ SIZES = (10, 10, 700, 40_000, 10, 5_000_000, 10, 300)
 """Payloads, of which one is large enough for a checkpoint in the middle."""
 
 WINDOW = 6
+CLEAN, DISK_FAILED = 0, 74
 REFUSALS = {"storage_full", "unavailable", "inbox_full", "internal"}
 """Answers that say that nothing was done; all others of their statuses leave it open."""
 
@@ -131,7 +132,10 @@ async def suffer(disk: Disk, fault: Fault, notebook: Notebook) -> int:
                 await Scribe(client, notebook).act()
             if not any_unknown(notebook):  # otherwise it ends by itself
                 server.signal(signal.SIGTERM)
-        return await server.exited()
+        code = await server.exited()
+        # One that ends by itself may meet the signal when it has nothing left to do but to exit.
+        has_failed = any("the disk has failed" in message for message in server.messages)
+        return DISK_FAILED if code == -signal.SIGTERM and has_failed else code
     finally:
         start = now()
         await server.kill()

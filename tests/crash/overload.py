@@ -1,8 +1,8 @@
 """More load than a server was made for, and its effect on a well-behaved client.
 
 In each scenario a bystander acknowledges jobs one by one: on a calm server, beside as much as is
-usual there, and beside the overload, which a process of its own makes. Every one of its
-acknowledgements must get through. The same code runs small in CI and large in the long run.
+usual there, and beside the overload. Every one of its acknowledgements must get through. The same
+code runs small in CI and large in the long run, where a process of its own makes the overload.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -84,7 +84,7 @@ class Bystander:
         self._server = server
         self._client = client
         self._jobs = BRIEF_JOBS if brief else JOBS
-        self._pause_s = BRIEF_PAUSE_S if brief else 0
+        self._is_brief = brief
         self._stream: Any = None
 
     async def prepare(self) -> None:
@@ -94,8 +94,8 @@ class Bystander:
 
     async def acknowledge(self) -> Wait:
         """One acknowledgement, and what it took."""
-        if self._pause_s:
-            await asyncio.sleep(self._pause_s)
+        if self._is_brief:
+            await asyncio.sleep(BRIEF_PAUSE_S)
         job = await self._stream.job()
         worked, began = loop_ms(self._server), time.perf_counter()
         await self._client.succeed(job["id"])
@@ -106,10 +106,19 @@ class Bystander:
         return [await self.acknowledge() for _ in range(count)]
 
     async def beside(self, ask: Ask) -> tuple[list[Wait], Counts]:
-        """Acknowledge for as long as another process asks for something; what came of that."""
+        """Acknowledge for as long as something else is asked for; what came of that.
+
+        Another process asks, or in brief this one.
+        """
         found: list[Wait] = []
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            asking = asyncio.get_running_loop().run_in_executor(pool, _run, ask)
+        with ExitStack() as stack:
+            asking: asyncio.Future[Counts]
+            if self._is_brief:
+                asking = asyncio.create_task(ask())
+            else:
+                spawning = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+                pool = stack.enter_context(spawning)
+                asking = asyncio.get_running_loop().run_in_executor(pool, _run, ask)
             while not asking.done():
                 found.append(await self.acknowledge())
             return found, await asking

@@ -130,7 +130,7 @@ def flip(file: Path, place: int, bit: int) -> None:
         opened.write(bytes([byte ^ (1 << bit)]))
 
 
-@sizes("every", 4, 1)
+@sizes("every", 8, 1)
 async def test_a_log_cut_anywhere_gives_back_a_prefix(
     every: int, logged: Original, tmp_path: Path
 ) -> None:
@@ -151,7 +151,7 @@ async def test_a_log_cut_anywhere_gives_back_a_prefix(
     assert (found[0], found[-1]) == (0, len(possible) - 1)
 
 
-@sizes("every", 4, 1)
+@sizes("every", 8, 1)
 async def test_a_flipped_bit_in_the_log_is_told(
     every: int, logged: Original, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -159,7 +159,8 @@ async def test_a_flipped_bit_in_the_log_is_told(
     frames = (logged.root / "zq.db-wal").stat().st_size // FRAME
     possible = [as_recovered(state) for state in logged.states]
     ends: Counter[str] = Counter()
-    places = [(byte, "header") for byte in range(0, WAL_HEADER, every)]
+    header = range(0, WAL_HEADER, min(every, 4))  # at least one byte of each number
+    places = [(byte, "header") for byte in header]
     tried = sorted({*range(0, frames, every), frames - 1})
     for frame in tried:
         start = WAL_HEADER + frame * FRAME
@@ -185,7 +186,7 @@ async def test_a_flipped_bit_in_the_log_is_told(
             assert kept[0].stat().st_size == (logged.root / "zq.db-wal").stat().st_size
         ends[f"{region}: prefix"] += 1
     print(dict(ends))
-    assert ends["header: refused"] == WAL_HEADER // every
+    assert ends["header: refused"] == len(header)
     assert ends["frame header: prefix"] == ends["frame body: prefix"] == len(tried)
 
 
@@ -196,7 +197,7 @@ async def test_a_log_that_ends_well_is_no_reason_for_a_word(
     assert TORN not in caplog.messages
 
 
-@sizes("bits", 120, 5000)
+@sizes("bits", 60, 5000)
 async def test_a_flipped_bit_in_the_database_never_loses_or_moves_a_job_in_silence(
     bits: int, copied: Original, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -213,12 +213,10 @@ async def lasts_an_hour(site: Site, client: Client, kind: Kind, begun: Any) -> N
 
 
 def met() -> Iterator[Any]:
-    """Each kind with each way, by one of both steps in turn; by the other one in the long tier."""
-    for number, (name, way) in enumerate(product(KINDS, WAYS)):
-        # The ways are even in number: without the shift, each would have one step for all kinds.
-        usual = (number + number // len(WAYS)) % 2
+    """Each kind with two ways in turn, one by each step; with all by both in the long tier."""
+    for (kind, name), (number, way) in product(enumerate(KINDS), enumerate(WAYS)):
         for which, step in enumerate(STEPS):
-            marks = () if which == usual else pytest.mark.long
+            marks = () if (number - kind) % len(WAYS) == which else pytest.mark.long
             yield pytest.param(name, way, step, marks=marks)
 
 

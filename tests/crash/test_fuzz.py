@@ -30,7 +30,7 @@ from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
 EXAMPLES = os.environ.get("CRASH_FUZZ")
 
 fuzzed = settings(
-    max_examples=int(EXAMPLES or 60),
+    max_examples=int(EXAMPLES or 30),
     derandomize=EXAMPLES is None,
     database=None,
     deadline=None,

