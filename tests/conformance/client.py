@@ -1,20 +1,25 @@
 """A client of the API for one wire: a body format over an HTTP version."""
 
 import asyncio
+import gzip
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
 import httpx
 import msgpack
 
-from .http2 import Http2Transport
+from .http1 import Http1Pool
+from .http2 import Broken, Http2Pool
 from .site import Site
-from .streams import PATIENCE_S, EventStream, FrameStream, TakeStream, pause
+from .streams import PATIENCE_S, EventStream, Exchange, FrameStream, TakeStream, pause
 
 Doc = dict[str, Any]
+
+Kind = TypeVar("Kind", bound=FrameStream)
 
 
 def to_json(doc: Any) -> bytes:
@@ -52,18 +57,6 @@ class Wire:
     def __str__(self) -> str:
         return self.name
 
-    def connect(self) -> httpx.AsyncClient:
-        """An HTTP client for this wire that adds no headers of its own but Host."""
-        http = httpx.AsyncClient(
-            transport=Http2Transport() if self.http2 else None,
-            timeout=PATIENCE_S,
-            verify=False,  # loading the machine's certificates takes longer than most tests
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            trust_env=False,
-        )
-        http.headers.clear()
-        return http
-
 
 JSON = Wire(
     "json", "application/json", "application/x-ndjson", "text/event-stream", to_json, from_json
@@ -88,12 +81,13 @@ class Reply:
     """An answer, read to its end."""
 
     status: int
-    headers: httpx.Headers
+    headers: dict[str, str]
+    """Their names are in lower case."""
     body: bytes
 
     @property
     def media_type(self) -> str:
-        return str(self.headers.get("content-type", ""))
+        return self.headers.get("content-type", "")
 
     @property
     def doc(self) -> Any:
@@ -114,26 +108,29 @@ class Reply:
 
 
 class Client:
-    """Requests in one wire, and shorthands for what most tests begin with."""
+    """Requests in one wire, and shorthands for what most tests begin with.
+
+    It adds no headers of its own but Host and Content-Length. A client for all purposes, such as
+    httpx, would take longer for a request than the server takes to answer it.
+    """
 
     def __init__(self, site: Site, wire: Wire, secret: str | None = None) -> None:
         self.site = site
         self.always = {} if secret is None else {"authorization": f"Bearer {secret}"}
         self.wire = wire
-        self.http = wire.connect()
+        self._pool: Http1Pool | Http2Pool = Http2Pool() if wire.http2 else Http1Pool()
         self._streams: list[FrameStream] = []
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         for stream in self._streams:
             await stream.close()
-        await self.http.aclose()
-
-    def keep(self, stream: FrameStream) -> None:
-        """Close a stream with the client at the latest."""
-        self._streams.append(stream)
+        await self._pool.close()
 
     # Requests
 
@@ -149,10 +146,43 @@ class Client:
         headers: Mapping[str, str | None] | None = None,
     ) -> Reply:
         """One request with raw bytes as its body. A header of None is left out."""
-        answer = await self.http.request(
-            method, self.site.url + target, content=body, headers=self._headers(headers)
-        )
-        return Reply(answer.status_code, answer.headers, answer.content)
+        exchange = await self._begin(method, target, body, self._headers(headers))
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                status, told = await exchange.head()
+                answer = await exchange.body()
+        finally:
+            await exchange.leave()
+        if told.get("content-encoding") == "gzip":
+            answer = gzip.decompress(answer)
+        return Reply(status, told, answer)
+
+    async def _begin(
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Exchange:
+        fields = {name.lower(): value for name, value in headers.items()}
+        if body or method in ("POST", "PUT", "PATCH"):
+            fields["content-length"] = str(len(body or b""))
+        host, _, port = self.site.url.removeprefix("http://").rpartition(":")
+        try:
+            return await self._pool.ask((host, int(port)), method, quoted(target), fields, body)
+        except Broken:
+            raise
+        except OSError as error:
+            raise httpx.ConnectError(str(error)) from error
+
+    async def open(
+        self, kind: type[Kind], target: str, headers: Mapping[str, str], *more: Any
+    ) -> Kind:
+        """Open a stream, and wait for its headers. It is closed with the client at the latest."""
+        exchange = await self._begin("GET", target, None, self.always | dict(headers))
+        try:
+            stream = kind(*await exchange.head(), exchange, *more)
+        except BaseException:
+            await exchange.leave()
+            raise
+        self._streams.append(stream)
+        return stream
 
     async def call(self, method: str, target: str, doc: Any) -> Reply:
         """One request with a document as its body."""
@@ -180,37 +210,22 @@ class Client:
         headers: Mapping[str, str] | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> TakeStream:
-        """Open a take stream and wait for its headers. It is closed with the client at latest.
-
-        `more` has further parameters.
-        """
+        """Open a take stream. `more` has further parameters."""
         params = {"prefetch": prefetch, "queue": queue, **(more or {})}
         given = {name: value for name, value in params.items() if value is not None}
-        request = self.http.build_request(
-            "GET",
-            self.site.url + with_query("/jobs/take", given),
-            headers={"accept": accept or self.wire.stream_type} | self.always | dict(headers or {}),
-            timeout=None,  # silence is no fault of a stream
-        )
-        stream = TakeStream(await self.http.send(request, stream=True))
-        self._streams.append(stream)
+        told = {"accept": accept or self.wire.stream_type} | dict(headers or {})
+        stream = await self.open(TakeStream, with_query("/jobs/take", given), told)
         assert stream.status == 200
         return stream
 
     async def listen(
         self, *, last_id: str | None = None, accept: str | None = None, **params: Any
     ) -> EventStream:
-        """Open a stream of events and wait for its headers. It is closed with the client."""
-        request = self.http.build_request(
-            "GET",
-            self.site.url + with_query("/events", params),
-            headers={"accept": accept or self.wire.events_type}
-            | self.always
-            | ({} if last_id is None else {"last-event-id": last_id}),
-            timeout=None,
-        )
-        stream = EventStream(await self.http.send(request, stream=True))
-        self._streams.append(stream)
+        """Open a stream of events."""
+        told = {"accept": accept or self.wire.events_type}
+        if last_id is not None:
+            told["last-event-id"] = last_id
+        stream = await self.open(EventStream, with_query("/events", params), told)
         assert stream.status == 200
         return stream
 
@@ -361,6 +376,17 @@ def as_read(taken: Doc) -> Doc:
 def without_body(read: Doc) -> Doc:
     """A job as changes of it are answered, which leave out what only reads show."""
     return {name: value for name, value in read.items() if name not in ("payload", "created_at")}
+
+
+PLAIN = re.compile(r"/(?:[A-Za-z0-9_~!$&'()*+,;=:@?/-]|(?<![/.])\.|%[0-9A-F]{2})*")
+"""Targets that need no more quoting."""
+
+
+def quoted(target: str) -> str:
+    """A target as clients write it, who quote what must be quoted."""
+    if PLAIN.fullmatch(target):
+        return target
+    return httpx.URL(f"http://q{target}").raw_path.decode()
 
 
 def with_query(target: str, params: Mapping[str, Any]) -> str:

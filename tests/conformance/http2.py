@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Self, cast
 
@@ -27,7 +27,7 @@ Headers = list[tuple[str, str]]
 WINDOW = 2**24
 
 
-class Broken(ConnectionError):
+class Broken(httpx.ReadError, ConnectionError):
     """The stream was reset, or its connection lost."""
 
 
@@ -91,6 +91,10 @@ class Exchange:
     def cancel(self) -> None:
         """Reset the stream, as a client that wants no more of it does."""
         self._connection.cancel(self.number)
+
+    async def leave(self) -> None:
+        """Want no more of it, if there is more."""
+        self.cancel()
 
 
 class Http2Connection(asyncio.Protocol):
@@ -234,62 +238,40 @@ class Http2Connection(asyncio.Protocol):
             self._transport.write(self._frames.data_to_send())
 
 
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            while data := await self._exchange.raw_chunk():
-                yield data
-        except Broken as error:
-            raise httpx.ReadError(str(error)) from error
-
-    async def aclose(self) -> None:
-        self._exchange.cancel()
-
-
-class Http2Transport(httpx.AsyncBaseTransport):
-    """Puts all requests of an httpx client on one connection, and resets what it leaves unread."""
+class Http2Pool:
+    """The one connection of a client, made anew once it is lost."""
 
     def __init__(self) -> None:
         self._connection: Http2Connection | None = None
         self._connecting = asyncio.Lock()
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        assert isinstance(request.stream, httpx.AsyncByteStream)
-        body = b"".join([part async for part in request.stream])
-        connection = await self._connect(request.url.port or 80)
-        headers = [
-            (name.lower(), value)
-            for name, value in request.headers.multi_items()
-            if name.lower() not in ("host", "transfer-encoding", "connection")
-        ]
-        try:
-            target = request.url.raw_path.decode()
-            exchange = connection.request(request.method, target, headers, end=not body)
+    async def ask(
+        self,
+        address: tuple[str, int],
+        method: str,
+        target: str,
+        headers: dict[str, str],
+        body: bytes | None,
+    ) -> Exchange:
+        """Send a request. Raises `OSError` if there is nobody to connect to, or Broken."""
+        connection = await self._connect(address[1])
+        fields = [(name, value) for name, value in headers.items() if name != "host"]
+        exchange = connection.request(method, target, fields, end=not body)
+        if body:
             try:
-                if body:
-                    await exchange.send(body, end=True)
-                status, head = await exchange.head()
+                await exchange.send(body, end=True)
             except asyncio.CancelledError:
                 exchange.cancel()
                 raise
-        except Broken as error:
-            raise httpx.ReadError(str(error)) from error
-        return httpx.Response(status, headers=head, stream=_Body(exchange))
+        return exchange
 
     async def _connect(self, port: int) -> Http2Connection:
         async with self._connecting:
             connection = self._connection
             if connection is None or connection.lost.is_set() or connection.terminated.done():
-                try:
-                    connection = await Http2Connection.open(port)
-                except ConnectionError as error:
-                    raise httpx.ConnectError(str(error)) from error
-                self._connection = connection
+                connection = self._connection = await Http2Connection.open(port)
             return connection
 
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         if self._connection is not None:
             await self._connection.close()

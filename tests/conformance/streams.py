@@ -4,7 +4,7 @@ import asyncio
 import json
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import msgpack
@@ -20,6 +20,22 @@ Frame = Job | None
 
 Cutter = Callable[[bytearray], tuple[bool, Frame]]
 """Takes one frame off the front of a buffer: (whether there was a whole one, the frame)."""
+
+
+class Exchange(Protocol):
+    """A request that was sent. A bad end is an error of httpx for whoever waits for the answer."""
+
+    async def head(self) -> tuple[int, dict[str, str]]:
+        """Status and headers, their names in lower case."""
+
+    async def raw_chunk(self) -> bytes:
+        """The next data, however long it takes; empty at the end."""
+
+    async def body(self) -> bytes:
+        """All data up to the end."""
+
+    async def leave(self) -> None:
+        """Want no more of it, if there is more. What the server is sent later, it hears later."""
 
 
 async def pause() -> None:
@@ -74,17 +90,23 @@ class StreamEnded(Exception):
 class FrameStream:
     """An open stream. A task reads it all the time, so that no test can block the server."""
 
-    def __init__(self, response: httpx.Response, cutters: Mapping[str, Cutter]) -> None:
-        self.status = response.status_code
-        self.media_type = response.headers.get("content-type", "")
-        self._response = response
+    def __init__(
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        exchange: Exchange,
+        cutters: Mapping[str, Cutter] = CUTTERS,
+    ) -> None:
+        self.status = status
+        self.media_type = headers.get("content-type", "")
+        self._exchange = exchange
         self._frames: asyncio.Queue[Frame | Exception] = asyncio.Queue()
         self._pump = asyncio.create_task(self._read(cutters[self.media_type]))
 
     async def _read(self, cut: Cutter) -> None:
         buffer = bytearray()
         try:
-            async for chunk in self._response.aiter_raw():
+            while chunk := await self._exchange.raw_chunk():
                 buffer += chunk
                 found, frame = cut(buffer)
                 while found:
@@ -125,14 +147,11 @@ class FrameStream:
         """Hang up, as a worker that goes away does."""
         self._pump.cancel()
         await asyncio.wait([self._pump])
-        await self._response.aclose()
+        await self._exchange.leave()
 
 
 class TakeStream(FrameStream):
     """An open take stream."""
-
-    def __init__(self, response: httpx.Response) -> None:
-        super().__init__(response, CUTTERS)
 
     async def job(self) -> Job:
         """The next job, heartbeats left out."""
@@ -148,8 +167,9 @@ class TakeStream(FrameStream):
 class EventStream(FrameStream):
     """An open stream of events. `last_id` is what a client would come back with."""
 
-    def __init__(self, response: httpx.Response) -> None:
-        super().__init__(response, {**CUTTERS, "text/event-stream": self._cut_sse})
+    def __init__(self, status: int, headers: Mapping[str, str], exchange: Exchange) -> None:
+        cutters = {**CUTTERS, "text/event-stream": self._cut_sse}
+        super().__init__(status, headers, exchange, cutters)
         self.last_id = ""
 
     async def event(self) -> Job:

@@ -74,11 +74,10 @@ async def test_a_body_may_be_compressed(hub: Client) -> None:
     body = {"instance": "i1", "epoch": "E", "seq": 1, "records": attempts(*range(1000))}
     packed = gzip.compress(msgspec.json.encode(body))
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    url = f"{hub.site.url}/devices/d1/history"
-    reply = await hub.http.post(url, content=packed, headers=headers)
-    assert reply.json()["last"] == 1000, reply.text
-    broken = await hub.http.post(url, content=packed[:-9], headers=headers)
-    assert broken.status_code == 400
+    reply = await hub.send("POST", "/devices/d1/history", packed, headers)
+    assert reply.doc["last"] == 1000, reply.doc
+    broken = await hub.send("POST", "/devices/d1/history", packed[:-9], headers)
+    assert broken.status == 400
 
 
 async def test_what_is_no_record_of_this_device_is_refused(hub: Client) -> None:

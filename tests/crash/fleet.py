@@ -100,7 +100,7 @@ class Machine:
         if server is not None:
             await server.kill()
         if client is not None:
-            await client.http.aclose()
+            await client.close()
 
     async def die_young(self, random: Random) -> None:
         """Be killed in the middle of a start."""

@@ -39,8 +39,8 @@ class Edge:
         try:
             yield self
         finally:
-            await self.near.http.aclose()
-            await self.far.http.aclose()
+            await self.near.close()
+            await self.far.close()
             await self.device.stop()
             await self.hub.stop()
             await self.cable.close()

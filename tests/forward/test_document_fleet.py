@@ -21,9 +21,8 @@ async def test_a_device_that_was_started_as_shown_forwards(tmp_path: Path) -> No
     async with Edge(tmp_path).running() as edge:
         words = shlex.split(code("fleet: forward").replace(SERVER, edge.url))
         flags = words[words.index("--device") :]
-        async with running(tmp_path / "shown", *flags) as server:
-            job = {"queue": "sensor-1", "type": "t", "payload": 7}
-            await edge.near.http.post(f"http://127.0.0.1:{server.port}/jobs", json=job)
+        async with running(tmp_path / "shown", *flags) as server, server.client() as client:
+            await client.enqueue(queue="sensor-1", payload=7)
             await until(edge.arrived)
 
         assert await edge.arrived() == [7]

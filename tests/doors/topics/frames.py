@@ -29,15 +29,8 @@ class Frames(FrameStream):
 
     @classmethod
     async def open(cls, client: Client, target: str, **headers: str) -> "Frames":
-        request = client.http.build_request(
-            "GET",
-            client.site.url + target,
-            headers={"accept": "text/event-stream"} | client.always | headers,
-            timeout=None,
-        )
-        stream = cls(await client.http.send(request, stream=True), {MEDIA_TYPE: cut_event})
-        client.keep(stream)
-        return stream
+        told = {"accept": "text/event-stream"} | headers
+        return await client.open(cls, target, told, {MEDIA_TYPE: cut_event})
 
     async def event(self) -> tuple[str, dict[str, Any], str]:
         """The next event: its name, its data and its id."""
