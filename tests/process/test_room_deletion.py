@@ -55,13 +55,13 @@ asyncio.run(main())
 """
 
 TESTS = (
-    *("tests/test_layout.py", "tests/test_config.py"),
-    *("tests/http/test_description.py", "tests/http/test_door.py", "tests/http/test_router.py"),
+    *("tests/test_config.py", "tests/http/test_description.py", "tests/http/test_door.py"),
+    "tests/http/test_router.py",
     *("tests/store/sqlite/test_plans.py", "tests/doors/queue_ti/test_both_doors.py"),
 )
 """The fast tests that ask most parts of the core what they know."""
 
-MORE = ("tests/model", "tests/service")
+MORE = ("tests/model", "tests/service", "tests/test_layout.py")
 """Tests that ask less, for the long tier. All fast ones pass as well: `pytest -m fast` in such a
 copy, which takes minutes.
 """
