@@ -7,7 +7,8 @@ them a file runs for depends on its subject; in the long tier, all files run for
   document looks like: a test gets one of the two by its name, and a file meets both.
 - What a connection carries, and how it ends, is up to the library: three wires have all of them
   and both formats (`EVERY_LIBRARY`).
-- Where formats and versions meet, such as in framings of streams, all wires run (`EVERY_WIRE`).
+- Where formats and versions meet, all wires run (`EVERY_WIRE`). The tests of framings name each
+  framing, and need no wire for it.
 - What a tick or a key's reach decides, about documents that other files see to, runs for one
   (`ONE_WIRE`).
 """
@@ -39,12 +40,12 @@ ONE_WIRE = frozenset(("test_budget_turns", "test_cron_budgets", "test_key_reach"
 EVERY_LIBRARY = frozenset(
     f"test_{subject}"
     for subject in (
-        *("bad_input", "browsers", "connections", "errors", "events", "http", "leaks", "limits"),
-        *("long_reads", "push", "take_endings", "take_windows", "waiting"),
+        *("answers", "bad_input", "browsers", "connections", "errors", "events", "http", "leaks"),
+        *("take", "take_endings", "take_windows"),
     )
 )
 
-EVERY_WIRE = frozenset(("test_answers", "test_negotiation", "test_round_trip", "test_take"))
+EVERY_WIRE = frozenset(("test_negotiation", "test_round_trip"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
