@@ -35,7 +35,8 @@ def test_a_field_of_a_job(tree: Tree) -> None:
         '@click.option("--note", help="A note for the worker.")\n',
     )
 
-    tree.tries("""
+    printed = tree.tries(
+        """
 @app.task(note="from the task")
 async def work() -> str | None:
     return zq.current_job().note
@@ -57,8 +58,10 @@ except zq.ZqError as error:
     assert "note" in str(error)
 else:
     raise AssertionError("the server takes what the type forbids")
-""")
-    assert "`note` | text" in tree.prints("zq.http.api.description.reference")
+""",
+        "zq.http.api.description.reference",
+    )
+    assert "`note` | text" in printed
     assert len(tree.touched) <= 7
 
 
@@ -85,15 +88,18 @@ def test_a_setting_of_a_queue(tree: Tree) -> None:
         '    { name: "mildest", label: "Mildest", kind: "whole", unit: "as priority" },\n',
     )
 
-    tree.tries("""
+    printed = tree.tries(
+        """
 await call(running, "PUT", "/queues/q/settings", {"mildest": 7})
 await call(running, "PATCH", "/queues/r/settings", {"mildest": 9})
 assert "mildest  8" in await command(running, "settings", "r", "mildest=8")
 for queue, priority in (("q", 7), ("r", 8)):
     job = await call(running, "POST", "/jobs", {"queue": queue, "type": "t", "payload": 1})
     assert (await call(running, "GET", f"/jobs/{job['id']}"))["priority"] == priority
-""")
-    assert "`mildest`" in tree.prints("zq.http.api.description.reference")
+""",
+        "zq.http.api.description.reference",
+    )
+    assert "`mildest`" in printed
     assert len(tree.touched) <= 3
 
 
@@ -109,11 +115,14 @@ def test_a_metric(tree: Tree) -> None:
         "    ),\n",
     )
 
-    tree.tries("""
+    printed = tree.tries(
+        """
 await call(running, "POST", "/jobs", {"queue": "q", "type": "t", "payload": 1})
 assert "zq_waiting_streams 2" in await call(running, "GET", "/metrics")
-""")
-    assert "| `zq_waiting_streams` | gauge |" in tree.prints("zq.operators.ops.http_metrics")
+""",
+        "zq.operators.ops.http_metrics",
+    )
+    assert "| `zq_waiting_streams` | gauge |" in printed
     assert len(tree.touched) == 1
 
 
@@ -150,7 +159,8 @@ def test_a_verb(tree: Tree) -> None:
         "        return (await self._ask(verbs.COUNT, group=group)).count\n",
     )
 
-    tree.tries("""
+    printed = tree.tries(
+        """
 job = {"queue": "q", "type": "t", "payload": 1}
 entries = [{"name": name, "expression": "@daily", "job": job} for name in "abc"]
 await call(running, "PUT", "/crons/g", {"entries": entries})
@@ -160,8 +170,10 @@ with tempfile.TemporaryDirectory() as folder:
     async with zq.App(f"sqlite://{folder}/zq") as own:
         await own.backend.schedules.replace("g", [])
         assert await own.backend.schedules.count("g") == 0
-""")
-    assert "GET /crons/{group}/count" in tree.prints("zq.http.api.description.reference")
+""",
+        "zq.http.api.description.reference",
+    )
+    assert "GET /crons/{group}/count" in printed
     assert len(tree.touched) <= 3
 
 
@@ -209,13 +221,17 @@ def test_a_feature(tree: Tree) -> None:
         "COMMANDS = {Section.LOOK: (greet,)}\n",
     )
 
-    tree.tries("""
+    printed = tree.tries(
+        """
 assert await call(running, "GET", "/greetings/ann") == {"text": "hello ann, the 1."}
 assert await call(running, "GET", "/greetings/bob") == {"text": "hello bob, the 2."}
 assert await command(running, "greet", "ann") == "hello ann\\n"
-""")
-    assert "GET /greetings/{name}" in tree.prints("zq.http.api.description.reference")
-    assert "greet" in tree.prints("zq.cli.manual")
+""",
+        "zq.http.api.description.reference",
+        "zq.cli.manual",
+    )
+    assert "GET /greetings/{name}" in printed
+    assert "zq greet" in printed
     assert [path for path in tree.touched if not path.startswith(room)] == ["zq/rooms.py"]
 
 

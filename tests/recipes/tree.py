@@ -4,14 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 300
 
 OPENING = '''
-import asyncio, os, sys, tempfile
+import asyncio, os, runpy, sys, tempfile
 from pathlib import Path
 from typing import Any
 
@@ -78,20 +77,17 @@ class Tree:
         file.write_text(text, encoding="utf-8")
         self.touched.add(path)
 
-    def prints(self, module: str) -> str:
-        """What a module that makes a generated text prints."""
-        return self._run("-m", module)
+    def tries(self, lines: str, *modules: str) -> str:
+        """Run lines of a trial: `running` is a server of this copy, and `app` talks to it.
 
-    def tries(self, lines: Iterable[str] | str) -> None:
-        """Run lines of a trial: `running` is a server of this copy, and `app` talks to it."""
-        text = lines if isinstance(lines, str) else "\n".join(lines)
-        body = "".join(f"        {line}\n" for line in text.strip("\n").splitlines())
-        self._run("-c", f"{OPENING}{body}\n\nasyncio.run(main())")
-
-    def _run(self, *words: str) -> str:
+        Returns what modules print that make generated texts. They run in the same process, since
+        to import zq takes longer than what is tried.
+        """
+        body = "".join(f"        {line}\n" for line in lines.strip("\n").splitlines())
+        prints = "".join(f"runpy.run_module({each!r}, run_name='__main__')\n" for each in modules)
         # Flags of the tests' own interpreter would have it look into the folder of the original.
         run = subprocess.run(
-            [sys.executable, *words],
+            [sys.executable, "-c", f"{OPENING}{body}\n\nasyncio.run(main())\n{prints}"],
             cwd=self.folder,
             env=os.environ | {"PYTHONPATH": str(self.folder)},
             capture_output=True,
