@@ -161,18 +161,19 @@ class Laboratory:
 
     async def kill_process(self) -> None:
         """PostgreSQL ends all of its processes then, and starts them anew."""
-        os.kill(self._process(), SIGKILL)
+        self._end_process(SIGKILL)
 
     async def end_connection(self) -> None:
-        os.kill(self._process(), SIGTERM)
+        self._end_process(SIGTERM)
 
-    def _process(self) -> int:
-        """A process of PostgreSQL that has a connection of some server."""
+    def _end_process(self, number: int) -> None:
+        """End a process of PostgreSQL that has a connection of some server, unless it has ended."""
         with connect(self._crowd.address, {"application_name": "laboratory"}) as connection:
             found = connection.execute(
                 "SELECT pid FROM pg_stat_activity WHERE application_name = 'zq'"
             )
-            return int(str(self._random.choice(found.fetchall())[0]))
+            with suppress(ProcessLookupError):
+                os.kill(int(str(self._random.choice(found.fetchall())[0])), number)
 
 
 def look(address: str) -> int | None:
