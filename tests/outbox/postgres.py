@@ -30,8 +30,11 @@ RIGHTS: dict[str, Any] = (
 PROGRAMS = "ZQ_TESTS_POSTGRES"
 """The variable that names the folder of another version's programs."""
 
-LOCKS = " -c lock_timeout=20s"
+LOCKS = " -c lock_timeout=60s"
 """A test that waits for itself fails, and does not hang."""
+
+PATIENT = ("-w", "-t", "300")
+"""How pg_ctl waits for a server that has just started, on a busy machine too."""
 
 
 class Postgres:
@@ -72,7 +75,8 @@ class Postgres:
         _run(self._socket, "pg_ctl", "-m", "immediate", "stop")
 
     def start(self, options: str = "") -> None:
-        _run(self._socket, "pg_ctl", "-w", "start", "-o", f"-k {self._socket}{LOCKS} {options}")
+        given = f"-k {self._socket}{LOCKS} {options}"
+        _run(self._socket, "pg_ctl", *PATIENT, "start", "-o", given)
 
     @contextmanager
     def standby(self, name: str = "standby") -> Iterator["Postgres"]:
@@ -85,7 +89,7 @@ class Postgres:
             yield copy
 
     def promote(self) -> None:
-        _run(self._socket, "pg_ctl", "-w", "promote")
+        _run(self._socket, "pg_ctl", *PATIENT, "promote")
 
 
 @contextmanager
