@@ -23,9 +23,11 @@ QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": JAVA,
-    # One job a query instead of one a shuffle, and one task a shuffle.
+    # One job a query instead of one a shuffle, and one task a shuffle and a scan.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.openCostInBytes": "0",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     # Spark describes each plan in words for its page, which nobody looks at.
     "spark.sql.ui.explainMode": "simple",
