@@ -37,9 +37,14 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0
 
 
+def busy(parent: int) -> list[int]:
+    """The children of `parent` that have worked far longer than their start takes."""
+    return [child for child in children(parent) if cpu_seconds(child) >= 0.3]
+
+
 def is_busy(parent: int) -> bool:
-    """Whether a child of `parent` has worked far longer than its start takes."""
-    return any(cpu_seconds(child) >= 0.3 for child in children(parent))
+    """Whether such a child is there."""
+    return bool(busy(parent))
 
 
 def only_child() -> int:

@@ -14,7 +14,7 @@ from zq.engine.process_lane import MOST_OF_ONE
 from zq.engine.turns import ASKER
 from zq.model.errors import FilterAborted, FiltersBusy
 
-from .processes import ENDLESS, children, eventually, is_busy, only_child
+from .processes import ENDLESS, busy, children, eventually, is_busy, only_child
 
 T = TypeVar("T")
 
@@ -25,8 +25,11 @@ def endless(count: int) -> list[str]:
 
 
 async def until_busy(calls: list[asyncio.Task[list[bool]]]) -> None:
+    """Wait until one of them runs, and let it rest from then on. It is endless in any case."""
     await eventually(lambda: is_busy(os.getpid()))
     assert not any(call.done() for call in calls)
+    for child in busy(os.getpid()):
+        os.kill(child, signal.SIGSTOP)
 
 
 async def cancel(calls: Iterable[asyncio.Task[Any]]) -> None:
@@ -151,11 +154,11 @@ async def test_the_slow_programs_of_one_client_do_not_use_up_the_time_of_another
             answer = await lane.run(program.encode(), ["1"], limit, seconds=seconds)
         return answer.body
 
-    running = asked_by("many", run(ENDLESS, 4.0, 600))
+    running = asked_by("many", run(ENDLESS, 2.0, 600))
     await eventually(lambda: lane._process is not None)
 
     # It has less time than the call before it takes, and waits nevertheless.
-    body = await asked_by("other", run(".", 600, 3.0))
+    body = await asked_by("other", run(".", 600, 1.5))
 
     assert len(body) == 1
     with pytest.raises(Overtime):
