@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from blank import lay_out
 
 import zq
 from zq.client.backend import Backend
@@ -14,8 +15,9 @@ from zq.testing.contract import BackendContract
 
 
 @pytest.fixture
-async def running() -> AsyncIterator[TestServer]:
-    async with server() as running:
+async def running(tmp_path: Path) -> AsyncIterator[TestServer]:
+    lay_out(tmp_path / "data" / "zq.db")
+    async with server(directory=tmp_path / "data") as running:
         yield running
 
 
@@ -43,6 +45,7 @@ class TestHttpInMessagePack(BackendContract):
 class TestEmbedded(BackendContract):
     @pytest.fixture
     async def backend(self, tmp_path: Path) -> AsyncIterator[Backend]:
+        lay_out(tmp_path / "data" / "zq.db")
         backend = connect(f"sqlite://{tmp_path}/data")
         yield backend
         await backend.close()
