@@ -74,7 +74,7 @@ async def wait_beside(
         requests = [post("/jobs", orjson.dumps(job(number, queues))) for number in range(1000)]
         caller = Caller(requests)
         caller.use(await session.connect(lambda: Connection(caller.on_reply)))
-        await session.pause(WARM_UP)
+        await session.pause(min(WARM_UP, seconds))
         caller.waits.clear()
         meter.reset()
         is_alone = companion == "alone"

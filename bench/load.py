@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.context import BaseContext
 from typing import Any, ParamSpec, TypeVar
 
 from bench import proc
@@ -148,9 +149,17 @@ class Session:
             client.close()
 
 
+def apart() -> BaseContext:
+    """How processes of a load begin: forked from one that has imported this module, and runs
+    nothing."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
 def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run the load in a process of its own, so that it does not slow down this one."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=apart()) as pool:
         return pool.submit(function, *args, **kwargs).result()
 
 

@@ -125,10 +125,11 @@ async def consuming(target: Target, row: str, seconds: float) -> Measure:
     session = Session(target.port)
     try:
         dialect, meter = DIALECTS[row], Meter("acks")
-        await fill(session, dialect.fill(), round(PACE * (WARM_UP + seconds)))
+        warm_up = min(WARM_UP, seconds)
+        await fill(session, dialect.fill(), round(PACE * (warm_up + seconds)))
         for _ in range(CONSUMERS):
             await consume(session, Consumer(meter, dialect))
-        await session.pause(WARM_UP)
+        await session.pause(warm_up)
         meter.reset()
         return meter.read(await session.lasts(seconds, lambda: meter.jobs > 0))
     finally:

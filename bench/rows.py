@@ -26,14 +26,15 @@ class Row:
     budgets: int = 0
 
     def spec(self, queues: int, seconds: float) -> LoadSpec:
+        warm_up = min(WARM_UP, seconds)
         return LoadSpec(
             queues=queues,
             seconds=seconds,
-            warm_up=WARM_UP,
+            warm_up=warm_up,
             bulk=self.bulk,
             single=self.single,
             workers=self.workers,
-            backlog=self.depth or round(self.pace * (WARM_UP + seconds)),
+            backlog=self.depth or round(self.pace * (warm_up + seconds)),
             top_up=self.depth > 0,
             groups=self.groups,
             folds=self.folds,

@@ -12,11 +12,10 @@ import statistics
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from threading import Barrier
 
 from bench.actors import bulk_requests
-from bench.load import LoadResult, LoadSpec, Session, Target, fill, measure, run, start
+from bench.load import LoadResult, LoadSpec, Session, Target, apart, fill, measure, run, start
 from bench.report import Progress, Table, number, ratio, span
 from bench.rows import ROWS
 from bench.servers import Lab
@@ -121,7 +120,7 @@ def _part(spec: LoadSpec, parts: int, processes: int) -> LoadSpec:
 
 def _run(targets: Sequence[Target], spec: LoadSpec, processes: int) -> list[LoadResult]:
     """Run a load in each of some processes."""
-    context = get_context("spawn")
+    context = apart()
     with context.Manager() as manager, ProcessPoolExecutor(processes, mp_context=context) as pool:
         filled = manager.Barrier(processes)
         running = [

@@ -87,7 +87,7 @@ async def _measured(
 ) -> Measure:
     producer = Producer(Meter("records"), requests, BULK, allowance=math.inf)
     await produce(session, producer, connections)
-    await session.pause(WARM_UP)
+    await session.pause(min(WARM_UP, seconds))
     producer.meter.reset()
     took = await session.lasts(seconds, lambda: producer.meter.jobs > 0)
     return producer.meter.read(took)

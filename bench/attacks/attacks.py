@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import proc
-from bench.attacks.site import POLITE, Attack, Outcome, Site, site_of
+from bench.attacks.site import PATIENCE, POLITE, Attack, Outcome, Site, site_of
 from bench.report import Progress, Table, number
 from bench.servers import REPOSITORY, Lab, ServerError
 
 BEFORE = 4.0
-"""Seconds for which the well-behaved client is alone."""
+"""Seconds for which the well-behaved client is alone, or more until it has enough answers."""
 
 WARM_UP = 1.0
 
@@ -134,10 +134,24 @@ def waits_in(notes: Path) -> list[Waited]:
     ]
 
 
+def wait_for_answers(notes: Path) -> None:
+    """Wait while the well-behaved client is alone, until it has enough answers to compare with."""
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < PATIENCE:
+        if waited >= BEFORE and len(warm(waits_in(notes))) >= REQUESTS:
+            break
+        time.sleep(LOOK_EVERY)
+
+
+def warm(waits: Sequence[Waited]) -> list[Waited]:
+    """Those after the warm-up."""
+    return [each for each in waits if each.began > waits[0].began + WARM_UP]
+
+
 def suffered(attack: Attack, size: int, site: Site, notes: Path, server: str) -> Found:
     """Run an attack on a server and tell what the well-behaved client and the memory showed."""
     with polite_client(site, notes):
-        time.sleep(BEFORE)
+        wait_for_answers(notes)
         watch = Watch(site.pid)
         began = time.monotonic()
         outcome = attack.run(site, size)
@@ -165,8 +179,7 @@ def verdict(
     `once` is what the server held more after the first attack, in MiB.
     """
     began, ended = span
-    first = waits[0].began + WARM_UP if waits else began
-    before = [each.seconds for each in waits if first < each.began and each.ended < began]
+    before = [each.seconds for each in warm(waits) if each.ended < began]
     during = [each for each in waits if each.began < ended and each.ended > began]
     if len(before) < REQUESTS or not during:
         raise ServerError(f"{attack.name}: {len(before)} answers before it are no measurement")

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from bench.__main__ import run
 from bench.attacks.attacks import Found, polite_client, waits_in
 from bench.attacks.catalogue import all_attacks, attacks_named
-from bench.attacks.site import POLITE, Attack, site_of
+from bench.attacks.site import POLITE, Attack, Site, site_of
+
+
+@pytest.fixture(scope="module")
+def site_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Attack], Site]]:
+    """A server that was started as an attack needs it. Attacks that need the same share one."""
+    sites: dict[str, Site] = {}
+    with ExitStack() as stack:
+
+        def site_for(attack: Attack) -> Site:
+            needs = repr((attack.flags, attack.keys, attack.parts))
+            if needs not in sites:
+                place = tmp_path_factory.mktemp("attacked")
+                sites[needs] = stack.enter_context(site_of(attack, place))
+            return sites[needs]
+
+        yield site_for
 
 
 @pytest.mark.parametrize("attack", all_attacks(), ids=lambda attack: attack.name)
-def test_a_server_answers_others_after_an_attack(attack: Attack, tmp_path: Path) -> None:
+def test_a_server_answers_others_after_an_attack(
+    attack: Attack, site_for: Callable[[Attack], Site]
+) -> None:
     job = b'{"queue": "polite", "type": "t", "payload": 1}'
-    with site_of(attack, tmp_path) as site:
-        outcome = attack.run(site, attack.small)
-        assert outcome.answer
-        assert site.request("POST", "/jobs", job, key=POLITE).status == 201
+    site = site_for(attack)
+    outcome = attack.run(site, attack.small)
+    assert outcome.answer
+    assert site.request("POST", "/jobs", job, key=POLITE).status == 201
 
 
 @pytest.mark.long
@@ -36,13 +55,14 @@ def test_others_are_answered_during_an_attack_of_full_size(attack: Attack, tmp_p
     assert all(each.answered for each in waits)
 
 
-def test_an_attack_is_measured_by_the_waits_of_others() -> None:
+def test_an_attack_is_measured_by_the_waits_of_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ["attacks", "--attacks", all_attacks()[0].name, "--scale", "0.001", "--json"]
-    shown = subprocess.run(
-        [sys.executable, "-m", "bench", *words], capture_output=True, text=True, check=False
-    )
-    assert not shown.returncode, shown.stderr
-    for line in json.loads(shown.stdout)["results"]:
+    monkeypatch.setattr("bench.attacks.attacks.BEFORE", 0.0)
+    monkeypatch.setattr("bench.attacks.attacks.LEAST", 0.0)
+    assert run(words) == 0
+    for line in json.loads(capsys.readouterr().out)["results"]:
         found = Found(**line)
         assert found.longest > 0
         assert found.ran >= 0
