@@ -138,9 +138,17 @@ def spoilt(doc: Any) -> list[Any]:
 async def made(client: Client) -> Doc:
     assert (await client.call("PUT", "/crons/g", {"entries": [ENTRY]})).status == 200
     assert (await client.call("POST", "/budgets/b", BUDGET)).status == 201
-    return await client.in_flight(
-        queue="q", unique_key="k", unique_while="exists", budgets=[BINDING]
-    )
+    await client.enqueue(queue="q", unique_key="k", unique_while="exists", budgets=[BINDING])
+    # Nobody waits for the next job of this queue, as a stream would.
+    job: Doc
+    (job,) = (await client.post("/queues/q/claim", {"holder": "h"})).doc["jobs"]
+    return job
+
+
+async def made_anew(client: Client) -> Doc:
+    """What `made` makes, and nothing else."""
+    assert (await client.send("POST", "/reset")).status == 204
+    return await made(client)
 
 
 async def sent(client: Client, key: Key, doc: Any, job: Doc, query: str = "") -> Any:
@@ -167,11 +175,10 @@ def test_every_body_is_known_to_be_zizqs_or_ours() -> None:
     assert bodies == ZIZQ.keys() | OURS.keys()
 
 
-@pytest.mark.parametrize("key", ZIZQ, ids=" ".join)
-async def test_zizqs_routes_pass_over_what_they_do_not_know(client: Client, key: Key) -> None:
-    body, status = ZIZQ[key]
-    job = await made(client)
-    assert (await sent(client, key, body | ODD, job)).status == status
+async def test_zizqs_routes_pass_over_what_they_do_not_know(client: Client) -> None:
+    for key, (body, status) in ZIZQ.items():
+        job = await made_anew(client)
+        assert (await sent(client, key, body | ODD, job)).status == status, key
 
 
 async def test_so_they_do_inside_of_zizqs_objects(client: Client) -> None:
@@ -241,11 +248,11 @@ async def test_strict_clients_get_unknown_fields_refused_everywhere(strict: Clie
         assert await everything(strict) == before, key
 
 
-@pytest.mark.parametrize("key", ZIZQ, ids=" ".join)
-async def test_strict_clients_are_served_as_others_are(strict: Client, key: Key) -> None:
+async def test_strict_clients_are_served_as_others_are(strict: Client) -> None:
     """A body without a typo is read as ever, whatever objects it holds."""
-    job = await made(strict)
-    assert (await sent(strict, key, FULL.get(key, ZIZQ[key][0]), job)).status == ZIZQ[key][1]
+    for key, (body, status) in ZIZQ.items():
+        job = await made_anew(strict)
+        assert (await sent(strict, key, FULL.get(key, body), job)).status == status, key
 
 
 def served() -> list[Key]:
