@@ -33,9 +33,9 @@ from bench.report import Progress, Table, number, ratio, span
 from bench.servers import REPOSITORY, Lab, end
 from zq import outbox
 from zq.client.values import Submission
-from zq.outbox.document import document_of, job_of
 from zq.outbox.postgres import PostgresSource
 from zq.outbox.relay import MOST_AT_ONCE
+from zq.outbox.writing import document_of, job_of
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from zq.client.files.discovery import QueueConfig as QueueConfig
     from zq.client.files.queue import FileQueue as FileQueue
     from zq.client.files.registry import queues as queues
+    from zq.client.flows import JobFlow as JobFlow
     from zq.client.flows import chain as chain
     from zq.client.flows import chain_sync as chain_sync
     from zq.client.flows import chord as chord
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from zq.client.job import CancelStatus as CancelStatus
     from zq.client.job import Job as Job
     from zq.client.job_error import JobError as JobError
-    from zq.client.job_flow import JobFlow as JobFlow
     from zq.client.options import Backoff as Backoff
     from zq.client.options import Options as Options
     from zq.client.outcome import DrainReport as DrainReport
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from zq.client.values import JobEvent as JobEvent
     from zq.client.values import Missing as Missing
     from zq.client.values import State as State
-    from zq.client.worker.journal import JobContext as JobContext
+    from zq.client.worker.settling import JobContext as JobContext
     from zq.client.worker.worker import Worker as Worker
     from zq.features.batches.client import Batch as Batch
     from zq.features.budgets.client_limits import Budget as Budget
@@ -89,7 +89,7 @@ _HOMES = {
     "zq.client.files.discovery": ("QueueConfig",),
     "zq.client.files.queue": ("FileQueue",),
     "zq.client.files.registry": ("queues",),
-    "zq.client.flows": ("chain", "chain_sync", "chord", "chord_sync", "step"),
+    "zq.client.flows": ("JobFlow", "chain", "chain_sync", "chord", "chord_sync", "step"),
     "zq.client.formats": ("JSON", "MSGPACK", "Codec"),
     "zq.client.job": ("CancelStatus", "Job"),
     "zq.client.options": ("Backoff", "Options"),
@@ -102,9 +102,8 @@ _HOMES = {
     "zq.client.task": ("Call", "Task"),
     "zq.client.http.address": ("Tls",),
     "zq.client.job_error": ("JobError",),
-    "zq.client.job_flow": ("JobFlow",),
     "zq.client.values": ("MISSING", "JobEvent", "Missing", "State"),
-    "zq.client.worker.journal": ("JobContext",),
+    "zq.client.worker.settling": ("JobContext",),
     "zq.client.worker.worker": ("Worker",),
     "zq.features.batches.client": ("Batch",),
     "zq.features.budgets.client_limits": ("Budget", "Limit"),

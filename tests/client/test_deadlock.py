@@ -8,7 +8,7 @@ from conformance.streams import PATIENCE_S
 import zq
 from zq.client.app import App
 from zq.client.values import JobQuery
-from zq.client.worker.patience import Patience
+from zq.client.worker.supply import Patience
 from zq.testing.plugin import Working
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import zq
-from zq.client.embedded.clock import TravelClock
+from zq.client.embedded.engine import TravelClock
 from zq.client.values import Submission, TakeRequest
 from zq.testing import run_until_idle, server
 from zq.testing.plugin import Working

@@ -11,7 +11,7 @@ from zq.features.crons.verbs import TemplateDocument
 from zq.model.checksums import job_checksum
 from zq.model.job import BroughtFields, CarriedFields, Extras, JobFields, JobSettings, SettingFields
 from zq.model.sharing import copier, is_bare, joined, maker, part_of, with_fields
-from zq.outbox.document import OutboxJob
+from zq.outbox.writing import OutboxJob
 from zq.wire.bodies import JobBody
 from zq.wire.documents import JobDocument
 

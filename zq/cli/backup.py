@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
-from zq.cli.admin import administers
+from zq.cli.drawing import bar_of_bytes
 from zq.cli.output import print_json
-from zq.cli.progress import bar_of_bytes
-from zq.cli.remote import Refused
+from zq.cli.remote import Refused, administers
 from zq.cli.terminal import one_line, say
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Any
 import click
 from msgspec import UNSET
 
+from zq.cli.filtering import CREATE, check_queue
 from zq.cli.many import one_by_one
-from zq.cli.near_queues import CREATE, check_queue
 from zq.cli.output import job_document
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zq.cli.admin import administers
+from zq.cli.remote import administers
 from zq.cli.terminal import say
 
 if TYPE_CHECKING:

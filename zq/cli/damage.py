@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zq.cli.admin import administers
 from zq.cli.output import print_json
+from zq.cli.remote import administers
 from zq.cli.terminal import one_line, say
 
 if TYPE_CHECKING:

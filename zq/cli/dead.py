@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from zq.cli.drawing import tabled
+from zq.cli.filtering import warn_of_queues
 from zq.cli.jobs import DEFAULT_LIMIT, LIMIT, found, tell_of_more, tell_the_rest
-from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.status import failure_text

@@ -4,7 +4,7 @@ import click
 
 from zq.cli.backup import backup
 from zq.cli.change import change
-from zq.cli.check import check
+from zq.cli.check import check, salvage
 from zq.cli.compact import compact
 from zq.cli.damage import damage
 from zq.cli.dead import dead
@@ -17,7 +17,6 @@ from zq.cli.push import push
 from zq.cli.queues import queues
 from zq.cli.relay import relay
 from zq.cli.restore import restore
-from zq.cli.salvage import salvage
 from zq.cli.sections import Section
 from zq.cli.serve import serve
 from zq.cli.settings import settings

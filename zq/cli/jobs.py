@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zq.cli.drawing import tabled, watch
-from zq.cli.filtering import FilterWords, filtering
-from zq.cli.near_queues import warn_of_queues
+from zq.cli.filtering import FilterWords, filtering, warn_of_queues
 from zq.cli.output import ago, cells_of, job_document, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import say

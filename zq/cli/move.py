@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from zq.cli.drawing import bar_of_rows
 from zq.cli.ending import EX_CONFIG, EX_DATABASE, EX_IN_USE, end, require_database
 from zq.cli.output import print_json
-from zq.cli.progress import bar_of_rows
 from zq.cli.terminal import say
 
 

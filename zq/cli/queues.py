@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zq.cli.drawing import tabled, watch
-from zq.cli.near_queues import warn_of_queues
+from zq.cli.filtering import warn_of_queues
 from zq.cli.output import cells_of, print_json, print_table, span
 from zq.cli.remote import Remote, talks
 from zq.cli.words import NAME

@@ -1,4 +1,4 @@
-"""The options that all commands for a server share: its address; and their exit codes."""
+"""The options that commands for a server, or for its admin listener, share; their exit codes."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zq.client.backend import Backend
     from zq.client.errors import ZqError
     from zq.client.http.address import Tls
+
 
 T = TypeVar("T")
 
@@ -173,3 +174,46 @@ def hint(error: "ZqError") -> str:
     if isinstance(error, BackendError) and error.status == 401:
         return " (give the key with --token or ZQ_TOKEN)"
     return ""
+
+
+def administers(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the `Address` of a server's admin listener as `admin`, and the options for it.
+
+    The server says where the listener is. Errors of the library become one line each.
+    """
+
+    @addressed
+    @click.option(
+        "--admin-url",
+        envvar=["ZQ_ADMIN_URL", "ZIZQ_ADMIN_URL"],
+        show_envvar=True,
+        help="Address of the admin listener, such as the end of a tunnel. [default: the server"
+        " tells it]",
+    )
+    @wraps(command)
+    def administering(
+        *args: Any, server: ServerAddress, admin_url: str | None, **rest: Any
+    ) -> None:
+        from zq.client.http.address import Address
+        from zq.client.http.maintenance import admin_of
+
+        url = admin_url.rstrip("/") if admin_url else _asked(server.named)
+        with explained():
+            address = Address(url, server.token, tls=server.tls)
+            admin = address if admin_url else admin_of(address)
+            if not rest.get("as_json"):
+                via = "" if url == admin.url else f", by its admin listener {admin.url}"
+                tell_server(url + via)
+            command(*args, admin=admin, **rest)
+
+    return administering
+
+
+def _asked(url: str) -> str:
+    """The address of a server. Raises `UsageError` for a directory."""
+    if url.startswith("sqlite:"):
+        raise click.UsageError(
+            f"this command asks a running server, and {url} names a directory: write the address"
+            " of its server, such as --url http://127.0.0.1:7890"
+        )
+    return url

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from zq.cli.drawing import bar_of_bytes
 from zq.cli.ending import ROOT_DIR, refuses_store, require_directory
-from zq.cli.progress import bar_of_bytes
 from zq.cli.terminal import one_line, say
 from zq.config import Settings
 

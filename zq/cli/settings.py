@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from zq.cli.near_queues import CREATE, check_queue, warn_of_queues
+from zq.cli.filtering import CREATE, check_queue, warn_of_queues
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say

@@ -127,7 +127,7 @@ wait for handlers that do not end when they are told to.
 def worker(ctx: click.Context, /, app: str | None, package: str | None, **options: Any) -> None:
     """Execute the jobs of an app, MODULE:APP, of the files in a folder, or of both."""
     from zq.client import checks
-    from zq.client.worker.journal import tell_of_jobs
+    from zq.client.worker.settling import tell_of_jobs
 
     logs.set_up(options.pop("log_level"), _format(options))
     tell_of_jobs()

@@ -15,7 +15,6 @@ from zq.client.core import keep_loggers
 from zq.client.errors import InvalidOption, concerns_jobs, concerns_numbers, cut_of
 from zq.client.http.transport import jittered
 from zq.model.errors import ZqError
-from zq.outbox.document import job_of
 from zq.outbox.numbering import NumberedRows, RowNumbers
 from zq.outbox.source import (
     DatabaseUnavailable,
@@ -26,6 +25,7 @@ from zq.outbox.source import (
     Source,
 )
 from zq.outbox.table import Dialect
+from zq.outbox.writing import job_of
 
 STANDBY_S = 1.0
 """How often a relay looks whether the one that leads has ended."""

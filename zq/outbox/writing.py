@@ -3,12 +3,37 @@
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
-from zq.client.errors import InvalidOption
+import msgspec
+
+from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.formats import JSON
 from zq.client.queue import Queue
 from zq.client.task import Call, Task, payload_of
+from zq.client.values import Submission
 from zq.outbox.adapters import adapter_of
-from zq.outbox.document import document_of
+
+
+class OutboxJob(Submission, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The job of a row. Other programs may write rows too, with any field of the server."""
+
+
+def document_of(job: Submission) -> str:
+    """The document for a job. Raises `InvalidOption` or `InvalidPayload`."""
+    if job.batch is not None:
+        raise InvalidOption("batch: rows of the outbox are numbered, and jobs that fold cannot be")
+    return JSON.encode(job).decode()
+
+
+def job_of(document: str) -> OutboxJob:
+    """The job of a document. Raises `InvalidPayload`."""
+    try:
+        return _decoder.decode(document)
+    except msgspec.MsgspecError as error:
+        raise InvalidPayload(f"the document is not a job: {error}") from error
+
+
+_decoder = msgspec.json.Decoder(OutboxJob)
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from zq.client.app import App
-from zq.client.embedded.clock import TravelClock
+from zq.client.embedded.engine import TravelClock
 from zq.config import Settings
 from zq.runtime import Server
 

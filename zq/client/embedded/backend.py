@@ -12,10 +12,8 @@ from typing import Any, TypeVar, cast
 from zq.answers import Asked, Rows, answering_of
 from zq.client.asking import NO_QUERY
 from zq.client.backend import Backend, EventStream, TakeStream
-from zq.client.embedded.deliveries import Deliveries
+from zq.client.embedded.deliveries import Deliveries, RunVerb, listen
 from zq.client.embedded.engine import EmbeddedEngine, start
-from zq.client.embedded.listening import listen
-from zq.client.embedded.operations import EmbeddedOperations, named, shown
 from zq.client.embedded.words import (
     enqueued,
     error_of,
@@ -25,7 +23,7 @@ from zq.client.embedded.words import (
     stored_job,
 )
 from zq.client.formats import JSON
-from zq.client.http.batches import Stored, one_by_one
+from zq.client.http.gathering import Stored, one_by_one
 from zq.client.job_error import JobError
 from zq.client.values import (
     EVERYTHING,
@@ -43,18 +41,94 @@ from zq.client.values import (
 )
 from zq.engine.delivery.takers import Subscription
 from zq.model import errors
+from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.names import check_name
+from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.service.admin import OpenStream
 from zq.service.services import Services
 from zq.terms import EnqueueTerms
 from zq.verbs.verb import Verb
 from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
+from zq.wire.bodies import decode_patch
 from zq.wire.documents import job_document
 from zq.wire.ids import NamedKeys, held_key, key_of, place_of
 from zq.wire.settings import decode_settings_patch
+from zq.wire.workers import OpenWorker
+
+JobVerb = Callable[[Services], Coroutine[Any, Any, JobRecord]]
+NamedVerb = Callable[[Services, int], Coroutine[Any, Any, JobRecord]]
+
+
+async def shown(do: RunVerb, verb: JobVerb, *, whole: bool = False) -> StoredJob:
+    """The result of a verb. With `whole`, it has its payload."""
+
+    async def show(services: Services) -> StoredJob:
+        job = await verb(services)
+        return stored_job(job_document(job, services.ids, with_payload=whole))
+
+    return await do(show)
+
+
+async def named(do: RunVerb, id: str, verb: NamedVerb, *, whole: bool = False) -> StoredJob:
+    """The result of a verb about the job with this id. Raises `JobNotFound`."""
+    return await shown(do, lambda services: verb(services, key_of(id, services.ids)), whole=whole)
+
+
+class EmbeddedOperations:
+    """A `zq.client.backend.Operations`, through the services."""
+
+    def __init__(self, do: RunVerb) -> None:
+        self._do = do
+
+    async def delete(self, id: str) -> None:
+        """Delete a job in any status."""
+
+        async def verb(services: Services) -> None:
+            await services.jobs.delete(key_of(id, services.ids), EVERYWHERE)
+
+        await self._do(verb)
+
+    async def change(self, id: str, patch: Patch) -> StoredJob:
+        """Change a job that has not finished."""
+        text = JSON.encode(patch)
+
+        async def verb(services: Services, key: int) -> JobRecord:
+            return await services.jobs.patch(key, decode_patch(text, wire.JSON), EVERYWHERE)
+
+        return await named(self._do, id, verb)
+
+    async def workers(self) -> list[OpenWorker]:
+        """The open streams, the oldest first."""
+
+        async def verb(services: Services) -> list[OpenWorker]:
+            return _open(services.admin.workers(EVERYWHERE), services.ids)
+
+        return await self._do(verb)
+
+    async def drop(self, worker: str) -> list[OpenWorker]:
+        """Close the streams of a worker. Return what they were."""
+
+        async def verb(services: Services) -> list[OpenWorker]:
+            return _open(services.admin.drop(worker, EVERYWHERE), services.ids)
+
+        return await self._do(verb)
+
+
+def _open(streams: Sequence[OpenStream], ids: IdCodec) -> list[OpenWorker]:
+    return [
+        OpenWorker(
+            *(stream.id, list(stream.queues), stream.prefetch, stream.concurrency, stream.busy),
+            *(ids.texts(stream.held), stream.since, stream.draining, stream.address),
+            *(stream.client, stream.unsent_bytes, stream.delivered, stream.failed),
+            *(stream.seen_at, stream.silent),
+        )
+        for stream in streams
+    ]
+
 
 T = TypeVar("T")
 Act = Callable[[Services], Coroutine[Any, Any, T]]

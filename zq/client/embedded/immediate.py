@@ -9,13 +9,12 @@ import msgspec
 from zq.client.backend import Backend, run
 from zq.client.core import Elsewhere
 from zq.client.embedded.backend import EmbeddedBackend
-from zq.client.embedded.clock import TravelClock
-from zq.client.embedded.engine import EmbeddedEngine
+from zq.client.embedded.engine import EmbeddedEngine, TravelClock
 from zq.client.outcome import Outcome, raise_failures_of
 from zq.client.task import HasTasks
 from zq.client.values import JobOutcome, StoredJob, Submission
-from zq.client.worker.calling import CallingThread
 from zq.client.worker.handlers import Handlers
+from zq.client.worker.places import CallingThread
 from zq.client.worker.worker import Worker
 
 PATIENCE_S = 60.0

@@ -12,24 +12,26 @@ import msgspec
 
 from zq.client.asking import NO_QUERY, filters
 from zq.client.backend import Backend, EventStream, TakeStream
-from zq.client.errors import BackendError, ZqError, again
+from zq.client.errors import BackendError, Unavailable, ZqError, again
+from zq.client.formats import Codec
 from zq.client.http.address import Address
 from zq.client.http.aio import AioTransport
-from zq.client.http.batches import Stored, one_by_one, overlapped
 from zq.client.http.blocking import BlockingTransport
-from zq.client.http.gathering import Encoded, Fate, Gatherer
+from zq.client.http.gathering import Encoded, Fate, Gatherer, Stored, one_by_one, overlapped
 from zq.client.http.in_turn import InTurn
-from zq.client.http.streams import HttpEventStream, HttpTakeStream
-from zq.client.http.transport import Reply, Request, Transport, Unreachable, persist
+from zq.client.http.transport import Bytes, Reply, Request, Transport, Unreachable, persist
 from zq.client.job_error import JobError
 from zq.client.values import (
     EVERYTHING,
+    Delivery,
     EventQuery,
     Held,
+    JobEvent,
     JobListing,
     JobOutcome,
     JobQuery,
     LeasedFailure,
+    Notice,
     RefusedItems,
     StoredJob,
     Submission,
@@ -40,6 +42,72 @@ from zq.model.patching import Patch
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs.verb import Verb
 from zq.wire.workers import OpenWorker, WorkersDocument
+
+_event = msgspec.json.Decoder(JobEvent)
+
+
+class HttpTakeStream:
+    """The take stream over HTTP."""
+
+    def __init__(self, body: Bytes, codec: Codec, url: str) -> None:
+        self._body = body
+        self._codec = codec
+        self._url = url
+        self._rest = b""
+
+    async def deliveries(self) -> Sequence[Delivery | Notice]:
+        """Wait for jobs."""
+        while True:
+            chunk = await self._body.read()
+            if not chunk:
+                raise Unavailable(f"{self._url} ended the stream")
+            try:
+                found, self._rest = self._codec.cut(self._rest + chunk)
+            except msgspec.MsgspecError as error:
+                raise Unavailable(
+                    f"{self._url} sends something other than jobs: {error}"
+                ) from error
+            if found:
+                return found
+
+    async def close(self) -> None:
+        """Close the connection. Its unsettled jobs are returned."""
+        await self._body.close()
+
+
+class HttpEventStream:
+    """Server-sent events, as in https://html.spec.whatwg.org/multipage/server-sent-events.html, in
+    the form that a zq server sends: the fields `id`, `event` and `data` have one line each.
+    """
+
+    def __init__(self, body: Bytes, url: str, last_id: str | None) -> None:
+        self.last_id = last_id
+        self._body = body
+        self._url = url
+        self._rest = b""
+
+    async def events(self) -> Sequence[JobEvent]:
+        """Wait for events, or for a heartbeat, which brings a new place."""
+        chunk = await self._body.read()
+        if not chunk:
+            raise Unavailable(f"{self._url} ended the stream")
+        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        found: list[JobEvent] = []
+        try:
+            for block in blocks:
+                fields = dict(line.split(b": ", 1) for line in block.split(b"\n"))
+                self.last_id = fields[b"id"].decode()
+                if b"data" in fields:
+                    event = _event.decode(fields[b"data"])
+                    found.append(msgspec.structs.replace(event, event_id=self.last_id))
+        except (ValueError, KeyError, msgspec.MsgspecError) as error:
+            raise Unavailable(f"{self._url} sends something other than events: {error}") from error
+        return found
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._body.close()
+
 
 T = TypeVar("T")
 

@@ -14,15 +14,13 @@ from zq.client.backend import Backend
 from zq.client.running import EventName, Reason, Running, around_all, current
 from zq.client.task import HasTasks
 from zq.client.values import MISSING, Delivery
-from zq.client.worker.calling import calling
 from zq.client.worker.continuing import go_on
-from zq.client.worker.deadlock import Deadlocks
 from zq.client.worker.execution import Execution, RunawayWork
 from zq.client.worker.handlers import Handler, timeout_of
-from zq.client.worker.journal import Journal
-from zq.client.worker.places import CallingPlace, Place, Places, Thread
+from zq.client.worker.places import CallingPlace, Place, Places, Thread, calling
 from zq.client.worker.processes import Process
-from zq.client.worker.settling import Settler
+from zq.client.worker.settling import Journal, Settler
+from zq.client.worker.standstill import Deadlocks
 
 log = logging.getLogger("zq.worker")
 

@@ -21,11 +21,9 @@ from zq.client.worker.execution import INSISTING_S, watching_tasks
 from zq.client.worker.executor import Capacity, Executor
 from zq.client.worker.handlers import Handler, Handlers
 from zq.client.worker.holding import UnknownJobs, give_back, renew, resume
-from zq.client.worker.journal import Journal
-from zq.client.worker.patience import give_back_tired
-from zq.client.worker.settling import AfterExecution, Settler
+from zq.client.worker.settling import AfterExecution, Journal, Settler
 from zq.client.worker.standstill import watching_loop
-from zq.client.worker.supply import Supply
+from zq.client.worker.supply import Supply, give_back_tired
 
 log = logging.getLogger("zq.worker")
 

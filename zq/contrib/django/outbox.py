@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 from zq.client.formats import JSON
 from zq.client.values import StoredJob, Submission
 from zq.outbox.adapters import adapter_of
-from zq.outbox.document import document_of, job_of
+from zq.outbox.writing import document_of, job_of
 
 VENDORS = ("sqlite", "postgresql")
 """Databases for which there is an outbox."""

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from zq.cli.drawing import tabled
+from zq.cli.filtering import warn_of_queues
 from zq.cli.job_options import room_options, sent_for_rooms
-from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.sections import Section

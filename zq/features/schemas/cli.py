@@ -5,7 +5,7 @@ from typing import IO
 import click
 import msgspec
 
-from zq.cli.near_queues import CREATE, check_queue
+from zq.cli.filtering import CREATE, check_queue
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.sections import Section

@@ -9,9 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from zq.cli.drawing import Cells, tabled, watch
-from zq.cli.filtering import FilterWords, filtering, gathering, once
+from zq.cli.filtering import FilterWords, filtering, gathering, once, warn_of_queues
 from zq.cli.many import one_by_one, spinning
-from zq.cli.near_queues import warn_of_queues
 from zq.cli.output import ago, cells_of, job_document, print_json, print_table, short
 from zq.cli.remote import Refused, Remote, talks
 from zq.cli.sections import Section

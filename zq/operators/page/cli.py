@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zq.cli.admin import administers
 from zq.cli.output import print_json, span
+from zq.cli.remote import administers
 from zq.cli.sections import Section
 from zq.cli.terminal import counted, one_line, say
 

@@ -13,7 +13,7 @@ import msgspec
 
 from zq.client.errors import BackendError, Unavailable
 from zq.client.http.address import Address
-from zq.client.http.reasons import reason_of
+from zq.client.http.transport import reason_of
 
 PAUSE_S = 1.0
 SILENCE_S = 10.0

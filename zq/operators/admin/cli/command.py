@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zq.cli.admin import administers
+from zq.cli.remote import administers
 from zq.cli.words import MILLISECONDS
 
 if TYPE_CHECKING:

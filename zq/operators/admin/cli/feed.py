@@ -9,7 +9,7 @@ import msgspec
 
 from zq.client.errors import BackendError, Unavailable
 from zq.client.http.address import Address
-from zq.client.http.reasons import reason_of
+from zq.client.http.transport import reason_of
 from zq.operators.admin.cli.job_lists import Heard, decode
 from zq.operators.admin.wire import ViewerMessage
 

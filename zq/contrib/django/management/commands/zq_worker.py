@@ -16,8 +16,8 @@ from django.utils.autoreload import run_with_reloader
 from zq import logs
 from zq.client.errors import InvalidOption, ZqError
 from zq.client.outcome import DrainReport
-from zq.client.worker.calling import CallingThread
-from zq.client.worker.journal import tell_of_jobs
+from zq.client.worker.places import CallingThread
+from zq.client.worker.settling import tell_of_jobs
 from zq.client.worker.worker import Worker, run_blocking
 from zq.contrib.django.backend import ZqBackend
 from zq.contrib.django.execution import worker_app
