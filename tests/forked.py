@@ -154,7 +154,9 @@ def birth_of(asked: dict[str, Any]) -> Birth | None:
         return None
     if words[1:2] == ["-m"] and words[2] in PROGRAMS:
         program, arguments = words[2], words[3:]
-    elif "DJANGO_SETTINGS_MODULE" in environment and words[1:2] != ["-m"]:
+    elif "DJANGO_SETTINGS_MODULE" in environment and (
+        words[1:2] == ["-c"] or (words[1:2] and words[1].endswith(".py"))
+    ):
         program, arguments = DJANGO, words[1:]
     else:
         return None

@@ -20,8 +20,6 @@ class Programs:
     def __init__(self, folder: Path, redis: str) -> None:
         self._folder = folder
         self._env = clean_environment() | environment(redis)
-        # Tests of Django leave it in this process, and Celery would set Django up.
-        self._env.pop("DJANGO_SETTINGS_MODULE", None)
 
     async def start(self, command: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_shell(

@@ -3,9 +3,14 @@
 import os
 
 import django
+from django.conf import ENVIRONMENT_VARIABLE, settings
 
 
 def set_up() -> None:
     """Set Django up with this project, on a database of this process."""
-    os.environ["DJANGO_SETTINGS_MODULE"] = "contrib.sample.settings"
+    if settings.configured:
+        return
+    os.environ[ENVIRONMENT_VARIABLE] = "contrib.sample.settings"
     django.setup()
+    # What other tests start from this process is no program of this project.
+    del os.environ[ENVIRONMENT_VARIABLE]
