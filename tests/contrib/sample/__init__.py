@@ -3,14 +3,14 @@
 import os
 
 import django
-from django.conf import ENVIRONMENT_VARIABLE, settings
+from django import conf
 
 
 def set_up() -> None:
     """Set Django up with this project, on a database of this process."""
-    if settings.configured:
+    if conf.settings.configured:
         return
-    os.environ[ENVIRONMENT_VARIABLE] = "contrib.sample.settings"
+    os.environ[conf.ENVIRONMENT_VARIABLE] = "contrib.sample.settings"
     django.setup()
     # What other tests start from this process is no program of this project.
-    del os.environ[ENVIRONMENT_VARIABLE]
+    del os.environ[conf.ENVIRONMENT_VARIABLE]
