@@ -128,8 +128,9 @@ def beside(
     return found
 
 
-def beside_table(servers: list[str], found: list[Waited]) -> Table:
+def beside_table(found: list[Waited]) -> Table:
     """Medians over rounds, and the worst round trip of all. The ratios compare p99."""
+    servers = list(dict.fromkeys(each.server for each in found))
     header = ["a lone caller beside", "server", "p50 ms", "p99 ms", "worst ms", "their jobs/s"]
     return Table(
         [*header, f"p99: {servers[0]} / it"],

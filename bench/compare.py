@@ -31,67 +31,60 @@ class Sample:
         return next(each for each in self.result.measures if each.name == name)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Which rows run on which servers. The first server is compared with each of the others."""
-
-    rows: list[str]
-    rounds: int
-    seconds: float
-    queues: int
-    servers: list[str]
-
-    def runs(self) -> Iterator[tuple[int, str, str, str]]:
-        """Round, row, label, server. Each round begins with another server."""
-        labelled = list(zip(self.labels, self.servers, strict=True))
-        for turn in range(1, self.rounds + 1):
-            for row in self.rows:
-                for label, server in turned(labelled, turn - 1):
-                    yield turn, row, label, server
-
-    @property
-    def labels(self) -> list[str]:
-        # A server against itself shows how much of a ratio is noise.
-        return [
-            f"{server} again" if server in self.servers[:place] else server
-            for place, server in enumerate(self.servers)
-        ]
-
-
 def turned(servers: list[T], by: int) -> list[T]:
     """The same servers in the same order, beginning with another one."""
     start = by % len(servers)
     return servers[start:] + servers[:start]
 
 
-def compare(lab: Lab, plan: Plan, progress: Progress) -> list[Sample]:
+def compare(
+    lab: Lab,
+    servers: list[str],
+    rows: list[str],
+    rounds: int,
+    seconds: float,
+    queues: int,
+    progress: Progress,
+) -> list[Sample]:
+    """Each row on all servers, round after round. Each round begins with another server."""
     samples = []
-    runs = list(plan.runs())
-    for done, (turn, row, label, server) in enumerate(runs, start=1):
-        progress.show(f"{done}/{len(runs)} round {turn} {row} {label}")
-        spec = ROWS[row].spec(plan.queues, plan.seconds)
-        if server == ENDLESS:
-            spec = replace(spec, backlog=0)
-        with lab.server(server) as target:
-            result = in_own_process(run_load, target, spec)
-        samples.append(Sample(row, turn, label, result))
+    labelled = list(zip(labels(servers), servers, strict=True))
+    for turn in range(rounds):
+        for row in rows:
+            for label, server in turned(labelled, turn):
+                progress.show(f"round {turn + 1}/{rounds} {row} {label}")
+                spec = ROWS[row].spec(queues, seconds)
+                if server == ENDLESS:
+                    spec = replace(spec, backlog=0)
+                with lab.server(server) as target:
+                    result = in_own_process(run_load, target, spec)
+                samples.append(Sample(row, turn + 1, label, result))
     progress.clear()
     return samples
+
+
+def labels(servers: list[str]) -> list[str]:
+    """A name for each. A server against itself shows how much of a ratio is noise."""
+    return [
+        f"{server} again" if server in servers[:place] else server
+        for place, server in enumerate(servers)
+    ]
 
 
 HEADER = ["row", "server", "jobs/s", "low-high", "p50 ms", "p99 ms", "CPU µs/job"]
 HEADER += ["server CPU", "load CPU", "peak RSS MB"]
 
 
-def comparison(plan: Plan, samples: list[Sample]) -> Table:
+def comparison(samples: list[Sample]) -> Table:
     """A line for each server, and the ratio of the first server to it."""
     lines: list[list[str]] = []
-    for row in plan.rows:
+    servers = list(dict.fromkeys(sample.server for sample in samples))
+    for row in dict.fromkeys(sample.row for sample in samples):
         of_row = [sample for sample in samples if sample.row == row]
         for measure in of_row[0].result.measures:
             name = row if len(of_row[0].result.measures) == 1 else f"{row}: {measure.name}"
-            lines += row_lines(name, measure.name, plan.labels, of_row)
-    return Table([*HEADER, f"{plan.labels[0]} / it", "low-high", "by CPU"], lines)
+            lines += row_lines(name, measure.name, servers, of_row)
+    return Table([*HEADER, f"{servers[0]} / it", "low-high", "by CPU"], lines)
 
 
 def row_lines(

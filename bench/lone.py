@@ -77,9 +77,9 @@ def run_python(target: Target, spec: LoadSpec) -> WrkResult:
     return WrkResult(measure.rate, result.server_cpu, measure.p50, measure.p99)
 
 
-def lone_table(servers: list[str], samples: list[LoneSample]) -> Table:
+def lone_table(samples: list[LoneSample]) -> Table:
     """A line for each row, load and server, with the ratio of the first server to it."""
-    subject = servers[0]
+    servers = list(dict.fromkeys(each.server for each in samples))
     header = ["requests", "load", "server", "/s", "at cores", "/s a core", "p50 ms", "p99 ms"]
     lines = [
         line
@@ -89,7 +89,7 @@ def lone_table(servers: list[str], samples: list[LoneSample]) -> Table:
             servers, [each for each in samples if each.row == row.title and each.load == load]
         )
     ]
-    return Table([*header, f"{subject} / it", "a core"], lines)
+    return Table([*header, f"{servers[0]} / it", "a core"], lines)
 
 
 def row_lines(servers: list[str], samples: list[LoneSample]) -> Iterator[list[str]]:

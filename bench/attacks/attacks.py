@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import proc
+from bench.attacks import bodies, floods, readers, sessions, stored
 from bench.attacks.site import PATIENCE, POLITE, Attack, Outcome, Site, site_of
 from bench.report import Progress, Table, number
 from bench.servers import REPOSITORY, Lab, ServerError
@@ -28,6 +29,15 @@ LOOK_EVERY = 0.02
 
 REQUESTS = 50
 """Fewer answers before an attack are no measurement."""
+
+CATALOGUE: Mapping[str, Sequence[Attack]] = {
+    "bodies": bodies.ATTACKS,
+    "floods": floods.ATTACKS,
+    "readers": readers.ATTACKS,
+    "stored": stored.ATTACKS,
+    "sessions": sessions.ATTACKS,
+}
+"""All attacks, by the file that has them."""
 
 
 @dataclass(frozen=True)
@@ -237,3 +247,21 @@ def attacks_table(found: Sequence[Found]) -> Table:
             for each in found
         ],
     )
+
+
+def attacks_named(text: str) -> list[Attack]:
+    """The attacks of a comma list of files, or those whose names begin so. Raises ValueError."""
+    found: list[Attack] = []
+    for word in text.split(","):
+        named = CATALOGUE.get(word) or [
+            each for each in all_attacks() if each.name.startswith(word)
+        ]
+        if not named:
+            raise ValueError(f"no attack is called {word!r}: choose of {', '.join(CATALOGUE)}")
+        found += named
+    return found
+
+
+def all_attacks() -> list[Attack]:
+    """Every attack, in the order of the files."""
+    return [attack for attacks in CATALOGUE.values() for attack in attacks]

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import run
-from bench.attacks.attacks import Found, polite_client, waits_in
-from bench.attacks.catalogue import all_attacks, attacks_named
+from bench.attacks.attacks import Found, all_attacks, attacks_named, polite_client, waits_in
 from bench.attacks.site import POLITE, Attack, Site, site_of
 
 
