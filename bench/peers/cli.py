@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from bench.options import names_of
 from bench.peers.compare import Plan, compare, find_homes
 from bench.peers.roster import contenders, named
 from bench.peers.rows import ROWS
-from bench.peers.tables import Run, document, text
+from bench.peers.tables import Run, document, text, write_between
 from bench.peers.trial import Size
-from bench.peers.writer import write_between
 from bench.report import REPOSITORY, Progress, facts
 from bench.servers import ServerError, lab
 
@@ -43,7 +43,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--peers", default="", help="a comma list of peers or peer/mode [all]")
-    add("--rows", type=row_names, default=list(ROWS), help="a comma list [all]")
+    add("--rows", type=names_of(ROWS, "no such row"), default=list(ROWS), help="a comma list [all]")
     add("--rounds", type=int, default=3, help="runs of each row on each contender [3]")
     add("--scale", type=float, default=SMALL, help=f"1 is the full size [{SMALL}]")
     add("--dir", type=Path, help="a directory on the disk to measure [that for temporary files]")
@@ -62,13 +62,6 @@ def arguments() -> argparse.ArgumentParser:
 def listing() -> str:
     rows = "\n".join(f"  {row.name:<12} {row.title}" for row in ROWS.values())
     return f"\nrows:\n{rows}\n\npeers:\n  " + "\n  ".join(each.name for each in contenders())
-
-
-def row_names(words: str) -> list[str]:
-    names = words.split(",")
-    if unknown := [name for name in names if name not in ROWS]:
-        raise argparse.ArgumentTypeError(f"no such row: {', '.join(unknown)}")
-    return names
 
 
 def measure(args: argparse.Namespace, words: Sequence[str]) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench.peers.roster import Contender, named
@@ -195,3 +196,13 @@ def document(run: Run, images: str = "") -> str:
         parts.append(row_table(run, ROWS[name]).markdown())
     parts += ["#### Who does what", fairness(run).markdown()]
     return "\n\n".join(parts) + "\n"
+
+
+def write_between(path: Path, name: str, text: str) -> None:
+    """Replace the text between `<!-- name -->` and `<!-- /name -->`; ValueError without both."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, begun, rest = path.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
+    if not begun or not ended:
+        raise ValueError(f"{path} has no {begin.strip()} … {end}")
+    path.write_text(f"{before}{begin}{text.rstrip()}\n{end}{after}")

@@ -10,8 +10,16 @@ from bench.peers.cli import RESULTS
 from bench.peers.plots import draw
 from bench.peers.rows import ROWS, Figures, Metric
 from bench.peers.summary import Sample, Spread, ratio, spread, trouble
-from bench.peers.tables import Run, brief, document, first_on_disk, row_table, summary, text
-from bench.peers.writer import write_between
+from bench.peers.tables import (
+    Run,
+    brief,
+    document,
+    first_on_disk,
+    row_table,
+    summary,
+    text,
+    write_between,
+)
 
 RATE = Metric("rate", "rate", "jobs/s")
 P50 = Metric("p50", "p50", "ms", higher_wins=False)

@@ -5,7 +5,7 @@ A peer without fair shares runs them after the flood, so a row of it takes as lo
 
 from dataclasses import replace
 
-from bench.peers.rows.row import Figures, Metric, Row, milliseconds, processed
+from bench.peers.rows.row import P50, P99, Figures, Row, milliseconds, processed
 from bench.peers.servers import PeerError
 from bench.peers.trial import Trial
 from bench.peers.wire import Order
@@ -39,14 +39,9 @@ def measure(trial: Trial) -> Figures:
     return replace(figures, jobs=sent, p50=p50, p99=p99)
 
 
-ROWS = [
-    Row(
-        "flood",
-        f"the waits of {USERS} users who send a job a second, while one user's {JOBS:,} jobs run",
-        measure,
-        (
-            Metric("p50", "p50", "ms", higher_wins=False),
-            Metric("p99", "p99", "ms", higher_wins=False),
-        ),
-    )
-]
+FLOOD = Row(
+    "flood",
+    f"the waits of {USERS} users who send a job a second, while one user's {JOBS:,} jobs run",
+    measure,
+    (P50, P99),
+)

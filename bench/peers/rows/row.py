@@ -53,6 +53,8 @@ class Row:
 
 
 RATE = Metric("rate", "rate", "jobs/s")
+P50 = Metric("p50", "p50", "ms", higher_wins=False)
+P99 = Metric("p99", "p99", "ms", higher_wins=False)
 
 
 def enqueued(trial: Trial, receipt: Receipt, cpu_before: float) -> Figures:
