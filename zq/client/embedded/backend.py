@@ -142,7 +142,10 @@ LAST_ERRORS = 50
 
 
 class EmbeddedBackend(Backend):
-    """A `zq.client.backend.Backend` for an engine. With `blocks`, verbs block the thread."""
+    """An engine in this process. With `blocks`, verbs block the thread.
+
+    `zq.client.backend.Backend` describes the verbs.
+    """
 
     def __init__(self, home: EmbeddedEngine, *, blocks: bool = False) -> None:
         self.home = home
@@ -160,19 +163,16 @@ class EmbeddedBackend(Backend):
 
     @property
     def operations(self) -> EmbeddedOperations:
-        """Operators' requests about one job and about workers."""
         return EmbeddedOperations(self._do)
 
     # Jobs in
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
-        """Store all jobs or none, in order."""
         return await self.enqueue_on({}, jobs)
 
     async def enqueue_on(
         self, terms: Mapping[str, object], jobs: Sequence[Submission]
     ) -> list[StoredJob]:
-        """Store all jobs or none by terms that make a repetition harmless."""
         text = JSON.encode({**terms, "jobs": jobs})
 
         async def verb(services: Services) -> list[StoredJob]:
@@ -186,11 +186,9 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     def enqueue_each(self, batches: Iterable[Sequence[Submission]]) -> Stored:
-        """Store batches in order, each all or none."""
         return one_by_one(self.enqueue, batches)
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
-        """Store one job and wait for its outcome, or its owner's."""
         text = JSON.encode(job)
 
         async def verb(services: Services) -> JobOutcome:
@@ -204,19 +202,16 @@ class EmbeddedBackend(Backend):
     # One job
 
     async def get(self, id: str) -> StoredJob:
-        """A job with payload and result."""
         return await named(
             self._do, id, lambda services, key: services.jobs.get(key, EVERYWHERE), whole=True
         )
 
     async def by_key(self, key: str) -> StoredJob:
-        """The job that owns a unique key."""
         return await shown(
             self._do, lambda services: services.jobs.owner(key, None, EVERYWHERE), whole=True
         )
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
-        """The outcome of a job, now or within `wait_ms`."""
 
         async def verb(services: Services) -> JobOutcome:
             key = key_of(id, services.ids)
@@ -225,7 +220,6 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     async def errors(self, id: str) -> list[JobError]:
-        """The last 50 failures of a job, the oldest first."""
 
         async def verb(services: Services) -> list[JobError]:
             key = key_of(id, services.ids)
@@ -235,7 +229,6 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
-        """Cancel the job that owns a unique key."""
         return await shown(
             self._do, lambda services: services.jobs.cancel_owner(key, None, force, EVERYWHERE)
         )
@@ -243,7 +236,6 @@ class EmbeddedBackend(Backend):
     async def retain(
         self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
     ) -> StoredJob:
-        """Begin the retention of a finished job now."""
         text = JSON.encode({"completed_ms": completed_ms, "dead_ms": dead_ms})
 
         async def verb(services: Services, key: int) -> JobRecord:
@@ -253,7 +245,6 @@ class EmbeddedBackend(Backend):
         return await named(self._do, id, verb)
 
     async def requeue(self, id: str) -> StoredJob:
-        """Make a dead job ready again."""
         return await named(
             self._do, id, lambda services, key: services.jobs.requeue(key, EVERYWHERE)
         )
@@ -268,8 +259,6 @@ class EmbeddedBackend(Backend):
         limit: int = 50,
         newest: bool = False,
     ) -> JobListing:
-        """A page of jobs beyond the cursor."""
-
         async def verb(services: Services) -> JobListing:
             ids = services.ids
             beyond = place_of(after, newest, ids)
@@ -280,19 +269,16 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     async def count(self, query: JobQuery = EVERYTHING) -> int:
-        """How many jobs match."""
         return await self._do(
             lambda services: services.listing.count(filter_of(query, services.ids))
         )
 
     async def queues(self) -> list[str]:
-        """The names of queues that have jobs."""
         return await self._do(lambda services: services.queues.names(EVERYWHERE))
 
     # Queues
 
     async def settings(self, queue: str) -> QueueSettings:
-        """The settings of a queue."""
 
         async def verb(services: Services) -> QueueSettings:
             return await services.queues.settings(check_name("queue", queue), EVERYWHERE)
@@ -300,7 +286,6 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
-        """Change some of a queue's settings."""
         text = JSON.encode(patch)
 
         async def verb(services: Services) -> QueueSettings:
@@ -313,7 +298,6 @@ class EmbeddedBackend(Backend):
     # Work
 
     async def take(self, wanted: TakeRequest) -> TakeStream:
-        """Open a stream of deliveries."""
         meant = Subscription(
             wanted.prefetch,
             wanted.worker,
@@ -331,15 +315,12 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     async def drain(self, worker: str) -> None:
-        """Deliver no more jobs to this worker."""
-
         async def verb(services: Services) -> None:
             services.admin.drain(worker, EVERYWHERE)
 
         await self._do(verb)
 
     async def succeed(self, items: Sequence[Success]) -> RefusedItems:
-        """Acknowledge jobs. Return the ids of jobs that were left unchanged."""
         text = JSON.encode({"items": items})
 
         async def verb(services: Services) -> RefusedItems:
@@ -351,7 +332,6 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
-        """Report a failure."""
         text = JSON.encode(failure)
 
         async def verb(services: Services) -> JobRecord:
@@ -363,7 +343,6 @@ class EmbeddedBackend(Backend):
     async def extend(
         self, items: Sequence[Held], lease_ms: int, *, resumed: bool = False
     ) -> RefusedItems:
-        """Set the deadlines of jobs to this long from now."""
         text = JSON.encode({"items": items, "lease_ms": lease_ms, "resumed": resumed})
 
         async def verb(services: Services) -> RefusedItems:
@@ -378,7 +357,6 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
-        """Return jobs without spending an attempt."""
         text = JSON.encode({"items": items, "delay_ms": delay_ms})
 
         async def verb(services: Services) -> RefusedItems:
@@ -391,7 +369,6 @@ class EmbeddedBackend(Backend):
         return await self._do(verb)
 
     async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
-        """Tell listeners the progress of a running job."""
         text = JSON.encode({"data": data, "lease": lease})
 
         async def verb(services: Services) -> None:
@@ -402,7 +379,6 @@ class EmbeddedBackend(Backend):
         await self._do(verb)
 
     async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
-        """Listen to the events of jobs."""
 
         async def verb(services: Services) -> EventStream:
             return await listen(services, query, since, self._do)

@@ -144,7 +144,7 @@ def _reaching(address: Address, kind: Callable[[Address], Transport]) -> Transpo
 
 
 class HttpBackend(Backend):
-    """A `zq.client.backend.Backend` for a server at an address."""
+    """A server at an address. `zq.client.backend.Backend` describes the verbs."""
 
     def __init__(self, address: Address, transport: Transport | None = None) -> None:
         """The default transport is the asynchronous one."""
@@ -171,13 +171,11 @@ class HttpBackend(Backend):
 
     @property
     def operations(self) -> "HttpOperations":
-        """Operators' requests about one job and about workers."""
         return HttpOperations(self)
 
     # Jobs in
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
-        """Store all jobs or none, in order."""
         if len(jobs) == 1:
             job = Encoded(self._codec.encode(jobs[0]), _is_repeatable(jobs[0]))
             return [await self._store_one(job)]
@@ -186,7 +184,6 @@ class HttpBackend(Backend):
     async def enqueue_on(
         self, terms: Mapping[str, object], jobs: Sequence[Submission]
     ) -> list[StoredJob]:
-        """Store all jobs or none by terms that make a repetition harmless."""
         body = self._codec.encode({**terms, "jobs": jobs})
         return self._stored(
             await self._exchange(Request("POST", "/jobs/bulk", body, TIMEOUT_S, safe=True))
@@ -199,7 +196,6 @@ class HttpBackend(Backend):
         return overlapped(self.enqueue, batches, self._bulk, self._exchange, self._stored)
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
-        """Store one job and wait for its outcome, or its owner's."""
         path, safe = f"/jobs?wait_ms={wait_ms}", _is_repeatable(job)
         reply = await self._call("POST", path, job, safe=safe, wait_ms=wait_ms, also=(410,))
         return self._read(reply, JobOutcome)
@@ -207,40 +203,33 @@ class HttpBackend(Backend):
     # One job
 
     async def get(self, id: str) -> StoredJob:
-        """A job with payload and result."""
         return self._read(await self._call("GET", _job_path(id)), StoredJob)
 
     async def by_key(self, key: str) -> StoredJob:
-        """The job that owns a unique key."""
         return self._read(await self._call("GET", _key(key)), StoredJob)
 
     async def result(self, id: str, wait_ms: int) -> JobOutcome:
-        """The outcome of a job, now or within `wait_ms`."""
         path = f"{_job_path(id)}/result?wait_ms={wait_ms}"
         reply = await self._call("GET", path, wait_ms=wait_ms, also=(410,))
         return self._read(reply, JobOutcome)
 
     async def errors(self, id: str) -> list[JobError]:
-        """The last 50 failures of a job, the oldest first."""
         reply = await self._call("GET", f"{_job_path(id)}/errors?order=desc&limit=50")
         return self._read(reply, _Errors).errors[::-1]
 
     async def cancel_by_key(self, key: str, *, force: bool = False) -> StoredJob:
-        """Cancel the job that owns a unique key."""
         reply = await self._call("POST", _key(key, "/cancel"), {"force": force})
         return self._read(reply, StoredJob)
 
     async def retain(
         self, id: str, *, completed_ms: int | None = None, dead_ms: int | None = None
     ) -> StoredJob:
-        """Begin the retention of a finished job now."""
         kept = {"completed_ms": completed_ms, "dead_ms": dead_ms}
         body = {name: ms for name, ms in kept.items() if ms is not None}
         reply = await self._call("PATCH", f"{_job_path(id)}/retention", body, safe=True)
         return self._read(reply, StoredJob)
 
     async def requeue(self, id: str) -> StoredJob:
-        """Make a dead job ready again."""
         return self._read(await self._call("POST", f"{_job_path(id)}/requeue"), StoredJob)
 
     # Many
@@ -253,7 +242,6 @@ class HttpBackend(Backend):
         limit: int = 50,
         newest: bool = False,
     ) -> JobListing:
-        """A page of jobs beyond the cursor."""
         place = {} if after is None else {"from": after}
         if newest:
             place["order"] = "desc"
@@ -262,28 +250,23 @@ class HttpBackend(Backend):
         return JobListing(page.jobs, page.jobs[-1].id if page.pages.get("next") else None)
 
     async def count(self, query: JobQuery = EVERYTHING) -> int:
-        """How many jobs match."""
         return self._read(await self._call("GET", _filtered("/jobs/count", query)), _Count).count
 
     async def queues(self) -> list[str]:
-        """The names of queues that have jobs."""
         return self._read(await self._call("GET", "/queues"), _Queues).queues
 
     # Queues
 
     async def settings(self, queue: str) -> QueueSettings:
-        """The settings of a queue."""
         return self._read(await self._call("GET", _settings(queue)), QueueSettings)
 
     async def change_settings(self, queue: str, patch: SettingsPatch) -> QueueSettings:
-        """Change some of a queue's settings."""
         reply = await self._call("PATCH", _settings(queue), patch, safe=True)
         return self._read(reply, QueueSettings)
 
     # Work
 
     async def take(self, wanted: TakeRequest) -> TakeStream:
-        """Open a stream of deliveries."""
         parameters: dict[str, object] = {
             "prefetch": wanted.prefetch,
             "concurrency": wanted.concurrency,
@@ -301,38 +284,31 @@ class HttpBackend(Backend):
         return HttpTakeStream(body, self._codec, self._transport.url)
 
     async def drain(self, worker: str) -> None:
-        """Deliver no more jobs to this worker."""
         await self._call("POST", f"/workers/{quote(worker, safe='')}/drain", safe=True)
 
     async def succeed(self, items: Sequence[Success]) -> RefusedItems:
-        """Acknowledge jobs. Return the ids of jobs that were left unchanged."""
         return await self._settle("/jobs/success", {"items": items})
 
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
-        """Report a failure."""
         reply = await self._call("POST", f"{_job_path(id)}/failure", failure)
         return self._read(reply, StoredJob)
 
     async def extend(
         self, items: Sequence[Held], lease_ms: int, *, resumed: bool = False
     ) -> RefusedItems:
-        """Set the deadlines of jobs to this long from now."""
         body: dict[str, object] = {"items": items, "lease_ms": lease_ms}
         if resumed:
             body["resumed"] = True
         return await self._settle("/jobs/extend", body)
 
     async def release(self, items: Sequence[Held], delay_ms: int = 0) -> RefusedItems:
-        """Return jobs without spending an attempt."""
         return await self._settle("/jobs/release", {"items": items, "delay_ms": delay_ms})
 
     async def progress(self, id: str, data: Any, lease: int | None = None) -> None:
-        """Tell listeners the progress of a running job."""
         body = {"data": data} if lease is None else {"data": data, "lease": lease}
         await self._call("POST", f"{_job_path(id)}/progress", body)
 
     async def events(self, query: EventQuery, since: str | None = None) -> EventStream:
-        """Listen to the events of jobs."""
         lists = {"queue": query.queues, "job": query.jobs, "types": query.types}
         parameters = {name: ",".join(said) for name, said in lists.items() if said}
         path = f"/events?{urlencode(parameters)}"
@@ -357,7 +333,6 @@ class HttpBackend(Backend):
         wait_ms: int = 0,
         **path: str,
     ) -> T:
-        """Ask for a verb of a room."""
         place = _with_query(verb.at(path), query)
         safe = verb.is_repeatable
         reply = await self._call(verb.method, place, body, safe=safe, wait_ms=wait_ms)
