@@ -59,7 +59,7 @@ IMPORTS = (
 
 LAYERS = (
     *("tick", "opening", "engine", "service", "service_running", "peer"),
-    *("store", "sqlite_reads", "sqlite_quarantine", "sqlite_constants"),
+    *("store", "sqlite_reads", "sqlite_quarantine"),
 )
 """What a server asks its rooms for when it starts."""
 

@@ -10,14 +10,15 @@ import pytest
 from zq.answers import all_answers, answering_of
 from zq.model.keys import KeyScope
 from zq.rooms import ROOMS
-from zq.verbs.verb import Verb
+from zq.verbs import Verb
 
 
 def declared() -> list[Verb[Any]]:
     """The verbs that the rooms declare."""
-    modules = [f"{room}.verbs" for room in ROOMS]
+    modules = [f"{room}.{file}" for room in ROOMS for file in ("verbs", "answers")]
     found = [import_module(module) for module in modules if find_spec(module) is not None]
-    return [each for module in found for each in vars(module).values() if isinstance(each, Verb)]
+    verbs = (each for module in found for each in vars(module).values() if isinstance(each, Verb))
+    return list(dict.fromkeys(verbs))
 
 
 def test_each_verb_that_a_room_declares_is_answered() -> None:

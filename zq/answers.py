@@ -9,7 +9,7 @@ from zq.model.keys import Key
 from zq.model.reach import Reach
 from zq.rooms import parts
 from zq.service.services import Services
-from zq.verbs.verb import Verb
+from zq.verbs import Verb
 from zq.wire.bodies import Limits
 from zq.wire.codecs import BodyCodec
 

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from zq.cli.group import main
-from zq.model.near import near
+from zq.model.names import near
 from zq.model.settings import QueueSettings
 
 from .shell import Shell

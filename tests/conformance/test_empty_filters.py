@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from zq.http.api.description.operations import OPERATIONS
-from zq.wire.filters import FILTERS, ZIZQS
+from zq.wire.query import FILTERS, ZIZQS
 
 from .client import Client, Reply, with_query
 

@@ -8,7 +8,7 @@ import pytest
 from conformance.client import JSON, Client
 from conformance.site import Site
 
-from zq.wire.filters import FILTERS
+from zq.wire.query import FILTERS
 
 pytestmark = [pytest.mark.settings(no_admin=False, admin_port=0)]
 

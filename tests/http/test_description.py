@@ -12,7 +12,7 @@ from conformance.site import Site
 from zq.http.api.description import reference
 from zq.http.api.description.openapi import about, openapi
 from zq.http.api.description.operations import OPERATIONS
-from zq.wire.filters import FILTERS, ZIZQS
+from zq.wire.query import FILTERS, ZIZQS
 
 PAGE = Path(reference.__file__).with_name("reference.md")
 ROUTES = {(route.method, route.path): route for route in reference.routes()}

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zq.model import json_pieces
-from zq.model.json_pieces import decoding
-from zq.model.payload import MAX_DEPTH
+from zq.model import payload
+from zq.model.payload import MAX_DEPTH, decoding
 
 TEXTS = st.text(max_size=6) | st.sampled_from(["a,b", "]}", '"\\', ":{"])
 VALUES = st.recursive(
@@ -35,7 +34,7 @@ def test_pieces_accept_what_the_decoder_accepts(
 ) -> None:
     text = json.dumps(value, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_pieces, "PIECE", piece)
+        patch.setattr(payload, "PIECE", piece)
         assert decoded(text) == value
         at = data.draw(st.integers(0, len(text) - 1))
         spoilt = text[:at] + data.draw(st.sampled_from(["", ",", "]", "}", "[", '"', ":"]))
@@ -51,6 +50,6 @@ def test_pieces_accept_what_the_decoder_accepts(
 
 def test_what_nests_too_deeply_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
-        decoded("[" * (MAX_DEPTH + 1) + " " * json_pieces.PIECE + "]" * (MAX_DEPTH + 1))
+        decoded("[" * (MAX_DEPTH + 1) + " " * payload.PIECE + "]" * (MAX_DEPTH + 1))
     with pytest.raises(msgspec.DecodeError):
         decoded("[" * 1_000_000)

@@ -198,7 +198,7 @@ def test_a_feature(tree: Tree) -> None:
     tree.write(
         f"{room}/verbs.py",
         '"""The verbs of greetings."""\n\nimport msgspec\n\n'
-        "from zq.model.keys import KeyScope\nfrom zq.verbs.verb import Verb\n\n\n"
+        "from zq.model.keys import KeyScope\nfrom zq.verbs import Verb\n\n\n"
         'class Greeting(msgspec.Struct):\n    """A greeting."""\n\n    text: str\n\n\n'
         'GREET = Verb("GET", "/greetings/{name}", KeyScope.READ, Greeting)\n',
     )

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from zq.service.shared import SharedReads
+from zq.service.queues import SharedReads
 
 
 class Source:

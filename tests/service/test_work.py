@@ -8,9 +8,8 @@ from zq.model.commands import Settled
 from zq.model.errors import NotInFlight, StaleLease, TooLarge, WorkerNotFound
 from zq.model.job import NewJob
 from zq.model.leasing import Terms
-from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.service.services import Services
 
 

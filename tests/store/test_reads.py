@@ -10,10 +10,9 @@ from zq.model.errors import CursorAhead
 from zq.model.filters import EVERYTHING, Filter, counted, is_counted
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG
-from zq.model.outcome import Ending
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
-from zq.model.settling import Failure
+from zq.model.settling import Ending, Failure
 from zq.model.unique import Scope
 from zq.store.snapshot import PAGE_BYTES
 

@@ -11,9 +11,9 @@ from zq.model.filters import Filter, ValueRange
 from zq.model.job import BackoffRule, DedupeRule, Extras, JobSettings, Retention
 from zq.model.leasing import Terms
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion
 from zq.model.patching import UNSET, Patch, RetentionPatch
 from zq.model.settings import QueueSettings, SettingsPatch
+from zq.model.settling import Completion
 from zq.model.unique import Scope
 
 T = TypeVar("T")

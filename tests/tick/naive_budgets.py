@@ -32,8 +32,7 @@ from zq.model.commands import AnyCommand, Clear, Deadlines, Due, Enqueue, Tick
 from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion
-from zq.model.settling import Policy
+from zq.model.settling import Completion, Policy
 
 from .naive_jobs import IN_FLIGHT, READY, SCHEDULED, Answers
 from .naive_leases import LeasingQueue

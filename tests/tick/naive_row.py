@@ -11,7 +11,7 @@ from zq.model.checksums import checksum, job_checksum
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import BackoffRule, ErrorRecord, Extras, JobRecord, JobSettings, Retention
 from zq.model.lifecycle import Status
-from zq.model.outcome import Ending
+from zq.model.settling import Ending
 from zq.model.unique import KeySpace, Scope
 
 LARGE = 512

@@ -8,8 +8,7 @@ from zq.model.errors import NotInFlight
 from zq.model.events import EventType
 from zq.model.job import ErrorRecord, JobRecord, Retention
 from zq.model.leasing import Holder
-from zq.model.outcome import Completion
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 
 from .naive_jobs import COMPLETED, DEAD, IN_FLIGHT, SCHEDULED, NaiveJobs
 from .naive_row import Row

@@ -7,9 +7,8 @@ from zq.features.budgets.model_jobs import CreateBudget, drawing
 from zq.model.commands import Fail, Release, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion
 from zq.model.reach import reach_of
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.model.unique import Scope
 
 from .test_leases import LEASE_MS, claim, row

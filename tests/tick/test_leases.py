@@ -22,10 +22,9 @@ from zq.model.errors import NotInFlight, StaleLease
 from zq.model.job import JobRecord, JobSettings, Reason
 from zq.model.leasing import Terms
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion
 from zq.model.reach import reach_of
 from zq.model.settings import QueueSettings
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.tick.due import SLICE
 
 PLAYER = 7

@@ -25,10 +25,9 @@ from zq.model.commands import (
 from zq.model.errors import JobNotFound, KeyConflict, NotInFlight
 from zq.model.filters import Filter
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach, reach_of
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.model.unique import Scope
 from zq.store import lookups
 

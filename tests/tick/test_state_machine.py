@@ -33,8 +33,8 @@ from zq.model.ids import IdCodec
 from zq.model.job import ErrorRecord, JobRecord, show_dates
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
-from zq.model.outcome import Ending
 from zq.model.reach import EVERYWHERE
+from zq.model.settling import Ending
 from zq.store import lookups
 from zq.store.logs import read_log
 from zq.tick import slices

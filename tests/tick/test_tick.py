@@ -30,9 +30,8 @@ from zq.model.commands import (
 from zq.model.filters import EVERYTHING
 from zq.model.job import INLINE_PAYLOAD, JobRecord, JobSettings, Retention
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion
 from zq.model.patching import Patch
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.model.unique import OnConflict, Scope
 from zq.store.sqlite.transaction import FEW_COUNTS, LARGEST_INSERT, MOST_ARMS
 from zq.tick.claim import share_out

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zq.model import json_pieces
-from zq.model.json_pieces import PIECE
+from zq.model import payload
+from zq.model.payload import PIECE
 from zq.wire.packing import repacking
 
 TEXTS = st.text(max_size=8) | st.sampled_from(["a,b", "]}", '"\\', ":{"])
@@ -37,7 +37,7 @@ def test_what_is_packed_in_pieces_is_the_same(
 ) -> None:
     text = json.dumps(value, indent=indent, separators=(",", ":") if tight else None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_pieces, "PIECE", piece)
+        patch.setattr(payload, "PIECE", piece)
         assert packed(text)[0] == msgspec.json.decode(text)
 
 

@@ -7,9 +7,8 @@ import click
 from msgspec import UNSET
 
 from zq.cli.filtering import CREATE, check_queue
-from zq.cli.many import one_by_one
 from zq.cli.output import job_document
-from zq.cli.remote import Remote, talks
+from zq.cli.remote import Remote, one_by_one, talks
 from zq.cli.terminal import one_line
 from zq.cli.words import MILLISECONDS, NAME, Moment
 

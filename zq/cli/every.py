@@ -5,13 +5,11 @@ import click
 from zq.cli.backup import backup
 from zq.cli.change import change
 from zq.cli.check import check, salvage
-from zq.cli.compact import compact
-from zq.cli.damage import damage
 from zq.cli.dead import dead
 from zq.cli.jobs import jobs
 from zq.cli.keys import keys
+from zq.cli.maintenance import compact, damage
 from zq.cli.move import move
-from zq.cli.pause import pause, resume
 from zq.cli.pipeline import pipeline
 from zq.cli.push import push
 from zq.cli.queues import queues
@@ -19,7 +17,7 @@ from zq.cli.relay import relay
 from zq.cli.restore import restore
 from zq.cli.sections import Section
 from zq.cli.serve import serve
-from zq.cli.settings import settings
+from zq.cli.settings import pause, resume, settings
 from zq.cli.status import status
 from zq.cli.tls import tls
 from zq.cli.wait import wait

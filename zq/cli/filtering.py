@@ -12,7 +12,7 @@ from zq.cli.terminal import one_line, say
 from zq.cli.words import NAMES, RANGE, Moment, Names
 from zq.model.filters import ValueRange
 from zq.model.lifecycle import BY_NAME
-from zq.model.near import meant
+from zq.model.names import meant
 
 if TYPE_CHECKING:
     from zq.client.values import JobQuery

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from zq.config import SETTINGS
-from zq.model.near import near
+from zq.model.names import near
 
 PREFIXES = ("ZQ_", "ZIZQ_")
 

@@ -16,7 +16,7 @@ from zq.cli.terminal import counted
 from zq.cli.variables import unread_variables
 from zq.cli.words import SECONDS
 from zq.config import LogFormat, LogLevel
-from zq.model.near import meant
+from zq.model.names import meant
 
 if TYPE_CHECKING:
     from zq.client.app import App

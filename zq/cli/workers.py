@@ -12,7 +12,7 @@ from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAME
 
 if TYPE_CHECKING:
-    from zq.wire.workers import OpenWorker
+    from zq.wire.documents import OpenWorker
 
 COLUMNS = (
     *("WORKER", "QUEUES", "BUSY", "OF", "HOLDS", "WINDOW", "DELIVERED", "OPENED", "ADDRESS"),

@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from zq.client.values import JobQuery
 from zq.model.filters import ValueRange
-from zq.verbs.verb import Verb
+from zq.verbs import Verb
 
 T = TypeVar("T")
 

@@ -31,8 +31,8 @@ from zq.client.values import (
 )
 from zq.model.patching import Patch
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.verbs.verb import Verb
-from zq.wire.workers import OpenWorker
+from zq.verbs import Verb
+from zq.wire.documents import OpenWorker
 
 if TYPE_CHECKING:
     # A program that enqueues and works does without the rooms. They are imported when asked for.

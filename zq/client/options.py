@@ -23,7 +23,7 @@ from zq.features.fair.model import check_weight
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_PRIORITY, MAX_UINT32, Retention
 from zq.model.job import BackoffRule as WireBackoff
-from zq.model.near import meant
+from zq.model.names import meant
 
 UniqueWhile = Literal["queued", "active", "exists"]
 

@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
-from zq.engine.fair_line import FairLine
 from zq.engine.piped_process import PipedProcess
-from zq.engine.turns import asker
+from zq.engine.turns import FairLine, asker
 from zq.model.errors import ZqError
 
 MOST_OF_ONE = 16

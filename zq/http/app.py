@@ -11,8 +11,7 @@ from functools import partial
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
-from zq.engine.imports import import_aside
-from zq.engine.turns import ASKER
+from zq.engine.turns import ASKER, import_aside
 from zq.http.api.endpoints import refuse_unread_query
 from zq.http.door import PATH, Door, Later, Route
 from zq.http.guard import KEY, Guard

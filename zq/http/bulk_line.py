@@ -8,8 +8,8 @@ hold memory. So bodies wait as bytes, and their connections wait with them.
 import asyncio
 from typing import NamedTuple
 
-from zq.engine.fair_line import FairLine
 from zq.engine.inbox import Inbox
+from zq.engine.turns import FairLine
 from zq.model.clock import Clock
 from zq.model.errors import InboxFull
 

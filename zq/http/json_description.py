@@ -17,9 +17,9 @@ from zq.http.api.description.openapi import (
     parameter_document,
     public_names,
 )
-from zq.http.api.description.operation import Operation
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
+from zq.verbs import Operation
 
 Document = dict[str, Any]
 

@@ -8,14 +8,13 @@ import msgspec
 from aiohttp import web
 
 from zq.answers import Answering, Asked, Rows, all_answers
-from zq.http.api.description.operation import Operation
 from zq.http.api.endpoints import answer, endpoint, is_careful, lines_or_codec, parameters
 from zq.http.api.parts import ApiParts
 from zq.http.door import PATH, Handler, Route
 from zq.http.guard import KEY, actor_of, reach_of
 from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
-from zq.verbs.verb import Verb
+from zq.verbs import Operation, Verb
 from zq.wire.codecs import JSON, BodyCodec, decode
 from zq.wire.framing import NDJSON
 

@@ -17,11 +17,10 @@ from zq.model.filters import Filter
 from zq.model.ids import Mint
 from zq.model.job import JobRecord, NewJob, Retention
 from zq.model.leasing import Holder, Residents, Terms
-from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 
 R_co = TypeVar("R_co", covariant=True)
 

@@ -1,15 +1,30 @@
 """The effects of a transaction that memory has to learn: ended leases, woken queues, news."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from zq.model.damage import Misfit
 from zq.model.events import News
 from zq.model.job import ErrorRecord
 from zq.model.lifecycle import Status
+
+
+class Misfit(NamedTuple):
+    """A row that was set aside: its table, its key there, why, and when (milliseconds)."""
+
+    source: str
+    key: str
+    reason: str
+    at: int
+
+
+class Quarantined(NamedTuple):
+    """All rows that were set aside: their number, and the latest of them."""
+
+    rows: int
+    latest: Sequence[Misfit]
 
 
 class Tally(msgspec.Struct):

@@ -1,4 +1,7 @@
-"""The rules for names and texts: queues, job types, groups, unique keys, batches, dedupe ids."""
+"""The rules for names and texts: queues, job types, groups, unique keys, batches, dedupe ids; and
+the names that are close to a mistyped one."""
+
+from collections.abc import Iterable
 
 from zq.model.errors import InvalidRequest
 
@@ -90,3 +93,22 @@ def _check_size(field: str, name: str, most: int) -> str:
             " send a digest of it"
         )
     return name
+
+
+MOST_NEAR = 3
+"""The most names that are proposed for a mistyped one."""
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that are like a name, the nearest first. Case makes no difference."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    by_folded = {each.casefold(): each for each in sorted(known)}
+    found = get_close_matches(name.casefold(), by_folded, MOST_NEAR, 0.7)
+    return [by_folded[each] for each in found]
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A question about the known names that are like a name: `; did you mean mail?`, or nothing."""
+    found = near(name, known)
+    return f"; did you mean {' or '.join(found)}?" if found else ""

@@ -4,6 +4,7 @@ A queue is a name, so it may have settings before its first job and after its la
 settings come before those of its queue, and these before the server's policy.
 """
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -281,3 +282,21 @@ def fixed_options(
 def fixed_ttl(settings: QueueSettings, defaults: QueueSettings) -> int | None:
     """How long a job may wait for a worker; 0 means forever."""
     return defaults.ttl_ms if settings.ttl_ms is None else settings.ttl_ms
+
+
+def pause_text(settings: QueueSettings) -> str:
+    """The description of a pause: who made it, until when, and why."""
+    text = "paused"
+    if settings.paused_by is not None:
+        text += f" by {settings.paused_by}"
+    if settings.paused_until is not None:
+        text += f" until {moment_text(settings.paused_until)}"
+    return text if settings.pause_reason is None else f"{text} ({settings.pause_reason})"
+
+
+def moment_text(ms: int) -> str:
+    """A time in UTC to the second, from milliseconds since 1970."""
+    try:
+        return f"{datetime.fromtimestamp(min(ms, MAX_TIME) // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms since 1970"

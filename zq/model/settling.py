@@ -1,13 +1,24 @@
-"""The next state of a job whose worker reports success or failure. Pure rules."""
+"""What a worker reports of a job, the state that follows from it, and what waiters are told. Pure
+rules."""
 
 import math
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
 import msgspec
 
-from zq.model.job import MAX_TIME, NO_OPTIONS, BackoffRule, JobSettings, Millis, Retention, UInt32
-from zq.model.lifecycle import Status
+from zq.model.job import (
+    MAX_TIME,
+    NO_OPTIONS,
+    BackoffRule,
+    ErrorRecord,
+    JobSettings,
+    Millis,
+    Retention,
+    UInt32,
+)
+from zq.model.lifecycle import TERMINAL, Status
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -143,3 +154,40 @@ def backoff_delay(attempts: int, backoff: BackoffRule, random: Random) -> int:
         return min(math.trunc(delay), MAX_TIME)
     except OverflowError:
         return MAX_TIME
+
+
+MOST_WAIT_MS = 30_000
+"""Proxies and clients cut off a silent connection at some time. Ask again instead."""
+
+
+class Completion(msgspec.Struct, frozen=True):
+    """A worker's report of a success. `result` is JSON text of `result_size` bytes.
+
+    None means no result; a result that is null is the text ``null``. `lease` names the delivery:
+    the job's `deliveries`. `retention` overrides the job's own. `used` is what the job has used of
+    what holds gave it, by name, where that differs from what it drew.
+    """
+
+    result: str | None = None
+    result_size: int = 0
+    retention: Retention | None = None
+    lease: int | None = None
+    used: Mapping[str, int] | None = None
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """A job's state, with the result of a completed job and the last failure of a dead one.
+
+    A job that died without a failure has a `reason` instead, and how often it has stalled.
+    """
+
+    status: Status
+    result: str | None = None
+    error: ErrorRecord | None = None
+    reason: str | None = None
+    stalls: int = 0
+
+    @property
+    def is_final(self) -> bool:
+        """True if the job is finished."""
+        return self.status in TERMINAL

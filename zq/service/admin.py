@@ -11,8 +11,7 @@ from zq.engine.loop import Durability
 from zq.engine.subscribers.figures import Histogram
 from zq.model.clock import Clock
 from zq.model.commands import AcknowledgeDamage, Clear
-from zq.model.damage import Quarantined
-from zq.model.effects import Tally
+from zq.model.effects import Quarantined, Tally
 from zq.model.errors import WorkerNotFound, ZqError
 from zq.model.ids import IdCodec
 from zq.model.job import JobRecord

@@ -26,10 +26,10 @@ from zq.model.commands import (
 from zq.model.errors import ErrorRecordNotFound, InvalidRequest, JobNotFound
 from zq.model.ids import IdCodec, Mint
 from zq.model.job import ErrorRecord, JobRecord, NewJob, Retention
-from zq.model.outcome import Ending
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE, Reach
 from zq.model.settings import QueueSettings
+from zq.model.settling import Ending
 from zq.model.unique import KeySpace, lock_of
 from zq.store.api import Store
 from zq.store.snapshot import PAGE_BYTES

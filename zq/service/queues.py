@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from zq.engine.inbox import Inbox
 from zq.engine.subscribers.figures import NO_FLOW, Flows, QueueFlow
@@ -12,8 +12,44 @@ from zq.model.commands import SetQueue
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE, Reach, require_room
 from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch
-from zq.service.shared import SharedReads
 from zq.store.api import Store
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class SharedReads(Generic[K, T]):
+    """Reads by a key. Callers with the same key at the same time share one.
+
+    A caller during a read shares the next one with all other callers. The running read may have
+    begun before the caller's last change.
+    """
+
+    def __init__(self, read: Callable[[K], Awaitable[T]]) -> None:
+        self._read = read
+        self._running: dict[K, asyncio.Task[T]] = {}
+        self._next: dict[K, asyncio.Task[T]] = {}
+
+    async def get(self, key: K) -> T:
+        """The result of a read that ends now or later. The caller must not change it."""
+        task = self._next.get(key)
+        if task is None:
+            task = asyncio.create_task(self._run(key, self._running.get(key)))
+            # All callers may be gone when it fails.
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            self._next[key] = task
+        return await asyncio.shield(task)
+
+    async def _run(self, key: K, before: asyncio.Task[T] | None) -> T:
+        if before is not None:
+            await asyncio.wait([before])
+        task = self._running[key] = self._next.pop(key)
+        try:
+            return await self._read(key)
+        finally:
+            if self._running[key] is task:
+                del self._running[key]
+
 
 Counts = Counter[tuple[str, Status]]
 

@@ -27,9 +27,8 @@ from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.leasing import Residents, Terms
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE, Reach
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.store.api import Store
 
 MOST_SAID = 200

@@ -8,8 +8,7 @@ import msgspec
 
 from zq.model.clock import SteadyClock
 from zq.model.commands import Deadlines, Tick, TickResult
-from zq.model.damage import Misfit, Quarantined
-from zq.model.effects import Effects
+from zq.model.effects import Effects, Misfit, Quarantined
 from zq.model.filters import Filter
 from zq.model.ids import FormerSuffix
 from zq.model.job import Brief, JobRecord

@@ -21,9 +21,9 @@ from zq.model.job import (
     is_dead_letter,
 )
 from zq.model.lifecycle import Status
-from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.model.settling import Ending
 from zq.store.snapshot import PAGE_BYTES, Snapshot
 
 T = TypeVar("T")

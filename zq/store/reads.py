@@ -13,9 +13,9 @@ import msgspec
 from zq.model.filters import Filter
 from zq.model.job import ErrorRecord, JobRecord, LastError
 from zq.model.lifecycle import Status
-from zq.model.outcome import Ending
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
+from zq.model.settling import Ending
 from zq.store import lookups
 from zq.store.lanes import SCANNERS
 from zq.store.logs import last_seq, read_log, unreadable_batch

@@ -11,8 +11,7 @@ from zq.model.leasing import WORKER_DIED, stall_words, stalls_too_often
 from zq.model.lifecycle import Move, Status
 from zq.model.settling import Failure
 from zq.store.api import Sliced
-from zq.tick.bury import bury
-from zq.tick.failing import FailedAttempts
+from zq.tick.bury import FailedAttempts, bury
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
 

@@ -7,13 +7,11 @@ from zq.model.commands import Fail, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease, ZqError
 from zq.model.job import INLINE_PAYLOAD, MAX_TIME, Brief, JobRecord, Reason
 from zq.model.lifecycle import Move, Status, sources
-from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings, dead_letter_of, is_last_failure
-from zq.model.settling import Failure, Verdict, after_failure, kept_until
+from zq.model.settling import Completion, Failure, Verdict, after_failure, kept_until
 from zq.store.api import BYTES_A_ROW, Sliced
-from zq.tick.bury import bury, queue_as_named
-from zq.tick.failing import FailedAttempts
+from zq.tick.bury import FailedAttempts, bury, queue_as_named
 from zq.tick.moves import apply
 from zq.tick.work import UnitOfWork, is_held, stale_deliveries, within_reach
 

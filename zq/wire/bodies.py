@@ -40,10 +40,9 @@ from zq.model.job import (
 )
 from zq.model.metadata import check_carried, check_settings
 from zq.model.names import check_dedupe, check_group, check_key, check_name
-from zq.model.outcome import Completion
 from zq.model.patching import Patch, RetentionPatch, StrictRetention
 from zq.model.payload import MAX_DEPTH, nests_too_deeply
-from zq.model.settling import Failure, bounded
+from zq.model.settling import Completion, Failure, bounded
 from zq.model.sharing import is_bare, maker, part_of, with_fields
 from zq.model.unique import BY_NAME, SPACES, KeySpace, OnConflict, Scope
 from zq.rooms import parts

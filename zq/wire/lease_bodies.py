@@ -8,7 +8,7 @@ from msgspec import Meta
 from zq.model.errors import InvalidRequest
 from zq.model.job import LeaseMillis, Millis, UInt32
 from zq.model.leasing import MOST_CLAIMED, Terms
-from zq.model.outcome import MOST_WAIT_MS
+from zq.model.settling import MOST_WAIT_MS
 from zq.wire.bodies import Limits, check_items
 from zq.wire.codecs import BodyCodec, decode
 

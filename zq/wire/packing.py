@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from zq.model.json_pieces import PieceKind, json_pieces
+from zq.model.payload import PieceKind, json_pieces
 
 
 def without_head(packed: bytes) -> bytes:

@@ -16,7 +16,34 @@ from zq.model.lifecycle import BY_NAME, Status
 from zq.model.reach import Reach
 from zq.model.words import checked_words, words_of
 from zq.wire.codecs import BodyCodec
-from zq.wire.filters import ALIASES, DEFAULT_LIMIT, FILTERS, MAX_LIMIT, TEXTS
+
+FILTERS = (
+    *("status", "queue", "type", "group", "id"),
+    *("priority", "ready_at", "finished_at", "attempts", "filter", "budgets.key", "error", "upto"),
+    "search",
+)
+ZIZQS = (
+    *("status", "queue", "type", "id"),
+    *("priority", "ready_at", "attempts", "filter", "budgets.key"),
+)
+"""The filters that Zizq has. Its clients may send an empty one in a read, which filters nothing."""
+
+CHOOSING = frozenset((*FILTERS, "who", "verb", "since", "until", "job", "types"))
+"""All parameters that choose among jobs, actions or events."""
+
+LISTS = ("status", "queue", "type", "group", "id", "budgets.key", "error")
+"""Filters whose values are lists with commas."""
+
+PAGING = ("from", "order", "limit")
+ALIASES = {"budgets_key": "budgets.key"}
+"""Other spellings of names that some clients need."""
+
+TEXTS = ("filter", "search")
+"""Filters whose values are no lists of names."""
+
+MAX_LIMIT = 2000
+DEFAULT_LIMIT = 50
+
 
 C = TypeVar("C", bound=StrEnum)
 

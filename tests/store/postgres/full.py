@@ -10,9 +10,8 @@ from store.rig import Ticker, new_job
 from zq.model.commands import Fail, SetQueue, Succeed
 from zq.model.job import DedupeRule, Extras, JobSettings, Retention
 from zq.model.log import Bounds, HistoryOptions
-from zq.model.outcome import Completion
 from zq.model.settings import QueueSettings
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.model.unique import Scope
 
 FAIR = msgspec.convert({"fair_key": "acme"}, JobSettings)

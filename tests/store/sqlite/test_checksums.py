@@ -14,11 +14,10 @@ from zq.model.commands import Fail, PatchJob, SetAside, SetQueue, Succeed
 from zq.model.filters import EVERYTHING
 from zq.model.job import BackoffRule, Extras, JobSettings, Retention
 from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
-from zq.model.outcome import Completion
 from zq.model.patching import Patch
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import QueueSettings
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.store.logs import read_log
 
 from ..rig import NOW, Rig

@@ -9,9 +9,9 @@ from zq.model.commands import Claim, SetQueue, Succeed
 from zq.model.filters import EVERYTHING, Filter, ValueRange, is_counted
 from zq.model.job import Retention
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion, Ending
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.model.settling import Completion, Ending
 from zq.model.unique import Scope
 from zq.store import lookups
 from zq.store.sqlite.queries import load, load_of_rooms

@@ -15,10 +15,9 @@ from zq.model.filters import EVERYTHING
 from zq.model.job import INLINE_PAYLOAD, JobRecord, JobSettings, Retention
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds, HistoryOptions
-from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE
 from zq.model.settings import NO_SETTINGS, QueueSettings
-from zq.model.settling import Failure
+from zq.model.settling import Completion, Failure
 from zq.store.logs import read_log
 from zq.store.sqlite.quarantine import UnreadableRows
 

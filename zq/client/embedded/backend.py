@@ -50,14 +50,13 @@ from zq.model.settings import QueueSettings, SettingsPatch
 from zq.service.admin import OpenStream
 from zq.service.services import Services
 from zq.terms import EnqueueTerms
-from zq.verbs.verb import Verb
+from zq.verbs import Verb
 from zq.wire import bodies, bulk, lease_bodies
 from zq.wire import codecs as wire
 from zq.wire.bodies import decode_patch
-from zq.wire.documents import job_document
+from zq.wire.documents import OpenWorker, job_document
 from zq.wire.ids import NamedKeys, held_key, key_of, place_of
 from zq.wire.settings import decode_settings_patch
-from zq.wire.workers import OpenWorker
 
 JobVerb = Callable[[Services], Coroutine[Any, Any, JobRecord]]
 NamedVerb = Callable[[Services, int], Coroutine[Any, Any, JobRecord]]

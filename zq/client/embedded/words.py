@@ -20,7 +20,7 @@ from zq.model.ids import IdCodec
 from zq.model.job import ErrorRecord, NewJob
 from zq.model.leasing import stall_words
 from zq.model.lifecycle import BY_NAME, NAMES, Status
-from zq.model.outcome import Ending
+from zq.model.settling import Ending
 from zq.model.words import checked_words
 from zq.service.jobs import Accepted
 from zq.wire.documents import JobDocument, KnownDocument, enqueued_documents

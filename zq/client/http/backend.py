@@ -40,8 +40,8 @@ from zq.client.values import (
 )
 from zq.model.patching import Patch
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.verbs.verb import Verb
-from zq.wire.workers import OpenWorker, WorkersDocument
+from zq.verbs import Verb
+from zq.wire.documents import OpenWorker, WorkersDocument
 
 _event = msgspec.json.Decoder(JobEvent)
 

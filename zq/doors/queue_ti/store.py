@@ -5,6 +5,30 @@ import msgspec
 from zq.doors.queue_ti.model import User
 from zq.store.snapshot import Snapshot, SnapshotLanes, flat
 
+CONSTANTS = {
+    "sqlite": {
+        "user_row": (
+            "json_object('id', id, 'name', name, 'hash', hash, 'created_at', created_at,"
+            " 'is_admin', json(iif(is_admin, 'true', 'false')), 'updated_at', updated_at, 'grants',"
+            " (SELECT json_group_array(json_object('id', g.id, 'action', g.action, 'pattern',"
+            " g.pattern, 'created_at', g.created_at, 'group', g.group_id)) FROM (SELECT * FROM"
+            " user_grants WHERE user = users.id ORDER BY created_at) AS g))"
+        )
+    },
+    "postgres": {
+        "user_row": (
+            "json_build_object('id', id, 'name', name, 'hash', hash, 'created_at', created_at,"
+            " 'is_admin', is_admin = 1, 'updated_at', updated_at, 'grants',"
+            " coalesce((SELECT json_agg(json_build_object('id', g.id, 'action', g.action,"
+            " 'pattern', g.pattern, 'created_at', g.created_at, 'group', g.group_id)"
+            " ORDER BY g.created_at) FROM user_grants AS g"
+            " WHERE g.\"user\" = users.id), '[]'::json))::text"
+        )
+    },
+}
+"""What words in the queries stand for. A row is a user with its grants, by the names of the fields
+of `User`."""
+
 _user = msgspec.json.Decoder(User)
 
 

@@ -13,8 +13,7 @@ from typing import Self
 from zq.doors.topics.commands import Appended
 from zq.engine.after_commit import Awaited, Committed
 from zq.engine.engine import Engine
-from zq.engine.subscribers.reading import NewsReader
-from zq.engine.subscribers.waking import SHARE, Crowd, WakeLine
+from zq.engine.subscribers.waking import SHARE, Crowd, NewsReader, WakeLine
 from zq.model.clock import Clock
 from zq.model.commands import Clear
 

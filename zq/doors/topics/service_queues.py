@@ -47,10 +47,10 @@ from zq.model.filters import Filter
 from zq.model.ids import Mint
 from zq.model.job import JobRecord
 from zq.model.leasing import Terms
-from zq.model.outcome import Completion
 from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settling import Completion
+from zq.service.queues import SharedReads
 from zq.service.services import Services
-from zq.service.shared import SharedReads
 from zq.service.work import Work
 from zq.store.api import Store
 from zq.store.errors import StoreError

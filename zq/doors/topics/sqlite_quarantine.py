@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from zq.model.checksums import ChecksumMismatch, record_checksum
-from zq.model.damage import Misfit
+from zq.model.effects import Misfit
 from zq.store.sqlite.checksums import CheckedTable
 from zq.store.sqlite.quarantine import move, note_again, reason_of
 from zq.store.sqlite.queries import load

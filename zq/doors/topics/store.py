@@ -7,6 +7,8 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from zq.doors.topics.model import (
+    MAX_SEQ,
+    MAX_TOPIC_ID,
     SEQ_BITS,
     PageWanted,
     TopicConfig,
@@ -25,6 +27,32 @@ from zq.store.snapshot import Snapshot, SnapshotLanes, flat
 
 MOST_EXAMINED = 20_000
 """Records that one page passes over at most, to find those that are wanted."""
+
+_NUMBERS = {
+    "seq_bits": str(SEQ_BITS),
+    "max_seq": str(MAX_SEQ),
+    "max_topic_id": str(MAX_TOPIC_ID),
+}
+_FIRST_SEQ = (
+    "coalesce((SELECT key FROM topic_records"
+    f" WHERE key > topics.id << {SEQ_BITS} AND key <= topics.id << {SEQ_BITS} | {MAX_SEQ}"
+    f" ORDER BY key LIMIT 1) & {MAX_SEQ}, head_seq + 1)"
+)
+_COLUMNS = (
+    "id, name, {config}, head_seq, count, bytes, cap_floor, ttl_floor, last_at, trim_at,"
+    f" {_FIRST_SEQ}, dead_lettered"
+)
+"""The columns of a topic, in the order of the fields of `TopicState`."""
+
+CONSTANTS = {
+    "sqlite": {**_NUMBERS, "topic_row": f"json_array({_COLUMNS.format(config='json(config)')})"},
+    "postgres": {
+        **_NUMBERS,
+        "topic_columns": _COLUMNS.format(config="config"),
+        "topic_row": f"json_build_array({_COLUMNS.format(config='config')})::text",
+    },
+}
+"""What words in the statements stand for."""
 
 _extras = msgspec.json.Decoder(Extras)
 _options = msgspec.json.Decoder(JobSettings)

@@ -6,7 +6,7 @@ so a stream knows what it holds by itself.
 
 from collections.abc import Iterable, Sequence, Set
 
-from zq.engine.subscribers.reading import NewsReader
+from zq.engine.subscribers.waking import NewsReader
 from zq.model.job import JobRecord
 
 

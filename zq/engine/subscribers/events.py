@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from zq.engine.after_commit import Committed
-from zq.engine.subscribers.reading import NewsReader
-from zq.engine.subscribers.waking import SHARE, WakeLine
+from zq.engine.subscribers.waking import SHARE, NewsReader, WakeLine
 from zq.engine.subscribers.window import PART_BYTES, EventWindow, NumberedEvent, Wanted
 from zq.model.clock import Clock, Timer
 from zq.model.commands import Enqueue, EnqueueResult

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from zq.engine.after_commit import Committed
-from zq.engine.subscribers.reading import NewsReader
-from zq.engine.subscribers.waking import WakeLine
+from zq.engine.subscribers.waking import NewsReader, WakeLine
 from zq.model.clock import Clock
 from zq.model.commands import (
     Clear,
@@ -24,7 +23,7 @@ from zq.model.commands import (
 )
 from zq.model.events import EventType
 from zq.model.lifecycle import Status
-from zq.model.outcome import Completion, Ending
+from zq.model.settling import Completion, Ending
 
 _NOTHING_SAID = Completion()
 _ENDINGS = {

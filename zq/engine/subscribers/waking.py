@@ -1,4 +1,4 @@
-"""Waking: those who wait for the same news are woken a few at a time.
+"""Readers of news, and how those who wait for the same news are woken: a few at a time.
 
 One tick may concern thousands of listeners. If all of them ran in the same turn of the event loop,
 every request would wait for all of them. So whoever has news stands in a line, and a few are served
@@ -6,11 +6,52 @@ in each turn of the loop. Nothing here, and nothing that calls it, visits all li
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from zq.model.clock import Clock
+from zq.model.errors import ZqError
+from zq.store.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+
+class NewsReader:
+    """A reader that is woken whenever there may be something new, until that ends."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        """The time is up, or the server stops: its handler answers with the present state."""
+        self._wake = asyncio.Event()
+
+    def nudge(self) -> None:
+        """Wake the reader: there may be something new."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """End the reader. It is woken too."""
+        self.ended = True
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Return when the reader is woken. A wake from before the call counts too."""
+        await self._wake.wait()
+        self._wake.clear()
+
+
+def log_failure(what: str, task: "asyncio.Task[None]") -> None:
+    """Log that a read has failed: `what` it could not read stays as it is, and is read again."""
+    if task.cancelled() or (error := task.exception()) is None:
+        return
+    is_usual = isinstance(error, ZqError | StoreError)
+    log.log(
+        logging.INFO if is_usual else logging.ERROR,
+        f"{what} could not be read: {error}",
+        exc_info=None if is_usual else error,
+    )
+
 
 AT_ONCE = 16
 """The most waiters that are woken in one turn of the event loop."""

@@ -1,16 +1,40 @@
-"""What the verbs about completed and expired jobs do."""
+"""The verbs that bring completed jobs back, and that say when expired jobs go."""
 
 from zq.answers import Asked, VerbAnswers
-from zq.features.archive import verbs
 from zq.features.archive.service import Replays
 from zq.features.archive.service_running import Cleaning
-from zq.features.schemas.verbs import CleaningDocument, Replayed, decode_replay, decode_schedule
+from zq.features.schemas.verbs import (
+    CleaningDocument,
+    Replayed,
+    ReplaySent,
+    decode_replay,
+    decode_schedule,
+)
+from zq.model.keys import KeyScope
 from zq.model.names import check_name
+from zq.verbs import FULL, Verb
+
+READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
+
+_NOT_KEPT = {422: "The queue keeps no completed jobs, or none so old."}
+
+REPLAY = Verb(
+    "POST",
+    "/queues/{queue}/replay",
+    MANAGE,
+    Replayed,
+    ReplaySent,
+    optional=True,
+    refusals=_NOT_KEPT | FULL,
+)
+CLEANING = Verb("GET", "/cleaning", READ, CleaningDocument, whole=True)
+CLEAN = Verb("PUT", "/cleaning", MANAGE, CleaningDocument, CleaningDocument, whole=True)
+
 
 ANSWERS = VerbAnswers()
 
 
-@ANSWERS.to(verbs.REPLAY)
+@ANSWERS.to(REPLAY)
 async def replay(asked: Asked) -> Replayed:
     """Store copies of the completed jobs of a queue: 200 with how many.
 
@@ -24,13 +48,13 @@ async def replay(asked: Asked) -> Replayed:
     return Replayed(await asked.services[Replays].replay(queue, since, asked.reach))
 
 
-@ANSWERS.to(verbs.CLEANING)
+@ANSWERS.to(CLEANING)
 async def schedule(asked: Asked) -> CleaningDocument:
     """The schedule by which expired jobs are deleted before their retention is over."""
     return CleaningDocument(asked.services[Cleaning].schedule)
 
 
-@ANSWERS.to(verbs.CLEAN)
+@ANSWERS.to(CLEAN)
 async def reschedule(asked: Asked) -> CleaningDocument:
     """Change that schedule. It is stored, and comes before the configured one.
 

@@ -12,8 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.model.keys import KeyScope
-from zq.verbs.parameters import HUNDRED, WHOLE
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs import HUNDRED, WHOLE, Parameter, Verb
 
 if TYPE_CHECKING:
     from zq.features.audit.model import OperatorAction, RecordedAction

@@ -4,8 +4,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.model.keys import KeyScope
-from zq.verbs.parameters import TEXT, names
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs import TEXT, Parameter, Verb, names
 
 
 class BacklogDocument(msgspec.Struct):

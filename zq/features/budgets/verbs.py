@@ -16,7 +16,7 @@ from zq.features.budgets.wire import (
 )
 from zq.features.sweeps.verbs import CHOSEN, SWEEPING
 from zq.model.keys import KeyScope
-from zq.verbs.verb import Verb
+from zq.verbs import Verb
 from zq.wire.documents import JobDocument
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE

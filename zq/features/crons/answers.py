@@ -20,7 +20,7 @@ from zq.features.crons.verbs import (
     group_document,
     group_draft,
 )
-from zq.verbs.verb import Deleted
+from zq.verbs import Deleted
 
 ANSWERS = VerbAnswers()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from zq.model.checksums import check_text, checksum
-from zq.model.damage import Misfit
+from zq.model.effects import Misfit
 from zq.model.job import NewJob
 from zq.store.sqlite.checksums import CheckedTable
 from zq.store.sqlite.quarantine import move, reason_of

@@ -25,7 +25,7 @@ from zq.model.keys import KeyScope
 from zq.model.names import check_name
 from zq.model.sharing import values_of
 from zq.model.unique import NAMES, KeySpace, OnConflict, Scope
-from zq.verbs.verb import UNBUILT, Deleted, Verb
+from zq.verbs import UNBUILT, Deleted, Verb
 from zq.wire.bodies import JobBody, Limits, check_items, new_job
 from zq.wire.codecs import BodyCodec, decode
 

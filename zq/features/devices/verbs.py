@@ -22,8 +22,7 @@ from zq.features.history.model import ForwardedAttempt
 from zq.features.producers.model import MAX_SEQ
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
-from zq.verbs.parameters import FIFTY, WHOLE, choices
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs import FIFTY, WHOLE, Parameter, Verb, choices
 from zq.wire.bodies import JobBody, Limits, new_job
 from zq.wire.codecs import BodyCodec, decode
 

@@ -8,8 +8,7 @@ from zq.features.crons.model_expression import NONE_FAULTY, FaultyEntries
 from zq.features.devices.model import DeviceSums
 from zq.features.trends.model import MINUTE_MS, TrendFlow
 from zq.features.waits.model import NEAR
-from zq.model.pauses import pause_text
-from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.model.settings import NO_SETTINGS, QueueSettings, pause_text
 
 
 class Severity(IntEnum):

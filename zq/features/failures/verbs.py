@@ -9,8 +9,7 @@ from zq.features.failures.model import BARS, RULE, FailureGroup, FailureOrder, F
 from zq.features.trends.model import TimeMark
 from zq.model.ids import IdCodec
 from zq.model.keys import KeyScope
-from zq.verbs.parameters import choices, names
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs import Parameter, Verb, choices, names
 
 
 class CauseDocument(msgspec.Struct, kw_only=True):

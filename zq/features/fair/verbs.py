@@ -12,8 +12,7 @@ from zq.features.fair.model import (
     check_limit,
 )
 from zq.model.keys import KeyScope
-from zq.verbs.parameters import FIFTY, WHOLE, choices
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs import FIFTY, WHOLE, Parameter, Verb, choices
 from zq.wire.codecs import BodyCodec, decode
 
 

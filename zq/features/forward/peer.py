@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from zq.engine.imports import import_aside
+from zq.engine.turns import import_aside
 from zq.features.forward.model import ForwardLane, LaneRule
 from zq.features.forward.service import HistoryEpochs, Hubs, LaneBounds, Lanes
 from zq.features.forward.settings import ForwardSettings

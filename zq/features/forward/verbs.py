@@ -4,7 +4,7 @@ from types import NoneType
 
 from zq.features.forward.wire import LaneBody, LaneDocument, LanesDocument, ResumeBody
 from zq.model.keys import KeyScope
-from zq.verbs.verb import Verb
+from zq.verbs import Verb
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 

@@ -1,9 +1,7 @@
 """The parameters and answers of the routes about the history."""
 
 from zq.features.history.http import HistoryDocument
-from zq.http.api.description.operation import Operation
-from zq.verbs.parameters import WHOLE
-from zq.verbs.verb import Parameter
+from zq.verbs import WHOLE, Operation, Parameter
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/history"): Operation(

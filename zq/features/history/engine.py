@@ -4,8 +4,7 @@ from typing import Self
 
 from zq.engine.after_commit import Awaited, Committed
 from zq.engine.engine import Engine
-from zq.engine.subscribers.reading import NewsReader
-from zq.engine.subscribers.waking import Crowd, WakeLine
+from zq.engine.subscribers.waking import Crowd, NewsReader, WakeLine
 from zq.model.clock import Clock
 
 

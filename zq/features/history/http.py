@@ -14,7 +14,7 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
-from zq.model.outcome import MOST_WAIT_MS
+from zq.model.settling import MOST_WAIT_MS
 from zq.wire.framing import NDJSON
 from zq.wire.query import whole_number
 

@@ -4,7 +4,7 @@ from types import NoneType
 
 from zq.features.producers.wire import ProducerDocument, ProducersDocument
 from zq.model.keys import KeyScope
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs import Parameter, Verb
 
 READ, MANAGE = KeyScope.READ, KeyScope.MANAGE
 

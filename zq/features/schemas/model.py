@@ -18,7 +18,7 @@ import msgspec
 
 from zq.model.commands import Command
 from zq.model.errors import InvalidRequest, NotFound, Unprocessable
-from zq.model.json_pieces import PIECE, decoding
+from zq.model.payload import PIECE, decoding
 
 
 class InvalidSchema(InvalidRequest):

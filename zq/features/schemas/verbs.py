@@ -9,7 +9,7 @@ from msgspec import Meta
 from zq.features.schemas.model import StoredSchema
 from zq.model.job import MAX_TIME
 from zq.model.keys import KeyScope
-from zq.verbs.verb import Verb
+from zq.verbs import Verb
 from zq.wire.codecs import BodyCodec, decode
 
 AvroSchema = dict[str, Any] | list[Any] | str

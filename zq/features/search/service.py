@@ -9,7 +9,7 @@ from zq.features.failures.service import NAMES_ALONE, Failures
 from zq.features.search.store import SearchReads
 from zq.model.clock import Clock
 from zq.model.lifecycle import NAMES
-from zq.model.near import near
+from zq.model.names import near
 from zq.model.reach import Reach
 from zq.service.admin import Admin
 from zq.service.queues import Queues

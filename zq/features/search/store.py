@@ -19,6 +19,26 @@ SAMPLE_ROWS = 1_000
 SAMPLE_KEYS = 1_000
 """The most jobs of each kind in a sample, and the most keys of their payloads."""
 
+CONSTANTS = {
+    "sqlite": {
+        "searched": (
+            "lower(type || char(10) || iif(attempts = 0, '', ifnull((SELECT message FROM errors"
+            " WHERE job_id = id ORDER BY attempt DESC LIMIT 1), '')) || char(10)"
+            " || ifnull(payload, ifnull((SELECT body FROM payloads WHERE job_id = id), '')))"
+        )
+    },
+    "postgres": {
+        "searched": (
+            "lower((type || chr(10) || CASE WHEN attempts = 0 THEN '' ELSE coalesce((SELECT message"
+            " FROM errors WHERE job_id = id ORDER BY attempt DESC LIMIT 1), '') END || chr(10)"
+            " || coalesce(payload, (SELECT body FROM payloads WHERE job_id = id), ''))"
+            ' COLLATE "C")'
+        )
+    },
+}
+"""What words in the queries stand for. `searched` is the text of a job in which words are looked
+for. With its collation, only ASCII letters become small in PostgreSQL."""
+
 
 class WordsFound(NamedTuple):
     """The keys in it that match, in order, and the last key that was looked at, if there was one.

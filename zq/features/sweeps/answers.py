@@ -24,7 +24,7 @@ from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter
 from zq.model.ids import IdCodec
 from zq.model.job import MAX_TIME
-from zq.verbs.verb import Deleted
+from zq.verbs import Deleted
 from zq.wire.bodies import decode_cancel, decode_force, decode_patch
 from zq.wire.documents import JobDocument, job_document
 from zq.wire.ids import key_of

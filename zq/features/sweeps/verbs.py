@@ -10,8 +10,18 @@ from zq.features.sweeps.model import MOST_REASON
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
 from zq.model.words import quoted
-from zq.verbs.parameters import CHOICE, FIFTY, TEXT, WHOLE
-from zq.verbs.verb import ENDED, NO_JOB, UNBUILT, Deleted, Parameter, Verb
+from zq.verbs import (
+    CHOICE,
+    ENDED,
+    FIFTY,
+    NO_JOB,
+    TEXT,
+    UNBUILT,
+    WHOLE,
+    Deleted,
+    Parameter,
+    Verb,
+)
 from zq.wire import bodies, settings
 from zq.wire.documents import JobDocument
 

@@ -1,16 +1,35 @@
-"""What the verbs about targets of queues do."""
+"""The verbs about targets of queues. A slash in a name is written `%2F` in the path."""
+
+import msgspec
 
 from zq.answers import Asked, VerbAnswers
-from zq.features.targets import verbs
 from zq.features.targets.service import Targets
-from zq.features.targets.verbs import AddedJobs
+from zq.model.keys import KeyScope
 from zq.model.names import check_name
-from zq.verbs.verb import Deleted
+from zq.verbs import Deleted, Verb
+
+
+class AddedJobs(msgspec.Struct):
+    """How many jobs a queue got."""
+
+    added: int
+
+
+_TARGET = "/queues/{queue}/targets/{target}"
+_REFUSED = {
+    409: "It is a target already, or would have targets itself.",
+    429: "More jobs wait than its `max_depth` allows.",
+}
+_NO_TARGET = {404: "There is no such target."}
+
+ADD = Verb("PUT", _TARGET, KeyScope.MANAGE, AddedJobs, refusals=_REFUSED, created=True)
+REMOVE = Verb("DELETE", _TARGET, KeyScope.MANAGE, Deleted, refusals=_NO_TARGET)
+
 
 ANSWERS = VerbAnswers()
 
 
-@ANSWERS.to(verbs.ADD)
+@ANSWERS.to(ADD)
 async def add(asked: Asked) -> AddedJobs:
     """Make a queue a target of another one: 201 with the number of jobs that it got.
 
@@ -20,7 +39,7 @@ async def add(asked: Asked) -> AddedJobs:
     return AddedJobs(await asked.services[Targets].add(*_names(asked), asked.reach))
 
 
-@ANSWERS.to(verbs.REMOVE)
+@ANSWERS.to(REMOVE)
 async def remove(asked: Asked) -> Deleted:
     """Let a target go, with its jobs and settings: 200 with the number of jobs it had."""
     return Deleted(await asked.services[Targets].remove(*_names(asked), asked.reach))

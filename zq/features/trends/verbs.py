@@ -15,8 +15,7 @@ from zq.features.trends.model import (
     quantiles,
 )
 from zq.model.keys import KeyScope
-from zq.verbs.parameters import TEXT, choices
-from zq.verbs.verb import Parameter, Verb
+from zq.verbs import TEXT, Parameter, Verb, choices
 from zq.wire.codecs import BodyCodec, decode
 
 

@@ -8,8 +8,7 @@ import msgspec
 
 from zq.model.job import JobRecord
 from zq.model.lifecycle import NAMES, Status
-from zq.model.pauses import moment_text, pause_text
-from zq.model.settings import NO_SETTINGS, QueueSettings
+from zq.model.settings import NO_SETTINGS, QueueSettings, moment_text, pause_text
 
 MOST_AHEAD = 1_000
 """The most jobs ahead of another that are counted."""

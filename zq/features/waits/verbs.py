@@ -8,8 +8,7 @@ from zq.model.ids import IdCodec
 from zq.model.job import JobRecord
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import NAMES
-from zq.verbs.parameters import FIFTY, TEXT
-from zq.verbs.verb import NO_JOB, Parameter, Verb
+from zq.verbs import FIFTY, NO_JOB, TEXT, Parameter, Verb
 
 
 class WaitDocument(msgspec.Struct):

@@ -22,9 +22,8 @@ from zq.http.transport.answer import Answer, Response
 from zq.model.errors import InvalidRequest, UnknownField, ZqError
 from zq.wire.codecs import JSON, MSGPACK, STRICT, BodyCodec
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
-from zq.wire.filters import ALIASES, CHOOSING, LISTS, TEXTS
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
-from zq.wire.query import QUERY, filters_nothing, invalid_query
+from zq.wire.query import ALIASES, CHOOSING, LISTS, QUERY, TEXTS, filters_nothing, invalid_query
 from zq.wire.strict import near_name
 from zq.wire.weight import LIGHT_BYTES, QUICK_BYTES
 

@@ -26,9 +26,19 @@ from zq.wire.documents import (
     job_document,
     last_error_document,
 )
-from zq.wire.filters import FILTERS, PAGING, ZIZQS
 from zq.wire.ids import key_of, place_of
-from zq.wire.query import PageShown, canonical, job_filter, links, paging, switch, whole_number
+from zq.wire.query import (
+    FILTERS,
+    PAGING,
+    ZIZQS,
+    PageShown,
+    canonical,
+    job_filter,
+    links,
+    paging,
+    switch,
+    whole_number,
+)
 
 MOST_SEARCH_MS = 60_000
 

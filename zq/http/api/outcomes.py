@@ -14,7 +14,7 @@ from zq.http.transport.answer import Answer
 from zq.model.errors import InvalidRequest, JobCancelled, JobExpired
 from zq.model.keys import KeyScope
 from zq.model.lifecycle import Status
-from zq.model.outcome import MOST_WAIT_MS, Ending
+from zq.model.settling import MOST_WAIT_MS, Ending
 from zq.wire.bodies import decode_force, decode_retention
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import EnqueuedDocument, job_document, outcome_document

@@ -15,9 +15,8 @@ from zq.model.keys import KeyScope
 from zq.wire.bodies import decode_failure, decode_success, decode_successes
 from zq.wire.codecs import BodyCodec
 from zq.wire.documents import error_document, job_document
-from zq.wire.filters import PAGING
 from zq.wire.ids import NamedKeys, held_key, key_of, raise_refusal
-from zq.wire.query import PageShown, canonical, links, paging, whole_number
+from zq.wire.query import PAGING, PageShown, canonical, links, paging, whole_number
 
 TAKE, READ = KeyScope.TAKE, KeyScope.READ
 

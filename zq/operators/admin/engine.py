@@ -17,7 +17,7 @@ import msgspec
 
 from zq.engine.after_commit import Awaited, Committed
 from zq.engine.engine import Engine
-from zq.engine.subscribers.reading import NewsReader, log_failure
+from zq.engine.subscribers.waking import NewsReader, log_failure
 from zq.model.clock import Clock, Timer
 from zq.model.errors import TooManyStreams
 from zq.model.events import EventType, News

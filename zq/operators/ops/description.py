@@ -4,8 +4,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.features.forward.wire import LaneHealth
-from zq.http.api.description.operation import Operation
 from zq.operators.ops.verbs import StatusDocument
+from zq.verbs import Operation
 
 
 class Refusal(msgspec.Struct):

@@ -12,7 +12,7 @@ from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.transport.answer import Answer
-from zq.model.damage import Quarantined
+from zq.model.effects import Quarantined
 from zq.model.errors import ZqError
 from zq.store.errors import StoreError
 from zq.wire.codecs import BodyCodec

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from zq.model.keys import KeyScope
-from zq.verbs.verb import Verb
+from zq.verbs import Verb
 
 
 class RecentTimesDocument(msgspec.Struct):

@@ -94,8 +94,8 @@ _CONSTANTS = {
 
 @cache
 def constants() -> dict[str, str]:
-    """The words in braces and their meanings. Rooms have theirs in `postgres_constants.py`."""
-    return dict(ChainMap(_CONSTANTS, *parts("postgres_constants", "CONSTANTS", dict)))
+    """The words in braces and their meanings. Rooms have theirs in `store.py`, for each store."""
+    return dict(ChainMap(_CONSTANTS, *[of["postgres"] for of in parts("store", "CONSTANTS", dict)]))
 
 
 @cache

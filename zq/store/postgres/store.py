@@ -12,7 +12,7 @@ from psycopg import errors
 
 from zq.model.clock import Clock
 from zq.model.commands import Claim, Tick, TickResult
-from zq.model.damage import Quarantined
+from zq.model.effects import Quarantined
 from zq.model.errors import NotOnThisStore
 from zq.model.ids import SLOTS, Mint
 from zq.model.job import JobRecord

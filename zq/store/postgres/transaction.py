@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from zq.model.commands import Deadlines, Due
-from zq.model.damage import Misfit
-from zq.model.effects import Effects
+from zq.model.effects import Effects, Misfit
 from zq.model.errors import NotOnThisStore
 from zq.model.filters import Filter
 from zq.model.ids import HOLDER_BITS

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from zq.model.damage import Misfit
+from zq.model.effects import Misfit
 from zq.store.errors import StoreDamaged, StoreFull
 from zq.store.sqlite.files import FILE_NAME, WAL_NAME, create_private
 from zq.store.sqlite.lock import sync_directory

@@ -20,7 +20,7 @@ from zq.model.checksums import (
     check_text,
     error_checksum,
 )
-from zq.model.damage import Misfit, Quarantined
+from zq.model.effects import Misfit, Quarantined
 from zq.model.job import INLINE_PAYLOAD, ErrorRecord, JobRecord
 from zq.model.settings import QueueSettings
 from zq.rooms import parts

@@ -106,8 +106,8 @@ _CAST = re.compile(r"(:\w+)::\w+(?:\[\])?")
 
 @cache
 def constants() -> dict[str, str]:
-    """The words in braces and their meanings. Rooms have theirs in `sqlite_constants.py`."""
-    return dict(ChainMap(_CONSTANTS, *parts("sqlite_constants", "CONSTANTS", dict)))
+    """The words in braces and their meanings. Rooms have theirs in `store.py`, for each store."""
+    return dict(ChainMap(_CONSTANTS, *[of["sqlite"] for of in parts("store", "CONSTANTS", dict)]))
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import BinaryIO, TypeVar
 
 from zq.model.clock import Clock
 from zq.model.commands import Tick, TickResult
-from zq.model.damage import Misfit, Quarantined
+from zq.model.effects import Misfit, Quarantined
 from zq.model.log import Bounds
 from zq.store.api import FoundAtStart, LongCommit, MakeTicks, OthersNews, Sliced, Store, Ticks
 from zq.store.errors import FilesMoved, StoreBusy, StoreDamaged, StoreError, StoreFailed, StoreFull

@@ -12,8 +12,7 @@ import msgspec
 from zq.model.checksums import check_jobs
 from zq.model.clock import SteadyMark
 from zq.model.commands import Deadlines, Due
-from zq.model.damage import Misfit
-from zq.model.effects import Effects
+from zq.model.effects import Effects, Misfit
 from zq.model.filters import Filter
 from zq.model.job import Brief, JobRecord
 from zq.model.leasing import Residents

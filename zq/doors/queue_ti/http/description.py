@@ -14,10 +14,8 @@ from zq.doors.queue_ti.http.documents import (
 from zq.doors.queue_ti.http.messages import ArchivedDocument
 from zq.doors.queue_ti.http.topics import SchemaDocument
 from zq.doors.queue_ti.http.users import GrantDocument, LoginBody, UserDocument
-from zq.http.api.description.operation import Operation
 from zq.http.json_description import DoorText
-from zq.verbs.parameters import TEXT
-from zq.verbs.verb import Parameter
+from zq.verbs import TEXT, Operation, Parameter
 
 
 class MessageRefusal(msgspec.Struct):

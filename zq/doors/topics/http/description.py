@@ -26,10 +26,8 @@ from zq.doors.topics.http.streams import MEDIA_TYPE
 from zq.doors.topics.model import MOST_WRITE_KEY, TopicPatch
 from zq.doors.topics.model_routers import TagFilter
 from zq.features.producers.wire import HEADER, HEADER_TEXT
-from zq.http.api.description.operation import Operation
 from zq.http.json_description import DoorText
-from zq.verbs.parameters import TEXT
-from zq.verbs.verb import Parameter
+from zq.verbs import TEXT, Operation, Parameter
 
 
 class Performance(msgspec.Struct):

@@ -10,7 +10,6 @@ import msgspec
 from aiohttp import web
 
 from zq import __version__
-from zq.http.api.description.operation import Operation
 from zq.http.api.description.operations import OPERATIONS
 from zq.http.api.description.shapes import Error
 from zq.http.api.endpoints import answer, endpoint
@@ -18,9 +17,9 @@ from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.names import MAX_LABEL
 from zq.model.unique import BY_NAME, SPACES, OnConflict
-from zq.verbs.verb import Parameter
+from zq.verbs import Operation, Parameter
 from zq.wire.codecs import JSON, MSGPACK, BodyCodec
-from zq.wire.filters import CHOOSING
+from zq.wire.query import CHOOSING
 
 Document = dict[str, Any]
 

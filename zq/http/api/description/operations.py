@@ -5,7 +5,6 @@ A room has those of its own routes in its `description.py`.
 
 from typing import Any
 
-from zq.http.api.description.operation import Operation
 from zq.http.api.description.shapes import (
     ClaimedJobs,
     Count,
@@ -26,26 +25,36 @@ from zq.model.settings import QueueSettings
 from zq.model.settling import Failure
 from zq.rooms import parts
 from zq.terms import EnqueueTerms
-from zq.verbs.parameters import (
+from zq.verbs import (
+    ENDED,
     FILTERS,
+    FULL,
     HUNDRED,
     KEY,
     KEY_QUEUE,
     LAST_ERROR,
+    NO_JOB,
     ONWARD,
     PAGING,
     SEARCH,
     TEXT,
+    UNBUILT,
     WAIT,
     WHOLE,
+    Operation,
+    Parameter,
     names,
 )
-from zq.verbs.verb import ENDED, FULL, NO_JOB, UNBUILT, Parameter
 from zq.wire import bodies, lease_bodies, settings
-from zq.wire.documents import ErrorDocument, JobDocument, KnownDocument, NoticeDocument
+from zq.wire.documents import (
+    ErrorDocument,
+    JobDocument,
+    KnownDocument,
+    NoticeDocument,
+    WorkersDocument,
+)
 from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
 from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
-from zq.wire.workers import WorkersDocument
 
 _TAKEN = "A unique key belongs to a job that this key may not see."
 _PUSH = {

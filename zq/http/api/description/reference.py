@@ -12,10 +12,10 @@ from zq.http.api.description.openapi import (
     described,
     openapi,
 )
-from zq.http.api.description.operation import Operation
 from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import no_server
 from zq.http.door import Route
+from zq.verbs import Operation
 
 HEAD = f"""# The HTTP API
 

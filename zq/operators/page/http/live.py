@@ -11,7 +11,7 @@ from functools import partial
 
 from aiohttp import web
 
-from zq.engine.subscribers.reading import NewsReader, log_failure
+from zq.engine.subscribers.waking import NewsReader, log_failure
 from zq.http.api.endpoints import parameters
 from zq.http.door import Route
 from zq.http.guard import Guard, reach_of

@@ -24,8 +24,8 @@ from zq.model.errors import ScopeMissing
 from zq.model.filters import Filter
 from zq.model.job import JobRecord
 from zq.model.lifecycle import NAMES, Status
-from zq.model.pauses import pause_text
 from zq.model.reach import EVERYWHERE, Reach
+from zq.model.settings import pause_text
 from zq.operators.ops.http import status_document
 from zq.operators.page.http.mask import Mask
 from zq.operators.page.http.tree import Branch, branches

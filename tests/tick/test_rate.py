@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zq.model.rate import LEAST_WAIT_S, Bucket
+from zq.tick.gates import LEAST_WAIT_S, Bucket
 
 
 def test_a_bucket_begins_with_a_second_of_its_rate_and_never_holds_more() -> None:
