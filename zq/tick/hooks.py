@@ -28,6 +28,8 @@ W_contra = TypeVar("W_contra", contravariant=True)
 
 H = TypeVar("H")
 
+K = TypeVar("K")
+
 Options = Mapping[str, Any]
 """Settings of the server by their names, as the hooks of rooms get them at the start."""
 
@@ -259,16 +261,14 @@ class HookTable(Generic[W]):
     def __init__(self, rooms: Iterable[Hooks[W]]) -> None:
         """Raises ValueError if two rooms have a hook that only one may have."""
         some = list(rooms)
-        self.moves = {move: _present(room.moves.get(move) for room in some) for move in Move}
-        self.moves_with_extras = {
-            move: _present(room.moves_with_extras.get(move) for room in some) for move in Move
-        }
+        self.moves = _by_kind(Move, (room.moves for room in some))
+        self.moves_with_extras = _by_kind(Move, (room.moves_with_extras for room in some))
         self.failed = _present(room.failed for room in some)
         self.removed = _present(room.removed for room in some)
         self.lost = _present(room.lost for room in some)
         self.cleared = _present(room.cleared for room in some)
         self.sliced = _present(room.sliced for room in some)
-        self.due = {kind: _present(room.due.get(kind) for room in some) for kind in Due}
+        self.due = _by_kind(Due, (room.due for room in some))
         self.holds = _present(room.hold for room in some)
         self.lines = Lines(self.holds)
         self.signature = _only(room.signature for room in some)
@@ -288,6 +288,14 @@ class HookTable(Generic[W]):
 
 def _present(hooks: Iterable[H | None]) -> tuple[H, ...]:
     return tuple([hook for hook in hooks if hook is not None])
+
+
+def _by_kind(kinds: Iterable[K], rooms: Iterable[Mapping[K, H]]) -> dict[K, tuple[H, ...]]:
+    found: dict[K, list[H]] = {kind: [] for kind in kinds}
+    for hooks in rooms:
+        for kind, hook in hooks.items():
+            found[kind].append(hook)
+    return {kind: tuple(hooks) for kind, hooks in found.items()}
 
 
 def _only(hooks: Iterable[H | None]) -> H | None:

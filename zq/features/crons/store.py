@@ -77,7 +77,7 @@ class CronReads:
     async def schedules(self, after: EntryPlace, limit: int) -> list[CronSchedule]:
         """The schedules of up to `limit` entries beyond `after`."""
         place = {"cron": after.group, "entry": after.entry, "limit": limit}
-        return await self._scans.found(CronSchedule, "schedules", **place)
+        return await self._looks.found(CronSchedule, "schedules", **place)
 
 
 def _group(snapshot: Snapshot, group: str) -> CronGroup | None:

@@ -16,7 +16,7 @@ class SchemaReads:
 
     async def schemas(self) -> list[StoredSchema]:
         """The schemas of payloads, in the order of their queues."""
-        return await self._lanes.scans(_schemas)
+        return await self._lanes.looks(_schemas)
 
 
 def _schemas(snapshot: Snapshot) -> list[StoredSchema]:

@@ -18,6 +18,12 @@ from zq.store.texts import folder
 APPLICATION_ID = 0x7A71_6462
 """This mark in the header of the file ("zqdb") is shown by `file` and by SQLite's tools."""
 
+_HEAD = b"SQLite format 3\0"
+"""A database begins with it."""
+
+_MARKED_AT = 68
+"""The place of the mark in the header (https://www.sqlite.org/fileformat.html)."""
+
 _OURS = frozenset({"meta", "jobs", "queue_counts"})
 
 
@@ -43,7 +49,12 @@ def refuse_foreign(connection: sqlite3.Connection) -> None:
 
 def refuse_foreign_file(path: Path) -> None:
     """Do the same for a file that nobody has open, if it exists."""
-    if not path.exists():
+    try:
+        with path.open("rb") as file:
+            header = file.read(_MARKED_AT + 4)
+    except FileNotFoundError:
+        return
+    if header.startswith(_HEAD) and header[_MARKED_AT:] == APPLICATION_ID.to_bytes(4, "big"):
         return
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
@@ -78,7 +89,7 @@ def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         for script in [_schema()] if is_new else scripts[version:]:
-            for statement in _statements(script):
+            for statement in _statements(script.read_text(encoding="utf-8")):
                 connection.execute(statement)
         for name, value in {**new_identity(), "high_water": 0}.items():
             connection.execute(
@@ -104,14 +115,13 @@ def printed_schema() -> str:
     return "\n".join([*tables, *rows])
 
 
-def _schema() -> str:
-    return (folder("zq.store.sqlite") / "schema.sql").read_text(encoding="utf-8")
+def _schema() -> Path:
+    return folder("zq.store.sqlite") / "schema.sql"
 
 
-def _scripts() -> list[str]:
+def _scripts() -> list[Path]:
     files = (folder("zq.store.sqlite") / "migrations").iterdir()
-    scripts = sorted((f for f in files if f.name.endswith(".sql")), key=lambda f: f.name)
-    return [script.read_text(encoding="utf-8") for script in scripts]
+    return sorted((f for f in files if f.name.endswith(".sql")), key=lambda f: f.name)
 
 
 def _statements(script: str) -> Iterator[str]:

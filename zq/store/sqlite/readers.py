@@ -132,7 +132,8 @@ class OpenedLater:
     ) -> None:
         with contextlib.suppress(sqlite3.Error, OSError, StoreError):
             await (await opened).close()
-        self._rested()
+        if not self._closed:
+            self._rested()
         if before is not None:
             await before
 

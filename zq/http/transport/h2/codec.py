@@ -6,6 +6,7 @@ does no I/O. The limits of a peer hold for every codec: frames.py and abuse.py c
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol
@@ -106,6 +107,7 @@ class LibraryMissing(Exception):
     """The chosen library is not installed. The message tells how to install it."""
 
 
+@cache
 def codec_by(library: str) -> MakeCodec:
     """The factory of codecs, one for each connection. Raises LibraryMissing.
 
