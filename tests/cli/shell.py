@@ -1,6 +1,7 @@
-"""The commands for people: `zq …` in a process of its own, against a server."""
+"""The commands for people, against a server: `zq …`."""
 
 import asyncio
+import contextlib
 import json
 import os
 import pty
@@ -57,19 +58,20 @@ class Shell:
         self.directory = directory
         self.url = url
 
-    async def zq(self, *words: str, stdin: bytes | None = None, url: str = "") -> Ended:
-        """Run a command to its end."""
-        process = await self.start(*words, stdin=DEVNULL if stdin is None else PIPE, url=url)
-        return await ended(process, stdin)
+    async def zq(self, *words: str, stdin: bytes | str | None = None, url: str = "") -> Ended:
+        """Run a command to its end, in this process: one of its own costs five times as much."""
 
-    async def here(self, *words: str, stdin: str | None = None) -> Ended:
-        """Run a command to its end in this process, which is quicker."""
-        env = {"ZQ_URL": self.url}
-        done = await asyncio.to_thread(CliRunner().invoke, main, words, input=stdin, env=env)
-        return Ended(done.exit_code, done.stdout, *_apart(done.stderr))
+        def run() -> Ended:
+            with contextlib.chdir(self.directory):
+                done = CliRunner().invoke(
+                    *(main, words, stdin), env={"ZQ_URL": url or self.url}, catch_exceptions=False
+                )
+            return Ended(done.exit_code, done.stdout, *_apart(done.stderr))
+
+        return await asyncio.to_thread(run)
 
     async def start(self, *words: str, stdin: int = DEVNULL, url: str = "") -> Process:
-        """Begin a command, to be awaited with `ended`."""
+        """Begin a command in a process of its own, to be awaited with `ended`."""
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "zq.cli", *words),
             cwd=self.directory,

@@ -26,23 +26,23 @@ async def test_jobs_are_deleted_by_their_ids_also_while_they_run(shell: Shell) -
 async def test_an_unknown_job_does_not_keep_the_others(shell: Shell) -> None:
     (job,) = await shell.push(1)
     unknown = "0" * 26
-    said = await shell.here("delete", unknown, job.id, "--json")
+    said = await shell.zq("delete", unknown, job.id, "--json")
     assert (said.code, said.documents) == (1, [{"id": job.id, "deleted": True}])
     assert f"{unknown}: job not found: no job has this id" in said.errors
     assert "1 of 2 jobs were not deleted" in said.errors
-    again = await shell.here("delete", job.id)
+    again = await shell.zq("delete", job.id)
     assert (again.code, again.output) == (1, "")
 
 
 async def test_jobs_that_match_are_deleted_after_a_question(shell: Shell) -> None:
     await shell.push(1, 2)
     (kept,) = await shell.push(3, queue="sums")
-    asked = await shell.here("delete", "--queue", "mail")
+    asked = await shell.zq("delete", "--queue", "mail")
     assert (asked.code, asked.output) == (1, "")
     assert "This deletes 2 jobs for good, up to " in asked.errors
     assert "give --yes" in asked.errors
     assert len(await stored(shell)) == 3
-    said = await shell.here("delete", "--queue", "mail", "--yes", "--reason", "a test")
+    said = await shell.zq("delete", "--queue", "mail", "--yes", "--reason", "a test")
     assert (said.code, said.output) == (0, "2 jobs deleted\n")
     assert await stored(shell) == [kept.id]
     (sweep,) = await shell.backend.sweeps.ended(1)
@@ -54,7 +54,7 @@ async def test_a_job_that_arrives_after_the_preview_is_left_alone(shell: Shell) 
     seen = await shell.backend.sweeps.preview("delete", JobQuery(queues=("mail",)))
     (late,) = await shell.push(2)
     words = ("delete", "--queue", "mail", "--upto", seen.upto, "--yes", "--json")
-    assert (await shell.here(*words)).documents == [{"deleted": 1}]
+    assert (await shell.zq(*words)).documents == [{"deleted": 1}]
     assert await stored(shell) == [late.id]
 
 
@@ -62,7 +62,7 @@ async def test_what_has_finished_is_deleted_by_its_status(shell: Shell) -> None:
     (waits,) = await shell.push("waits", queue="sums")
     await shell.push(1)
     await shell.finish("mail", error="boom")
-    said = await shell.here("delete", "--status", "dead", "--yes")
+    said = await shell.zq("delete", "--status", "dead", "--yes")
     assert said.output == "1 job deleted\n"
     assert await stored(shell) == [waits.id]
 
@@ -70,9 +70,9 @@ async def test_what_has_finished_is_deleted_by_its_status(shell: Shell) -> None:
 async def test_jobs_by_their_ids_are_one_change_with_a_reason(shell: Shell) -> None:
     first, second, third = await shell.push(1, 2, 3)
     ids = f"{first.id},{third.id}"
-    said = await shell.here("cancel", "--id", ids, "--yes", "--reason", "wrong list")
+    said = await shell.zq("cancel", "--id", ids, "--yes", "--reason", "wrong list")
     assert said.output == "2 jobs cancelled\n"
-    said = await shell.here("delete", "--id", ids, "--status", "cancelled", "--yes")
+    said = await shell.zq("delete", "--id", ids, "--status", "cancelled", "--yes")
     assert said.output == "2 jobs deleted\n"
     assert await stored(shell) == [second.id]
     deleted, cancelled = await shell.backend.sweeps.ended(2)
@@ -91,7 +91,7 @@ async def test_jobs_by_their_ids_are_one_change_with_a_reason(shell: Shell) -> N
 )
 async def test_nothing_is_deleted_by_mistake(shell: Shell, words: str, complaint: str) -> None:
     (job,) = await shell.push(1)
-    said = await shell.here("delete", *words.split())
+    said = await shell.zq("delete", *words.split())
     assert said.code == 2
     assert complaint in said.errors
     assert await stored(shell) == [job.id]

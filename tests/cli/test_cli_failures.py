@@ -26,7 +26,7 @@ async def test_causes_are_counted_and_lead_to_their_dead_jobs(shell: Shell) -> N
     assert first[5:] == ["mail +1", "ValueError: no route to <n>"]
     assert (second[1], second[5]) == ("1", "mail")
     assert said.errors == "4 failures in 1h, 0 before\n"
-    told = (await shell.here("dead", "--cause", first[0], "--json")).documents
+    told = (await shell.zq("dead", "--cause", first[0], "--json")).documents
     assert sorted(each["queue"] for each in told) == ["mail", "mail", "sms"]
 
 
@@ -34,23 +34,23 @@ async def test_a_queue_a_range_and_an_order_choose(shell: Shell) -> None:
     await die(shell, "mail", "no route", "no route", "disk is full")
     await die(shell, "sms", "no route")
     words = ("--queue", "mail", "--range", "5m", "--order", "time", "--json")
-    told = (await shell.here("failures", *words)).documents
+    told = (await shell.zq("failures", *words)).documents
     assert [(each["message"], each["count"]) for each in told] == [
         ("disk is full", 1),
         ("no route", 2),
     ]
-    assert (await shell.here("failures", "--range", "2h")).code == 2
+    assert (await shell.zq("failures", "--range", "2h")).code == 2
 
 
 async def test_a_directory_without_a_server_tells_them_too(shell: Shell, tmp_path: Path) -> None:
     url = f"sqlite://{tmp_path}/alone"
     with zq.App(url) as app:
         app.queue("mail").sync.enqueue("1", None)
-    said = await shell.here("failures", "--url", url)
+    said = await shell.zq("failures", "--url", url)
     assert (said.code, said.errors) == (0, "0 failures in 1h, 0 before\n")
 
 
 @pytest.mark.parametrize("command", ["failures", "dead"])
 async def test_nothing_that_failed_is_no_failure(shell: Shell, command: str) -> None:
-    said = await shell.here(command, "--json")
+    said = await shell.zq(command, "--json")
     assert (said.code, said.output) == (0, "")

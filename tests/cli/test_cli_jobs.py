@@ -184,8 +184,8 @@ async def test_long_names_are_cut_on_a_terminal_unless_all_is_wanted(shell: Shel
         assert "…" in lines[2]
         whole = plain(await shell.on_terminal(command, "--wide", columns=80))
         assert long in "".join(whole)
-        assert long in (await shell.here(command)).output
-    (told,) = (await shell.here("dead", "--json")).documents
+        assert long in (await shell.zq(command)).output
+    (told,) = (await shell.zq("dead", "--json")).documents
     assert (told["queue"], told["id"]) == (long, dead.id)
 
 
@@ -204,7 +204,7 @@ async def test_jobs_are_watched_until_ctrl_c(shell: Shell) -> None:
 @pytest.mark.parametrize("command", ["jobs", "queues"])
 async def test_only_a_terminal_is_for_watching(shell: Shell, command: str) -> None:
     for words in ((command, "--watch"), (command, "--watch", "--json")):
-        said = await shell.here(*words)
+        said = await shell.zq(*words)
         assert (said.code, said.output) == (2, "")
         assert "--watch" in said.errors
 

@@ -34,9 +34,9 @@ async def test_a_queue_that_does_not_exist_is_changed_on_request_alone(
 
 
 async def test_a_queue_with_settings_alone_exists(shell: Shell) -> None:
-    assert (await shell.here("settings", "new", "rate=5", "--create")).code == 0
-    assert (await shell.here("settings", "new", "rate=6")).code == 0
-    assert (await shell.here("pause", "new")).code == 0
+    assert (await shell.zq("settings", "new", "rate=5", "--create")).code == 0
+    assert (await shell.zq("settings", "new", "rate=6")).code == 0
+    assert (await shell.zq("pause", "new")).code == 0
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,16 @@ async def test_who_reads_of_a_queue_that_does_not_exist_is_told(
     shell: Shell, words: tuple[str, ...]
 ) -> None:
     await shell.push("hello")
-    said = await shell.here(*words)
+    said = await shell.zq(*words)
     assert said.code == 0
     assert said.errors.startswith("no such queue yet: mial; did you mean mail?")
 
 
 async def test_a_setting_that_does_not_exist_is_named_with_the_near_one(shell: Shell) -> None:
     await shell.push("hello")
-    said = await shell.here("settings", "mail", "concurency=5")
+    said = await shell.zq("settings", "mail", "concurency=5")
     assert (said.code, "'concurency'; did you mean concurrency?" in said.errors) == (2, True)
-    said = await shell.here("settings", "mail", "zzz=5")
+    said = await shell.zq("settings", "mail", "zzz=5")
     assert (said.code, "there are backoff, concurrency" in said.errors) == (2, True)
 
 

@@ -57,6 +57,6 @@ async def test_queues_come_in_the_order_that_is_asked_for(shell: Shell) -> None:
         ("dead", ["sms", "mail", "sums"]),
         ("name", ["mail", "sms", "sums"]),
     ):
-        told = (await shell.here("queues", "--sort", sort, "--json")).documents
+        told = (await shell.zq("queues", "--sort", sort, "--json")).documents
         assert [each["queue"] for each in told] == order
     assert told[1]["state"] == "failing"

@@ -71,13 +71,13 @@ async def test_a_no_changes_nothing(shell: Shell) -> None:
 
 async def test_who_cannot_be_asked_has_to_say_yes(shell: Shell) -> None:
     await shell.push(1)
-    said = await shell.here("cancel", "--queue", "mail")
+    said = await shell.zq("cancel", "--queue", "mail")
     assert (said.code, said.output) == (1, "")
     assert "This cancels 1 job, up to " in said.errors
     assert "give --yes" in said.errors
     assert await count(shell, "ready") == 1
     # Where nothing matches, there is nothing to ask.
-    assert (await shell.here("cancel", "--queue", "other")).output == "0 jobs cancelled\n"
+    assert (await shell.zq("cancel", "--queue", "other")).output == "0 jobs cancelled\n"
 
 
 async def test_an_id_of_an_earlier_look_bounds_the_change(shell: Shell) -> None:
@@ -85,7 +85,7 @@ async def test_an_id_of_an_earlier_look_bounds_the_change(shell: Shell) -> None:
     seen = await shell.backend.sweeps.preview("cancel", JobQuery(queues=("mail",)))
     await shell.push(2)
     words = ("cancel", "--queue", "mail", "--upto", seen.upto, "--yes", "--json")
-    assert (await shell.here(*words)).documents == [{"cancelled": 1}]
+    assert (await shell.zq(*words)).documents == [{"cancelled": 1}]
     (sweep,) = await shell.backend.sweeps.ended(1)
     assert (sweep.counted, sweep.by["upto"]) == (1, seen.upto)
 
@@ -94,9 +94,9 @@ async def test_dead_jobs_are_brought_back_up_to_the_look(shell: Shell) -> None:
     await shell.push(1, 2, 3)
     for _ in range(3):
         await shell.finish("mail", error="boom")
-    refused = await shell.here("requeue", "--queue", "mail", "--limit", "2")
+    refused = await shell.zq("requeue", "--queue", "mail", "--limit", "2")
     assert "This requeues 2 jobs, up to" in refused.errors
-    said = await shell.here("requeue", "--queue", "mail", "--yes", "--reason", "mended")
+    said = await shell.zq("requeue", "--queue", "mail", "--yes", "--reason", "mended")
     assert said.output == "3 jobs requeued\n"
     (sweep,) = await shell.backend.sweeps.ended(1)
     assert (sweep.verb, sweep.reason) == ("requeue", "mended")
@@ -105,21 +105,21 @@ async def test_dead_jobs_are_brought_back_up_to_the_look(shell: Shell) -> None:
 async def test_a_cancellation_is_listed_and_taken_back(shell: Shell) -> None:
     jobs = await shell.push(1, 2, 3)
     await shell.backend.cancel(jobs[0].id)
-    await shell.here("cancel", "--queue", "mail", "--yes", "--reason", "wrong list")
-    listed = await shell.here("sweeps", "list")
+    await shell.zq("cancel", "--queue", "mail", "--yes", "--reason", "wrong list")
+    listed = await shell.zq("sweeps", "list")
     (_, row) = listed.table
     assert row[:5] == ["1", "cancel", "done", "2", "2"]
     assert "wrong list" in row
     assert "queue=mail" in row[-1]
-    (document,) = (await shell.here("sweeps", "list", "--json")).documents
+    (document,) = (await shell.zq("sweeps", "list", "--json")).documents
     assert (document["id"], document["state"], document["undone"]) == ("1", "done", 0)
-    refused = await shell.here("sweeps", "undo", "1")
+    refused = await shell.zq("sweeps", "undo", "1")
     assert refused.code == 1
     assert "This takes back 2 of 2 jobs that sweep 1 has cancelled" in refused.errors
-    said = await shell.here("sweeps", "undo", "1", "--yes", "--reason", "right after all")
+    said = await shell.zq("sweeps", "undo", "1", "--yes", "--reason", "right after all")
     assert (said.code, said.output) == (0, "2 jobs brought back\n")
     assert (await count(shell, "ready"), await count(shell, "cancelled")) == (2, 1)
-    again = await shell.here("sweeps", "undo", "1", "--yes")
+    again = await shell.zq("sweeps", "undo", "1", "--yes")
     assert (again.code, again.output) == (1, "")
     assert "2 were taken back before" in again.errors
 
@@ -127,9 +127,9 @@ async def test_a_cancellation_is_listed_and_taken_back(shell: Shell) -> None:
 async def test_what_stays_cancelled_is_told(shell: Shell) -> None:
     await shell.push(1, unique_key="k")
     (gone,) = await shell.push(2)
-    await shell.here("cancel", "--queue", "mail", "--yes")
+    await shell.zq("cancel", "--queue", "mail", "--yes")
     await shell.push(3, unique_key="k")
-    said = await shell.here("sweeps", "undo", "1", "--yes")
+    said = await shell.zq("sweeps", "undo", "1", "--yes")
     assert said.output.splitlines() == [
         "1 job brought back",
         "1 stay cancelled, for another job has their unique key",
@@ -138,7 +138,7 @@ async def test_what_stays_cancelled_is_told(shell: Shell) -> None:
 
 
 async def test_a_sweep_that_does_not_run_cannot_be_stopped(shell: Shell) -> None:
-    said = await shell.here("sweeps", "stop", "7")
+    said = await shell.zq("sweeps", "stop", "7")
     assert said.code == 1
     assert "this sweep is not running" in said.errors
 
@@ -155,7 +155,7 @@ async def test_a_sweep_that_does_not_run_cannot_be_stopped(shell: Shell) -> None
 )
 async def test_nothing_is_changed_by_a_wrong_word(shell: Shell, words: str, complaint: str) -> None:
     await shell.push(1)
-    said = await shell.here(*words.split())
+    said = await shell.zq(*words.split())
     assert said.code == 2
     assert complaint in said.errors
     assert await count(shell, "ready") == 1

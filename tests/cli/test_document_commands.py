@@ -35,7 +35,7 @@ async def test_the_commands_about_budgets_of_the_documents(shell: Shell) -> None
     for line in code("budgets on the command line").splitlines():
         prompt, name, *words = shlex.split(line)
         assert (prompt, name) == ("$", "zq")
-        done = await shell.here(*words)
+        done = await shell.zq(*words)
         assert done.code == 0, (line, done)
         said.append(done.output)
     assert said[3] == "crm-rate allows 50 per 1m, burst 10\n"
@@ -47,7 +47,7 @@ async def test_the_commands_about_sweeps_of_the_documents(shell: Shell) -> None:
     for line in code("sweeps on the command line").splitlines():
         prompt, name, *words = shlex.split(line)
         assert (prompt, name) == ("$", "zq")
-        done = await shell.here(*words)
+        done = await shell.zq(*words)
         assert done.code == 0, (line, done)
         said.append(done.output)
     cancelled, listed, undone, _, _, actions = said
