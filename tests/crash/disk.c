@@ -7,7 +7,8 @@
  *                                 after it fail as well.
  * DISK_FAIL_ON                    The file whose existence lets the counting begin, if it is set.
  * DISK_SYNC_MS                    How long each sync takes longer than it would.
- * DISK_HOLD                       A file: while it exists, no flush begins that is asked of the kernel.
+ * DISK_HOLD                       A file: while it exists, no flush begins that is asked of the kernel,
+ *                                 but one for each file of that name with the end ".once".
  * DISK_FORGETS                    The end of the names of files whose syncs do nothing, and say nothing.
  * DISK_AIO="call errno"           Each io_setup or io_submit fails ("setup", "submit").
  * DISK_REPORT                     A file that is told of the failure when it has happened.
