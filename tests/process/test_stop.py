@@ -41,17 +41,19 @@ async def states(client: Client) -> dict[str, tuple[str, int]]:
 async def test_a_drain_takes_acknowledgements_and_delivers_nothing_more(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    async with running(tmp_path, "--drain", "8s") as server, server.client() as client:
+    async with running(tmp_path, "--drain", "1h") as server, server.client() as client:
         jobs = await client.enqueue_many(5)
-        stream = await client.take(prefetch=4)
-        assert len(await stream.jobs(4)) == 4
+        async with server.client() as worker:
+            stream = await worker.take(prefetch=4)
+            assert len(await stream.jobs(4)) == 4
 
-        await stopping(server, number)
-        async with server.client(MSGPACK) as other:  # most workers acknowledge on a new connection
-            await other.succeed(jobs[0])
-            assert (await other.send("POST", f"/jobs/{jobs[1]}/success")).status == 204
-            await other.fail(jobs[2], retry_at=0)
-        await stream.ended()  # and the fifth job, for which there is room now, has not come
+            await stopping(server, number)
+            async with server.client(MSGPACK) as other:  # as most workers: on a new connection
+                await other.succeed(jobs[0])
+                assert (await other.send("POST", f"/jobs/{jobs[1]}/success")).status == 204
+                await other.fail(jobs[2], retry_at=0)
+                # There is room now for the one that failed, and for the fifth.
+                assert await other.count(status="in_flight") == 1
         await stopped(server)
 
     async with running(tmp_path) as server, server.client() as client:
@@ -145,7 +147,7 @@ async def test_what_was_answered_before_the_stop_is_there_after_it(tmp_path: Pat
 
 
 async def test_a_worker_that_reads_nothing_does_not_hold_the_stop_up(tmp_path: Path) -> None:
-    async with running(tmp_path, "--drain", "0") as server, server.client() as client:
+    async with running(tmp_path, "--drain", "1s") as server, server.client() as client:
         # A bulk may bring 16 MiB.
         for _ in range(2):
             await client.enqueue_many(20, payload="x" * 500_000)
