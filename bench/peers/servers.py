@@ -24,6 +24,8 @@ from bench.servers import Lab, tail
 START_SECONDS = 180.0
 STOP_SECONDS = 30.0
 LOOK_EVERY = 0.02
+POSTGRESQL_READY = "ready to accept connections"
+"""PostgreSQL listens before it says so, and refuses everybody until then."""
 
 
 class PeerError(Exception):
@@ -102,9 +104,14 @@ def postgresql(lab: Lab, directory: Path) -> Iterator[Server]:
     run(["chown", "--recursive", f"--reference={template}", str(directory)])
     port = free_port()
     command = [server_program("postgresql"), "-D", str(data), "-p", str(port)]
-    command += ["-c", f"unix_socket_directories={directory}", "-c", f"listen_addresses={LOOPBACK}"]
+    for setting in (
+        f"unix_socket_directories={directory}",
+        f"listen_addresses={LOOPBACK}",
+        "lc_messages=C",
+    ):
+        command += ["-c", setting]
     # SIGINT is PostgreSQL's fast shutdown: it does not wait for clients.
-    with program(command, directory, port, user=user, stop=SIGINT) as pid:
+    with program(command, directory, port, user=user, stop=SIGINT, ready=POSTGRESQL_READY) as pid:
         yield Server(f"postgresql://postgres@{LOOPBACK}:{port}/postgres", [pid])
 
 
@@ -138,8 +145,10 @@ def program(
     port: int,
     user: str | None = None,
     stop: Signals = SIGTERM,
+    ready: str = "",
 ) -> Iterator[int]:
-    """Run a server until the block ends. Raises PeerError if it does not listen in time."""
+    """Run a server until the block ends. Raises PeerError if it does not listen in time, or its log
+    does not say `ready`."""
     log = directory.with_suffix(".server.log")
 
     def start() -> subprocess.Popen[bytes]:
@@ -149,7 +158,7 @@ def program(
             )
 
     with running(start, partial(end, stop=stop)) as process:
-        wait_for_port(process, port, log)
+        wait_for_port(process, port, log, ready)
         yield process.pid
 
 
@@ -162,10 +171,11 @@ def end(process: subprocess.Popen[bytes], stop: Signals) -> None:
         process.wait()
 
 
-def wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path, ready: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), 1):
-            return
+            if ready in log.read_text(errors="replace"):
+                return
         time.sleep(LOOK_EVERY)
     raise PeerError(f"the server did not start:\n{tail(log)}")

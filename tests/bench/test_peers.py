@@ -146,7 +146,9 @@ def test_a_worker_that_ends_is_told_at_once(
 def test_nothing_runs_or_lies_about_afterwards(
     place: Lab, homes: dict[str, Home], known: dict[str, Contender]
 ) -> None:
-    before = proc.tree(os.getpid())
+    # What servers are forked from stays, and begins with the first of them.
+    with place.server("zq"):
+        before = proc.tree(os.getpid())
     run(place, homes, [known["zq-http"], known["litequeue/fsync"]], ["process-1"], PATIENT)
     # What other tests have left may end meanwhile, Spark's Python workers for one.
     assert set(proc.tree(os.getpid())) <= set(before)
