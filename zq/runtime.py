@@ -11,7 +11,7 @@ from random import Random
 
 from zq import keyfile, logs
 from zq.config import Settings
-from zq.engine.aside.aside import AsideLane
+from zq.engine.aside import AsideLane
 from zq.engine.engine import Engine
 from zq.engine.process import LagMeter, trim_heap
 from zq.entrance import Entrance, ListeningPlace

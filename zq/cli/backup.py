@@ -1,4 +1,4 @@
-"""`zq backup`: writes a copy of everything that a running server stores.
+"""`zq backup` writes a copy of everything that a running server stores, `zq restore` reads it.
 
 The file gets its name when it is complete and on the disk. Before, it is invisible.
 """
@@ -14,12 +14,23 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from zq.cli.drawing import bar_of_bytes
+from zq.cli.ending import (
+    EX_CONFIG,
+    EX_DATABASE,
+    EX_IN_USE,
+    ROOT_DIR,
+    end,
+    refuses_store,
+    require_directory,
+)
 from zq.cli.output import print_json
 from zq.cli.remote import Refused, administers
 from zq.cli.terminal import one_line, say
+from zq.config import Settings
 
 if TYPE_CHECKING:
     from zq.client.http.address import Address
+
 
 STDOUT = "-"
 
@@ -139,3 +150,68 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@click.command(
+    short_help="Make a data directory from a backup.",
+    epilog="""\b
+Examples:
+  zq restore /var/backups/zq.tar.gz --root-dir /var/lib/zq
+  ssh vault "cat zq.tar.gz" | zq restore - --root-dir /var/lib/zq
+
+The directory must be missing or empty. If the command fails, it leaves nothing behind; if it is
+killed, no server starts on the directory before `zq restore` has been run again. Jobs keep their
+ids. Jobs that were in flight are ready. The history has a new epoch, and new jobs get ids that no
+other server gives, also if the server of the backup still runs.
+""",
+)
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option(
+    "--root-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar=ROOT_DIR,
+    default=Settings.root_dir,
+    show_default=True,
+    help="Directory of the data, which is to be empty.",
+)
+@refuses_store
+@click.pass_context
+def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
+    """Make an empty directory a data directory with the contents of the backup PATH.
+
+    Exit codes: 0, 2 if the directory is not empty, 74 if the backup is damaged or the disk fails,
+    75 if another zq has the directory, 78 if the backup is of a newer zq or of another program.
+    """
+    from zq import instance
+    from zq.store.errors import (
+        DamagedDatabase,
+        DatabaseTooNew,
+        DirectoryInUse,
+        DirectoryNotEmpty,
+        ForeignDatabase,
+        StoreFull,
+    )
+
+    require_directory(root_dir)
+    try:
+        _tell_place(root_dir)
+        with click.open_file(path, "rb") as archive, bar_of_bytes("restore") as advance:
+            instance.restore(archive, root_dir, advance)
+    except DirectoryNotEmpty as error:
+        raise click.UsageError(str(error)) from None
+    except DirectoryInUse as error:
+        end(ctx, str(error), EX_IN_USE)
+    except (DatabaseTooNew, ForeignDatabase) as error:
+        end(ctx, f"{path}: {error}", EX_CONFIG)
+    except DamagedDatabase as error:
+        end(ctx, f"{path} cannot be restored: {error}", EX_DATABASE)
+    except (StoreFull, OSError) as error:
+        end(ctx, f"{path} cannot be restored into {root_dir}: {error}", EX_DATABASE)
+    say(f"restored into {root_dir}: `zq check` looks for damage, `zq serve` starts a server on it")
+
+
+def _tell_place(root_dir: Path) -> None:
+    """Say which directory it is, also where a variable names a server, to which nothing goes."""
+    url = os.environ.get("ZQ_URL")
+    other = f"; ZQ_URL ({url}) plays no part" if url else ""
+    say(one_line(f"directory: {root_dir.absolute()}{other}"), err=True)

@@ -2,7 +2,7 @@
 
 import click
 
-from zq.cli.backup import backup
+from zq.cli.backup import backup, restore
 from zq.cli.change import change
 from zq.cli.check import check, salvage
 from zq.cli.dead import dead
@@ -14,7 +14,6 @@ from zq.cli.pipeline import pipeline
 from zq.cli.push import push
 from zq.cli.queues import queues
 from zq.cli.relay import relay
-from zq.cli.restore import restore
 from zq.cli.sections import Section
 from zq.cli.serve import serve
 from zq.cli.settings import pause, resume, settings

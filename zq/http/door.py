@@ -1,8 +1,9 @@
-"""A door: a prefix, its routes, and its forms of ids and errors."""
+"""A door: a prefix, its routes, its forms of ids and errors, and its words for them."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from aiohttp import web
 
@@ -58,12 +59,14 @@ class Ids(Protocol):
         """The key of an id; None if no job can have this id."""
 
 
+S = TypeVar("S")
+
 Statuses = Mapping[type[ZqError], int]
 """The statuses of errors. An error without one has the status of its nearest ancestor."""
 
 
-def status_in(statuses: Statuses, error: ZqError) -> int:
-    """The HTTP status of an error."""
+def status_in(statuses: Mapping[type[ZqError], S], error: ZqError) -> S:
+    """The status of an error: its own, or that of its nearest ancestor."""
     return next(statuses[kind] for kind in type(error).__mro__ if kind in statuses)
 
 
@@ -108,3 +111,35 @@ class Later(NamedTuple):
     prefix: str
     modules: Sequence[str]
     make: Callable[[], Sequence[Door]]
+
+
+_KEPT = r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`|--[\w-]+|/\S+"""
+"""Names and texts that are quoted, options, and paths."""
+
+
+class Words:
+    """The texts of errors at a door: its own for some errors, and its nouns in all others."""
+
+    def __init__(
+        self,
+        nouns: Mapping[str, str],
+        said: Mapping[type[ZqError], str],
+        own: frozenset[type[ZqError]] = frozenset(),
+    ) -> None:
+        """`nouns` maps a native noun to the door's. Errors of its `own` use its nouns already."""
+        self._nouns = {**nouns, **{f"{noun}s": f"{other}s" for noun, other in nouns.items()}}
+        self._said = said
+        self._own = own
+        self._found = re.compile(rf"{_KEPT}|\b(?:{'|'.join(self._nouns)})\b")
+
+    def of(self, error: ZqError) -> str:
+        """The text of an error, as an answer can hold it."""
+        if type(error) in self._own:
+            text = error.message
+        else:
+            text = self._said.get(type(error)) or self._found.sub(self._noun, error.message)
+        # A message may cite bytes of a header that are no text; an answer cannot.
+        return text.encode(errors="replace").decode()
+
+    def _noun(self, found: re.Match[str]) -> str:
+        return self._nouns.get(found[0], found[0])

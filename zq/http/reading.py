@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
-from zq.engine.aside.aside import AsideLane
+from zq.engine.aside import AsideLane
 from zq.engine.turns import Turns
 from zq.http.transport.bodies import Bodies
 from zq.wire.codecs import BodyCodec

@@ -5,6 +5,7 @@ that reads alike in every store is in a file without the name of one: `zq/store/
 `zq/store/sqlite/tick.sql`, and a room's `tick.sql` beside its `sqlite_tick.sql`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -100,3 +101,20 @@ def texts_of_rooms(
         if text.startswith("APPEND "):
             found[name] = append.replace("SOURCE", text.removeprefix("APPEND "))
     return found
+
+
+def merged(texts: Mapping[str, str], free: int, bounded: int) -> str:
+    """The text of a claim of so many queues, of which the last ones have bounds."""
+    kinds = [texts["claim_arm"]] * free + [texts["claim_bounded_arm"]] * bounded
+    arms = [
+        arm.replace(":queue", f":q{index}").replace(":most", f":m{index}")
+        for index, arm in enumerate(kinds)
+    ]
+    return texts["claim_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
+
+
+def merged_lines(texts: Mapping[str, str], arm: str, count: int) -> str:
+    """The text that merges the open lines of so many queues, or of lines that age alike."""
+    sql = re.sub(":(queue|aging_ms)", ":value", texts[arm])
+    arms = [sql.replace(":value", f":v{index}") for index in range(count)]
+    return texts["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))

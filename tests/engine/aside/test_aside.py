@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from manual_clock import ManualClock
 
-from zq.engine.aside.aside import IDLE_S, AsideLane
+from zq.engine.aside import IDLE_S, AsideLane
 from zq.engine.process_lane import MOST_OF_ONE, MOST_WAITING
 from zq.model.errors import InvalidRequest, ServiceUnavailable, TooLarge, TooManyValues
 from zq.wire import weight

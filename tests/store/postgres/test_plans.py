@@ -14,8 +14,9 @@ from zq.operators.admin.store import LISTS
 from zq.store.postgres.connection import PLANS, SESSION, connect
 from zq.store.postgres.queries import load
 from zq.store.postgres.snapshot import CORE
-from zq.store.postgres.transaction import counted, merged, merged_lines
+from zq.store.postgres.transaction import TEXTS, counted
 from zq.store.postgres.where import Finds, is_listed_by_status, where
+from zq.store.texts import merged, merged_lines
 
 from .explained import Explained, Plan
 from .plans import FINDS
@@ -103,9 +104,9 @@ def texts() -> dict[Name, str]:
                 found[place, name] = _with_words(whole)
     for free, bounded in ((1, 0), (3, 2), (150, 50)):
         name = f"claims of {free + bounded} queue{'s' * (free > 1)}"
-        found["postgres/claims", name] = merged(free, bounded)
+        found["postgres/claims", name] = merged(TEXTS, free, bounded)
     found["postgres/claims", "what claims of 5 queues choose from"] = counted(5)
-    found["postgres/lines", "lines of 5 queues"] = merged_lines("line_arm", 5)
+    found["postgres/lines", "lines of 5 queues"] = merged_lines(TEXTS, "line_arm", 5)
     return found
 
 

@@ -16,8 +16,7 @@ from zq.model.job import JobRecord
 from zq.rooms import parts
 from zq.store.errors import StoreDamaged
 from zq.store.postgres.connection import Connection
-from zq.store.postgres.queries import load, rows_of
-from zq.store.postgres.rows import jobs_of
+from zq.store.postgres.queries import jobs_of, load, rows_of
 from zq.store.postgres.where import Finds, is_listed_by_status, where
 from zq.store.snapshot import NO_WORDS, MakeReads, Snapshot, flat, reads_by
 

@@ -42,8 +42,7 @@ from zq.store.postgres.readers import PostgresLanes
 from zq.store.postgres.recovery import note_clock, recover, recover_other
 from zq.store.postgres.sharing import Memory, TurnNeeded
 from zq.store.postgres.snapshot import CORE, PostgresSnapshot, reads_of_rooms
-from zq.store.postgres.thread import TickThread
-from zq.store.postgres.ticking import TickPipeline
+from zq.store.postgres.ticking import TickPipeline, TickThread
 from zq.store.postgres.transaction import Columns, PostgresTransaction, read_columns
 from zq.store.postgres.vacuum import Vacuum
 from zq.store.postgres.watch import Watch

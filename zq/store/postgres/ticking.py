@@ -1,18 +1,76 @@
-"""The connection of ticks: it is made again when it is lost, and a tick's outcome is never guessed.
+"""The connection of ticks, and their thread.
 
-The lock of the slot is held by this connection. So whoever holds it next knows that the transaction
-of the connection before has ended, and that the row of a tick is either there or will never be.
+The connection is made again when it is lost, and a tick's outcome is never guessed. The lock of the
+slot is held by this connection. So whoever holds it next knows that the transaction of the
+connection before has ended, and that the row of a tick is either there or will never be.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from zq.store.errors import Fenced, StoreAway, StoreFailed
 from zq.store.postgres.connection import SESSION, TICK_SESSION, Connection, connect, store_errors
 from zq.store.postgres.owning import take_over, value_of
 from zq.store.postgres.pipeline import Pipeline
 from zq.store.postgres.queries import compiled, load
+
+T = TypeVar("T")
+
+SILENT_S = 2.0
+"""For so long the thread works or waits before anybody is told."""
+
+LOOK_S = 1.0
+"""The time between two looks."""
+
+
+class TickThread:
+    """Runs functions one after the other. It alone uses the connection of ticks.
+
+    A connection may be silent for long: the host behind it is lost, or a process there was stopped.
+    So the event loop looks at the clock, and the thread is not asked.
+    """
+
+    def __init__(self) -> None:
+        self.when_away: Callable[[StoreAway], object] = bool
+        """Called at each look once a function takes long, with the cause."""
+        self.cause: StoreAway | None = None
+        """Why the function under way waits, as far as it knows that."""
+        self._executor = ThreadPoolExecutor(1, "zq-tick")
+        self._loop = asyncio.get_running_loop()
+        self._since: float | None = None
+        """The monotonic time at which the function under way began."""
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+
+    async def run(self, function: Callable[..., T], *args: object) -> T:
+        """Run a function in the thread."""
+        return await self._loop.run_in_executor(self._executor, self._do, function, args)
+
+    def close(self, *, wait: bool = True) -> None:
+        """End the thread once it has run what it was asked to."""
+        self._timer.cancel()
+        self._executor.shutdown(wait=wait)
+
+    def _do(self, function: Callable[..., T], args: tuple[object, ...]) -> T:
+        self._since = time.monotonic()
+        try:
+            return function(*args)
+        finally:
+            self._since = self.cause = None
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+        since = self._since
+        if since is None:
+            return
+        seconds = time.monotonic() - since
+        if seconds >= SILENT_S:
+            silent = f"PostgreSQL has not answered a transaction for {seconds:.0f} seconds"
+            self.when_away(self.cause or StoreAway(silent))
+
 
 log = logging.getLogger(__name__)
 

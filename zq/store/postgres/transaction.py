@@ -1,6 +1,5 @@
 """The tick's transaction on PostgreSQL: it runs the named statements and decodes their rows."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
@@ -20,10 +19,10 @@ from zq.store.errors import StoreDamaged
 from zq.store.postgres.connection import Connection
 from zq.store.postgres.floors import FIRST, KEEPS, Floors
 from zq.store.postgres.pipeline import Pipeline, Row, Sent
-from zq.store.postgres.queries import Statement, compiled, load, load_of_rooms
-from zq.store.postgres.rows import briefs_of, jobs_of
+from zq.store.postgres.queries import Statement, briefs_of, compiled, jobs_of, load, load_of_rooms
 from zq.store.postgres.sharing import BESIDE, MOST_KEYS, OF_ALL_SERVERS, Memory, TurnNeeded
 from zq.store.postgres.where import Finds, where
+from zq.store.texts import merged, merged_lines
 
 TEXTS = {
     **load("zq.store.postgres.tick"),
@@ -425,19 +424,9 @@ def _insertion(table: str, columns: str, casts: tuple[str, ...], behind: str) ->
     )
 
 
-def merged(free: int, bounded: int) -> str:
-    """The text of a claim of so many queues, of which the last ones have bounds."""
-    kinds = [TEXTS["claim_arm"]] * free + [TEXTS["claim_bounded_arm"]] * bounded
-    arms = [
-        arm.replace(":queue", f":q{index}").replace(":most", f":m{index}")
-        for index, arm in enumerate(kinds)
-    ]
-    return TEXTS["claim_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
-
-
 @lru_cache(maxsize=MOST_ARMS)
 def _merged(free: int, bounded: int) -> Statement:
-    return compiled(merged(free, bounded))
+    return compiled(merged(TEXTS, free, bounded))
 
 
 def counted(count: int) -> str:
@@ -451,16 +440,9 @@ def _counted(count: int) -> Statement:
     return compiled(counted(count))
 
 
-def merged_lines(arm: str, count: int) -> str:
-    """The text that merges the open lines of so many queues, or of lines that age alike."""
-    sql = re.sub(":(queue|aging_ms)", ":value", TEXTS[arm])
-    arms = [sql.replace(":value", f":v{index}") for index in range(count)]
-    return TEXTS["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
-
-
 @lru_cache(maxsize=MOST_ARMS)
 def _merged_lines(arm: str, count: int) -> Statement:
-    return compiled(merged_lines(arm, count))
+    return compiled(merged_lines(TEXTS, arm, count))
 
 
 _SAVEPOINT, _RELEASE, _UNDO = map(compiled, ("SAVEPOINT part", "RELEASE part", "ROLLBACK TO part"))

@@ -5,6 +5,9 @@ not decode. So whoever meets such a row has all of these tables looked through. 
 table would refuse, or whose texts are not what is kept there, is set aside. The rows that follow
 from those of jobs are made anew then: lines, and what rooms count (`Recovery.lost`). It takes as
 long as the tables are, and happens only after damage.
+
+A database has the logs that its migrations have made, and the numbers in their rows follow from the
+batches of their records. So a row of `logs` is corrected in its place, and no record is lost by it.
 """
 
 import sqlite3

@@ -1,6 +1,5 @@
 """The tick's transaction on SQLite: it runs the named statements and decodes their answers."""
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
@@ -40,6 +39,7 @@ from zq.store.sqlite.quarantine import (
 from zq.store.sqlite.quarantine import QUERIES as OF_QUARANTINE
 from zq.store.sqlite.queries import load, load_of_rooms
 from zq.store.sqlite.where import where
+from zq.store.texts import merged, merged_lines
 
 _TICK = load("zq.store.sqlite.tick")
 _CLAIMS = load("zq.store.sqlite.claims")
@@ -435,19 +435,12 @@ def _insert_sql(verb: str, table: str, columns: str, size: int) -> str:
 
 @lru_cache(maxsize=MOST_ARMS)
 def _merged(free: int, bounded: int) -> str:
-    kinds = [QUERIES["claim_arm"]] * free + [QUERIES["claim_bounded_arm"]] * bounded
-    arms = [
-        arm.replace(":queue", f":q{index}").replace(":most", f":m{index}")
-        for index, arm in enumerate(kinds)
-    ]
-    return QUERIES["claim_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
+    return merged(QUERIES, free, bounded)
 
 
 @lru_cache(maxsize=MOST_ARMS)
 def _merged_lines(arm: str, count: int) -> str:
-    sql = re.sub(":(queue|aging_ms)", ":value", QUERIES[arm])
-    arms = [sql.replace(":value", f":v{index}") for index in range(count)]
-    return QUERIES["lines_merged"].replace("ARMS", "\n    UNION ALL ".join(arms))
+    return merged_lines(QUERIES, arm, count)
 
 
 @cache

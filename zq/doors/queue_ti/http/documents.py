@@ -18,9 +18,8 @@ from zq.features.archive.model import NotArchived
 from zq.features.targets.model import TargetExists, TargetNotFound
 from zq.http.api.problems import CODE_HEADER, completed
 from zq.http.api.problems import STATUSES as NATIVE
-from zq.http.door import Ids, Statuses, status_in
+from zq.http.door import Ids, Statuses, Words, status_in
 from zq.http.transport.answer import Answer
-from zq.http.words import Words
 from zq.model import errors
 from zq.model.errors import ZqError
 from zq.model.ids import ALPHABET, EPOCH_MS, LOW_BITS, IdCodec, minted_at

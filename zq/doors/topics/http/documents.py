@@ -27,9 +27,8 @@ from zq.features.producers.model import ProducerFenced, SequenceGap
 from zq.http.api.endpoints import NotAcceptable
 from zq.http.api.problems import STATUSES as NATIVE
 from zq.http.api.problems import completed
-from zq.http.door import Statuses, status_in
+from zq.http.door import Statuses, Words, status_in
 from zq.http.transport.answer import Answer
-from zq.http.words import Words
 from zq.model import errors
 from zq.model.errors import InvalidRequest, ZqError
 from zq.model.ids import time_of

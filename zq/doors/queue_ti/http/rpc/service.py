@@ -28,6 +28,7 @@ from zq.doors.queue_ti.model import EVERYTHING, Action, Permit
 from zq.engine.delivery.windows import ClaimWindow
 from zq.http.api.endpoints import HEADER as STRICT_HEADER
 from zq.http.api.endpoints import strict_value
+from zq.http.door import status_in
 from zq.http.guard import KEY_BESIDE, Guard
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies
@@ -359,11 +360,11 @@ class QueueService:
                 yield await self._admit(context, scope, link)
         except ZqError as error:
             self._refused[error.code] += 1
-            await context.abort(code_of(error), text_of(error))
+            await context.abort(status_in(CODES, error), text_of(error))
         except Exception as error:
             log.exception("a call failed")
             told = unexpected(error)
-            await context.abort(code_of(told), text_of(told))
+            await context.abort(status_in(CODES, told), text_of(told))
 
 
 def _parsed(kind: type[Asked], sent: bytes, context: Context) -> Asked:
@@ -442,8 +443,3 @@ CODES: dict[type[ZqError], StatusCode] = {
     errors.ServiceUnavailable: StatusCode.UNAVAILABLE,
     errors.StorageFull: StatusCode.RESOURCE_EXHAUSTED,
 }
-
-
-def code_of(error: ZqError) -> StatusCode:
-    """The status of an error. One without a status has that of its nearest ancestor."""
-    return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-from zq.engine.aside import child
-from zq.engine.aside.child import END, FRAME, PIECE, REQUEST
+from zq.engine import aside_child as child
+from zq.engine.aside_child import END, FRAME, PIECE, REQUEST
 from zq.engine.piped_process import CHUNK, PipedProcess
 from zq.engine.process_lane import ProcessLane
 from zq.model.clock import Clock, Timer

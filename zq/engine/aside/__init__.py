@@ -1,1 +1,0 @@
-"""Long work beside the event loop: functions of zq over large inputs, in a process of their own."""
