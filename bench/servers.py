@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGTERM, Signals
 
 from bench.baseline_disk import Kind
 from bench.children import running
@@ -190,8 +190,8 @@ class Lab:
         return float(text)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(SIGTERM)
+def end(process: subprocess.Popen[bytes], stop: Signals = SIGTERM) -> None:
+    process.send_signal(stop)
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:

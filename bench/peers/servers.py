@@ -19,11 +19,8 @@ from bench.children import running
 from bench.peers.install import find_program, run, server_program
 from bench.peers.roster import Contender
 from bench.ports import LOOPBACK, free_port
-from bench.servers import Lab, tail
+from bench.servers import LOOK_EVERY, START_SECONDS, Lab, end, tail
 
-START_SECONDS = 180.0
-STOP_SECONDS = 30.0
-LOOK_EVERY = 0.02
 POSTGRESQL_READY = "ready to accept connections"
 """PostgreSQL listens before it says so, and refuses everybody until then."""
 
@@ -160,15 +157,6 @@ def program(
     with running(start, partial(end, stop=stop)) as process:
         wait_for_port(process, port, log, ready)
         yield process.pid
-
-
-def end(process: subprocess.Popen[bytes], stop: Signals) -> None:
-    process.send_signal(stop)
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path, ready: str) -> None:

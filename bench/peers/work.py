@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
+from collections.abc import Callable
 
 from bench.peers.wire import site
+
+
+def in_threads(count: int, consume: Callable[[], None]) -> None:
+    """Run the loop of a worker in so many threads."""
+    threads = [threading.Thread(target=consume) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from math import ceil
 from typing import Any
 
@@ -11,6 +10,7 @@ import greenstalk
 
 from bench.peers.tally import PLACE, Deliberate, handle
 from bench.peers.wire import TRIES
+from bench.peers.work import in_threads
 
 
 def client() -> Any:
@@ -48,8 +48,4 @@ def consume() -> None:
 
 
 def work(concurrency: int) -> None:
-    threads = [threading.Thread(target=consume) for _ in range(concurrency)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(concurrency, consume)

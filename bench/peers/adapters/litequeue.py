@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from typing import Any
 
 from litequeue import LiteQueue
 
 from bench.peers.tally import PLACE, handle
+from bench.peers.work import in_threads
 
 LOOK_EVERY = 0.01
 
@@ -47,8 +47,4 @@ def consume() -> None:
 
 
 def work(concurrency: int) -> None:
-    threads = [threading.Thread(target=consume) for _ in range(concurrency)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(concurrency, consume)

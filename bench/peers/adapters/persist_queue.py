@@ -3,13 +3,14 @@ process does not wake it."""
 
 from __future__ import annotations
 
-import threading
 import time
+from functools import partial
 from typing import Any
 
 from persistqueue import Empty, SQLiteAckQueue
 
 from bench.peers.tally import PLACE, handle
+from bench.peers.work import in_threads
 
 LOOK_EVERY = 0.01
 
@@ -49,8 +50,4 @@ def consume(queue: Any) -> None:
 
 def work(concurrency: int) -> None:
     queue = open_queue()
-    threads = [threading.Thread(target=consume, args=[queue]) for _ in range(concurrency)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(concurrency, partial(consume, queue))
