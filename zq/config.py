@@ -74,7 +74,6 @@ _OF_ROOMS: tuple[type[RoomSettings], ...] = tuple(parts("settings", "SETTINGS", 
 
 
 def _flags_of(preset: Preset) -> str:
-    """The settings of a preset, as flags."""
     flags = (f"--{name} {text}" for name, text in PRESETS[preset].items())
     return ", ".join(f"`{flag.removesuffix(' yes').replace('_', '-')}`" for flag in flags)
 

@@ -55,7 +55,6 @@ class RotatingFile:
         self._file.handle(logging.makeLogRecord({"msg": lines.decode().removesuffix("\n")}))
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

@@ -64,7 +64,6 @@ class _Commands(click.Group):
 
     @property
     def commands(self) -> MutableMapping[str, click.Command]:
-        """All commands by name, imported."""
         from zq.cli.every import SECTIONS
 
         if not self._commands:

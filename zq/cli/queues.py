@@ -77,7 +77,6 @@ def queues(remote: Remote, names: tuple[str, ...], sort: str, watching: bool) ->
 
 
 def _found(remote: Remote, names: tuple[str, ...], sort: str) -> "list[QueueStats]":
-    """The queues in their order."""
     every = remote.run(remote.backend.stats())
     chosen = [each for each in every if not names or each.queue in names]
     return sorted(chosen, key=lambda queue: (SORTS[sort](queue), queue.queue))

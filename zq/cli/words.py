@@ -17,7 +17,6 @@ class Milliseconds(click.ParamType[int]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Convert to milliseconds."""
         if isinstance(value, int):
             return value
         try:
@@ -34,7 +33,6 @@ class Seconds(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Convert to seconds."""
         if isinstance(value, float):
             return value
         return MILLISECONDS.convert(value, param, ctx) / 1000

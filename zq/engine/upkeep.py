@@ -125,7 +125,6 @@ class Upkeep:
             self._end_compaction(error)
 
     async def _compact(self, compaction: _Compaction) -> None:
-        """Run one slice of a compaction."""
         began = self._clock.monotonic()
         try:
             if not compaction.slices:

@@ -127,7 +127,6 @@ class KeyRing:
         return tuple(self._by_name.values())
 
     def named(self, name: str) -> Key | None:
-        """The key with this name."""
         return self._by_name.get(name)
 
     def with_secret(self, secret: bytes) -> Key | None:

@@ -71,7 +71,6 @@ def _copy_records(source: MovingServer, target: MovingServer, topic: str) -> int
 
 
 def _new(record: Doc) -> Doc:
-    """A record as it is appended."""
     new = {"data": record["data"]}
     for shown, field in (("$node", "node"), ("$tag", "tag"), ("meta", "meta")):
         if shown in record:

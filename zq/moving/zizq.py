@@ -64,7 +64,6 @@ def _pages(server: MovingServer, path: str | None) -> Iterator[list[Doc]]:
 
 
 def _new(job: Doc) -> Doc:
-    """A job as it is enqueued."""
     new = {name: job[name] for name in COPIED if name in job}
     if job["status"] == "scheduled":
         new["ready_at"] = job["ready_at"]
@@ -72,7 +71,6 @@ def _new(job: Doc) -> Doc:
 
 
 def _schedules(group: Doc) -> Doc:
-    """A group as it is put."""
     entries = [
         {
             name: entry[name]

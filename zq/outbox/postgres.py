@@ -80,19 +80,16 @@ class PostgresSource:
         return self._is_leader
 
     async def lane(self) -> OutboxLane | None:
-        """The lane of the outbox."""
         for producer, epoch, first, ids in await self._fetch(_LANE):
             return OutboxLane(producer, epoch, first, json.loads(ids))
         return None
 
     async def make(self, lane: OutboxLane) -> None:
-        """Store the first lane."""
         await self._execute(_NEW_LANE, lane.producer, lane.epoch, lane.first, json.dumps(lane.ids))
 
     async def move(
         self, lane: OutboxLane, to: OutboxLane, refusal: RefusedRow | None = None
     ) -> bool:
-        """Change the lane if it is still as given."""
         now, then = ((each.epoch, each.first, json.dumps(each.ids)) for each in (to, lane))
         async with self._explained(), self._connection.transaction():
             cursor = await self._connection.execute(_MOVE, (*now, *then))
@@ -102,16 +99,13 @@ class PostgresSource:
         return moved
 
     async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
-        """The rows, among these, that are still to be sent."""
         found = {id: OutboxRow(id, text) for id, text in await self._fetch(_ROWS_OF, list(ids))}
         return [found[id] for id in ids if id in found]
 
     async def oldest(self) -> list[OutboxRow]:
-        """The oldest rows, by id."""
         return [OutboxRow(*row) for row in await self._fetch(_ROWS, MOST_ROWS, MOST_BYTES)]
 
     async def delete(self, ids: Sequence[int]) -> None:
-        """Delete these rows."""
         await self._execute(_DELETE, list(ids))
 
     async def changed(self) -> None:
@@ -121,7 +115,6 @@ class PostgresSource:
                 pass
 
     async def close(self) -> None:
-        """Disconnect."""
         connection, self._connection = self._connection, None
         self._is_leader = False
         if connection is not None:

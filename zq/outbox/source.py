@@ -40,7 +40,7 @@ class OutboxRow(NamedTuple):
 
 
 class OutboxLane(NamedTuple):
-    """As which producer rows are sent, and which rows have numbers. It is stored beside them."""
+    """The producer that sends the rows, and which rows have numbers. It is stored beside them."""
 
     producer: str
     epoch: str

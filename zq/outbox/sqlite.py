@@ -76,30 +76,24 @@ class SqliteSource:
         return True
 
     async def lane(self) -> OutboxLane | None:
-        """The lane of the outbox."""
         return await self._run(self._lane)
 
     async def make(self, lane: OutboxLane) -> None:
-        """Store the first lane."""
         given = lane.producer, lane.epoch, lane.first, json.dumps(lane.ids)
         await self._run(lambda: self._execute(_NEW_LANE, *given))
 
     async def move(
         self, lane: OutboxLane, to: OutboxLane, refusal: RefusedRow | None = None
     ) -> bool:
-        """Change the lane if it is still as given."""
         return await self._run(lambda: self._move(lane, to, refusal))
 
     async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:
-        """The rows, among these, that are still to be sent."""
         return await self._run(lambda: self._rows_of(ids))
 
     async def oldest(self) -> list[OutboxRow]:
-        """The oldest rows, by id."""
         return await self._run(self._oldest)
 
     async def delete(self, ids: Sequence[int]) -> None:
-        """Delete these rows."""
         await self._run(lambda: self._execute(_DELETE, json.dumps(ids)))
 
     async def changed(self) -> None:
@@ -107,7 +101,6 @@ class SqliteSource:
         await self._run(self._watch)
 
     async def close(self) -> None:
-        """Disconnect."""
         thread, self._thread = self._thread, None
         if thread is not None:
             if self._changes is not None:

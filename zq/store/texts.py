@@ -46,7 +46,6 @@ def columns_of(
 
 
 def folder(package: str) -> Path:
-    """The folder of a package."""
     return Path(import_module(package).__path__[0])
 
 

@@ -109,7 +109,6 @@ def _apply_change(work: UnitOfWork, command: AnyChange) -> Sliced[object]:
 
 
 def _change(work: UnitOfWork, command: PatchJob) -> Sliced[object]:
-    """Patch one job."""
     job = visible_job(work, command.key, command.reach)
     if job is None:
         return JobNotFound()

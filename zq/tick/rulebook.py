@@ -26,7 +26,6 @@ class _Tables:
             self.put(queue, own)
 
     def put(self, queue: str, own: QueueSettings) -> None:
-        """Replace the settings of a queue."""
         if own == NO_SETTINGS:
             self.settings.pop(queue, None)
         else:

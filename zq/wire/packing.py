@@ -93,12 +93,10 @@ class _Container:
         packed += _HEADS[opening] + bytes(4)
 
     def add(self, members: list[Any] | dict[str, Any], packed: bytearray) -> None:
-        """Pack members."""
         self.length += len(members)
         packed += without_head(pack(members))
 
     def close(self, packed: bytearray) -> None:
-        """Write the number of members into the head."""
         struct.pack_into(">I", packed, self._place + 1, self.length)
 
 

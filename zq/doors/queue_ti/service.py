@@ -34,7 +34,6 @@ class Users:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The users of a server."""
         return cls(services.store, services.clock, services.engine.inbox)
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:

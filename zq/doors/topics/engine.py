@@ -99,7 +99,6 @@ class _Crowds:
                     self._line.wake(crowd, partial(_tell, topic))
 
     def wake_all(self) -> None:
-        """Wake everybody."""
         self.wake(list(self._waiting))
 
     def line_up(self, topic: str, waiter: TopicWaiter) -> None:
@@ -115,7 +114,6 @@ class TopicReaders:
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The readers of an engine."""
         readers = cls(engine.clock)
         engine.when_let_go.append(readers.close)
         engine.when_heard.append(readers.look_again)

@@ -94,7 +94,6 @@ class Topics:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The topics of a server."""
         engine = services.engine
         return cls(
             engine.store,
@@ -265,7 +264,6 @@ class Routers:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The routers of a server."""
         return cls(services.store, services.engine.inbox)
 
     def __init__(self, store: Store, inbox: Inbox) -> None:
@@ -325,7 +323,6 @@ class Watches:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The watch sessions of a server."""
         return cls(services.store, services.clock, services.engine[TopicReaders])
 
     def __init__(self, store: Store, clock: Clock, readers: TopicReaders) -> None:

@@ -151,7 +151,6 @@ class Stream:
         return self.ended or self.draining
 
     def credit(self, freed: int) -> int:
-        """How many jobs it can take once `freed` of its jobs are settled."""
         if self.is_done:
             return 0
         room = self.subscription.window - len(self.held) + freed

@@ -186,7 +186,6 @@ class FlowCounts(NamedTuple):
     five_minutes_s: float
 
     def of(self, queue: str) -> QueueFlow:
-        """The flow of one queue."""
         if queue not in self.total:
             return NO_FLOW
         open = self.open.get(queue, 0)

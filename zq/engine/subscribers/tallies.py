@@ -48,7 +48,6 @@ class QueueTallies:
         self.listens = True
 
     def learn(self, committed: Committed) -> None:
-        """Count what a tick did."""
         result = committed.result
         for command, reply in zip(committed.tick.commands, result.replies, strict=True):
             self._count_reply(command, reply)

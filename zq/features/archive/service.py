@@ -32,7 +32,6 @@ class Replays:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """Replays of the jobs of a server."""
         count = services.tallies.count_replayed
         return cls(services.store, services.clock, services.jobs, services[PayloadChecks], count)
 

@@ -56,7 +56,6 @@ def audit(remote: Remote, since: int | None, limit: int | None) -> None:
 
 
 def _found(remote: Remote, since: int, limit: int | None) -> "Iterator[ActionDocument]":
-    """Actions, page by page."""
     from zq.features.audit.client import ServerAudit
 
     before, latest = None, ServerAudit(remote.backend.ask).latest

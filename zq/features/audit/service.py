@@ -28,7 +28,6 @@ class Audit:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The audit of a server."""
         return cls(services.store, services.engine.inbox)
 
     def __init__(self, store: Store, inbox: Inbox) -> None:

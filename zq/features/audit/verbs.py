@@ -186,7 +186,6 @@ class ActionsDocument(msgspec.Struct):
 
 
 def action_document(recorded: "RecordedAction") -> ActionDocument:
-    """A recorded action."""
     action = recorded.action
     summary = summary_of(action)
     return ActionDocument(

@@ -88,7 +88,7 @@ class QueueBacklog(NamedTuple):
 
 
 def summed(backlogs: Sequence[QueueBacklog]) -> QueueBacklog:
-    """All of them together."""
+    """The sum of the backlogs of queues."""
     held = Counter[str]()
     for each in backlogs:
         held.update(each.held)

@@ -45,7 +45,6 @@ class Backlogs:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The backlog of a server."""
         return cls(
             *(services.store, services.clock, services.engine.streams),
             *(services.queues, services[Trends]),

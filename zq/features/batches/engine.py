@@ -257,7 +257,6 @@ class FoldLane:
             del self._slow[next(iter(self._slow))]
 
     def _end(self, request: FoldRequest, reply: object) -> None:
-        """Answer a request."""
         request.lane = None
         if request.is_held:
             self._inbox.let_go(len(request.jobs), request.size)

@@ -400,7 +400,6 @@ def by_rule(requests: Sequence[FoldRequest]) -> dict[Programs, list[RuleUse]]:
 
 
 def programs_of(rule: BatchRule) -> Programs:
-    """The programs of a rule."""
     return rule.when, rule.fold
 
 

@@ -333,7 +333,6 @@ def _row(budget: "ShownBudget") -> tuple[object, ...]:
 
 
 def _limit(budget: "ShownBudget") -> str:
-    """The limit of a budget in words."""
     strategy = budget.strategy
     if strategy.duration_ms is None:
         return f"{budget.allocation:,} at once"

@@ -44,7 +44,6 @@ class Budgets:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The budgets of a server."""
         store, clock, inbox = services.store, services.clock, services.engine.inbox
         return cls(store, clock, services.ids, inbox, services[Sweeps])
 

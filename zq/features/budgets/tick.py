@@ -371,7 +371,6 @@ class BudgetHold(TokenLedger):
         """No budget depends on the settings of a queue."""
 
     def allowances(self, work: UnitOfWork) -> "TokenAllowances":
-        """Begin to calculate what a claim may take."""
         return TokenAllowances(self)
 
 

@@ -134,12 +134,10 @@ class TokenLedger:
         self._clear_notes()
 
     def learn(self, tx: Transaction) -> None:
-        """Read the store, before the first transaction."""
         self._tx = tx
         self._read()
 
     def begin(self, tx: Transaction, now: int) -> None:
-        """Serve a transaction at a steady time in milliseconds."""
         self._tx = tx
         self.is_retimed = False
         if not self._is_known:
@@ -151,26 +149,21 @@ class TokenLedger:
             self._asked.update(tx.names("due_budgets", now=now, limit=MOST_DUE))
 
     def serve(self, tx: Transaction) -> None:
-        """Continue in a part of the transaction, or after a part that was kept."""
         self._tx = tx
 
     def commit(self) -> None:
-        """Note that the transaction is committed."""
         self._tokens.commit()
 
     def roll_back(self) -> None:
-        """Note that the transaction has failed."""
         self._tokens.roll_back()
         self.forget()
 
     def forget(self) -> None:
-        """Forget everything: the next transaction reads it again."""
         self._is_known = False
         self.is_used = True
         self._clear_notes()
 
     def recall(self) -> None:
-        """Read again what an undone part may have changed."""
         self.forget()
         self._read()
         if self._has_stepped:

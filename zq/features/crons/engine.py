@@ -76,7 +76,6 @@ class Scheduler(RunningPart):
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The scheduler of an engine."""
         scheduler = cls(
             engine.store,
             engine.clock,

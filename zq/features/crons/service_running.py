@@ -56,7 +56,6 @@ class Crons(RunningService):
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The cron entries of a server."""
         engine = services.engine
         return cls(engine.store, engine.clock, engine.inbox, engine[Scheduler], engine[Folding])
 

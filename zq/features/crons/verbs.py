@@ -190,7 +190,6 @@ def group_document(group: CronGroup, entries: Sequence[CronEntry]) -> CronGroupD
 
 
 def entry_document(entry: CronEntry) -> CronEntryDocument:
-    """One entry."""
     return CronEntryDocument(
         name=entry.name,
         expression=entry.expression,

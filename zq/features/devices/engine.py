@@ -21,7 +21,6 @@ class DeviceBell:
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The bell of an engine."""
         bell = cls()
         engine.when_heard.append(bell.ring)
         return bell
@@ -35,7 +34,6 @@ class DeviceBell:
             found.awake.set()
 
     def learn(self, committed: Committed) -> None:
-        """Learn from a tick."""
         for queue in committed.result.counted | committed.result.woken:
             name = device_of(queue)
             if name is not None and (found := self.listens.get(name)) is not None:

@@ -20,7 +20,7 @@ class DeviceFigures(NamedTuple):
 
 
 class DeviceReader:
-    """Reads them."""
+    """Reads the devices for a scrape."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._reads = parts.services.store.reads.of(DeviceReads)

@@ -63,7 +63,6 @@ class Devices:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The devices of a server."""
         engine = services.engine
         devices = cls(services.store, engine.inbox, services.clock, engine[DeviceBell])
         engine.when_let_go.append(devices.close)
@@ -161,7 +160,6 @@ class Fetches:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The fetches of a server."""
         return cls(services[Devices], services.work, services.engine.inbox, services.clock)
 
     def __init__(self, devices: Devices, work: Work, inbox: Inbox, clock: Clock) -> None:
@@ -289,7 +287,6 @@ class Fleets:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The fleets of a server."""
         return cls(services.store, services.jobs, services.clock)
 
     def __init__(self, store: Store, jobs: Jobs, clock: Clock) -> None:
@@ -350,7 +347,6 @@ class DeviceHistory:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The history of the devices of a server."""
         engine = services.engine
         reads = services.store.reads.of(ProducerReads)
         return cls(services[Devices], engine.inbox, reads, engine[HistoryReaders])

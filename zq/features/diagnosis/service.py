@@ -67,7 +67,6 @@ class Lookback:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The look back of a server."""
         return cls(services.clock, services[Trends], services[Marks])
 
     def __init__(self, clock: Clock, trends: Trends, marks: Marks) -> None:
@@ -190,7 +189,6 @@ class QueueJudge:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The judge of a server."""
         return cls(
             services.clock, services.admin, services[Trends], services[Lookback], services.since
         )
@@ -378,7 +376,6 @@ class SlowFindings:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The slow findings of a server."""
         return cls(services.store, services.clock, services[StuckWork], services[Lanes])
 
     def __init__(self, store: Store, clock: Clock, stuck: StuckWork, lanes: Lanes) -> None:

@@ -95,7 +95,6 @@ class Failures:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The failures of a server."""
         return cls(services.store, services.clock, services[Marks], services.turns)
 
     def __init__(self, store: Store, clock: Clock, marks: Marks, turns: Turns) -> None:

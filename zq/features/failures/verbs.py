@@ -73,7 +73,6 @@ def failures_document(
 
 
 def cause_document(group: FailureGroup, ids: IdCodec) -> CauseDocument:
-    """The document of a group."""
     return CauseDocument(
         id=group.signature,
         error_type=UNSET if group.error_type is None else group.error_type,

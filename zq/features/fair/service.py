@@ -18,7 +18,6 @@ class FairKeys:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The fair keys of a server."""
         return cls(services.store.reads.of(FairReads), services.engine.inbox)
 
     def __init__(self, reads: FairReads, inbox: Inbox) -> None:

@@ -82,20 +82,17 @@ class FairHold:
         self.is_retimed = False
 
     def learn(self, tx: Transaction) -> None:
-        """Read the store, before the first transaction."""
         self.is_used = bool(tx.value("has_shares"))
         self._ended = set(tx.names("ended_queues"))
         self._is_known = True
 
     def begin(self, tx: Transaction, now: int) -> None:
-        """Serve a transaction at a steady time in milliseconds."""
         if not self._is_known:
             self.learn(tx)
         self._tx, self._now = tx, now
         self.is_retimed = False
 
     def serve(self, tx: Transaction) -> None:
-        """Continue in a part of the transaction, or after a part that was kept."""
         self._tx = tx
 
     def commit(self) -> None:
@@ -379,7 +376,6 @@ class FairHold:
     # Claims
 
     def allowances(self, work: UnitOfWork) -> "FairAllowances":
-        """Begin to calculate what a claim may take."""
         self._paid.clear()
         return FairAllowances(self, work.rulebook, self._now, self._paid)
 

@@ -14,7 +14,6 @@ class LaneBell:
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The bell of an engine."""
         bell = cls()
         engine.when_heard.append(bell.ring)
         return bell
@@ -37,7 +36,6 @@ class LaneBell:
         self.listens.pop(event, None)
 
     def learn(self, committed: Committed) -> None:
-        """Learn from a tick."""
         queues = committed.result.counted | committed.result.woken
         if not queues:
             return
@@ -51,7 +49,6 @@ class SyncBell:
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The bell of an engine."""
         bell = cls(is_needed=not engine.durability.enqueues)
         engine.when_synced.append(bell._ring)
         return bell
@@ -69,7 +66,6 @@ class SyncBell:
             await synced.wait()
 
     def learn(self, committed: Committed) -> None:
-        """Learn from a tick."""
         if committed.result.durable:
             self._ring()
 
@@ -84,7 +80,6 @@ class DropBell:
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The bell of an engine."""
         return cls()
 
     def __init__(self) -> None:
@@ -92,7 +87,6 @@ class DropBell:
         """Functions that are called with the name of a lane and a number of jobs."""
 
     def learn(self, committed: Committed) -> None:
-        """Learn from a tick."""
         for lane, dropped in committed.result.displaced:
             for tell in self.listens:
                 tell(lane, dropped)

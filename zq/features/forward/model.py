@@ -295,7 +295,7 @@ class LaneFenced(Conflict):
 
 
 class LaneFull(StorageFull):
-    """As much waits on a lane as may. There is room again once its hub has taken some."""
+    """A lane has as much as it may have. There is room once its hub has taken some."""
 
     code = "lane_full"
 

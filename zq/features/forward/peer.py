@@ -37,7 +37,6 @@ class LaneFollower(RunningService):
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The one of a server."""
         return cls(services)
 
     def __init__(self, services: Services) -> None:
@@ -51,7 +50,6 @@ class LaneFollower(RunningService):
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin."""
         await self._follow(await self._lanes.carried(), hurries=False)
         self._lanes.when_changed.append(self._ask)
         # Never called where no other server shares the store.
@@ -110,7 +108,6 @@ class Links(LaneFollower):
         await super().start()
 
     async def stop(self) -> None:
-        """End."""
         await super().stop()
         for sender in self.senders.values():
             await sender.stop()

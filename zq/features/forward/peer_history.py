@@ -55,7 +55,6 @@ class HistorySender:
         self._task = asyncio.create_task(self._run(), name="zq-history-sender")
 
     async def stop(self) -> None:
-        """End."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -212,11 +212,9 @@ class NewsTeller:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._run(), name="zq-news")
 
     async def stop(self) -> None:
-        """End."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

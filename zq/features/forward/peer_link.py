@@ -79,7 +79,6 @@ class Pause:
         self._ended.clear()
 
     def end(self) -> None:
-        """End it."""
         self._ended.set()
 
     async def over(self) -> None:
@@ -144,7 +143,6 @@ class HubLink:
         return self._presence.instance
 
     def start(self) -> None:
-        """Begin."""
         self._news.start()
         self._presence.when_heard.append(self._hear)
         self._task = asyncio.create_task(self._run(), name=f"zq-{self._name}")

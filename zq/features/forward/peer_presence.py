@@ -67,7 +67,6 @@ class Presence:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The presence of a server."""
         device, store = services.settings.device, services.store
         presence = cls(device, store, services.clock, services.engine.inbox, services[Lanes])
         presence.put_off(first_pause_s(machine_up_s(), random.random()))

@@ -100,7 +100,6 @@ class LanePusher:
         return self._lanes.progress(self.lane.name)
 
     def start(self) -> None:
-        """Begin."""
         if not self.lane.is_backlog:
             self._bell.watch(self._awake, self.lane.rule.patterns)
         self._task = asyncio.create_task(self._run(), name=f"zq-lane-{self.lane.name}")
@@ -257,7 +256,6 @@ class LanePusher:
         return batch
 
     async def _packed(self, hub: Hub, epoch: str, batch: LaneBatch) -> PackedJobs:
-        """The request for a batch."""
         jobs = await self._work.large_payloads(batch.jobs)
         if len(jobs) < len(batch.keys):
             raise _OtherNumbers("a job with a number is gone: the others get new numbers")

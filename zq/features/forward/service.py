@@ -68,7 +68,7 @@ class LaneProgress(msgspec.Struct):
 
 
 class _Waiting(NamedTuple):
-    """So many jobs of a queue, and since when the oldest one waits."""
+    """The number of a queue's waiting jobs, and since when the oldest one waits."""
 
     jobs: int
     oldest_at: int | None
@@ -105,7 +105,6 @@ class Lanes:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The lanes of a server."""
         return cls(services.store, services.clock, services.engine.inbox)
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:
@@ -265,7 +264,6 @@ class HistoryEpochs:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The epochs of a server's database."""
         readers = services.engine[HistoryReaders]
         return cls(services.store, services.engine.inbox, readers)
 
@@ -317,7 +315,6 @@ class Hubs:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The hubs of a server."""
         return cls()
 
     def __init__(self) -> None:
@@ -380,7 +377,6 @@ class LaneBounds(RunningService):
         self._task = asyncio.create_task(self._run(), name="zq-lane-bounds")
 
     async def stop(self) -> None:
-        """End."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -15,7 +15,7 @@ class UnderWay(NamedTuple):
 
 
 class NewJobs(NamedTuple):
-    """So many jobs, and the lowest of their keys."""
+    """The number of jobs, and the lowest of their keys."""
 
     jobs: int
     oldest: int

@@ -251,7 +251,6 @@ class BoundCheck:
         self._by_queue: dict[str, BoundLane | None] = {}
 
     def refusal(self, command: Enqueue) -> Sliced[ZqError | None]:
-        """Why the jobs of a command cannot be stored. Otherwise they have room from now on."""
         sizes: Counter[BoundLane] = Counter()
         for job in command.jobs:
             lane = self._lane_of(job.queue)

@@ -17,7 +17,6 @@ class HistoryReaders:
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The readers of an engine."""
         recording = bool(engine.settings.history)
         readers = cls(engine.store.logged, engine.clock, recording=recording)
         engine.when_synced.append(readers.synced)

@@ -52,7 +52,6 @@ class HistoryApi:
         self._packer = parts.packer
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/history", self.history, KeyScope.HISTORY, whole=True, query=True)]
 
     async def history(self, request: web.BaseRequest) -> Answer:

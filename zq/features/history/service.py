@@ -29,7 +29,6 @@ class History:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The history of a server."""
         return cls(services.store, services.ids, services.engine[HistoryReaders])
 
     def __init__(self, store: Store, ids: IdCodec, readers: HistoryReaders) -> None:

@@ -41,7 +41,6 @@ class InboxTaker(RunningService):
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The taker of a server."""
         return cls(services)
 
     def __init__(self, services: Services) -> None:

@@ -11,7 +11,6 @@ class InboxState:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The state of a server's inbox."""
         return cls()
 
     def __init__(self) -> None:

@@ -13,7 +13,6 @@ class Producers:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The producers of a server."""
         return cls(services.store.reads.of(ProducerReads), services.engine.inbox)
 
     def __init__(self, reads: ProducerReads, inbox: Inbox) -> None:

@@ -70,7 +70,6 @@ class Schemas(RunningService):
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The schemas of a server."""
         schemas = cls(services.store, services.engine.inbox, services[PayloadChecks])
         services.engine.when_heard.append(schemas.look_again)
         return schemas

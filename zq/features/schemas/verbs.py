@@ -75,7 +75,6 @@ def decode_schedule(body: bytes, codec: BodyCodec) -> str:
 
 
 def schema_document(stored: StoredSchema) -> QueueSchemaDocument:
-    """A schema as a document."""
     schema = msgspec.json.decode(stored.body)
     return QueueSchemaDocument(stored.queue, schema, stored.version, stored.updated_at)
 

@@ -49,7 +49,6 @@ class Suggestions:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The suggestions of a server."""
         return cls(
             services.store,
             services.clock,

@@ -53,7 +53,6 @@ class Search:
         self._looked = 0
 
     async def keys(self) -> tuple[list[int], bool]:
-        """The keys of the next jobs with all words, and false if no job was left to look at."""
         now = self._clock.now_ms()
         look = await self._searched.find_words(self._filter, self.reached, self._descending, now)
         if look.reached is not None:
@@ -79,7 +78,6 @@ class Search:
         return jobs, more
 
     def is_over(self) -> bool:
-        """True if it has gone as far as one request may. Raises `ReadTimeout`."""
         took = self._clock.monotonic() - self._began
         if self._looked >= MOST_LOOKED or (self._patience is not None and took >= self._patience):
             return True

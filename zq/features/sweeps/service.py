@@ -36,7 +36,6 @@ class EndedSweeps:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The ended sweeps of a server."""
         return cls(services.store, services[Sweeps])
 
     def __init__(self, store: Store, sweeps: Sweeps) -> None:

@@ -199,7 +199,6 @@ class Sweeps(RunningService):
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The sweeps of a server."""
         engine = services.engine
         return cls(
             services.store,

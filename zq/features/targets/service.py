@@ -19,7 +19,6 @@ class Targets:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The targets of a server."""
         return cls(services.store, services.engine.inbox)
 
     def __init__(self, store: Store, inbox: Inbox) -> None:

@@ -54,7 +54,6 @@ class OpenTrends:
 
     @classmethod
     def of(cls, _engine: Engine) -> Self:
-        """The open step of an engine."""
         return cls()
 
     def __init__(self) -> None:
@@ -73,7 +72,6 @@ class OpenTrends:
         self._revoked: Counter[TypeName] = Counter()
 
     def learn(self, committed: Committed) -> None:
-        """Count what a tick did."""
         result, now = committed.result, committed.tick.now
         if not 0 <= now - self.at < STEP_MS:
             self.when_over(now)
@@ -181,7 +179,6 @@ def _reported(committed: Committed) -> set[int]:
 
 
 def _failed(committed: Committed) -> list[int]:
-    """The jobs that have failed by a report."""
     told = zip(committed.tick.commands, committed.result.replies, strict=True)
     return [c.key for c, reply in told if isinstance(c, Fail) and isinstance(reply, JobRecord)]
 
@@ -241,7 +238,6 @@ class TrendMeter(RunningPart):
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """The meter of an engine."""
         return cls(engine.clock, engine.inbox, engine[OpenTrends])
 
     def __init__(self, clock: Clock, inbox: Inbox, step: OpenTrends) -> None:

@@ -17,7 +17,7 @@ class TimeFigures(NamedTuple):
 
 
 class TimesReader:
-    """Reads them."""
+    """Reads the times of jobs for a scrape."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._trends = parts.services[Trends]

@@ -76,7 +76,7 @@ class TimeMark(msgspec.Struct):
 
 
 def summed(trends: Sequence[Trend]) -> Trend:
-    """All of them together."""
+    """The sum of trends."""
     found = Trend()
     for trend in trends:
         found.add(trend)

@@ -77,7 +77,6 @@ class Trends:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The trends of a server."""
         return cls(services.store, services.clock, services.engine[TrendMeter])
 
     def __init__(self, store: Store, clock: Clock, meter: TrendMeter) -> None:
@@ -140,7 +139,6 @@ class Marks:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The marks of a server."""
         return cls(services.store, services.clock, services.engine.inbox)
 
     def __init__(self, store: Store, clock: Clock, inbox: Inbox) -> None:
@@ -246,7 +244,6 @@ class TypeTrends:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The trends of the types of a server."""
         meter = services.engine[TrendMeter]
         return cls(services.store, services.clock, meter, services.turns)
 

@@ -87,7 +87,6 @@ def decode_mark(body: bytes, codec: BodyCodec) -> str:
 
 
 def point_document(point: TrendAt) -> TrendPointDocument:
-    """The document of one point."""
     trend = point.trend
     return TrendPointDocument(
         point.at,

@@ -40,7 +40,6 @@ class Waits:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The answers for the jobs and queues of a server."""
         store, engine = services.store, services.engine
         return cls(
             store,

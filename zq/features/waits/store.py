@@ -160,7 +160,6 @@ def _turn_of(snapshot: Snapshot, job: JobRecord, now: int) -> FairWait | None:
 
 
 def _unpaid_of(snapshot: Snapshot, job: JobRecord, now: int) -> Iterator[BudgetWait]:
-    """The budgets that cannot pay a job now."""
     draws = draws_in(job.options) or ()
     accounts = {draw.key: _account(snapshot, draw.key) for draw in draws}
     return _unpaid(draws, accounts, now)

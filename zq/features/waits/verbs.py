@@ -101,13 +101,11 @@ def stuck_document(
 
 
 def scheduled_document(job: JobRecord, ids: IdCodec) -> ScheduledJobDocument:
-    """The document of a scheduled job."""
     id = ids.text(job.key)
     return ScheduledJobDocument(id, job.queue, job.type, job.priority, job.ready_at, job.attempts)
 
 
 def group_document(group: OpenGroup, ids: IdCodec) -> OpenGroupDocument:
-    """The document of a group."""
     open = OpenJobDocument(
         ids.text(group.key), group.type, NAMES[group.status], group.attempts, group.ready_at
     )

@@ -63,7 +63,6 @@ class NativeRoutes:
         return rest_routes(self._given, self.quick)
 
     def every(self) -> Sequence[Route]:
-        """All routes."""
         return [*self.quick, *self.rest]
 
     def later(self) -> Later:

@@ -48,7 +48,6 @@ class EventsApi:
         self._forms = {framing: partial(self._text, framing) for framing in EVENT_FRAMINGS}
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         report = self._endpoints.change(self.progress)
         return [
             Route("GET", "/events", self.events, KeyScope.READ, query=True),

@@ -62,7 +62,6 @@ class JobsApi:
         self._terms = EnqueueTerms()
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         new = self._endpoints.new_jobs
         change = self._endpoints.change
         return [

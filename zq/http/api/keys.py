@@ -18,7 +18,6 @@ class KeysApi:
         self._guard = parts.guard
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/keys", endpoint(self.list), KeyScope.MANAGE, whole=True)]
 
     async def list(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:

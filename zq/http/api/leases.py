@@ -41,7 +41,6 @@ class LeasesApi:
         self._limits = parts.limits
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         settle = self._endpoints.change
         release = settle(self.release, optional=True)
         return [

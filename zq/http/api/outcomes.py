@@ -36,7 +36,6 @@ class OutcomesApi:
         self._packer = parts.packer
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         change = self._endpoints.change
         cancel = partial(change, optional=True)
         return [

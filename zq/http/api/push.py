@@ -32,7 +32,6 @@ class PushApi:
         self._limits = parts.limits
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         paths = ("/queues/{queue}/push", "/queues/{queue}/push/{group}")
         return [
             Route("POST", path, self.push, KeyScope.ENQUEUE, query=True)

@@ -31,7 +31,6 @@ class SettingsApi:
         self._endpoints = parts.endpoints
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         change = self._endpoints.change
         return [
             Route("GET", "/queues/settings", endpoint(self.every), READ),

@@ -31,7 +31,6 @@ class SettlementsApi:
         self._limits = parts.limits
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         settle = self._endpoints.change
         succeed = settle(self.succeed, optional=True, ignores_foreign=True)
         return [

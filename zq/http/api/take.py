@@ -59,7 +59,6 @@ class TakeApi:
         self._turn = asyncio.Lock()
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/jobs/take", self.take, KeyScope.TAKE, query=True)]
 
     async def take(self, request: web.BaseRequest) -> web.StreamResponse:

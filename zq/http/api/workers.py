@@ -26,7 +26,6 @@ class WorkersApi:
         self._admin, self._ids = services.admin, services.ids
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/workers", endpoint(self.list), KeyScope.READ),
             Route("GET", "/leases", endpoint(self.leases), KeyScope.READ, query=True),

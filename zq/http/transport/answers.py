@@ -137,7 +137,6 @@ class _SlowPeerWatch:
         self._book()
 
     def stop(self) -> None:
-        """End the watch."""
         self._visits.cancel(self._moment, self._check)
 
     def _book(self) -> None:

@@ -193,11 +193,9 @@ class Connection(web.RequestHandler):
         return bool(self._backlog) and not (self._reading_paused or self._buffer_paused)
 
     def hold(self) -> None:
-        """Read no more from the transport."""
         self._pause_transport_reading()
 
     def release(self) -> None:
-        """Read on, unless there is another reason not to."""
         if not (self._backlog or self._reading_paused or self._buffer_paused or self._share.waits):
             super()._resume_transport_reading()
 

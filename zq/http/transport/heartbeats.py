@@ -119,7 +119,6 @@ class Heartbeats:
         self.is_due = False
 
     def stop(self) -> None:
-        """End the watch."""
         self._visits.cancel(self._moment, self._check)
 
     def _check(self) -> None:

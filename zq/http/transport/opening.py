@@ -78,7 +78,6 @@ class Opening(asyncio.Protocol):
         return True
 
     def abort(self) -> None:
-        """End it at once."""
         self.transport.abort()
 
     def _give_up(self) -> None:

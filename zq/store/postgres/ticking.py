@@ -46,7 +46,6 @@ class TickThread:
         self._timer = self._loop.call_later(LOOK_S, self._look)
 
     async def run(self, function: Callable[..., T], *args: object) -> T:
-        """Run a function in the thread."""
         return await self._loop.run_in_executor(self._executor, self._do, function, args)
 
     def close(self, *, wait: bool = True) -> None:

@@ -113,7 +113,6 @@ class Watch:
         self._task = asyncio.create_task(self._run(), name="zq-watch")
 
     async def stop(self) -> None:
-        """End."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

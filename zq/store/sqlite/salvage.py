@@ -151,7 +151,6 @@ class _Salvage:
         self._progress(min(self._bytes, self._size), self._size)
 
     def _read(self, table: str, columns: Sequence[str], key: Sequence[str]) -> Iterator[Row]:
-        """The readable rows of a table."""
         select = f"SELECT {', '.join(columns)} FROM {table}"
         if self._is_numbered(table):
             yield from self._read_numbered(table, select, key[0], columns.index(key[0]))

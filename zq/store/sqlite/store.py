@@ -205,7 +205,6 @@ class SqliteStore(Store):
             result.flush_s = time.perf_counter() - began
 
     async def sync(self) -> None:
-        """As in `Store`."""
         with store_errors(self._writer.raw):
             self._files.glance()
             await self._flush.begin()
@@ -250,7 +249,6 @@ class SqliteStore(Store):
         return was_found
 
     def check_files(self) -> None:
-        """Raise `FilesMoved` if committed data is in a file that has lost its name."""
         self._files.check()
 
     async def checkpoint(self, *, shrink: bool = False) -> None:

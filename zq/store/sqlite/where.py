@@ -94,7 +94,6 @@ def _add_names(conditions: list[str], parameters: dict[str, object], filter: Fil
 
 
 def _numbered(prefix: str, values: Iterable[str]) -> dict[str, object]:
-    """A parameter for each value."""
     return {f"{prefix}_{number}": value for number, value in enumerate(values)}
 
 

@@ -257,7 +257,7 @@ class Access:
         return Permit(user)
 
     async def _basic(self, encoded: str, peer: str) -> User:
-        """As a login, except that a password that was right is known until it changes."""
+        """Check a password as a login does. One that was right is known until it changes."""
         # What is remembered is no password: a dump of the memory has none that was not sent lately.
         digest = hashlib.sha256(encoded.encode(errors="surrogateescape")).digest()
         known = self._known.get(digest)

@@ -172,7 +172,6 @@ class UuidIds:
         self._ids = ids
 
     def text(self, key: int) -> str:
-        """The id of the job with this key."""
         return str(UUID(int=self._number(key)))
 
     def key(self, text: str) -> int | None:
@@ -233,7 +232,6 @@ _WORDS = Words({"job": "message", "queue": "topic", "worker": "consumer"}, _SAID
 
 
 def answer(document: object, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
-    """A document as an answer."""
     return Answer(status, _encode(document), {"Content-Type": "application/json"} | (headers or {}))
 
 
@@ -243,7 +241,6 @@ def text_of(error: ZqError) -> str:
 
 
 def problem(error: ZqError) -> Answer:
-    """An error as an answer."""
     headers = {CODE_HEADER: error.code}
     refusal = answer({"error": text_of(error)}, status_in(_STATUSES, error), headers)
     return completed(refusal, error)

@@ -64,5 +64,4 @@ def queue_ti_routes(
 
 
 async def _version(request: web.BaseRequest) -> Answer:
-    """The version of this server."""
     return answer({"version": __version__})

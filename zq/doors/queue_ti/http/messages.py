@@ -67,7 +67,6 @@ class MessagesApi:
         self._defaults = defaults
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         change = self._endpoints.change
         enqueue = self._endpoints.new_message(EnqueueBody, self.enqueue)
         dequeue = change(DequeueBody, self.dequeue)
@@ -187,7 +186,6 @@ class ArchiveApi:
         self._defaults = defaults
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         log = "/topics/{topic}/message-log"
         replay = self._endpoints.change(ReplayBody, self.replay, optional=True)
         return [

@@ -91,7 +91,6 @@ class GroupsApi:
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         groups = "/topics/{topic}/consumer-groups"
         register = self._endpoints.change(GroupBody, self.register)
         return [
@@ -155,7 +154,6 @@ class TopicsApi:
         """Held while overrides change: a topic and its groups have those of the same request."""
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         own, topic, admin = "/topic-configs/{topic}", "/topics/{topic}", "/admin"
         replace = self._endpoints.change(OverridesBody, self.replace)
         purge = self._endpoints.change(PurgeBody, self.purge)
@@ -307,7 +305,6 @@ class SchemasApi:
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         own = "/topic-schemas/{topic}"
         return [
             Route("GET", "/topic-schemas", self.every, KeyScope.READ),

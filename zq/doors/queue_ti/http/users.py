@@ -72,7 +72,6 @@ class UsersApi:
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         change, own, grants = self._endpoints.change, "/users/{id}", "/users/{id}/grants"
         groups = "/users/{id}/consumer-group-grants"
         patch = change(UserPatchBody, self.change)
@@ -171,7 +170,6 @@ class AuthApi:
         self._endpoints = endpoints
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         login = self._endpoints.change(LoginBody, self.login)
         return [
             Route("POST", "/auth/login", login, None),

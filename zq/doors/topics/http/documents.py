@@ -323,13 +323,11 @@ class Stopwatch:
 
 
 def problem(error: ZqError) -> Answer:
-    """An error as an answer."""
     message = _message(error)
     return completed(refusal(status_of(error), _code(error), message, _detail(error)), error)
 
 
 def status_of(error: ZqError) -> int:
-    """The status of an error."""
     return status_in(STATUSES, error)
 
 

@@ -76,7 +76,6 @@ class TopicsServiceApi:
         self._began = self._clock.monotonic()
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/health", self.health, None),
             Route("GET", "/ready", self.ready, None),

@@ -75,7 +75,6 @@ class TopicMetricsApi:
         self._began = self._clock.monotonic()
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [Route("GET", "/metrics", self.metrics, KeyScope.READ)]
 
     async def metrics(self, request: web.BaseRequest) -> Answer:

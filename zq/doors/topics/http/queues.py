@@ -44,7 +44,6 @@ class QueueTopicsApi:
         self._answers = answers
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [
             Route("POST", f"{TOPIC}/claim", self.claim, KeyScope.TAKE),
             Route("POST", f"{TOPIC}/ack", self.ack, KeyScope.TAKE),
@@ -213,7 +212,6 @@ class _Worker:
         self.nudge()
 
     def end(self) -> None:
-        """End the stream."""
         self._window.end()
         self.nudge()
 

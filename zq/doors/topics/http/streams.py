@@ -195,7 +195,6 @@ class TopicWatchApi:
         self._streams = streams
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [Route("POST", "/watch", self.make, KeyScope.READ)]
 
     def streams(self) -> list[Route]:

@@ -53,7 +53,6 @@ class TopicLifecycleApi:
         self._bodies = bodies
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/topics", self.page, KeyScope.READ),
             Route("PUT", TOPIC, self.put, KeyScope.MANAGE),
@@ -130,7 +129,6 @@ class TopicRecordsApi:
         self._answers = answers
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [
             Route("POST", TOPIC, self.append, KeyScope.ENQUEUE),
             Route("POST", f"{TOPIC}/diff", self.diff, KeyScope.READ),
@@ -248,7 +246,6 @@ class TopicRoutersApi:
         self._bodies = bodies
 
     def routes(self) -> list[Route]:
-        """Method, path, handler and scope of each endpoint."""
         return [
             Route("GET", "/routers", self.page, KeyScope.READ),
             Route("PUT", ROUTER_PATH, self.put, KeyScope.MANAGE),

@@ -121,7 +121,6 @@ class RpcLink(_Joined):
             self._calls -= 1
 
     def abort(self) -> None:
-        """End it at once."""
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -190,5 +189,4 @@ class RefusedConnection(asyncio.Protocol):
         return True
 
     def abort(self) -> None:
-        """End it at once."""
         self._transport.abort()
