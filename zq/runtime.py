@@ -21,9 +21,9 @@ from zq.http.app import Application
 from zq.http.bulk_line import BulkLine
 from zq.http.cross_origin import CrossOrigin
 from zq.http.door import Door, Later, Route
-from zq.http.listening import ListenerAddresses
 from zq.http.reading import BODIES, MEMORY, MODULES, RequestBodies
 from zq.http.room_doors import RoomDoors
+from zq.http.transport.addresses import ListenerAddresses
 from zq.http.transport.answer import Responder
 from zq.http.transport.answers import Answers
 from zq.http.transport.h2.codec import MakeCodec, codec_by

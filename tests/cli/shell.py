@@ -16,7 +16,7 @@ from process.server import clean_environment
 
 from zq.cli.every import SECTIONS
 from zq.cli.group import main
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.client.backend import Backend
 from zq.client.values import Delivery, LeasedFailure, StoredJob, Submission, Success, TakeRequest
 

@@ -215,7 +215,7 @@ def test_a_feature(tree: Tree) -> None:
     tree.write(
         f"{room}/cli.py",
         '"""`zq greet`: greets somebody."""\n\nimport click\n\n'
-        "from zq.cli.sections import Section\n\n\n"
+        "from zq.cli.rooms import Section\n\n\n"
         '@click.command()\n@click.argument("name")\ndef greet(name: str) -> None:\n'
         '    """Greet NAME."""\n    click.echo(f"hello {name}")\n\n\n'
         "COMMANDS = {Section.LOOK: (greet,)}\n",

@@ -14,7 +14,7 @@ from zq.cli.pipeline import pipeline
 from zq.cli.push import push
 from zq.cli.queues import queues
 from zq.cli.relay import relay
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.serve import serve
 from zq.cli.settings import pause, resume, settings
 from zq.cli.status import status

@@ -10,9 +10,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from zq.cli.job_options import room_options, sent_for_rooms
 from zq.cli.output import job_document, print_json
 from zq.cli.remote import Remote, ending, talks
+from zq.cli.rooms import room_options, sent_for_rooms
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.wait import report, wait_for
 from zq.cli.words import MILLISECONDS

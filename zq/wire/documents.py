@@ -1,4 +1,4 @@
-"""Answers: jobs and error records as documents for clients."""
+"""Answers: jobs, error records and events as documents for clients."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -26,9 +26,26 @@ from zq.model.settling import Ending
 from zq.model.sharing import copier, with_fields
 from zq.model.unique import KeySpace
 from zq.rooms import parts
-from zq.wire.events import EventDocument
 
 MOST_TOLD = 200
+
+
+class EventDocument(msgspec.Struct, omit_defaults=True, gc=False):
+    """An event of a job, or a gap: a place where events are missing.
+
+    `event_id` is left out of server-sent events, which have a field of their own for it. A gap has
+    no job; `missed` is the number of missing events, if it is known.
+    """
+
+    type: str
+    ts: int
+    id: str | None = None
+    queue: str | None = None
+    key: str | None = None
+    attempt: int | None = None
+    data: Raw | UnsetType = UNSET
+    missed: int | None = None
+    event_id: str | None = None
 
 
 class LastErrorDocument(msgspec.Struct, omit_defaults=True):

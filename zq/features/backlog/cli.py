@@ -8,7 +8,7 @@ import msgspec
 from zq.cli.filtering import warn_of_queues
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import say
 from zq.cli.words import NAME
 

@@ -8,7 +8,7 @@ import msgspec
 from zq.cli.drawing import tabled
 from zq.cli.output import moment, print_json, print_table
 from zq.cli.remote import Refused, Remote, talks
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAME, NAMES, SECONDS
 from zq.features.budgets.model import MOST_TOKENS

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from zq.cli.job_options import JobOption
+from zq.cli.rooms import JobOption
 from zq.cli.words import NAME
 from zq.features.budgets.model import MOST_TOKENS
 

@@ -10,10 +10,9 @@ import msgspec
 
 from zq.cli.drawing import tabled
 from zq.cli.filtering import warn_of_queues
-from zq.cli.job_options import room_options, sent_for_rooms
 from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
-from zq.cli.sections import Section
+from zq.cli.rooms import Section, room_options, sent_for_rooms
 from zq.cli.terminal import one_line, say
 from zq.cli.words import NAME
 

@@ -8,7 +8,7 @@ import msgspec
 from zq.cli.drawing import tabled
 from zq.cli.output import ago, print_json, print_table, span
 from zq.cli.remote import Remote, talks
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import counted, one_line, say
 from zq.features.devices.model import DeviceOrder
 

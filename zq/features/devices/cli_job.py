@@ -2,7 +2,7 @@
 
 import click
 
-from zq.cli.job_options import JobOption
+from zq.cli.rooms import JobOption
 
 _TO = click.option(
     "--to", metavar="DEVICE", help="The device that gets the job. No worker of this server does."

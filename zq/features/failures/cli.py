@@ -8,7 +8,7 @@ from zq.cli.drawing import tabled
 from zq.cli.filtering import warn_of_queues
 from zq.cli.output import ago, print_json, print_table
 from zq.cli.remote import Remote, talks
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAMES
 

@@ -2,7 +2,7 @@
 
 import click
 
-from zq.cli.job_options import JobOption
+from zq.cli.rooms import JobOption
 from zq.features.fair.model import MAX_KEY, MAX_WEIGHT, MIN_WEIGHT
 
 _KEY = click.option(

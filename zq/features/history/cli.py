@@ -6,7 +6,7 @@ import click
 
 from zq.cli.output import print_json
 from zq.cli.remote import ServerAddress, addressed, explained, tell_server
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import counted, one_line, say, say_over
 from zq.cli.words import Moment
 

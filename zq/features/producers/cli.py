@@ -9,7 +9,7 @@ import msgspec
 from zq.cli.drawing import tabled
 from zq.cli.output import ago, print_json, print_table
 from zq.cli.remote import Remote, talks
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import one_line, say
 
 if TYPE_CHECKING:

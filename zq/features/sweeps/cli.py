@@ -12,7 +12,7 @@ from zq.cli.drawing import Cells, tabled, watch
 from zq.cli.filtering import FilterWords, filtering, gathering, once, warn_of_queues
 from zq.cli.output import ago, cells_of, job_document, print_json, print_table, short
 from zq.cli.remote import Refused, Remote, one_by_one, spinning, talks
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import counted, escaped, one_line, say
 from zq.cli.words import NAME, NAMES
 

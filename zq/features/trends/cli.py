@@ -4,7 +4,7 @@ import click
 
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import one_line, say
 
 

@@ -21,8 +21,16 @@ from zq.http.reading import RequestBodies
 from zq.http.transport.answer import Answer, Response
 from zq.model.errors import InvalidRequest, UnknownField, ZqError
 from zq.wire.codecs import JSON, MSGPACK, STRICT, BodyCodec
-from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventFraming
-from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON, Framing
+from zq.wire.framing import (
+    EVENT_FRAMES,
+    EVENT_LINES,
+    EVENT_STREAM,
+    EVENTS,
+    MSGPACK_STREAM,
+    NDJSON,
+    EventFraming,
+    Framing,
+)
 from zq.wire.query import ALIASES, CHOOSING, LISTS, QUERY, TEXTS, filters_nothing, invalid_query
 from zq.wire.strict import near_name
 from zq.wire.weight import LIGHT_BYTES, QUICK_BYTES

@@ -23,8 +23,8 @@ from zq.model.events import EventType
 from zq.model.keys import KeyScope
 from zq.wire.bodies import decode_progress
 from zq.wire.codecs import BodyCodec
-from zq.wire.documents import event_document
-from zq.wire.events import EVENT_FRAMINGS, EventDocument, EventFraming
+from zq.wire.documents import EventDocument, event_document
+from zq.wire.framing import EVENT_FRAMINGS, EventFraming
 from zq.wire.ids import held_key
 from zq.wire.query import is_ulid, names
 

@@ -16,8 +16,8 @@ from zq.http.api.packing import Packer
 from zq.http.bulk_line import BulkLine
 from zq.http.door import Route
 from zq.http.guard import Guard
-from zq.http.listening import ListenerAddresses
 from zq.http.reading import RequestBodies
+from zq.http.transport.addresses import ListenerAddresses
 from zq.http.transport.answers import Answers
 from zq.http.transport.gate import Gate
 from zq.http.transport.heartbeats import HeartbeatTimer

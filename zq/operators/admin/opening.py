@@ -11,8 +11,8 @@ from zq.http.api.parts import ApiParts
 from zq.http.api.problems import problem
 from zq.http.door import Door, Ids, Later, Route
 from zq.http.guard import Guard
-from zq.http.listening import ListenerAddresses
 from zq.http.room_doors import RoomDoors
+from zq.http.transport.addresses import ListenerAddresses
 from zq.http.transport.answer import Answer
 from zq.model.errors import ZqError
 from zq.operators.ops.http_quick import ProbesApi

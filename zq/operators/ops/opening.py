@@ -7,8 +7,8 @@ from zq.http.api.endpoints import answer, endpoint
 from zq.http.api.parts import ApiParts
 from zq.http.door import Route
 from zq.http.guard import Guard
-from zq.http.listening import ListenerAddresses
 from zq.http.room_doors import RoomDoors
+from zq.http.transport.addresses import ListenerAddresses
 from zq.http.transport.answer import Answer
 from zq.model.errors import ScopeMissing
 from zq.model.keys import KeyScope

@@ -9,7 +9,7 @@ import click
 
 from zq.cli.output import print_json, span
 from zq.cli.remote import administers
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.cli.terminal import counted, one_line, say
 
 if TYPE_CHECKING:

@@ -48,13 +48,13 @@ from zq.verbs import (
 from zq.wire import bodies, lease_bodies, settings
 from zq.wire.documents import (
     ErrorDocument,
+    EventDocument,
     JobDocument,
     KnownDocument,
     NoticeDocument,
     WorkersDocument,
 )
-from zq.wire.events import EVENT_FRAMES, EVENT_LINES, EVENTS, EventDocument
-from zq.wire.framing import EVENT_STREAM, MSGPACK_STREAM, NDJSON
+from zq.wire.framing import EVENT_FRAMES, EVENT_LINES, EVENT_STREAM, EVENTS, MSGPACK_STREAM, NDJSON
 
 _TAKEN = "A unique key belongs to a job that this key may not see."
 _PUSH = {

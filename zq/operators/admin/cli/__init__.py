@@ -1,6 +1,6 @@
 """`zq top`: shows the jobs of a server on a terminal as they change."""
 
-from zq.cli.sections import Section
+from zq.cli.rooms import Section
 from zq.operators.admin.cli.command import top
 
 COMMANDS = {Section.LOOK: (top,)}

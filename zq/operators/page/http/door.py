@@ -9,8 +9,8 @@ from zq.http.api.endpoints import CAREFUL, answer
 from zq.http.api.problems import problem
 from zq.http.door import Door, Ids, Route
 from zq.http.guard import Guard
-from zq.http.listening import ListenerAddresses
 from zq.http.sessions import Sessions
+from zq.http.transport.addresses import ListenerAddresses
 from zq.http.transport.answer import Answer, Response
 from zq.http.transport.answers import Answers
 from zq.http.transport.bodies import Bodies

@@ -9,8 +9,8 @@ from zq import __version__
 from zq.http.api.endpoints import answer
 from zq.http.door import Route
 from zq.http.guard import Guard, is_guest
-from zq.http.listening import ListenerAddresses
 from zq.http.sessions import LONGEST_S, Sessions, cookie_name
+from zq.http.transport.addresses import ListenerAddresses
 from zq.http.transport.answer import Answer
 from zq.http.transport.bodies import Bodies
 from zq.model.clock import Clock

@@ -1,9 +1,27 @@
-"""Options for what rooms add to a job. A room has them in `cli_job.py`, as `OPTIONS`."""
+"""What rooms bring to the command line.
+
+Their commands are under a section of `zq --help`: `COMMANDS` in a room's `cli.py`. The options for
+what they add to a job are `OPTIONS` in its `cli_job.py`.
+"""
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 from zq.rooms import parts
+
+
+class Section(StrEnum):
+    """The title of a section: what people do with the commands in it."""
+
+    RUN = "Run"
+    LOOK = "Look"
+    JOBS = "Jobs"
+    QUEUES = "Queues"
+    LOOK_BACK = "Look back"
+    REPAIR = "Back up and repair"
+    ACCESS = "Access"
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
