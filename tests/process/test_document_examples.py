@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from conformance.streams import PATIENCE_S
 from documents import SERVER, code, commands
 
 import zq
@@ -46,7 +47,7 @@ async def test_the_batched_task_of_the_documents(tmp_path: Path) -> None:
         app: zq.App = names["app"]
         async with app:
             assert await names["produce"]() == [False, True]
-            outcomes = await zq.Worker(app).run_until_idle(20)
+            outcomes = await zq.Worker(app).run_until_idle(PATIENCE_S)
             assert len(outcomes) == 1
 
 
@@ -66,7 +67,7 @@ async def test_the_budgeted_task_of_the_documents(tmp_path: Path) -> None:
             await names["produce"]()
             crm = await app.backend.budgets.put("crm", zq.Limit(9))
             assert crm.waiting == 1
-            (outcome,) = await zq.Worker(app).run_until_idle(20)
+            (outcome,) = await zq.Worker(app).run_until_idle(PATIENCE_S)
             assert outcome.result == 17
             crm, rate = await app.backend.budgets.all()
             assert (crm.allocation, crm.available, rate.strategy.burst) == (2, 2, 10)
@@ -92,7 +93,7 @@ async def test_the_llm_recipe_of_the_documents(tmp_path: Path) -> None:
         app: zq.App = names["app"]
         async with app:
             await names["ask"].enqueue("What is six times seven?")
-            (outcome,) = await zq.Worker(app).run_until_idle(20)
+            (outcome,) = await zq.Worker(app).run_until_idle(PATIENCE_S)
             assert (outcome.result, outcome.attempts) == ("42", 1)
             assert asked[1] - asked[0] >= 0.9
             budget = await app.backend.budgets.get("llm-tokens")
