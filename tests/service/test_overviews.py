@@ -8,8 +8,8 @@ import pytest
 from manual_clock import ManualClock
 
 from zq.engine.delivery.takers import Stream, Subscription
-from zq.engine.subscribers.changes import MOST, QueueChanges
 from zq.engine.subscribers.figures import NO_FLOW
+from zq.engine.subscribers.tallies import MOST, QueueChanges
 from zq.features.diagnosis import service as judge
 from zq.features.diagnosis.model import OLD_MS, Finding, FindingCode
 from zq.features.diagnosis.service import QueueJudge, SlowFindings

@@ -12,10 +12,9 @@ from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Admission, Inbox
 from zq.engine.loop import Durability, LoopParts, TickLoop
-from zq.engine.subscribers.changes import QueueChanges
 from zq.engine.subscribers.events import EventHub
 from zq.engine.subscribers.figures import Flows, Pulse, Stats
-from zq.engine.subscribers.tallies import QueueTallies
+from zq.engine.subscribers.tallies import QueueChanges, QueueTallies
 from zq.engine.subscribers.waiters import Waiters
 from zq.engine.times import Alarm, Openings, Pace, Timetable
 from zq.engine.turns import Turns

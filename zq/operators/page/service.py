@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, Self
 
-from zq.engine.subscribers.changes import QueueChanges
+from zq.engine.subscribers.tallies import QueueChanges
 from zq.features.diagnosis.model import (
     Finding,
     FindingCode,
