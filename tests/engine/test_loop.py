@@ -15,8 +15,7 @@ from zq.engine.after_commit import Committed
 from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Inbox, PendingReply
-from zq.engine.loop import Durability, LoopParts, TickLoop
-from zq.engine.times import Alarm, Openings, Pace, Timetable
+from zq.engine.loop import Alarm, Durability, LoopParts, Openings, Pace, TickLoop, Timetable
 from zq.engine.upkeep import Upkeep
 from zq.instance import Instance
 from zq.model.commands import AnyCommand, Clear, Return, Tick, TickResult

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zq.engine.times import GOAL_S, LEAST_ROWS, MOST_ROWS, SHARED_GOAL_S, SHARED_S, Pace
+from zq.engine.loop import GOAL_S, LEAST_ROWS, MOST_ROWS, SHARED_GOAL_S, SHARED_S, Pace
 
 
 def test_a_tick_that_takes_too_long_makes_the_next_one_smaller() -> None:

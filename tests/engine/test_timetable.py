@@ -3,7 +3,7 @@
 import pytest
 from manual_clock import ManualClock
 
-from zq.engine.times import Openings, Timetable
+from zq.engine.loop import Openings, Timetable
 from zq.model.clock import SteadyClock
 from zq.model.commands import Due
 

@@ -11,12 +11,11 @@ from zq.engine.delivery.liveness import StreamLiveness
 from zq.engine.delivery.streams import Streams
 from zq.engine.foreign_lock import ForeignLock
 from zq.engine.inbox import Admission, Inbox
-from zq.engine.loop import Durability, LoopParts, TickLoop
+from zq.engine.loop import Alarm, Durability, LoopParts, Openings, Pace, TickLoop, Timetable
 from zq.engine.subscribers.events import EventHub
 from zq.engine.subscribers.figures import Flows, Pulse, Stats
 from zq.engine.subscribers.tallies import QueueChanges, QueueTallies
 from zq.engine.subscribers.waiters import Waiters
-from zq.engine.times import Alarm, Openings, Pace, Timetable
 from zq.engine.turns import Turns
 from zq.engine.upkeep import Upkeep
 from zq.model.clock import Clock

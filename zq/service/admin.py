@@ -30,10 +30,9 @@ class ServerHealth(NamedTuple):
     quarantined: Quarantined
     """Rows that were set aside because they cannot be read. Jobs are named by their ids."""
     locked_since: int | None
-    """When changes began to be held up, if they are."""
-    locked_by: ZqError
-    """What they are answered if that lasts."""
     """When another program's lock on the database came in the way (ms); None if nothing does."""
+    locked_by: ZqError
+    """The answer to changes if that lasts."""
     clock_set: NotedStep | None
     """The latest large step of the wall clock since the start."""
     bloat: Bloat | None

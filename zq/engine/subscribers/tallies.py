@@ -1,4 +1,5 @@
-"""What became of the jobs of each queue since somebody began to count."""
+"""What became of the jobs of each queue since somebody began to count, and which queues ticks have
+changed since somebody looked last."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -102,7 +103,7 @@ def _is_moved(job: JobRecord) -> bool:
     return job.extras is not None and job.extras.origin is not None and job.status is Status.READY
 
 
-MOST = 10_000
+MOST_CHANGED = 10_000
 """With more changed queues than this, all count as changed."""
 
 
@@ -122,7 +123,7 @@ class QueueChanges:
         self._names |= result.counted
         self._names |= result.woken
         cleared = Clear in map(type, committed.tick.commands)
-        if cleared or result.misfits or len(self._names) > MOST:
+        if cleared or result.misfits or len(self._names) > MOST_CHANGED:
             self.forget()
 
     def take(self) -> set[str] | None:

@@ -4,7 +4,7 @@ from typing import NamedTuple, Self
 
 from zq.engine.delivery.streams import Streams
 from zq.engine.delivery.takers import MOST_UNSENT
-from zq.engine.times import Openings
+from zq.engine.loop import Openings
 from zq.features.waits.model import (
     OpenGroup,
     QueueTakers,
