@@ -9,7 +9,7 @@ from manual_clock import ManualClock
 
 from zq.engine.delivery.takers import Stream, Subscription
 from zq.engine.subscribers.figures import NO_FLOW
-from zq.engine.subscribers.tallies import MOST, QueueChanges
+from zq.engine.subscribers.tallies import MOST_CHANGED, QueueChanges
 from zq.features.diagnosis import service as judge
 from zq.features.diagnosis.model import OLD_MS, Finding, FindingCode
 from zq.features.diagnosis.service import QueueJudge, SlowFindings
@@ -197,10 +197,10 @@ async def test_a_reset_and_more_changes_than_are_remembered_are_seen(rival: Riva
     await rival.same()
     await rival.services.admin.clear()
     assert (await rival.same()).queues == {}
-    for start in range(0, MOST + 1, 1000):
-        some = range(start, min(start + 1000, MOST + 1))
+    for start in range(0, MOST_CHANGED + 1, 1000):
+        some = range(start, min(start + 1000, MOST_CHANGED + 1))
         await enqueue(rival.services, *[job(f"q{number}") for number in some])
-    assert len((await rival.same()).queues) == MOST + 1
+    assert len((await rival.same()).queues) == MOST_CHANGED + 1
 
 
 async def test_a_look_that_fails_spoils_none_after_it(
