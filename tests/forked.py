@@ -1,8 +1,10 @@
 """Processes of zq that cost a fork, not the half second that their imports take.
 
 The suite starts some thousand processes by `python -m zq.cli …`. Each of them is forked from one
-that has imported zq and nothing else, a nursery. The programs of tests that `PROGRAMS` names and
-those of a project of Django are forked from others, which have imported what these need. Each
+that has imported zq and nothing else, a nursery. So are the programs of the bench that `OF_ZQ`
+names, and scripts that are told of a server, since they import zq. The programs of tests that
+`PROGRAMS` names and those of a project of Django are forked from others, which have imported what
+these need. Each
 process of pytest has its own nurseries: one for zq, and one for each program and set of the
 variables that are read when a program is loaded or when Python starts, from the third process of
 that kind on. What is forked gets what a new process would get: arguments, environment, working
@@ -57,6 +59,9 @@ IMPORTS = (
 )
 """What a server, a command or a worker imports, most of it when it begins to run."""
 
+OF_ZQ = ("bench.baseline", "bench.peers.produce", "bench.peers.work")
+"""Other programs that import zq, or most of what it needs."""
+
 LAYERS = (
     *("tick", "opening", "engine", "service", "service_running", "peer"),
     *("store", "sqlite_reads", "sqlite_quarantine"),
@@ -107,8 +112,10 @@ Kind = tuple[str, frozenset[tuple[str, str]]]
 class Birth(TypedDict):
     """What a new process is to be."""
 
-    program: str
+    nursery: str
+    """The program, or what stands for it, that the nursery has imported."""
     arguments: list[str]
+    """What follows the name of Python on its command line."""
     environment: dict[str, str]
     directory: str
     session: bool
@@ -152,12 +159,13 @@ def birth_of(asked: dict[str, Any]) -> Birth | None:
     environment = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
     if words[0] != sys.executable:
         return None
+    is_script = words[1:2] == ["-c"] or (words[1:2] and words[1].endswith(".py"))
     if words[1:2] == ["-m"] and words[2] in PROGRAMS:
-        program, arguments = words[2], words[3:]
-    elif "DJANGO_SETTINGS_MODULE" in environment and (
-        words[1:2] == ["-c"] or (words[1:2] and words[1].endswith(".py"))
-    ):
-        program, arguments = DJANGO, words[1:]
+        nursery = words[2]
+    elif is_script and "DJANGO_SETTINGS_MODULE" in environment:
+        nursery = DJANGO
+    elif "ZQ_URL" in environment if is_script else words[1:2] == ["-m"] and words[2] in OF_ZQ:
+        nursery = PROGRAM
     else:
         return None
     if any(asked.get(name, usual) != usual for name, usual in PLAIN.items()):
@@ -168,8 +176,8 @@ def birth_of(asked: dict[str, Any]) -> Birth | None:
     if (Path(directory) / PACKAGE).exists() and not Path(directory).samefile(ROOT):
         return None  # another zq, which would be the one that runs
     return Birth(
-        program=program,
-        arguments=arguments,
+        nursery=nursery,
+        arguments=words[1:],
         environment=environment,
         directory=os.fsdecode(directory),
         session=bool(asked["start_new_session"]),
@@ -205,7 +213,7 @@ class Nurseries:
 
     def fork(self, birth: Birth, streams: list[int]) -> int | None:
         """The id of a new process, or None if it is to be executed."""
-        kind, usual = _kind(birth["program"], birth["environment"]), _kind(PROGRAM, os.environ)
+        kind, usual = _kind(birth["nursery"], birth["environment"]), _kind(PROGRAM, os.environ)
         with self._lock:
             if self._owner != os.getpid():  # in a fork of pytest, they would be the other's
                 return None
@@ -324,11 +332,11 @@ def _reopened(number: int, like: Any) -> io.TextIOWrapper:
     )
 
 
-def _run(program: str, arguments: list[str]) -> None:
+def _run(arguments: list[str]) -> None:
     """Run a program as Python runs what its command line names."""
-    if program != DJANGO:
-        sys.argv[1:] = arguments
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    if arguments[0] == "-m":
+        sys.argv[1:] = arguments[2:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     elif arguments[0] == "-c":
         sys.argv, sys.path[0] = ["-c", *arguments[2:]], ""
         exec(arguments[1], {"__name__": "__main__"})
@@ -338,7 +346,6 @@ def _run(program: str, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    program = sys.argv[2]
-    arguments = be_the_nursery(socket.socket(fileno=int(sys.argv[1])), program)
+    arguments = be_the_nursery(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
     if arguments is not None:
-        _run(program, arguments)
+        _run(arguments)

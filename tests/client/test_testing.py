@@ -75,6 +75,9 @@ async def test_a_worker_survives_a_restart_and_dropped_streams(zq_worker: Workin
             assert await double.call(3) == 6
 
 
+LIGHT = ("-p", "no:schemathesis", "-p", "no:hypothesispytest")
+"""Without plugins of our own environment that take a third of a start."""
+
 USER_TESTS = """
 import asyncio
 
@@ -129,7 +132,7 @@ def test_a_program_s_tests_find_the_fixtures(pytester: pytest.Pytester, mode: st
         marked = marked.replace("async def test", "@pytest.mark.asyncio\nasync def test")
     pytester.makepyfile(marked)
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
-    result = pytester.runpytest_subprocess(f"--asyncio-mode={mode}", "-W", "error")
+    result = pytester.runpytest_subprocess(f"--asyncio-mode={mode}", "-W", "error", *LIGHT)
     result.assert_outcomes(passed=3)
 
 
