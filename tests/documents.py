@@ -5,6 +5,8 @@ does not say on which page a part stands.
 """
 
 import re
+import shlex
+import sys
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
@@ -55,6 +57,20 @@ def commands(name: str) -> list[str]:
     """The commands between the marks, in their order: an empty line ends one."""
     shell = (each.text for each in blocks(region(name)) if each.language == "sh")
     return [command for text in shell for command in text.strip("\n").split("\n\n")]
+
+
+def started_by(command: str) -> list[str]:
+    """The words that start what a shell would, `zq` and Python without a shell if it needs none.
+
+    So they are forked by `forked`, which costs a fifth.
+    """
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    program, *rest = lexer
+    needs_shell = set("$`*") & set(command) or any(set(each) <= set("();<>|&") for each in rest)
+    if program not in ("zq", "python", sys.executable) or needs_shell:
+        return ["sh", "-c", command]
+    return [sys.executable, *(["-m", "zq.cli"] if program == "zq" else []), *rest]
 
 
 def words(page: str) -> str:

@@ -1,6 +1,6 @@
 """Workers of each kind whose handlers end in every way: they live on, and no job is lost.
 
-The long tier runs it for an hour.
+Each way is gone once by each kind. The long tier goes on for an hour.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ Run = tuple[float, float]
 """When an execution began and ended, in seconds."""
 
 
-@sizes("seconds", 1, 3600)
+@sizes("seconds", 0, 3600)
 async def test_workers_live_on_whatever_their_handlers_raise(tmp_path: Path, seconds: int) -> None:
     runs = Runs(tmp_path / "runs")
     async with (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conformance.streams import PATIENCE_S
-from documents import SERVER, code, commands
+from documents import SERVER, code, commands, started_by
 from process.server import ServerProcess, clean_environment, running
 
 import zq
@@ -33,8 +33,8 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 async def run(directory: Path, server: ServerProcess, command: str, **environment: str) -> str:
     """What a command prints, which has to end well."""
-    process = await asyncio.create_subprocess_shell(
-        command,
+    process = await asyncio.create_subprocess_exec(
+        *started_by(command),
         cwd=directory,
         env=clean_environment() | {"ZQ_URL": at(server)} | environment,
         stdout=asyncio.subprocess.PIPE,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import httpx
-from documents import code, commands
+from documents import code, commands, started_by
 
 from .server import clean_environment, running
 
@@ -15,7 +15,7 @@ def sh(directory: Path, command: str) -> str:
     """What a command prints, which has to end well."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        ["sh", "-c", command],
+        started_by(command),
         cwd=directory,
         env=clean_environment() | {"PATH": path},
         capture_output=True,

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import shlex
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
@@ -12,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from conformance.streams import PATIENCE_S
-from documents import SERVER, code, commands, region
+from documents import SERVER, code, commands, region, started_by
 
 import zq
 from bench.ports import free_port
@@ -91,7 +90,7 @@ async def called(command: str, url: str) -> dict[str, object]:
     command = command.replace(SERVER, url)
     if command.startswith("zq "):
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "zq.cli", *shlex.split(command)[1:]),
+            *started_by(command),
             env=clean_environment() | {"ZQ_URL": url},
             stdin=DEVNULL,
             stdout=PIPE,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conformance.streams import PATIENCE_S
-from documents import code, commands
+from documents import code, commands, started_by
 
 from .server import ServerProcess, running
 from .test_document_programs import at, started
@@ -30,8 +30,8 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 async def said(directory: Path, command: str) -> str:
     """What a command prints, which has to end well."""
-    process = await asyncio.create_subprocess_shell(
-        command, cwd=directory, stdout=asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *started_by(command), cwd=directory, stdout=asyncio.subprocess.PIPE
     )
     async with asyncio.timeout(PATIENCE_S):
         output, _ = await process.communicate()
