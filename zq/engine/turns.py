@@ -8,7 +8,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 SLICE = 10_000
 """The steps of a slice. A step takes about 100 ns: one value that is looked at, or 16 bytes that
@@ -56,6 +56,13 @@ def asker() -> object:
     """The sender of the request under way."""
     known = ASKER.get()
     return known() if callable(known) else known
+
+
+async def end_task(task: asyncio.Task[Any] | None) -> None:
+    """End a task, if there is one, and wait until it has ended. Its error stays in it."""
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def import_aside(*names: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from zq.model.commands import Extend, Extended, NoteResidents, Release, Return, Settled
+from zq.model.commands import Extend, Extended, NoteResidents, Release, Return
 from zq.model.events import EventType
 from zq.model.job import MAX_TIME, Brief, JobRecord, Reason, brief_of
 from zq.model.leasing import WORKER_DIED, stall_words, stalls_too_often
@@ -13,7 +13,7 @@ from zq.model.settling import Failure
 from zq.store.api import Sliced
 from zq.tick.bury import FailedAttempts, bury
 from zq.tick.moves import apply
-from zq.tick.work import UnitOfWork, stale_deliveries, within_reach
+from zq.tick.work import UnitOfWork, stale_deliveries, unsettled, within_reach
 
 
 def extend(work: UnitOfWork, commands: Sequence[Extend]) -> list[object]:
@@ -28,7 +28,7 @@ def extend(work: UnitOfWork, commands: Sequence[Extend]) -> list[object]:
         work.retimed = True
     return [
         Extended(refused, work.now + command.lease_ms)
-        for command, refused in zip(commands, _refused(commands, held, stale), strict=True)
+        for command, refused in zip(commands, unsettled(commands, held, stale), strict=True)
     ]
 
 
@@ -44,7 +44,7 @@ def release(work: UnitOfWork, commands: Sequence[Release]) -> list[object]:
     ]
     times = [(job.key, *_times(work, later.get(job.key))) for job in held]
     apply(work, Move.RELEASE, held, to=Status.READY, after=after or None, times=times)
-    return list(_refused(commands, held, stale))
+    return list(unsettled(commands, held, stale))
 
 
 def note_residents(work: UnitOfWork, commands: Sequence[NoteResidents]) -> list[object]:
@@ -127,13 +127,3 @@ def _meant(
     # Nobody changes what is held from here on.
     stale = stale_deliveries(work, leases, reaches)
     return [job for job in held if job.key not in stale], stale
-
-
-def _refused(
-    commands: Sequence[Extend] | Sequence[Release], held: Sequence[Brief], stale: frozenset[int]
-) -> list[Settled]:
-    done = {job.key for job in held} | stale
-    return [
-        Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
-        for command in commands
-    ]

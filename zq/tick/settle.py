@@ -13,7 +13,7 @@ from zq.model.settling import Completion, Failure, Verdict, after_failure, kept_
 from zq.store.api import BYTES_A_ROW, Sliced
 from zq.tick.bury import FailedAttempts, bury, queue_as_named
 from zq.tick.moves import apply
-from zq.tick.work import UnitOfWork, is_held, stale_deliveries, within_reach
+from zq.tick.work import UnitOfWork, is_held, stale_deliveries, unsettled, within_reach
 
 ALL_SETTLED = Settled(frozenset())
 NOTHING_SAID = Completion()
@@ -47,11 +47,7 @@ def succeed(work: UnitOfWork, commands: Sequence[Succeed]) -> list[object]:
     if len(held) == len(keys):
         return [ALL_SETTLED] * len(commands)
     work.effects.tally.not_in_flight += len(keys) - len(held)
-    done = {job.key for job in held} | stale
-    return [
-        Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
-        for command in commands
-    ]
+    return list(unsettled(commands, held, stale))
 
 
 def _spend(work: UnitOfWork, held: Sequence[Brief], said: Mapping[int, Completion]) -> None:

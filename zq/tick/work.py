@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
-from zq.model.commands import Claim, SliceMark, TickResult
+from zq.model.commands import Claim, Extend, Release, Settled, SliceMark, Succeed, TickResult
 from zq.model.errors import Unprocessable
 from zq.model.filters import Filter
 from zq.model.ids import Mint
@@ -289,6 +289,19 @@ def stale_deliveries(
         return frozenset()
     found = work.tx.pairs("read_stale", leases=leases, now=work.steady)
     return frozenset(key for key, queue in found if reaches[key].covers(queue))
+
+
+def unsettled(
+    commands: Sequence[Succeed] | Sequence[Extend] | Sequence[Release],
+    held: Sequence[Brief],
+    stale: frozenset[int],
+) -> list[Settled]:
+    """The replies to commands of which only the jobs that were held are settled."""
+    done = {job.key for job in held} | stale
+    return [
+        Settled(frozenset(command.keys) - done, stale.intersection(command.keys))
+        for command in commands
+    ]
 
 
 def hold_of(work: UnitOfWork, kind: type[H]) -> H:

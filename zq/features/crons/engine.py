@@ -21,6 +21,7 @@ from msgspec import structs
 
 from zq.engine.engine import Engine, RunningPart
 from zq.engine.inbox import Inbox
+from zq.engine.turns import end_task
 from zq.features.batches.engine import Folding
 from zq.features.crons.model import NEXT_FIRING, RETRY_MS, CronSchedule, DueCron, Fire, Firing
 from zq.features.crons.model_expression import (
@@ -130,9 +131,7 @@ class Scheduler(RunningPart):
 
     async def stop(self) -> None:
         """End. Nothing fires any more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await end_task(self._task)
 
     def reschedule(self, next_firing: int | None) -> None:
         """Learn when the first entry is due, if there is one."""

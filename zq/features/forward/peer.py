@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from zq.engine.turns import import_aside
+from zq.engine.turns import end_task, import_aside
 from zq.features.forward.model import ForwardLane, LaneRule
 from zq.features.forward.service import HistoryEpochs, Hubs, LaneBounds, Lanes
 from zq.features.forward.settings import ForwardSettings
@@ -58,9 +58,7 @@ class LaneFollower(RunningService):
 
     async def stop(self) -> None:
         """End. What is under way keeps its numbers."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await end_task(self._task)
         for each in self._running.values():
             await each.stop()
 

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
 from zq.client.http.transport import Request
+from zq.engine.turns import end_task
 from zq.features.devices.client import HistoryBody, ServerDevices, history_path
 from zq.features.devices.model import MOST_RECORDS
 from zq.features.forward.peer_hub import GZIP, TIMEOUT_S, address_of, gzipped, refuse
@@ -55,9 +56,7 @@ class HistorySender:
         self._task = asyncio.create_task(self._run(), name="zq-history-sender")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await end_task(self._task)
 
     def hurry(self) -> None:
         """Send what there is, and end a pause after an error."""

@@ -17,6 +17,7 @@ from zq.client.http.address import Address, Tls
 from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
 from zq.client.http.transport import Reply, Request
+from zq.engine.turns import end_task
 from zq.features.devices.client import ServerDevices
 from zq.features.devices.model import USUAL_EVERY_MS
 from zq.features.forward.model import HubIsBuffered, LaneRule
@@ -215,9 +216,7 @@ class NewsTeller:
         self._task = asyncio.create_task(self._run(), name="zq-news")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await end_task(self._task)
 
     async def _run(self) -> None:
         pause, quiet = LOOK_S, 0.0

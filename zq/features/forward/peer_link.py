@@ -24,6 +24,7 @@ from msgspec import Raw
 from zq.client.errors import BackendError
 from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
+from zq.engine.turns import end_task
 from zq.features.devices.client import FetchBody, FetchedDocument, FetchRefusal, ServerDevices
 from zq.features.devices.model import USUAL_EVERY_MS
 from zq.features.forward.engine import SyncBell
@@ -151,9 +152,7 @@ class HubLink:
         """End. What was fetched and is not stored is fetched again."""
         await self._news.stop()
         self._presence.when_heard.remove(self._hear)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await end_task(self._task)
 
     def hurry(self) -> None:
         """End a pause after an error."""

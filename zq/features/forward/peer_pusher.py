@@ -15,6 +15,7 @@ from typing import NamedTuple, NoReturn
 from zq.client.errors import BackendError, concerns_jobs, concerns_numbers, cut_of
 from zq.engine.engine import Engine
 from zq.engine.inbox import PendingReply, result_of
+from zq.engine.turns import end_task
 from zq.features.forward.commands import Arrive, BeginEpoch, NameHeir, NumberLane, ReadLane
 from zq.features.forward.engine import LaneBell
 from zq.features.forward.model import (
@@ -107,9 +108,7 @@ class LanePusher:
     async def stop(self) -> None:
         """End. What is under way is sent again by the next one."""
         self._bell.forget(self._awake)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await end_task(self._task)
 
     def hurry(self) -> None:
         """End a pause after an error, or after the start of the machine."""

@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from zq.engine.inbox import Inbox
+from zq.engine.turns import end_task
 from zq.features.forward.commands import DropLane, PauseLane, PutLane, TrimLane
 from zq.features.forward.engine import DropBell
 from zq.features.forward.model import (
@@ -377,9 +378,7 @@ class LaneBounds(RunningService):
         self._task = asyncio.create_task(self._run(), name="zq-lane-bounds")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await end_task(self._task)
 
     async def require(self, payloads: Iterable[tuple[str, str]]) -> None:
         """Raise `LaneFull` if a job waits for too long where payloads come, given with queues."""

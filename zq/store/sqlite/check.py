@@ -7,13 +7,12 @@ from typing import NamedTuple
 from zq.store.errors import DatabaseTooNew, ForeignDatabase
 from zq.store.sqlite.checksums import unfit_rows
 from zq.store.sqlite.damage import damaged_header, find_damage
-from zq.store.sqlite.files import WAL_NAME
+from zq.store.sqlite.files import WAL_NAME, opened_unchanged
 from zq.store.sqlite.identity import codec_in
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.mending import unreadable_rows, wrong_logs
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import MOST_NAMED, name_of, place_of, read_quarantine
-from zq.store.sqlite.unchanged import opened_unchanged
 from zq.store.sqlite.wal import InvalidHeader, walk
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from zq.store.errors import DamagedDatabase, DatabaseTooOld, StoreError, StoreFull
 from zq.store.moving import MARK, MovedTable, MoveSide, MoveTarget, Row
 from zq.store.sqlite.connection import PAGE_BYTES, is_full
-from zq.store.sqlite.files import FILE_NAME, MOVING_NAME, create_private
+from zq.store.sqlite.files import FILE_NAME, MOVING_NAME, create_private, opened_unchanged
 from zq.store.sqlite.identity import QUERIES, rewrite_meta
 from zq.store.sqlite.lock import DirectoryLock, locked_unchanged, sync_directory
 from zq.store.sqlite.migrate import latest_version, migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.restore import refuse_content
-from zq.store.sqlite.unchanged import opened_unchanged
 
 _PRAGMAS = {
     "page_size": PAGE_BYTES,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from zq.store.errors import DamagedDatabase, DatabaseTooNew
 from zq.store.sqlite.checksums import unfit_rows
-from zq.store.sqlite.files import FILE_NAME, create_private
+from zq.store.sqlite.files import FILE_NAME, create_private, opened_unchanged
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.mending import lead_back, set_aside_unreadable
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
@@ -16,7 +16,6 @@ from zq.store.sqlite.quarantine import QUERIES, keys_of, set_aside, set_aside_jo
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.restore import Progress, preparing
 from zq.store.sqlite.transaction import recoveries, run_all
-from zq.store.sqlite.unchanged import opened_unchanged
 
 LINES = load("zq.store.sqlite.lines")
 

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from zq.http.transport.h2.codec import BadPeer, ErrorCode, Field, Http2Codec, codec_by
-from zq.http.transport.h2.cost import cost_of
-from zq.http.transport.h2.frames import FrameKind, Splitter, make, whole
+from zq.http.transport.h2.frames import FrameKind, Splitter, cost_of, make, whole
 
 from .peer import GET, POST, Peer
 

@@ -16,8 +16,7 @@ from zq.http.transport.answer import Answer, Responder, Response
 from zq.http.transport.channel import Channel
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import MAX_STREAMS, BadPeer, ErrorCode, Field, MakeCodec
-from zq.http.transport.h2.cost import cost_of, nuisance_of
-from zq.http.transport.h2.frames import Frame, Splitter
+from zq.http.transport.h2.frames import Frame, Splitter, cost_of, nuisance_of
 from zq.http.transport.h2.head import EMPTY_HEAD, BadHead, check_trailers, read_head
 from zq.http.transport.h2.outlet import Outlet
 from zq.http.transport.h2.stream import Body, Http2Stream
