@@ -118,7 +118,6 @@ class Entrance:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
         return self._address[1]
 
     @property

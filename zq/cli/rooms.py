@@ -42,7 +42,6 @@ OF_ROOMS: tuple[JobOption, ...] = tuple(
 
 
 def room_options(command: F) -> F:
-    """Add the options of all rooms to a command."""
     for each in reversed(OF_ROOMS):
         command = each.option(command)
     return command

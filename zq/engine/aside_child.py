@@ -68,7 +68,6 @@ def answer(call: tuple[str, str, tuple[Any, ...]], data: bytes, replies: BinaryI
 
 
 def send(replies: BinaryIO, kind: int, body: bytes) -> None:
-    """Send one frame."""
     replies.write(FRAME.pack(kind, len(body)))
     replies.write(body)
     replies.flush()

@@ -99,7 +99,6 @@ class Dates:
         return jobs
 
     def shown_one(self, job: JobRecord | None) -> JobRecord | None:
-        """The job, with dates, if there is one."""
         if job is not None:
             show_dates([job], self.steady.ahead)
         return job

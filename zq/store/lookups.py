@@ -118,14 +118,12 @@ def key_range(snapshot: Snapshot) -> tuple[int, int]:
 
 
 def settings(snapshot: Snapshot, queue: str) -> QueueSettings:
-    """The settings of a queue."""
     for text, stored in snapshot.rows("settings", queue=queue):
         return _decoded_settings(snapshot, queue, text, stored)
     return NO_SETTINGS
 
 
 def all_settings(snapshot: Snapshot) -> dict[str, QueueSettings]:
-    """All settings of queues, by queue."""
     return {
         queue: _decoded_settings(snapshot, queue, text, stored)
         for queue, text, stored in snapshot.rows("all_settings")

@@ -83,7 +83,6 @@ def all_phases() -> PhaseTable:
 
 
 def all_hooks(options: Options) -> HookTable[UnitOfWork]:
-    """The hooks of all rooms."""
     return HookTable([hooks(options) for hooks in parts("tick", "hooks", FunctionType)])
 
 

@@ -154,7 +154,6 @@ class UnitOfWork:
         return self.tx.matching(keys, filter.dated(self.steady - self.now))
 
     def settings_of(self, queue: str) -> QueueSettings:
-        """The settings of a queue."""
         return self.rulebook.of(queue)
 
     def policy_of(self, queue: str) -> Policy:

@@ -72,7 +72,6 @@ class ClaimRequest(NamedTuple):
 
 
 def decode_claim(body: bytes, codec: BodyCodec) -> ClaimRequest:
-    """The body of a claim."""
     sent = decode(body, codec, _claim)
     if not sent.holder.isprintable():
         raise InvalidRequest("holder must hold printable characters only")

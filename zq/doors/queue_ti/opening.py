@@ -50,7 +50,6 @@ class QueueTiDoors(RoomDoors):
 
     @property
     def own(self) -> QueueTiSettings:
-        """The settings of the door."""
         return self.settings[QueueTiSettings]
 
     @property

@@ -43,7 +43,6 @@ class UserReads:
         return await self._looks(_one, "user", id)
 
     async def named(self, name: str) -> User | None:
-        """The user of this name, with its grants."""
         return await self._looks(_one, "user_named", name)
 
     async def users(self) -> list[User]:

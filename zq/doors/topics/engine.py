@@ -39,7 +39,6 @@ class TopicWaiter(NewsReader):
             self._crowds.enter(topic, self)
 
     def leave(self) -> None:
-        """Wait no more."""
         for topic in self.topics:
             self._crowds.leave(topic, self)
 

@@ -133,7 +133,6 @@ class Topics:
         return await self._reads.topics(prefix, after, limit, reach, self._clock.now_ms())
 
     async def count(self) -> int:
-        """How many topics there are."""
         return await self._reads.count()
 
     async def get(self, name: str, reach: Reach) -> TopicState:
@@ -275,7 +274,6 @@ class Routers:
         return await self._reads.routers(wanted, reach)
 
     async def count(self) -> int:
-        """How many routers there are."""
         return await self._reads.count_routers()
 
     async def get(self, name: str, reach: Reach) -> TopicRouter:

@@ -176,7 +176,6 @@ def get_topic(snapshot: Snapshot, name: str, now: int) -> TopicState | None:
 
 
 def count_topics(snapshot: Snapshot) -> int:
-    """How many topics there are."""
     return int(snapshot.value("count_topics"))
 
 
@@ -355,7 +354,6 @@ class TopicReads:
         return await self._scans(list_topics, *page)
 
     async def count(self) -> int:
-        """How many topics there are."""
         return await self._looks(count_topics)
 
     async def page(
@@ -390,18 +388,15 @@ class TopicReads:
         return await self._scans(list_routers, wanted, reach)
 
     async def count_routers(self) -> int:
-        """How many routers there are."""
         return await self._looks(count_routers)
 
 
 def get_router(snapshot: Snapshot, name: str) -> TopicRouter | None:
-    """A router as it stands."""
     found = snapshot.rows("router", name=name)
     return _router(*found[0]) if found else None
 
 
 def count_routers(snapshot: Snapshot) -> int:
-    """How many routers there are."""
     return int(snapshot.value("count_routers"))
 
 

@@ -184,7 +184,6 @@ class GroupedQueues:
         self.queues: dict[int, str] = {}
 
     def learn(self, result: TickResult) -> None:
-        """Learn from a committed tick."""
         for _, key in result.ended:
             self.queues.pop(key, None)
         for jobs in result.claimed:

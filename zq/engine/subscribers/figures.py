@@ -267,7 +267,6 @@ class Pulse:
         self.flushes = Recent(stats.fsync_seconds)
 
     def learn(self, committed: Committed) -> None:
-        """Note that there was a tick."""
         now = committed.tick.monotonic
         self.ticks.mark(now)
         if committed.tick.durable:

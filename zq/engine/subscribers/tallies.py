@@ -118,7 +118,6 @@ class QueueChanges:
         self._names: set[str] = set()
 
     def learn(self, committed: Committed) -> None:
-        """Note the queues that a tick has changed."""
         result = committed.result
         self._names |= result.counted
         self._names |= result.woken

@@ -57,7 +57,6 @@ class Waiters:
 
     @property
     def is_empty(self) -> bool:
-        """True if there are no waiters."""
         return not self._open and not self._by_key
 
     @contextmanager
@@ -80,7 +79,6 @@ class Waiters:
         self._by_key.setdefault(key, set()).add(waiter)
 
     def close(self) -> None:
-        """End the wait of all waiters."""
         self._closed = True
         for waiter in self._open:
             waiter.end()

@@ -11,7 +11,6 @@ from zq.store.snapshot import Snapshot, SnapshotLanes
 
 
 def account_of(row: Sequence[Any]) -> Account:
-    """The account of a budget by its row."""
     key, allocation, duration_ms, burst, *rest = row
     return Account(key, BudgetPolicy(allocation, duration_ms, burst), *rest)
 

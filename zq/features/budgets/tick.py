@@ -424,7 +424,6 @@ class TokenAllowance:
         return None
 
     def pay(self) -> None:
-        """Pay for one job."""
         for draw in self._draws:
             self._left[draw.key] -= draw.cost
 

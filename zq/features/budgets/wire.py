@@ -220,7 +220,6 @@ def with_draws(
 
 
 def budget_document(budget: BudgetState) -> BudgetDocument:
-    """A budget as a document for clients."""
     return BudgetDocument(
         budget.key,
         budget.policy.allocation,

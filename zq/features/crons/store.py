@@ -99,7 +99,6 @@ def _entries(snapshot: Snapshot, group: str, most: int) -> list[CronEntry]:
 def get_entry(
     snapshot: Snapshot, group: str, entry: str
 ) -> tuple[CronGroup | None, CronEntry | None]:
-    """An entry and its group, each None if it does not exist."""
     found = _readable(snapshot, group, snapshot.rows("entry", cron=group, entry=entry))
     return _group(snapshot, group), next(found, None)
 

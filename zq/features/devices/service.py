@@ -119,7 +119,6 @@ class Devices:
         return SHARED_BATCH if several else None
 
     async def page(self, order: DeviceOrder, skip: int, limit: int) -> list[SeenDevice]:
-        """Up to `limit` devices in this order, without the first `skip`."""
         return await self._reads.devices(order, skip, limit)
 
     async def sums(self) -> DeviceSums:

@@ -197,7 +197,6 @@ def device_document(seen: SeenDevice, now: int) -> DeviceDocument:
 def devices_document(
     found: list[SeenDevice], sums: DeviceSums, now: int, next: int | None
 ) -> DevicesDocument:
-    """A page of devices."""
     return DevicesDocument([device_document(each, now) for each in found], *sums, next=next)
 
 

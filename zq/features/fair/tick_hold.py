@@ -146,7 +146,6 @@ class FairHold:
         """Keys draw nothing that a worker could count."""
 
     def bring(self, job: NewJob, status: Status) -> None:
-        """Note a new job."""
         key = fair_key_of(job.options)
         if key is not None:
             notes = self._notes[job.queue, key]

@@ -73,7 +73,6 @@ class Hub:
         """The bytes of all bodies so far."""
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._transport.close()
 
     async def check(self) -> None:

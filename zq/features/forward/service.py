@@ -138,7 +138,6 @@ class Lanes:
         return {name: each.error for name, each in self._progress.items() if each.error}
 
     async def all(self) -> list[ForwardLane]:
-        """All lanes by name."""
         return await self._lanes.lanes()
 
     async def carried(self) -> list[ForwardLane]:

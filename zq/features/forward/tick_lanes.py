@@ -37,7 +37,6 @@ from zq.tick.work import UnitOfWork
 
 
 def lanes_in(tx: Transaction) -> list[ForwardLane]:
-    """All lanes by name."""
     return msgspec.convert(tx.table("lanes"), list[ForwardLane])
 
 

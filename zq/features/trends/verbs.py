@@ -107,13 +107,11 @@ def wait_and_run(trend: Trend) -> tuple[TimesDocument, TimesDocument]:
 
 
 def percentiles(times: Mapping[int, int]) -> PercentilesDocument | UnsetType:
-    """The percentiles of times, if there are any."""
     found = quantiles(times, (0.5, 0.95, 0.99))
     return percentiles_document(found) if found else UNSET
 
 
 def percentiles_document(found: Iterable[float]) -> PercentilesDocument:
-    """The document of three percentiles."""
     return PercentilesDocument(*[round(ms, 1) for ms in found])
 
 

@@ -378,7 +378,6 @@ class QueueWaitFacts(NamedTuple):
 
 
 def queue_why(facts: QueueWaitFacts) -> QueueWhy:
-    """Why the jobs of a queue wait."""
     gates = list(_gates(facts)) if facts.ready else []
     lines = [
         WhyLine(_advised(gate, facts), gate.kind if gate.kind in _MENDABLE else None)

@@ -87,7 +87,6 @@ class StuckJobsDocument(msgspec.Struct):
 def stuck_document(
     job: JobRecord, worker: str | None, p99_ms: float | None, ids: IdCodec
 ) -> StuckJobDocument:
-    """The document of a job that seems stuck."""
     return StuckJobDocument(
         id=ids.text(job.key),
         queue=job.queue,

@@ -127,12 +127,10 @@ def as_text(value: object) -> str | None:
 
 
 def as_array(values: Iterable[object]) -> str:
-    """Numbers as an array."""
     return "{" + ",".join(["NULL" if v is None else str(v) for v in values]) + "}"
 
 
 def as_texts(values: Iterable[str | None]) -> str:
-    """Texts as an array."""
     return "{" + ",".join(["NULL" if v is None else _quoted(sent(v)) for v in values]) + "}"
 
 

@@ -100,6 +100,5 @@ class Preallocation:
         return disk.f_bavail * disk.f_frsize + own
 
     def close(self) -> None:
-        """Close the descriptors."""
         while self._files:
             os.close(self._files.pop().descriptor)

@@ -107,7 +107,6 @@ def payload_of(job: JobRecord) -> str:
 
 
 def metadata_of(job: JobRecord) -> dict[str, str] | None:
-    """The metadata of a message."""
     meta = None if job.extras is None else job.extras.meta
     if meta is None:
         return None

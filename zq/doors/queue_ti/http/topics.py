@@ -124,7 +124,6 @@ class GroupsApi:
 
 
 def asked_topic(request: web.BaseRequest) -> str:
-    """The topic in the path of a request."""
     return check_name("topic", request[PATH]["topic"])
 
 

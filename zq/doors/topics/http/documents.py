@@ -67,7 +67,6 @@ def new_records(bodies: Sequence[RecordBody], node: str | None) -> list[NewRecor
 
 
 def config_document(config: TopicConfig) -> ConfigDocument:
-    """A config for clients."""
     fields: dict[str, Any] = msgspec.structs.asdict(config)
     return ConfigDocument(**fields, durable=config.durability == "fsync")
 

@@ -60,7 +60,6 @@ class Outlet:
         self.flush()
 
     def send_head(self, number: int, fields: Sequence[Field], *, end: bool) -> None:
-        """Send the head of a response."""
         self._codec.send_head(number, fields, end=end)
         self.frames += 1
         self.soon()

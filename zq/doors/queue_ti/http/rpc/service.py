@@ -122,7 +122,6 @@ def sent_payload(stored: str) -> bytes:
 
 
 def dequeued(job: JobRecord, document: MessageDocument) -> DequeueResponse:
-    """A message as the answer of a dequeue."""
     return DequeueResponse(
         id=document.id,
         topic=document.topic,
