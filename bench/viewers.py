@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import selectors
 import socket
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from bench.compare import cpu_per_job
+from bench.history import Pair, in_pairs, pair_table
 from bench.load import LoadResult, in_own_process, run_load
 from bench.ports import free_port
-from bench.report import Progress, Table, number, ratio, span
+from bench.report import Progress, Table
 from bench.rows import ROWS
 from bench.servers import REPOSITORY, Lab
 
@@ -32,15 +31,6 @@ LIVE = b"GET /ui/live?topic=overview HTTP/1.1\r\nHost: localhost\r\n\r\n"
 """What a browser with the operators' page asks for."""
 
 
-@dataclass(frozen=True)
-class Watched:
-    """One row in one round, without viewers and with them."""
-
-    row: str
-    alone: LoadResult
-    watched: LoadResult
-
-
 def viewers(
     lab: Lab,
     rows: list[str],
@@ -50,40 +40,21 @@ def viewers(
     progress: Progress,
     *,
     pages: bool = False,
-) -> list[Watched]:
-    """Each row on a fresh server with and without viewers. The order changes with every round.
+) -> list[Pair]:
+    """Each row on fresh servers with viewers and without: WebSockets, or `pages` of operators."""
 
-    The viewers are WebSockets, or `pages` of operators.
-    """
-    samples = []
-    for turn in range(rounds):
-        for row in rows:
-            progress.show(f"round {turn + 1}/{rounds} {row}")
-            results: dict[int, LoadResult] = {}
-            for count in (0, VIEWERS) if turn % 2 else (VIEWERS, 0):
-                port = free_port()
-                watched = replace(lab, environment={**lab.environment, "ZQ_ADMIN_PORT": str(port)})
-                with watched.server(SERVER) as target, watching(port, count, pages):
-                    spec = ROWS[row].spec(queues, seconds)
-                    results[count] = in_own_process(run_load, target, spec)
-            samples.append(Watched(row, results[0], results[VIEWERS]))
-    progress.clear()
-    return samples
+    def measure(row: str, is_on: bool) -> LoadResult:
+        port = free_port()
+        watched = replace(lab, environment={**lab.environment, "ZQ_ADMIN_PORT": str(port)})
+        with watched.server(SERVER) as target, watching(port, VIEWERS * is_on, pages):
+            return in_own_process(run_load, target, ROWS[row].spec(queues, seconds))
+
+    return in_pairs(rows, rounds, progress, measure)
 
 
-def viewers_table(samples: list[Watched]) -> Table:
-    """`ratio` is the rate with viewers over the rate without; `by CPU` compares CPU time a job."""
-    lines = []
-    for row in dict.fromkeys(sample.row for sample in samples):
-        of_row = [sample for sample in samples if sample.row == row]
-        rates = [(s.alone.measures[0].rate, s.watched.measures[0].rate) for s in of_row]
-        ratios = [watched / alone for alone, watched in rates]
-        by_cpu = [cpu_per_job(s.alone) / cpu_per_job(s.watched) for s in of_row]
-        middle = [number(statistics.median(each)) for each in zip(*rates, strict=True)]
-        measured = [ratio(ratios), span(ratios, 2), ratio(by_cpu), number(AIM, 2)]
-        lines.append([row, *middle, *measured])
-    header = ["row", "alone /s", f"{VIEWERS} viewers /s", "ratio", "low-high", "by CPU", "aim"]
-    return Table(header, lines)
+def viewers_table(pairs: list[Pair]) -> Table:
+    """The rates with viewers beside those without."""
+    return pair_table(pairs, ("alone", f"{VIEWERS} viewers"), dict.fromkeys(ROWS, AIM))
 
 
 @contextlib.contextmanager
