@@ -1,7 +1,6 @@
 """How tests run Spark."""
 
 from pathlib import Path
-from typing import Any
 
 import pyspark
 import pytest
@@ -12,9 +11,13 @@ from zq.spark.session import builder, local_quiet
 JAVA = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    " -XX:ReservedCodeCacheSize=200m -XX:MetaspaceSize=256m"
+    " -XX:-UsePerfData -Djdk.lang.Process.launchMechanism=VFORK"
 )
 """Options of Java with which a short life is cheap: it compiles only quickly, and takes the
-bytecode of Spark's thousands of classes for valid, which is a fifth of what a session costs.
+bytecode of Spark's thousands of classes for valid, which is a fifth of what a session costs. There
+is room for all that it compiles and loads, so it sweeps nothing out. What it starts, it starts at
+once, and not by a helper.
 """
 
 QUICK = {
@@ -35,6 +38,13 @@ QUICK = {
 }
 """Settings with which little data takes little time."""
 
+RAW_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+"""No file of checksums beside each file. It would double what is written, and Hadoop starts a
+`chmod` several times a file. Commands that run as users run them have these files.
+"""
 
 UNUSED = (
     *("breeze", "datanucleus", "derby", "hive", "jersey", "kubernetes", "netty-tcnative", "spire"),
@@ -50,7 +60,7 @@ is half of what it costs.
 def quick_session(home: Path) -> SparkSession:
     """A session whose Java takes Spark from the new directory `home`, as long as it runs."""
     made = local_quiet(builder("local[2]")).config("spark.driver.memory", "1g")
-    for name, value in QUICK.items():
+    for name, value in (QUICK | RAW_FILES).items():
         made = made.config(name, value)
     whole = Path(pyspark.__file__).parent
     (home / "jars").mkdir(parents=True)
@@ -60,11 +70,4 @@ def quick_session(home: Path) -> SparkSession:
             (home / "jars" / jar.name).symlink_to(jar)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_HOME", str(home))
-        session = made.getOrCreate()
-    # A file of checksums beside each file would double what is written: Hadoop starts a `chmod` for
-    # each of them.
-    jvm: Any = session._jvm
-    jvm.org.apache.hadoop.fs.FileSystem.getLocal(
-        session.sparkContext._jsc.hadoopConfiguration()
-    ).setWriteChecksum(False)
-    return session
+        return made.getOrCreate()

@@ -16,9 +16,12 @@ exactly-once.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 from uuid import uuid4
 
+import msgspec
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from zq.spark.pipeline.files import FileInfo, Files
 from zq.spark.pipeline.ledger import LakeCommit, LakeState, Ledger, SourceState, TableChange
@@ -182,11 +185,10 @@ class LakeTransaction:
             # The files of one task have one name in all partitions.
             goals = {f"{n}-{name_of(file)}": file for n, file in enumerate(aside.files)}
         before = self._tables.get(table.name, TableChange({}, (), 0))
-        rows = self._lake.read_aside(table, aside).count() if aside.files else 0
         self._tables[table.name] = TableChange(
             add=before.add | {goal: f"{below}/{file}" for goal, file in goals.items()},
             remove=(*before.remove, *remove),
-            rows=before.rows + rows,
+            rows=0,
         )
 
     def commit(
@@ -196,18 +198,41 @@ class LakeTransaction:
         target_ms: int | None = None,
     ) -> LakeCommit:
         """Make the changes happen. Raises `LakeChanged` if another run was faster."""
+        rows = self._rows()
         commit = LakeCommit(
             id=self._id,
             step=self._step,
             folder=self._folder,
             consumed=consumed,
-            tables=self._tables,
+            tables={
+                name: msgspec.structs.replace(
+                    change, rows=sum(rows.get(file, 0) for file in change.add.values())
+                )
+                for name, change in self._tables.items()
+            },
             sources=dict(sources or {}),
             target_ms=target_ms,
         )
         self._lake.ledger.add(commit)
         self._lake.apply(commit)
         return commit
+
+    def _rows(self) -> dict[str, int]:
+        """The rows of each file aside, by its path below the folder; empty files are left out.
+
+        One query counts the files of all tables, whatever their columns: it reads none.
+        """
+        base = self._lake.aside(self._folder)
+        files = [f"{base}/{file}" for each in self._tables.values() for file in each.add.values()]
+        if not files:
+            return {}
+        # The partitions of several tables do not have the same names.
+        reader = self._lake.spark.read.schema(StructType()).option("recursiveFileLookup", "true")
+        counts = reader.parquet(*files).groupBy("_metadata.file_path").count().collect()
+        return {
+            unquote(row["file_path"]).rpartition(f"/{self._folder}/")[2]: row["count"]
+            for row in counts
+        }
 
 
 def folder_of(path: str) -> str:
