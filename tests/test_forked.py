@@ -91,8 +91,15 @@ def test_a_terminal_is_one() -> None:
 
 
 @pytest.mark.parametrize("variable", ["PYTHONHASHSEED", "LD_LIBRARY_PATH", "LC_ALL"])
-def test_a_few_with_a_variable_that_is_read_at_the_start_are_executed(variable: str) -> None:
-    environment = os.environ | {variable: "0"}
+def test_a_variable_that_is_read_at_the_start_makes_another_kind(variable: str) -> None:
+    plain = {"PATH": "/bin"}
+
+    assert forked._kind("zq", plain) == forked._kind("zq", {})
+    assert forked._kind("zq", plain | {variable: "0"}) != forked._kind("zq", plain)
+
+
+def test_a_few_of_another_kind_are_executed_and_then_forked() -> None:
+    environment = os.environ | {"LC_ALL": "0"}
     command = [*ZQ, "push", "mail", "-"]
     found = []
     for _ in range(forked.EXECUTED + 2):

