@@ -153,7 +153,6 @@ FLOODS: list[Flood] = [
     pings,
     settings,
     priorities,
-    empty_data,
 ]
 FLOODS += [empty_data, tiny_data, windows, windows_of_a_stream, goaways, unknown]
 
