@@ -14,6 +14,8 @@ from process.network import Network
 
 ZQ = (sys.executable, "-m", "zq.cli")
 
+ECHO = "import sys; print(sys.argv, sys.path[0], __name__); sys.exit(3)"
+
 
 def is_forked(process: subprocess.Popen[bytes]) -> bool:
     """Whether it has the command line of the nursery, which it has for ever."""
@@ -54,13 +56,19 @@ def test_a_killed_server_says_so(server: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["--version"], ["push", "--nonsense"], ["jobs", "--help"], ["jobs"]],
+    [
+        *([*ZQ[1:], *words.split()] for words in ("--version", "push --nonsense", "jobs --help")),
+        *([*ZQ[1:], "jobs"], ["-c", ECHO, "a", "b"], ["echo.py", "a"]),
+    ],
     ids=lambda words: " ".join(words),
 )
 def test_a_command_says_and_ends_as_an_executed_one(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
     environment = os.environ | {"ZQ_URL": "http://127.0.0.1:1", "COLUMNS": "70"}
     quick, plain = (
-        subprocess.run([*before, *ZQ, *words], cwd=tmp_path, env=environment, capture_output=True)
+        subprocess.run(
+            [*before, sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True
+        )
         for before in ([], ["env"])
     )
 

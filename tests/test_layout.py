@@ -385,9 +385,8 @@ def test_what_uses_private_parts_of_a_package_is_bound_to_its_versions() -> None
 def public_classes(sources: Sources) -> Iterator[tuple[str, str]]:
     """(class, module) of each class at the top level of a module whose name has no underscore."""
     for module, source in sources.items():
-        for node in ast.parse(source).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                yield node.name, module
+        for name in re.findall(r"^class ([^\W_]\w*)", source, re.M):
+            yield name, module
 
 
 def test_no_two_public_classes_share_a_name() -> None:
