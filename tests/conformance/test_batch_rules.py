@@ -4,13 +4,12 @@ import asyncio
 import contextlib
 import os
 import signal
-from typing import Any
 
 import pytest
 from engine.jq.processes import busy
 
 from .batches import APPEND, batched, payload_of, put, refusal
-from .client import JSON, Client, Doc, new_job
+from .client import JSON, Client, new_job
 
 
 async def test_the_programs_of_the_host_decide(client: Client) -> None:
@@ -26,29 +25,29 @@ async def test_the_programs_of_the_host_decide(client: Client) -> None:
     assert await payload_of(client, sealed) == [8]
 
 
-@pytest.mark.parametrize(
-    ("when", "folds"),
-    [
-        ("true", True),
-        ("0", True),
-        ('""', True),
-        ("true, error", True),
-        ("true, false", True),
-        ("false", False),
-        ("null", False),
-        ("empty", False),
-        ("false, true", False),
-        ('if $new == $existing then true else error("no") end', False),
-        ("$existing < $new", True),
-        ("$existing > $new", False),
-        ("def more: $new > $existing; more", True),
-        (". == null and $new == [2] # a remark", True),
-    ],
-)
+DECISIONS = [
+    ("true", True),
+    ("0", True),
+    ('""', True),
+    ("true, error", True),
+    ("true, false", True),
+    ("false", False),
+    ("null", False),
+    ("empty", False),
+    ("false, true", False),
+    ('if $new == $existing then true else error("no") end', False),
+    ("$existing < $new", True),
+    ("$existing > $new", False),
+    ("def more: $new > $existing; more", True),
+    (". == null and $new == [2] # a remark", True),
+]
+
+
 @pytest.mark.parametrize("wire", [JSON], ids=str)
-async def test_the_first_output_of_when_decides(client: Client, when: str, folds: bool) -> None:
-    await put(client, [1], when=when)
-    assert (await put(client, [2], when=when))["folded"] is folds
+async def test_the_first_output_of_when_decides(client: Client) -> None:
+    for when, folds in DECISIONS:
+        await put(client, [1], when, when=when)
+        assert (await put(client, [2], when, when=when))["folded"] is folds
 
 
 async def test_a_fold_that_fails_answers_its_own_request_alone(client: Client) -> None:
@@ -62,62 +61,64 @@ async def test_a_fold_that_fails_answers_its_own_request_alone(client: Client) -
     assert sorted(await payload_of(client, host)) == [n for n in range(30) if n not in (12, 13)]
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"when": "("}, "batch expression: when: "),
-        ({"fold": "("}, "batch expression: fold: "),
-        ({"when": "$nothing"}, "batch expression: when: $nothing is not defined at line 1"),
-        ({"fold": "\n no_such"}, "batch expression: fold: no_such/0 is not defined at line 2"),
-        ({"when": "true) | (true"}, "batch expression: when: "),
-        ({"fold": 'import "a" as a; 1'}, "batch expression: fold: "),
-        ({"fold": "1 \0"}, "batch expression: fold: it contains a NUL character"),
-        ({"when": 'error("why")'}, "batch dry-run: when: why"),
-        ({"when": "$existing.a"}, "batch dry-run: when: "),
-        ({"fold": 'error("why")'}, "batch dry-run: fold: why"),
-        ({"fold": "$existing + {}"}, "batch dry-run: fold: array ([1]) and object"),
-        ({"fold": "empty"}, "batch dry-run: fold: it has to give exactly one output"),
-        ({"fold": "1, 2"}, "batch dry-run: fold: it has to give exactly one output"),
-        ({"fold": "range(1e9)"}, "batch dry-run: fold: it has to give exactly one output"),
-        ({"fold": "input"}, "batch expression: fold: input"),
-        ({"fold": "halt"}, "batch dry-run: fold: halt is not available"),
-        ({"when": "halt_error"}, "batch dry-run: when: halt_error is not available"),
-    ],
-)
-async def test_rules_are_tried_before_anything_is_stored(
-    client: Client, fields: Doc, message: str
-) -> None:
-    status, text = await refusal(client, [1], **fields)
-    assert (status, text[: len(message)]) == (422, message)
+BAD_RULES = [
+    ({"when": "("}, "batch expression: when: "),
+    ({"fold": "("}, "batch expression: fold: "),
+    ({"when": "$nothing"}, "batch expression: when: $nothing is not defined at line 1"),
+    ({"fold": "\n no_such"}, "batch expression: fold: no_such/0 is not defined at line 2"),
+    ({"when": "true) | (true"}, "batch expression: when: "),
+    ({"fold": 'import "a" as a; 1'}, "batch expression: fold: "),
+    ({"fold": "1 \0"}, "batch expression: fold: it contains a NUL character"),
+    ({"when": 'error("why")'}, "batch dry-run: when: why"),
+    ({"when": "$existing.a"}, "batch dry-run: when: "),
+    ({"fold": 'error("why")'}, "batch dry-run: fold: why"),
+    ({"fold": "$existing + {}"}, "batch dry-run: fold: array ([1]) and object"),
+    ({"fold": "empty"}, "batch dry-run: fold: it has to give exactly one output"),
+    ({"fold": "1, 2"}, "batch dry-run: fold: it has to give exactly one output"),
+    ({"fold": "range(1e9)"}, "batch dry-run: fold: it has to give exactly one output"),
+    ({"fold": "input"}, "batch expression: fold: input"),
+    ({"fold": "halt"}, "batch dry-run: fold: halt is not available"),
+    ({"when": "halt_error"}, "batch dry-run: when: halt_error is not available"),
+]
+
+
+async def test_rules_are_tried_before_anything_is_stored(client: Client) -> None:
+    refused = []
+    for fields, message in BAD_RULES:
+        status, text = await refusal(client, [1], **fields)
+        assert (status, text[: len(message)]) == (422, message)
+        refused.append((fields, text))
     # Also where there is a host, whose own rule would do.
     host = await put(client, [0])
-    assert await refusal(client, [1], **fields) == (status, text)
-    assert await refusal(client, [1], ready_at=client.site.now + 60_000, **fields) == (status, text)
-    bulk = {"jobs": [new_job(), batched([2]), batched([1], **fields)]}
-    reply = await client.post("/jobs/bulk", bulk)
-    assert (reply.status, reply.error) == (422, f"jobs[2]: {text}")
+    later = client.site.now + 60_000
+    for fields, text in refused:
+        assert await refusal(client, [1], **fields) == (422, text)
+        assert await refusal(client, [1], ready_at=later, **fields) == (422, text)
+        bulk = {"jobs": [new_job(), batched([2]), batched([1], **fields)]}
+        reply = await client.post("/jobs/bulk", bulk)
+        assert (reply.status, reply.error) == (422, f"jobs[2]: {text}")
     assert await payload_of(client, host) == [0]
     assert await client.count() == 1
 
 
-@pytest.mark.parametrize(
-    ("batch", "message"),
-    [
-        ({"when": "true", "fold": "1"}, "key"),
-        ({"key": "b", "fold": "1"}, "when"),
-        ({"key": "b", "when": "true"}, "fold"),
-        ({"key": 1, "when": "true", "fold": "1"}, "batch.key"),
-        ({"key": "", "when": "true", "fold": "1"}, "batch.key must not be empty"),
-        ({"key": "k" * 2_049, "when": "true", "fold": "1"}, "batch.key must not have more than"),
-        ({"key": "b", "when": "#" * 8_193, "fold": "1"}, "batch.when must not have more than 8192"),
-        ({"key": "b", "when": "1", "fold": "é" * 4_097}, "batch.fold must not have more than 8192"),
-        ([], "batch"),
-    ],
-)
-async def test_a_batch_has_three_texts(client: Client, batch: Any, message: str) -> None:
-    reply = await client.post("/jobs", new_job(batch=batch))
-    assert reply.status == 400
-    assert message in reply.error
+BAD_BATCHES = [
+    ({"when": "true", "fold": "1"}, "key"),
+    ({"key": "b", "fold": "1"}, "when"),
+    ({"key": "b", "when": "true"}, "fold"),
+    ({"key": 1, "when": "true", "fold": "1"}, "batch.key"),
+    ({"key": "", "when": "true", "fold": "1"}, "batch.key must not be empty"),
+    ({"key": "k" * 2_049, "when": "true", "fold": "1"}, "batch.key must not have more than"),
+    ({"key": "b", "when": "#" * 8_193, "fold": "1"}, "batch.when must not have more than 8192"),
+    ({"key": "b", "when": "1", "fold": "é" * 4_097}, "batch.fold must not have more than 8192"),
+    ([], "batch"),
+]
+
+
+async def test_a_batch_has_three_texts(client: Client) -> None:
+    for batch, message in BAD_BATCHES:
+        reply = await client.post("/jobs", new_job(batch=batch))
+        assert reply.status == 400
+        assert message in reply.error
 
 
 async def test_programs_may_be_as_long_as_that(client: Client) -> None:

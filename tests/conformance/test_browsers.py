@@ -29,89 +29,80 @@ async def ask(site: Site, request: str, *headers: str) -> RawReply:
     return await exchange(site.port, "\r\n".join([*lines, "", ""]).encode())
 
 
-@pytest.mark.parametrize(
-    ("code", "headers"),
-    [
-        ("foreign_page", ["Host: own", "Sec-Fetch-Site: cross-site"]),
-        ("foreign_page", ["Host: own", "Sec-Fetch-Site: same-site"]),
-        ("foreign_page", ["Host: own", "Sec-Fetch-Site: "]),
-        ("foreign_page", ["Host: own", "Sec-Fetch-Site: cross-site", "Origin: http://own"]),
-        ("foreign_page", ["Host: own", "Origin: https://evil.example"]),
-        ("foreign_page", ["Host: own", "Origin: null"]),
-        ("foreign_page", ["Host: own", "Origin: "]),
-        ("foreign_page", ["Host: own", "Origin: http://localhost:1"]),
-        ("foreign_page", ["Host: own", "Origin: own"]),
-        ("foreign_page", ["Host: own", "Origin: http://own.evil.example"]),
-        ("foreign_host", ["Host: evil.example"]),
-        ("foreign_host", ["Host: localhost.evil.example", "Sec-Fetch-Site: same-origin"]),
-        ("foreign_host", ["Host: evil.example", "Origin: http://evil.example"]),
-        ("foreign_host", ["Host: 10.0.0.1"]),
-        ("foreign_host", ["Host: 0.0.0.0"]),
-        ("foreign_host", ["Host: [::2]:80"]),
-        ("foreign_host", ["Host: "]),
-    ],
-    ids=str,
-)
-async def test_a_foreign_page_is_refused_before_the_body_is_read(
-    site: Site, code: str, headers: list[str]
-) -> None:
-    for request in REQUESTS:
-        reply = await ask(site, request, *headers)
-        assert (reply.status, reply.headers["zq-error"]) == (403, code), request
-        assert reply.doc["error"]
+FOREIGN = [
+    ("foreign_page", ["Host: own", "Sec-Fetch-Site: cross-site"]),
+    ("foreign_page", ["Host: own", "Sec-Fetch-Site: same-site"]),
+    ("foreign_page", ["Host: own", "Sec-Fetch-Site: "]),
+    ("foreign_page", ["Host: own", "Sec-Fetch-Site: cross-site", "Origin: http://own"]),
+    ("foreign_page", ["Host: own", "Origin: https://evil.example"]),
+    ("foreign_page", ["Host: own", "Origin: null"]),
+    ("foreign_page", ["Host: own", "Origin: "]),
+    ("foreign_page", ["Host: own", "Origin: http://localhost:1"]),
+    ("foreign_page", ["Host: own", "Origin: own"]),
+    ("foreign_page", ["Host: own", "Origin: http://own.evil.example"]),
+    ("foreign_host", ["Host: evil.example"]),
+    ("foreign_host", ["Host: localhost.evil.example", "Sec-Fetch-Site: same-origin"]),
+    ("foreign_host", ["Host: evil.example", "Origin: http://evil.example"]),
+    ("foreign_host", ["Host: 10.0.0.1"]),
+    ("foreign_host", ["Host: 0.0.0.0"]),
+    ("foreign_host", ["Host: [::2]:80"]),
+    ("foreign_host", ["Host: "]),
+]
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        ["Host: own"],
-        ["Host: own", "Sec-Fetch-Site: same-origin", "Origin: http://own"],
-        ["Host: own", "Sec-Fetch-Site: none"],
-        # Behind a proxy that ends TLS and hands on the name that the browser knows.
-        ["Host: own", "Origin: https://own"],
-        ["Host: LOCALHOST:1", "Origin: http://localhost:1"],
-        ["Host: localhost"],
-        ["Host: localhost."],
-        ["Host: queue.localhost:80"],
-        ["Host: 127.0.0.1:7890"],
-        ["Host: 127.1.2.3"],
-        ["Host: [::1]:7890"],
-        ["Host: [::1]"],
-        ["Host: [::ffff:127.0.0.1]"],
-    ],
-    ids=str,
-)
-async def test_own_pages_users_and_clients_that_are_no_browsers_get_in(
-    site: Site, headers: list[str]
-) -> None:
-    # The second time the server knows the name already.
-    for _ in range(2):
-        assert (await ask(site, "GET /queues", *headers)).status == 200
+async def test_a_foreign_page_is_refused_before_the_body_is_read(site: Site) -> None:
+    for code, headers in FOREIGN:
+        for request in REQUESTS:
+            reply = await ask(site, request, *headers)
+            assert (reply.status, reply.headers["zq-error"]) == (403, code), request
+            assert reply.doc["error"]
+
+
+WELCOME = [
+    ["Host: own"],
+    ["Host: own", "Sec-Fetch-Site: same-origin", "Origin: http://own"],
+    ["Host: own", "Sec-Fetch-Site: none"],
+    # Behind a proxy that ends TLS and hands on the name that the browser knows.
+    ["Host: own", "Origin: https://own"],
+    ["Host: LOCALHOST:1", "Origin: http://localhost:1"],
+    ["Host: localhost"],
+    ["Host: localhost."],
+    ["Host: queue.localhost:80"],
+    ["Host: 127.0.0.1:7890"],
+    ["Host: 127.1.2.3"],
+    ["Host: [::1]:7890"],
+    ["Host: [::1]"],
+    ["Host: [::ffff:127.0.0.1]"],
+]
+
+
+async def test_own_pages_users_and_clients_that_are_no_browsers_get_in(site: Site) -> None:
+    for headers in WELCOME:
+        # The second time the server knows the name already.
+        for _ in range(2):
+            assert (await ask(site, "GET /queues", *headers)).status == 200
 
 
 CHROMIUM = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0"
 
 
-@pytest.mark.parametrize(
-    ("request_line", "headers", "status"),
-    [
-        ("GET /jobs/take", [CHROMIUM], 403),
-        ("POST /reset", [CHROMIUM], 403),
-        ("DELETE /jobs", [CHROMIUM], 403),
-        # An address that somebody has typed; no page of another site sees the answer.
-        ("GET /queues", [CHROMIUM], 200),
-        ("GET /metrics", [CHROMIUM], 200),
-        ("GET /favicon.ico", [CHROMIUM], 404),
-        ("DELETE /jobs", [CHROMIUM, "Origin: http://own"], 200),
-        ("DELETE /jobs", [CHROMIUM, "Sec-Fetch-Site: same-origin"], 200),
-        ("DELETE /jobs", ["User-Agent: curl/8.14"], 200),
-    ],
-    ids=str,
-)
-async def test_a_browser_that_does_not_say_for_which_page_it_asks_may_only_read(
-    site: Site, request_line: str, headers: list[str], status: int
-) -> None:
-    assert (await ask(site, request_line, "Host: own", *headers)).status == status
+BY_BROWSERS = [
+    ("GET /jobs/take", [CHROMIUM], 403),
+    ("POST /reset", [CHROMIUM], 403),
+    ("DELETE /jobs", [CHROMIUM], 403),
+    # An address that somebody has typed; no page of another site sees the answer.
+    ("GET /queues", [CHROMIUM], 200),
+    ("GET /metrics", [CHROMIUM], 200),
+    ("GET /favicon.ico", [CHROMIUM], 404),
+    ("DELETE /jobs", [CHROMIUM, "Origin: http://own"], 200),
+    ("DELETE /jobs", [CHROMIUM, "Sec-Fetch-Site: same-origin"], 200),
+    ("DELETE /jobs", ["User-Agent: curl/8.14"], 200),
+]
+
+
+async def test_a_browser_that_does_not_say_for_which_page_it_asks_may_only_read(site: Site) -> None:
+    for request_line, headers, status in BY_BROWSERS:
+        assert (await ask(site, request_line, "Host: own", *headers)).status == status
 
 
 @pytest.mark.settings(allow_host=("queue.example", "10.1.2.3", "fd00::1"))

@@ -62,37 +62,35 @@ async def test_a_released_job_takes_its_unique_key_back(client: Client) -> None:
     assert (reply.status, reply.doc["id"]) == (200, job["id"])
 
 
-@pytest.mark.parametrize(
-    ("target", "body"),
-    [
-        ("/jobs/{id}/extend", {}),
-        ("/jobs/{id}/extend", {"lease_ms": 0}),
-        ("/jobs/{id}/extend", {"lease_ms": 2**32}),
-        ("/jobs/{id}/release", {"delay_ms": -1}),
-        ("/jobs/{id}/release", {"delay_ms": 2**64}),
-        ("/jobs/extend", {"items": [], "lease_ms": 1}),
-        ("/jobs/extend", {"items": [{"id": "{id}"}]}),
-        ("/jobs/extend", {"items": [{"id": "{id}"}] * 2, "lease_ms": 1}),
-        ("/jobs/extend", {"items": [{}], "lease_ms": 1}),
-        ("/jobs/release", {"items": []}),
-        ("/jobs/release", {}),
-        ("/jobs/release", {"items": [{"id": "{id}", "lease": "x"}]}),
-    ],
-)
-async def test_what_cannot_be_meant_is_400_and_changes_nothing(
-    client: Client, target: str, body: Doc
-) -> None:
+MEANINGLESS: list[tuple[str, Doc]] = [
+    ("/jobs/{id}/extend", {}),
+    ("/jobs/{id}/extend", {"lease_ms": 0}),
+    ("/jobs/{id}/extend", {"lease_ms": 2**32}),
+    ("/jobs/{id}/release", {"delay_ms": -1}),
+    ("/jobs/{id}/release", {"delay_ms": 2**64}),
+    ("/jobs/extend", {"items": [], "lease_ms": 1}),
+    ("/jobs/extend", {"items": [{"id": "{id}"}]}),
+    ("/jobs/extend", {"items": [{"id": "{id}"}] * 2, "lease_ms": 1}),
+    ("/jobs/extend", {"items": [{}], "lease_ms": 1}),
+    ("/jobs/release", {"items": []}),
+    ("/jobs/release", {}),
+    ("/jobs/release", {"items": [{"id": "{id}", "lease": "x"}]}),
+]
+
+
+async def test_what_cannot_be_meant_is_400_and_changes_nothing(client: Client) -> None:
     job = await client.enqueue()
     await claim_one(client)
     before = await client.job(job["id"])
-    items = [
-        {name: job["id"] if value == "{id}" else value for name, value in item.items()}
-        for item in body.get("items", [])
-    ]
-    sent = body | {"items": items} if "items" in body else body
-    reply = await client.post(target.replace("{id}", job["id"]), sent)
-    assert (reply.status, reply.headers["zq-error"]) == (400, "invalid_request")
-    assert await client.job(job["id"]) == before
+    for target, body in MEANINGLESS:
+        items = [
+            {name: job["id"] if value == "{id}" else value for name, value in item.items()}
+            for item in body.get("items", [])
+        ]
+        sent = body | {"items": items} if "items" in body else body
+        reply = await client.post(target.replace("{id}", job["id"]), sent)
+        assert (reply.status, reply.headers["zq-error"]) == (400, "invalid_request")
+        assert await client.job(job["id"]) == before
 
 
 @pytest.mark.settings(max_bulk_items=2)

@@ -82,17 +82,17 @@ async def test_a_released_job_frees_its_slot(client: Client) -> None:
     assert (await stream.job())["id"] == issued[1]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        *("lease_ms=0", "lease_ms=x", "lease_ms=4294967296", "concurrency=0", "concurrency=-1"),
-        *("control=2", "control=yes", "worker=a&worker=b", "lease=1"),
-    ],
-)
-async def test_what_a_stream_cannot_ask_for_is_400(client: Client, query: str) -> None:
-    reply = await client.send("GET", f"/jobs/take?{query}", headers={"accept": "*/*"})
-    assert reply.status == 400
-    assert query.partition("=")[0] in reply.error
+BAD_QUERIES = [
+    *("lease_ms=0", "lease_ms=x", "lease_ms=4294967296", "concurrency=0", "concurrency=-1"),
+    *("control=2", "control=yes", "worker=a&worker=b", "lease=1"),
+]
+
+
+async def test_what_a_stream_cannot_ask_for_is_400(client: Client) -> None:
+    for query in BAD_QUERIES:
+        reply = await client.send("GET", f"/jobs/take?{query}", headers={"accept": "*/*"})
+        assert reply.status == 400
+        assert query.partition("=")[0] in reply.error
 
 
 # Stalls
