@@ -31,7 +31,7 @@ WORK = "processor_s"
 TOGETHER = {
     f"tests/spark/test_{subject}.py": "Spark"
     for subject in (
-        *("bronze", "cluster", "crash", "document", "estimates", "golden"),
+        *("bronze", "cluster", "crash", "document", "estimates", "files", "golden"),
         *("progress", "report", "source", "streaming", "versions"),
     )
 }

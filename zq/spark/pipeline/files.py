@@ -1,15 +1,23 @@
 """The few file operations that the lake needs, wherever it lies: local disk, HDFS, object store.
 
 They go through Hadoop's FileSystem in Spark's driver, with Spark's own addresses and credentials. A
-path may have a scheme (`hdfs://…`). Without a scheme it is on Spark's default file system.
+path may have a scheme (`hdfs://…`). Without a scheme it is on Spark's default file system. Python
+looks for files on this machine by itself.
 """
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
+
+LOCAL = "file"
+"""The scheme of this machine's own files. Hadoop would start an `ls` for each of them, to tell
+whose it is."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +60,10 @@ class Files:
         there, system = self._at(path)
         if not system.exists(there):
             return
-        found = []
-        listing = system.listFiles(there, True)
-        while listing.hasNext():
-            status = listing.next()
-            # A URI would encode odd characters in names of partitions.
-            name = str(status.getPath().toString())
-            found.append(FileInfo(name, int(status.getLen()), int(status.getModificationTime())))
+        if system.getUri().getScheme() == LOCAL:
+            found = _found_here(Path(there.toUri().getPath()))
+        else:
+            found = _found(system.listFiles(there, True))
         yield from sorted(found, key=lambda info: info.path)
 
     def folders(self, path: str) -> list[str]:
@@ -115,3 +120,25 @@ class Files:
     def _at(self, path: str) -> tuple[Any, Any]:
         there: Any = self._path(path)
         return there, there.getFileSystem(self._conf)
+
+
+def _found(listing: Any) -> Iterator[FileInfo]:
+    while listing.hasNext():
+        status = listing.next()
+        # A URI would encode odd characters in names of partitions.
+        name = str(status.getPath().toString())
+        yield FileInfo(name, int(status.getLen()), int(status.getModificationTime()))
+
+
+def _found_here(place: Path) -> Iterator[FileInfo]:
+    """What `_found` has of a local file, or of all files below a local folder."""
+    below = (
+        Path(folder, name)
+        for folder, _, names in os.walk(place, followlinks=True)
+        for name in names
+    )
+    for path in [place] if place.is_file() else below:
+        # A copy that ends meanwhile renames its file.
+        with suppress(FileNotFoundError):
+            told = path.stat()
+            yield FileInfo(f"{LOCAL}:{path}", told.st_size, told.st_mtime_ns // 1_000_000)
