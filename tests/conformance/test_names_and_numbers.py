@@ -196,12 +196,15 @@ async def test_path_parameters_are_percent_decoded_once(site: Site) -> None:
     assert await status(f"/jobs/{good}/errors") == (200, "")
 
 
-@pytest.mark.parametrize("payload", [None, False, 0, "", [], {}, [None], {"": None}], ids=repr)
-async def test_any_json_value_is_a_payload(site: Site, payload: object) -> None:
-    for wire in (JSON, MSGPACK):
-        async with Client(site, wire) as client:
-            job = await client.enqueue(payload=payload)
-            assert repr((await client.job(job["id"]))["payload"]) == repr(payload)
+ANY_JSON = [None, False, 0, "", [], {}, [None], {"": None}]
+
+
+async def test_any_json_value_is_a_payload(site: Site) -> None:
+    for payload in ANY_JSON:
+        for wire in (JSON, MSGPACK):
+            async with Client(site, wire) as client:
+                job = await client.enqueue(payload=payload)
+                assert repr((await client.job(job["id"]))["payload"]) == repr(payload)
 
 
 async def test_path_words_can_be_names_of_queues(client: Client) -> None:

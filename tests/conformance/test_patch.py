@@ -138,26 +138,24 @@ async def test_retry_limit_and_backoff_return_to_the_defaults_with_null(client: 
     assert failed["ready_at"] >= client.site.now + 16_000
 
 
-@pytest.mark.parametrize(
-    ("old", "patch", "new"),
-    [
-        ({"completed_ms": 1}, {"dead_ms": 2}, {"completed_ms": 1, "dead_ms": 2}),
-        ({"completed_ms": 1, "dead_ms": 2}, {"completed_ms": 9}, {"completed_ms": 9, "dead_ms": 2}),
-        ({"completed_ms": 1, "dead_ms": 2}, {"completed_ms": None}, {"dead_ms": 2}),
-        ({"completed_ms": 1}, {"completed_ms": None}, None),
-        ({"completed_ms": 1, "dead_ms": 2}, {"completed_ms": None, "dead_ms": None}, None),
-        ({"completed_ms": 1, "dead_ms": 2}, None, None),
-        ({"completed_ms": 1}, {}, {"completed_ms": 1}),
-        (None, {"dead_ms": 3}, {"dead_ms": 3}),
-        (None, None, None),
-    ],
-)
-async def test_retention_is_merged_field_by_field(
-    client: Client, old: Doc | None, patch: Doc | None, new: Doc | None
-) -> None:
-    job = await client.enqueue(retention=... if old is None else old)
-    assert (await client.change(job["id"], retention=patch)).get("retention") == new
-    assert (await client.job(job["id"])).get("retention") == new
+MERGED = [
+    ({"completed_ms": 1}, {"dead_ms": 2}, {"completed_ms": 1, "dead_ms": 2}),
+    ({"completed_ms": 1, "dead_ms": 2}, {"completed_ms": 9}, {"completed_ms": 9, "dead_ms": 2}),
+    ({"completed_ms": 1, "dead_ms": 2}, {"completed_ms": None}, {"dead_ms": 2}),
+    ({"completed_ms": 1}, {"completed_ms": None}, None),
+    ({"completed_ms": 1, "dead_ms": 2}, {"completed_ms": None, "dead_ms": None}, None),
+    ({"completed_ms": 1, "dead_ms": 2}, None, None),
+    ({"completed_ms": 1}, {}, {"completed_ms": 1}),
+    (None, {"dead_ms": 3}, {"dead_ms": 3}),
+    (None, None, None),
+]
+
+
+async def test_retention_is_merged_field_by_field(client: Client) -> None:
+    for old, patch, new in MERGED:
+        job = await client.enqueue(retention=... if old is None else old)
+        assert (await client.change(job["id"], retention=patch)).get("retention") == new
+        assert (await client.job(job["id"])).get("retention") == new
 
 
 async def test_what_cannot_be_patched_is_ignored(client: Client) -> None:

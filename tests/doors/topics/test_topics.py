@@ -307,30 +307,24 @@ async def test_topics_are_listed_by_name(log: Records) -> None:
         assert refused(await log.get("", cursor=cursor)) == (400, "invalid_request")
 
 
-@pytest.mark.parametrize(
-    ("target", "body", "code"),
-    [
-        ("_bad", {"records": [{"data": 1}]}, "invalid_request"),
-        ("t", {"records": []}, "invalid_request"),
-        ("t", {"records": [{"tag": "no data"}]}, "invalid_request"),
-        ("t", {"records": [{"data": 1, "meta": []}]}, "invalid_request"),
-        ("t", {"records": [{"data": 1, "tag": "x" * 257}]}, "invalid_request"),
-        ("t", {"records": [{"data": 1}] * 10_001}, "batch_too_large"),
-        ("t", {"records": [{"data": "x" * (1 << 20)}]}, "record_too_large"),
-        ("t/delete", {}, "invalid_request"),
-        ("t/delete", {"match": ["tag", "Glob", "x"]}, "invalid_request"),
-        ("t/diff", {"from_seq": -1}, "invalid_request"),
-    ],
-    ids=[
-        *("name", "empty", "no data", "meta", "tag", "batch", "record"),
-        *("nothing", "glob", "cursor"),
-    ],
-)
-async def test_a_request_that_makes_no_sense_is_refused_and_changes_nothing(
-    log: Records, target: str, body: Any, code: str
-) -> None:
-    assert refused(await log.post(target, body)) == (400, code)
-    assert told(await log.get(""))["topics"] == []
+SENSELESS = [
+    ("_bad", {"records": [{"data": 1}]}, "invalid_request"),
+    ("t", {"records": []}, "invalid_request"),
+    ("t", {"records": [{"tag": "no data"}]}, "invalid_request"),
+    ("t", {"records": [{"data": 1, "meta": []}]}, "invalid_request"),
+    ("t", {"records": [{"data": 1, "tag": "x" * 257}]}, "invalid_request"),
+    ("t", {"records": [{"data": 1}] * 10_001}, "batch_too_large"),
+    ("t", {"records": [{"data": "x" * (1 << 20)}]}, "record_too_large"),
+    ("t/delete", {}, "invalid_request"),
+    ("t/delete", {"match": ["tag", "Glob", "x"]}, "invalid_request"),
+    ("t/diff", {"from_seq": -1}, "invalid_request"),
+]
+
+
+async def test_a_request_that_makes_no_sense_is_refused_and_changes_nothing(log: Records) -> None:
+    for target, body, code in SENSELESS:
+        assert refused(await log.post(target, body)) == (400, code)
+        assert told(await log.get(""))["topics"] == []
 
 
 async def test_other_media_other_methods_and_other_paths_are_refused(log: Records) -> None:
