@@ -10,13 +10,15 @@ ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 300
 
 OPENING = '''
-import asyncio, os, runpy, sys, tempfile
+import asyncio, runpy, tempfile
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+from click.testing import CliRunner
 
 import zq
+from zq.cli.group import main as zq_command
 from zq.testing import server
 
 assert Path(zq.__file__).is_relative_to(Path.cwd()), zq.__file__
@@ -33,13 +35,10 @@ async def call(running: Any, method: str, path: str, body: Any = None) -> Any:
 
 async def command(running: Any, *words: str) -> str:
     """What a command prints, which ends well."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "zq.cli", *words,
-        env=os.environ | {"ZQ_URL": running.url}, stdout=asyncio.subprocess.PIPE,
-    )
-    text, _ = await process.communicate()
-    assert process.returncode == 0, words
-    return text.decode()
+    env = {"ZQ_URL": running.url}
+    done = await asyncio.to_thread(CliRunner().invoke, zq_command, words, env=env)
+    assert done.exit_code == 0, (words, done.output)
+    return done.stdout
 
 
 async def main() -> None:
