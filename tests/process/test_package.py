@@ -67,7 +67,7 @@ def environment(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with the wheel, and with nothing but what it asks for.
 
     pip puts the wheel there. What it asks for is linked to where our own environment has it, which
-    pip has made from the same requirements: to unpack all again would take ten times as long.
+    was made from the same requirements: to unpack all again would take ten times as long.
     """
     place = tmp_path_factory.mktemp("installed")
     run(sys.executable, "-m", "venv", "--without-pip", place, cwd=place)
