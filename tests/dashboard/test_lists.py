@@ -327,24 +327,25 @@ def test_a_list_with_an_open_job_a_selection_and_a_dialog_has_no_fault_of_access
     page = new_page(reduced_motion="reduce")
     page.goto(place.ui)
     page.evaluate(AXE_SCRIPT)
-    for n, width in enumerate((1440, 1024, 390)):
-        page.set_viewport_size({"width": width, "height": 900})
-        go(page, place, "nowhere")
-        go(page, place, "jobs?f=queue%3Aseen")
-        page.locator("main tbody th a").first.click()
-        expect(page.get_by_role("complementary")).to_be_visible()
-        # The keys of a tick work also where the panel lies over the list.
-        page.locator("main tbody input").nth(1).evaluate("box => box.click()")
-        expect(page.get_by_role("region", name="Selection")).to_be_attached()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert faults(page, colours=not n) == [], width
-        delete = page.get_by_role("button", name="Delete all 1", include_hidden=True)
-        delete.first.evaluate("button => button.click()")
-        expect(page.get_by_role("dialog")).to_be_visible()
-        page.locator("dialog summary").click()
-        # Nothing else can be reached while it is open.
-        assert faults(page, "dialog", colours=not n) == [], (width, "dialog")
-        page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    go(page, place, "jobs?f=queue%3Aseen")
+    page.locator("main tbody th a").first.click()
+    expect(page.get_by_role("complementary")).to_be_visible()
+    page.locator("main tbody input").nth(1).check()
+    expect(page.get_by_role("region", name="Selection")).to_be_attached()
+    # The rows are alike, and those that are away stay so while the page is not drawn anew.
+    page.keyboard.press("p")
+    page.evaluate(
+        "document.querySelectorAll('main tbody tr:nth-child(n+6)').forEach(e => e.remove())"
+    )
+    widths = (1440, 1024, 390)
+    assert faults(page, widths) == []
+    delete = page.get_by_role("button", name="Delete all 1", include_hidden=True)
+    delete.first.evaluate("button => button.click()")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.locator("dialog summary").click()
+    # Nothing else can be reached while it is open.
+    assert faults(page, widths, "dialog") == []
 
 
 # Other pages with lists
