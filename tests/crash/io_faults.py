@@ -16,8 +16,11 @@ from .disk import Disk, Fault
 from .history import Delivery, Enqueue, Failure, Kill, Outcome, StreamEnd, StreamStart, Success, now
 from .lives import check_file, take_stock
 
-SIZES = (10, 10, 700, 40_000, 10, 5_000_000, 10, 300)
-"""Payloads, of which one is large enough for a checkpoint in the middle."""
+SIZES = (10, 10, 700, 40_000, 10, 1_000_000, 10, 300)
+"""Payloads. Two of them have pages of their own."""
+
+BULK = [10] * 130
+"""The payloads of as many jobs as lead to a checkpoint in the middle."""
 
 WINDOW = 6
 CLEAN, DISK_FAILED = 0, 74
@@ -37,7 +40,7 @@ class Scribe:
         with contextlib.suppress(httpx.TransportError, StreamEnded):
             for size in SIZES:
                 await self._enqueue([size])
-            await self._enqueue([10] * 30)
+            await self._enqueue(BULK)
             await self._work()
 
     async def _enqueue(self, sizes: list[int]) -> None:
@@ -147,7 +150,7 @@ async def recover(disk: Disk, notebook: Notebook) -> None:
     disk.cut_power(0.0, Random(0))
     if (disk.root / "zq.db").exists():
         check_file(disk.root)
-    async with running(disk.root, env=disk.environment()) as server, server.client() as client:
+    async with running(disk.root) as server, server.client() as client:
         await take_stock(client, notebook)
 
 

@@ -17,7 +17,7 @@ from .history import Enqueue, Outcome
 from .io_faults import CLEAN, DISK_FAILED, any_unknown, growing, recover, suffer
 from .lives import judge
 
-STEPS = {Call.WRITE: 4.0, Call.SYNC: 2.0, Call.TRUNCATE: 1.5, Call.OPEN: 1.8}
+STEPS = {Call.WRITE: 3.0, Call.SYNC: 2.0, Call.TRUNCATE: 1.5, Call.OPEN: 1.8}
 """How densely the calls are tried: 1 tries each of them."""
 
 
