@@ -26,7 +26,7 @@ from zq.model.lifecycle import Status
 from zq.model.patching import UNSET
 from zq.model.unique import Scope
 
-from .draws import Draw
+from .draws import Draw, booleans
 from .draws_values import mostly
 from .naive_budgets import BudgetingQueue
 
@@ -56,6 +56,8 @@ verbs: st.SearchStrategy[Literal["add", "put", "change", "remove", "replace"]] =
     ("add", "put", "change", "remove", "replace")
 )
 costs = st.sampled_from([1, 1, 1, 2, 2, MOST_COST])
+numbers_of_draws = st.sampled_from([0, 0, 0, 1, 1, 2])
+up_to_two = st.integers(0, 2)
 
 
 class BudgetDraw(Draw):
@@ -73,7 +75,7 @@ class BudgetDraw(Draw):
 
     def _job(self, key_and_scope: tuple[str | None, Scope | None]) -> NewJob:
         job = super()._job(key_and_scope)
-        requests = self._requests(st.sampled_from([0, 0, 0, 1, 1, 2]))
+        requests = self._requests(self._draw(numbers_of_draws))
         if not requests:
             return job
         draws = tuple(TokenDraw(request.key, request.cost) for request in requests)
@@ -84,10 +86,8 @@ class BudgetDraw(Draw):
             makes=made or None,
         )
 
-    def _requests(self, how_many: st.SearchStrategy[int]) -> list[BudgetRequest]:
-        n = self._draw(how_many)
-        chosen: list[str] = self._draw(st.lists(keys, min_size=n, max_size=n, unique=True))
-        return [self._request(key) for key in chosen]
+    def _requests(self, many: int) -> list[BudgetRequest]:
+        return [self._request(key) for key in self._several(BUDGETS, many, many, unique=True)]
 
     def _request(self, key: str) -> BudgetRequest:
         """Something that its budget can pay, as a rule; a budget that is not there is brought."""
@@ -103,14 +103,14 @@ class BudgetDraw(Draw):
 
     def _put_budget(self) -> AnyCommand:
         key, policy = self._draw(keys), self._draw(policies)
-        return CreateBudget(key, policy) if self._draw(st.booleans()) else PutBudget(key, policy)
+        return CreateBudget(key, policy) if self._draw(booleans) else PutBudget(key, policy)
 
     def _change_budget(self) -> AnyCommand:
         key, patch = self._draw(keys), self._draw(patches)
         known = self._purses.get(key)
         # A burst is of one kind only, and may change alone.
         fits = known is not None and known.policy.duration_ms is not None
-        if patch.kind is UNSET and fits and self._draw(st.booleans()):
+        if patch.kind is UNSET and fits and self._draw(booleans):
             patch = msgspec.structs.replace(patch, burst=self._draw(bursts))
         return ChangeBudget(key, patch)
 
@@ -126,18 +126,18 @@ class BudgetDraw(Draw):
     def _bind(self) -> AnyCommand:
         waiting = self._queue.keys(Status.SCHEDULED, Status.READY)
         aimed = bool(waiting) and self._draw(mostly)
-        key = self._draw(st.sampled_from(waiting)) if aimed else self._key()
+        key = self._one(waiting) if aimed else self._key()
         return BindJob(key, "ID", self._binding())
 
     def _bind_slice(self) -> AnyCommand:
-        whole = self._draw(st.booleans())
+        whole = self._draw(booleans)
         chosen: list[int] = self._queue.keys() if whole else self._keys()
         return BindSlice(chosen, self.filter(), self._binding())
 
     def _binding(self) -> Binding:
         verb = self._draw(verbs)
         if verb == "replace":
-            return Binding(verb, tuple(self._requests(st.integers(0, 2))))
+            return Binding(verb, tuple(self._requests(self._draw(up_to_two))))
         request = self._request(self._draw(keys))
         if verb in ("change", "remove"):
             request = msgspec.structs.replace(request, create_with=None)

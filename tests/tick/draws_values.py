@@ -13,7 +13,7 @@ from zq.model.leasing import Terms
 from zq.model.lifecycle import Status
 from zq.model.patching import UNSET, Patch, RetentionPatch
 from zq.model.settings import QueueSettings, SettingsPatch
-from zq.model.settling import Completion
+from zq.model.settling import Completion, Failure
 from zq.model.unique import Scope
 
 T = TypeVar("T")
@@ -78,6 +78,20 @@ unique = st.sampled_from(
 asked = st.builds(Terms, st.none() | lease_times, st.none() | st.sampled_from(["c", "é 'c\""]))
 late = st.sampled_from([None, None, "late"])
 leases = st.sampled_from([None, None, 1, 1, 2, 3])
+later_ms = [0, 1, 50, 1_000, 4_100, 60_000]
+offsets = st.sampled_from([-ms for ms in later_ms] + later_ms)
+"""Times, as distances from now."""
+
+failures = st.builds(
+    Failure,
+    message=st.sampled_from(["boom", "", 'déjà "vu"\n\0']),
+    error_type=st.none() | st.just("E"),
+    backtrace=st.none() | st.just("at\n  line 1"),
+    retry_at=st.none() | st.none() | offsets,
+    kill=st.sampled_from([None, None, False, True]),
+    lease=leases,
+    at_once=st.sampled_from([None, None, True]),
+)
 results = st.sampled_from([None, "null", '{"a":"\\u0000é"}', f'"{"x" * 510}"', f'"{"é" * 300}"'])
 completions = st.builds(
     lambda result, retention, lease, used: Completion(
