@@ -4,13 +4,26 @@
 here needs pytest, but for the suite of backends, `zq.testing.contract`.
 """
 
-from zq.client.amounts import Seconds
-from zq.client.app import App
-from zq.client.outcome import Outcome, raise_failures_of
-from zq.client.worker.worker import Worker
-from zq.testing.server import TestServer, server
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zq.client.amounts import Seconds
+    from zq.client.app import App
+    from zq.client.outcome import Outcome
+    from zq.testing.serving import TestServer, server
 
 __all__ = ["TestServer", "run_until_idle", "server"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the server when it is first asked for: pytest imports this package at each start."""
+    if name not in ("TestServer", "server"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from zq.testing import serving
+
+    return getattr(serving, name)
 
 
 async def run_until_idle(
@@ -21,6 +34,9 @@ async def run_until_idle(
     The first final failure raises the handler's own exception again, so a test fails where its code
     fails. With `raise_failures=False` it is only among the outcomes. Raises `WaitTimeout`.
     """
+    from zq.client.outcome import raise_failures_of
+    from zq.client.worker.worker import Worker
+
     outcomes = await Worker(app).run_until_idle(timeout)
     if raise_failures:
         raise_failures_of(outcomes)

@@ -40,7 +40,7 @@ def async_fixture(function: Any) -> Any:
 if TYPE_CHECKING:
     from zq.client.app import App
     from zq.client.worker.worker import Worker
-    from zq.testing.server import TestServer
+    from zq.testing.serving import TestServer
 
 Working = Callable[..., AbstractAsyncContextManager["Worker"]]
 
@@ -48,7 +48,7 @@ Working = Callable[..., AbstractAsyncContextManager["Worker"]]
 @async_fixture
 async def zq_server() -> AsyncIterator[TestServer]:
     """A running server, whose clock can be moved forward."""
-    from zq.testing.server import server
+    from zq.testing.serving import server
 
     async with server() as running:
         yield running
