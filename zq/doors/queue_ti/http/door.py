@@ -64,4 +64,5 @@ def queue_ti_routes(
 
 
 async def _version(request: web.BaseRequest) -> Answer:
+    """The version of this server."""
     return answer({"version": __version__})
