@@ -90,15 +90,25 @@ def change(connection: sqlite3.Connection, harm: Harm, flips: str) -> None:
     )
 
 
-@pytest.fixture
-async def sound(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a server that has ended."""
-    site = Site(tmp_path / "sound", SETTINGS)
-    await site.start()
-    async with Client(site, JSON) as client:
-        await furnish(client)
-    await site.stop()
-    return site.root
+
+    async def live() -> Path:
+        site = Site(tmp_path_factory.mktemp("rows") / "furnished", SETTINGS)
+        await site.start()
+        async with Client(site, JSON) as client:
+            await furnish(client)
+        await site.stop()
+        return site.root
+
+    return asyncio.run(live())
+
+
+@pytest.fixture
+def sound(furnished: Path, tmp_path: Path) -> Path:
+    """A copy of it, for one test to damage."""
+    return shutil.copytree(furnished, tmp_path / "sound")
 
 
 async def look_at_everything(client: Client) -> None:
