@@ -156,9 +156,9 @@ class Rival:
 
 @pytest.fixture
 async def rival(instance: Instance) -> Rival:
-    # Idle queues have their turn to be read anew, so the others hardly ever have one.
+    # Idle queues have their turn to be read anew, one at each look, so the others hardly ever do.
     later = instance.services.clock.now_ms() + 86_400_000
-    idle = [job(f"idle{number}", ready_at=later) for number in range(5 * overviews.ROUND)]
+    idle = [job(f"idle{number}", ready_at=later) for number in range(overviews.ROUND - 10)]
     await enqueue(instance.services, *idle)
     return Rival(instance)
 
