@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -24,7 +24,7 @@ def endless(count: int) -> list[str]:
     return [f"def f{n}: f{n}; f{n}" for n in range(count)]
 
 
-async def until_busy(calls: list[asyncio.Task[list[bool]]]) -> None:
+async def until_busy(calls: Sequence[asyncio.Task[Any]]) -> None:
     """Wait until one of them runs, and let it rest from then on. It is endless in any case."""
     await eventually(lambda: is_busy(os.getpid()))
     assert not any(call.done() for call in calls)
@@ -155,7 +155,7 @@ async def test_the_slow_programs_of_one_client_do_not_use_up_the_time_of_another
         return answer.body
 
     running = asked_by("many", run(ENDLESS, 2.0, 600))
-    await eventually(lambda: lane._process is not None)
+    await until_busy([running])
 
     # It has less time than the call before it takes, and waits nevertheless.
     body = await asked_by("other", run(".", 600, 1.5))
