@@ -56,12 +56,12 @@ asyncio.run(main())
 
 TESTS = (
     *("tests/test_config.py", "tests/http/test_description.py", "tests/http/test_door.py"),
-    "tests/http/test_router.py",
-    *("tests/store/sqlite/test_plans.py", "tests/doors/queue_ti/test_both_doors.py"),
+    *("tests/http/test_router.py", "tests/doors/queue_ti/test_both_doors.py"),
+    "tests/store/sqlite/test_plans.py::test_the_plan_of_every_query_is_known",
 )
 """The fast tests that ask most parts of the core what they know."""
 
-MORE = ("tests/model", "tests/service", "tests/test_layout.py")
+MORE = ("tests/model", "tests/service", "tests/store/sqlite/test_plans.py", "tests/test_layout.py")
 """Tests that ask less, for the long tier. All fast ones pass as well: `pytest -m fast` in such a
 copy, which takes minutes.
 """
@@ -91,22 +91,16 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *words: str) -> None:
-    """Run Python in a copy. It imports the package that is there."""
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+@pytest.mark.parametrize("tests", [TESTS, pytest.param(MORE, marks=pytest.mark.long)], ids=len)
+def test_without_a_room_the_rest_is_imported_serves_and_passes_its_tests(
+    copy: Path, tests: Sequence[str]
+) -> None:
+    """All in one process, which imports what is in its working directory."""
+    arguments = ["-n0", "-p", "no:cacheprovider", "-k", OF_DOCUMENTS, *tests]
+    program = f"import pytest\nassert not pytest.main({arguments})\n{IMPORT_ALL}{SERVE}"
+    environment = os.environ | {"PYTHONPATH": str(copy)}
     environment.pop("PYTEST_ADDOPTS", None)
     found = subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", program], cwd=copy, env=environment, capture_output=True, text=True
     )
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
-
-
-def test_without_a_room_all_other_modules_are_imported_and_the_server_serves_all_else(
-    copy: Path,
-) -> None:
-    run(copy, "-c", IMPORT_ALL + SERVE)
-
-
-@pytest.mark.parametrize("tests", [TESTS, pytest.param(MORE, marks=pytest.mark.long)], ids=len)
-def test_without_a_room_the_tests_of_the_rest_pass(copy: Path, tests: Sequence[str]) -> None:
-    run(copy, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-k", OF_DOCUMENTS, *tests)
