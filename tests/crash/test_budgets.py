@@ -14,7 +14,7 @@ from .budgets import BURST, Holding, Look, Notes, breaches, live_and_die, look, 
 from .lives import seed
 
 
-@sizes("kills", 3, 300)
+@sizes("kills", 2, 300)
 async def test_tokens_are_neither_lost_nor_doubled_whatever_is_killed(
     kills: int, tmp_path: Path
 ) -> None:

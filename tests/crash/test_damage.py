@@ -130,7 +130,7 @@ def flip(file: Path, place: int, bit: int) -> None:
         opened.write(bytes([byte ^ (1 << bit)]))
 
 
-@sizes("every", 8, 1)
+@sizes("every", 16, 1)
 async def test_a_log_cut_anywhere_gives_back_a_prefix(
     every: int, logged: Original, tmp_path: Path
 ) -> None:
@@ -151,7 +151,7 @@ async def test_a_log_cut_anywhere_gives_back_a_prefix(
     assert (found[0], found[-1]) == (0, len(possible) - 1)
 
 
-@sizes("every", 8, 1)
+@sizes("every", 16, 1)
 async def test_a_flipped_bit_in_the_log_is_told(
     every: int, logged: Original, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,7 +12,7 @@ from .lives import judge, seed
 from .power import FLUSHES, cut_again_and_again, lose_a_tail
 
 
-@sizes("cuts", 4, 300)
+@sizes("cuts", 2, 300)
 async def test_nothing_acknowledged_is_lost_by_a_power_cut(
     cuts: int, disk: Disk, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ def resident(server: ServerProcess, kind: str = "VmRSS") -> float:
 
 async def test_payloads_that_are_gone_take_no_memory(tmp_path: Path) -> None:
     async with running(tmp_path, *SMALL_CACHE) as server, server.client() as client:
-        payload = "x" * 100_000
+        payload = "x" * 50_000  # 39 MiB in all
 
         async def bulk(count: int) -> None:
             jobs = [new_job(payload=payload)] * count
