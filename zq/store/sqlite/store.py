@@ -261,22 +261,8 @@ class SqliteStore(Store):
             await self._checkpoint(0 if shrink else self._max_wal)
 
     async def _checkpoint(self, most_bytes: int) -> None:
-        try:
-            pages, copied = await self._writer.hop(upkeep.checkpoint, self._writer.raw)
-        except StoreBusy:
-            pages, copied = self.wal_bytes() // self._page_bytes, 0
-        except sqlite3.OperationalError as error:
-            if not is_full(error, self._writer.raw):
-                raise
-            log.warning("the disk is full: the write-ahead log cannot be copied yet")
-            pages, copied = self.wal_bytes() // self._page_bytes, 0
-        if pages == copied and self.wal_bytes() > most_bytes:
-            await self._writer.hop(upkeep.shrink_wal, self._writer.raw)
-        await self._writer.hop(self._blocks.renew)
-        self.wal_is_over = self.wal_bytes() > self._max_wal
+        pages, copied = await self._writer.hop(self._copy_log, most_bytes)
         self.uncopied_bytes = (pages - copied) * self._page_bytes
-        if pages and pages == copied and not self.wal_is_over:
-            await self._restart_log()
         # After a full copy the log starts over. Pages that a reader kept were counted before.
         grown = pages - self._old_pages
         self._old_pages = 0 if pages == copied else pages
@@ -287,12 +273,32 @@ class SqliteStore(Store):
         self._rows = 0
         self.wants_checkpoint = False
 
-    async def _restart_log(self) -> None:
+    def _copy_log(self, most_bytes: int) -> tuple[int, int]:
+        """Do all of a checkpoint in the writer's thread: the pages in the log, and those copied."""
+        writer = self._writer.raw
         try:
-            await self._writer.hop(upkeep.restart_log, self._writer.raw)
+            pages, copied = upkeep.checkpoint(writer)
+        except StoreBusy:
+            pages, copied = self.wal_bytes() // self._page_bytes, 0
+        except sqlite3.OperationalError as error:
+            if not is_full(error, writer):
+                raise
+            log.warning("the disk is full: the write-ahead log cannot be copied yet")
+            pages, copied = self.wal_bytes() // self._page_bytes, 0
+        if pages == copied and self.wal_bytes() > most_bytes:
+            upkeep.shrink_wal(writer)
+        self._blocks.renew()
+        self.wal_is_over = self.wal_bytes() > self._max_wal
+        if pages and pages == copied and not self.wal_is_over:
+            self._restart_log(writer)
+        return pages, copied
+
+    def _restart_log(self, writer: sqlite3.Connection) -> None:
+        try:
+            upkeep.restart_log(writer)
         except sqlite3.OperationalError as error:
             # Then the next tick writes that page.
-            if not (is_full(error, self._writer.raw) or is_busy(error)):
+            if not (is_full(error, writer) or is_busy(error)):
                 raise
 
     async def tidy(self, *, spare: bool = True) -> bool:
@@ -402,41 +408,51 @@ async def open_store(
     blocks: Preallocation | None = None
     # It ends with the start. A thread of the loop's own would stay for good.
     thread = ThreadPoolExecutor(1, "zq-start")
-    aside = partial(asyncio.get_running_loop().run_in_executor, thread)
-    try:
-        path = directory / FILE_NAME
-        wal = directory / WAL_NAME
-        await aside(damage.refuse_damaged_log, wal)
+    path = directory / FILE_NAME
+    wal = directory / WAL_NAME
+
+    def prepare() -> None:
+        damage.refuse_damaged_log(wal)
         # Check this before anything is changed.
         refuse_unfinished(directory)
-        await aside(finish_replacing, directory)
-        await aside(refuse_foreign_file, path)
-        await aside(make_private, directory)
-        writer = await open_writer(path, cache_bytes, page_bytes)
+        finish_replacing(directory)
+        refuse_foreign_file(path)
+        make_private(directory)
+
+    def take_up(
+        connection: sqlite3.Connection,
+    ) -> tuple[list[Misfit], FoundAtStart, Ticks, Quarantined, int]:
         # Nothing may be written before this check: a write would destroy what it reports.
-        pages, _ = await writer.hop(upkeep.checkpoint, writer.raw)
-        await aside(damage.keep_damaged_log, wal, pages)
-        await writer.hop(migrate, writer.raw)
-        small = await writer.hop(damage.is_small, writer.raw)
+        pages, _ = upkeep.checkpoint(connection)
+        damage.keep_damaged_log(wal, pages)
+        migrate(connection)
+        small = damage.is_small(connection)
         now = time.time_ns() // 1_000_000
-        await writer.hop(damage.note_kept, writer.raw, directory, now)
-        transactions = partial(SqliteTransaction, writer.raw)
+        damage.note_kept(connection, directory, now)
+        transactions = partial(SqliteTransaction, connection)
 
         def recover() -> tuple[list[Misfit], FoundAtStart, Ticks]:
-            assert writer is not None
-            misfits = set_aside_at_start(writer.raw, now, jobs=small)
-            damage.refuse_damage(writer.raw, directory)
-            found = upkeep.recover(writer.raw, history, SLOT, clock, off_counts=off_counts)
+            misfits = set_aside_at_start(connection, now, jobs=small)
+            damage.refuse_damage(connection, directory)
+            found = upkeep.recover(connection, history, SLOT, clock, off_counts=off_counts)
             return misfits, found, make_ticks(transactions, found.last_key)
 
-        misfits, at_start, ticks = await writer.hop(_mended, transactions(now), recover)
-        quarantined = await writer.hop(read_quarantine, writer.raw)
-        page_bytes = await writer.hop(upkeep.page_bytes, writer.raw)
+        recovered = _mended(transactions(now), recover)
+        return *recovered, read_quarantine(connection), upkeep.page_bytes(connection)
+
+    def settle(connection: sqlite3.Connection, blocks: Preallocation) -> None:
+        blocks.renew()
+        wait_for_nobody(connection)
+        lock.sync_names()
+
+    try:
+        await asyncio.get_running_loop().run_in_executor(thread, prepare)
+        writer = await open_writer(path, cache_bytes, page_bytes)
+        taken = await writer.hop(take_up, writer.raw)
+        misfits, at_start, ticks, quarantined, page_bytes = taken
         flush = await open_flush(wal)
         blocks = Preallocation(directory, disk_reserve)
-        await writer.hop(blocks.renew)
-        await writer.hop(wait_for_nobody, writer.raw)
-        await aside(lock.sync_names)
+        await writer.hop(settle, writer.raw, blocks)
     except BaseException as error:
         if flush is not None:
             flush.close()
