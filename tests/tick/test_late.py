@@ -6,6 +6,7 @@ from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import CreateBudget, drawing
 from zq.model.commands import Fail, Release, Settled, Succeed
 from zq.model.errors import NotInFlight, StaleLease
+from zq.model.job import JobSettings, Retention
 from zq.model.lifecycle import Status
 from zq.model.reach import reach_of
 from zq.model.settling import Completion, Failure
@@ -15,6 +16,7 @@ from .test_leases import LEASE_MS, claim, row
 
 DONE = Settled(frozenset())
 FAILURE = Failure("boom", at_once=True)
+KEPT = JobSettings(retention=Retention(completed_ms=60_000))
 
 
 def lose(ticker: Ticker, count: int = 1) -> list[int]:
@@ -112,3 +114,11 @@ def test_a_key_that_was_given_up_is_free(ticker: Ticker) -> None:
     ticker.run(Succeed([key], late="c"))
     (second,) = ticker.store(1, unique_key="k", unique_while=Scope.QUEUED)
     assert list(ticker.jobs()) == [second]
+
+
+def test_a_key_that_was_given_up_is_not_held_by_the_kept_job(ticker: Ticker) -> None:
+    ticker.store(1, unique_key="k", unique_while=Scope.QUEUED, options=KEPT)
+    (key,) = lose(ticker)
+    ticker.run(Succeed([key], late="c"))
+    (second,) = ticker.store(1, unique_key="k", unique_while=Scope.EXISTS)
+    assert list(ticker.jobs()) == [key, second]
