@@ -17,7 +17,7 @@ import zq.http
 
 KNOWN: dict[type, set[str]] = {
     RequestHandler: {
-        *("_buffer_paused", "_close", "_current_request", "_drain_helper", "_force_close"),
+        *("_buffer_paused", "_current_request", "_drain_helper", "_force_close"),
         *("_keepalive", "_keepalive_handle", "_keepalive_timeout", "_logging_enabled", "_loop"),
         *("_make_error_handler", "_manager", "_message_tail", "_messages"),
         *("_msg_queue_resume_size", "_next_keepalive_close_time", "_parser", "_paused"),

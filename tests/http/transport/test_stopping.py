@@ -1,4 +1,4 @@
-"""Connections that come while a listener stops: each is closed, and none is left over."""
+"""Connections while a listener stops: late ones are closed, and bodies under way are read."""
 
 import asyncio
 import gc
@@ -10,6 +10,8 @@ import pytest
 import uvloop
 from aiohttp import web
 from http2.serving import serve
+
+from zq.http.transport.answer import Answer
 
 PATIENCE_S = 60.0
 ENOUGH_TURNS = 8
@@ -46,3 +48,24 @@ def test_a_stop_closes_a_connection_that_was_just_accepted(new_loop: Loops) -> N
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 assert runner.run(ends_before_a_stop(turns)) == b"", turns
         gc.collect()
+
+
+@pytest.mark.parametrize("length", [10, 1_000_000])
+async def test_race_a_body_that_is_half_sent_when_a_listener_stops(length: int) -> None:
+    arrived = asyncio.Event()
+
+    async def count(request: web.BaseRequest) -> web.StreamResponse:
+        arrived.set()
+        return Answer(200, str(len(await request.read())).encode())
+
+    async with asyncio.timeout(PATIENCE_S), serve("h2", count, patience=PATIENCE_S) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"POST / HTTP/1.1\r\nhost: zq\r\ncontent-length: {length}\r\n\r\n"
+        writer.write(head.encode() + b"1")
+        await arrived.wait()
+        asyncio.get_running_loop().call_later(0.1, writer.write, b"2" * (length - 1))
+    said = await reader.read()
+    assert said.startswith(b"HTTP/1.1 200"), said
+    assert said.endswith(str(length).encode())
+    assert b"connection: close" in said.lower()
+    writer.close()

@@ -103,6 +103,8 @@ class Connection(web.RequestHandler):
         """The body of the latest request."""
         self._since = 0
         """The bytes that have arrived since the latest request began, its body included."""
+        self._last = False
+        """True if no request may follow the one under way."""
 
     @property
     def is_idle(self) -> bool:
@@ -186,7 +188,7 @@ class Connection(web.RequestHandler):
 
     def has_more(self) -> bool:
         """True if a request can begin, or the parser takes more."""
-        if self._force_close or self._beginning:
+        if self._force_close or self._beginning or (self._last and self._handling is None):
             return False
         if self._messages and self._handling is None:
             return True
@@ -231,13 +233,24 @@ class Connection(web.RequestHandler):
 
     async def shutdown(self, timeout: float | None = 15.0) -> None:
         """Give the request under way `timeout` seconds to finish, then end it and close."""
-        self._force_close = True
-        if self._handling is not None:
+        self.close()
+        if self._handling is None:
+            self._force_close = True
+        else:
             await self._handled_within(timeout)
         if self._handling is not None:
             self._handling.cancel()
             await self._handled_within(timeout)
         self.force_close()
+
+    def close(self) -> None:
+        """Begin no further request, and close after the one under way.
+
+        From here on aiohttp's own version drops what arrives, also of a body that is being read.
+        """
+        self._last = True
+        if self._handling is None or not self._in_body:
+            super().close()
 
     async def _handled_within(self, timeout: float | None) -> None:
         assert self._handling is not None
@@ -422,7 +435,7 @@ class Connection(web.RequestHandler):
     @property
     def _may_go_on(self) -> bool:
         """True if another request may follow the one that is answered."""
-        return bool(self._messages) or not self._ignoring
+        return not self._last and (bool(self._messages) or not self._ignoring)
 
     async def send(self, request: web.BaseRequest, answer: Answer) -> None:
         """Write an answer: a small one whole, a larger one as fast as the client takes it."""
@@ -477,7 +490,7 @@ class Connection(web.RequestHandler):
             else:
                 log.error("a response failed", exc_info=error)
             self.force_close()
-        elif self._keepalive and self._may_go_on and not self._close and not self._force_close:
+        elif self._keepalive and self._may_go_on and not self._force_close:
             self._rest()
             if self._messages:
                 self.serve_next()

@@ -39,8 +39,8 @@ Serving = Callable[[Handler], AbstractAsyncContextManager[int]]
 
 
 @asynccontextmanager
-async def serve(http2_engine: str, handler: Handler) -> AsyncIterator[int]:
-    """The port of a listener whose one handler answers everything."""
+async def serve(http2_engine: str, handler: Handler, patience: float = 0.1) -> AsyncIterator[int]:
+    """The port of a listener whose one handler answers everything. It stops with this patience."""
     clock = SystemClock()
     gate = Gate(clock, Counter(), max_connections=10, max_per_peer=0)
     make_codec = codec_by(http2_engine)
@@ -56,4 +56,4 @@ async def serve(http2_engine: str, handler: Handler) -> AsyncIterator[int]:
     )
     _, port = await listener.start("127.0.0.1", 0)
     yield port
-    await listener.stop(0.1)
+    await listener.stop(patience)
