@@ -85,7 +85,7 @@ def wait_for(place: Place, queue: str, waiting: int) -> None:
 
     def seen() -> bool:
         found = httpx.get(f"{place.ui}look?topic=queues&q={queue}", trust_env=False).json()
-        is_seen: bool = found["full"]["queues"][queue]["counts"] == {"ready": waiting}
+        is_seen: bool = found["full"]["queues"].get(queue, {}).get("counts") == {"ready": waiting}
         return is_seen
 
     until(seen)
