@@ -54,7 +54,7 @@ def test_a_stop_closes_a_connection_that_was_just_accepted(new_loop: Loops) -> N
 async def test_race_a_body_that_is_half_sent_when_a_listener_stops(length: int) -> None:
     arrived = asyncio.Event()
 
-    async def count(request: web.BaseRequest) -> web.StreamResponse:
+    async def count(request: web.BaseRequest) -> Answer:
         arrived.set()
         return Answer(200, str(len(await request.read())).encode())
 

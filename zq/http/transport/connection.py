@@ -246,7 +246,7 @@ class Connection(web.RequestHandler):
     def close(self) -> None:
         """Begin no further request, and close after the one under way.
 
-        From here on aiohttp's own version drops what arrives, also of a body that is being read.
+        aiohttp's version drops all that arrives from then on, so it waits for a body under way.
         """
         self._last = True
         if self._handling is None or not self._in_body:

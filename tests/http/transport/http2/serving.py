@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from aiohttp import web
 
 from zq.engine.inbox import PendingReply
-from zq.http.transport.answer import Answer
+from zq.http.transport.answer import Answer, Response
 from zq.http.transport.gate import Gate
 from zq.http.transport.h2.codec import codec_by
 from zq.http.transport.listener import Listener
@@ -15,7 +15,7 @@ from zq.http.transport.turns import LoopTurns
 from zq.model.clock import SystemClock
 from zq.model.errors import ZqError
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[Response]]
 
 
 class Answering:
@@ -24,7 +24,7 @@ class Answering:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest) -> Response:
         return await self._handler(request)
 
     def malformed(self, status: int, text: str) -> Answer:
