@@ -20,7 +20,7 @@ async def look(edge: Edge) -> None:
     """Count what waits, as happens every second."""
     bounds = edge.device.server.services[LaneBounds]
     await bounds._follow()
-    await bounds._look()
+    await bounds._enforce_bounds()
 
 
 async def bound(edge: Edge, **rule: Any) -> None:

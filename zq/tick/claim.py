@@ -28,13 +28,13 @@ Credits = Sequence[tuple[int, int]]
 
 def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> list[JobRecord]:
     """Take the next jobs in dispatch order, and share them out. Return them, in flight."""
-    look = partial(_look, work, wanted, gates, monotonic)
+    find = partial(_find_jobs, work, wanted, gates, monotonic)
     has_lines = work.has_lines and wanted.lined
     if has_lines:
-        look = partial(_look_into_lines, work, wanted, gates, monotonic)
-    found = look()
+        find = partial(_find_in_lines, work, wanted, gates, monotonic)
+    found = find()
     if work.retimed:
-        found = _fresh(work, found, look)
+        found = _fresh(work, found, find)
     jobs = share_out(found.jobs, wanted)
     left = {job.queue for job in found.jobs[len(jobs) :]}
     work.effects.left |= left
@@ -145,7 +145,7 @@ def _leases(work: UnitOfWork, jobs: Sequence[JobRecord], wanted: Claim) -> list[
     return leases
 
 
-def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
+def _find_jobs(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
     """The jobs that a claim would get if none has expired."""
     if wanted.queues is not None:
         open_queues = gates.sort(work, wanted.queues, monotonic, leaves=wanted.leaves)
@@ -161,9 +161,9 @@ def _look(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> Fo
     return next_jobs(work, wanted, gates, monotonic)
 
 
-def _look_into_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
-    """Like `_look`, plus jobs that wait in lines."""
-    found = _look(work, wanted, gates, monotonic)
+def _find_in_lines(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> FoundJobs:
+    """Like `_find_jobs`, plus jobs that wait in lines."""
+    found = _find_jobs(work, wanted, gates, monotonic)
     return with_lines(work, wanted, gates, monotonic, found)
 
 

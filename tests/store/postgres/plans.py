@@ -110,7 +110,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "beat": {"servers BY servers_pkey"},
         "note_hunger": {"servers BY servers_pkey"},
         "tell_others": {"ALL OF servers", "mail BY mail_pkey"},
-        "look_at_others": {"ALL OF pg_database BY pg_database_datname_index", "ALL OF servers"},
+        "other_servers": {"ALL OF pg_database BY pg_database_datname_index", "ALL OF servers"},
         "end_server": {"ALL OF pg_database BY pg_database_datname_index"},
         "read_mail": {"mail BY mail_pkey"},
         "drop_mail": {"mail BY mail_pkey"},

@@ -470,8 +470,8 @@ async def test_a_server_looks_for_jobs_once_more_after_it_has_told_of_its_hunger
     await two.take(1)
     await watch._aside(watch._open)
     watch._looked = math.inf
-    assert await watch._aside(watch._look, 0) is not None
-    assert await watch._aside(watch._look, 0) is None
+    assert await watch._aside(watch._exchange_news, 0) is not None
+    assert await watch._aside(watch._exchange_news, 0) is None
     watch._close()
 
 

@@ -31,11 +31,11 @@ def test_a_table_with_many_dead_rows_is_vacuumed(tmp_path: Path) -> None:
     vacuum = Vacuum(address)
     with connect(address, SESSION) as connection:
         churn(address, LEAST_DEAD)
-        assert vacuum.look(connection) == []
+        assert vacuum.vacuum(connection) == []
         assert vacuum.bloat.dead_rows >= LEAST_DEAD
         churn(address, 2 * LEAST_DEAD)
-        assert vacuum.look(connection) == ["dedupe"]
-        assert vacuum.look(connection) == []
+        assert vacuum.vacuum(connection) == ["dedupe"]
+        assert vacuum.vacuum(connection) == []
         assert vacuum.bloat.dead_rows < LEAST_DEAD
         assert vacuum.bloat.holder == ""
 
@@ -47,8 +47,8 @@ def test_who_keeps_them_is_named_and_vain_vacuums_are_rare(tmp_path: Path) -> No
         reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         reader.execute("SELECT count(*) FROM dedupe")
         churn(address, 3 * LEAST_DEAD)
-        assert vacuum.look(connection) == ["dedupe"]
-        assert vacuum.look(connection) == []
+        assert vacuum.vacuum(connection) == ["dedupe"]
+        assert vacuum.vacuum(connection) == []
         assert vacuum.bloat.dead_rows >= 3 * LEAST_DEAD
         assert vacuum.bloat.holder == f"process {reader.info.backend_pid} (zq)"
         assert vacuum.bloat.snapshot_s > 0

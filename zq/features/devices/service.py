@@ -192,14 +192,14 @@ class Fetches:
             with self._devices.waiting(name, asked.instance, awake):
                 while True:
                     awake.clear()
-                    found = await self._look(name, asked)
+                    found = await self._fetch_once(name, asked)
                     if found.jobs or self._devices.has_stopped or is_over.is_set():
                         return found
                     await awake.wait()
         finally:
             timer.cancel()
 
-    async def _look(self, name: str, asked: FetchBody) -> Fetched:
+    async def _fetch_once(self, name: str, asked: FetchBody) -> Fetched:
         """The next jobs, or none. Raises `DeviceNotFound` or `DeviceTaken`."""
         device = (await self._devices.get(name)).device
         if asked.instance != device.instance:

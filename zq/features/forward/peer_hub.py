@@ -222,7 +222,7 @@ class NewsTeller:
         while True:
             await self._sleep(pause)
             try:
-                told = await self._look()
+                told = await self._report_changes()
             except (ZqError, StoreError) as error:
                 log.info(f"a hub does not hear what has changed: {error}")
                 told = True
@@ -236,7 +236,7 @@ class NewsTeller:
             elif quiet >= LONGEST_S:
                 pause = LOOK_S
 
-    async def _look(self) -> bool:
+    async def _report_changes(self) -> bool:
         """Report if something has changed. Return whether it was so."""
         url = str(self._rule.url)
         if not await self._presence.has_news(url):

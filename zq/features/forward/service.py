@@ -373,7 +373,7 @@ class LaneBounds(RunningService):
         """Begin to look."""
         self._lanes.when_changed.append(self._changed.set)
         await self._follow()
-        await self._look()
+        await self._enforce_bounds()
         self._task = asyncio.create_task(self._run(), name="zq-lane-bounds")
 
     async def stop(self) -> None:
@@ -393,7 +393,7 @@ class LaneBounds(RunningService):
                 if self._changed.is_set():
                     self._changed.clear()
                     await self._follow()
-                await self._look()
+                await self._enforce_bounds()
             except (ZqError, StoreError) as error:
                 log.warning(f"the bounds of lanes are not looked at: {error}")
             took = self._clock.monotonic() - began
@@ -408,7 +408,7 @@ class LaneBounds(RunningService):
         self._rules = {lane.name: lane.rule for lane in lanes if lane.rule.is_bounded}
         self._bell.listens = [self._note] if self._rules else []
 
-    async def _look(self) -> None:
+    async def _enforce_bounds(self) -> None:
         late: dict[str, tuple[QueuePatterns, int]] = {}
         counts = await self._reads.counts(self._clock.now_ms()) if self._rules else {}
         waiting = {queue for (queue, _), n in counts.items() if n}

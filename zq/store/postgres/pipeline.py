@@ -79,7 +79,7 @@ class Pipeline:
         """The names of prepared statements by their texts, the latest used ones last."""
         self._named = 0
 
-    def look(self) -> None:
+    def notice_loss(self) -> None:
         """See if the connection was lost while nobody used it, before anything is sent by it."""
         if not self.connection.closed and self._poll.poll(0):
             try:

@@ -58,7 +58,7 @@ SELECT pg_notify(:channel::text || slot, '') FROM servers
 WHERE slot <> :slot
     AND (is_hungry OR EXISTS (SELECT 1 FROM mail WHERE mail.slot = servers.slot OFFSET 0))
 
--- name: look_at_others
+-- name: other_servers
 -- Each of the other servers: for how long its heart has not beaten, if its ticks' connection has the lock
 -- of its slot, and if it has any other connection that watches.
 WITH held AS (

@@ -43,7 +43,7 @@ class TickThread:
         self._loop = asyncio.get_running_loop()
         self._since: float | None = None
         """The monotonic time at which the function under way began."""
-        self._timer = self._loop.call_later(LOOK_S, self._look)
+        self._timer = self._loop.call_later(LOOK_S, self._check_silence)
 
     async def run(self, function: Callable[..., T], *args: object) -> T:
         return await self._loop.run_in_executor(self._executor, self._do, function, args)
@@ -60,8 +60,8 @@ class TickThread:
         finally:
             self._since = self.cause = None
 
-    def _look(self) -> None:
-        self._timer = self._loop.call_later(LOOK_S, self._look)
+    def _check_silence(self) -> None:
+        self._timer = self._loop.call_later(LOOK_S, self._check_silence)
         since = self._since
         if since is None:
             return
@@ -137,7 +137,7 @@ class TickPipeline(Pipeline):
         Raises `Fenced` if another server has had the database meanwhile, or has returned the jobs
         of this one.
         """
-        self.look()
+        self.notice_loss()
         if not self.connection.closed:
             return
         connection = connect(self._address, SESSION | TICK_SESSION, CONNECT_S)

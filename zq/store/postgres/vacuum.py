@@ -80,11 +80,11 @@ class Vacuum:
             while True:
                 await self._pause()
                 # The thread is waited for, also by a stop: it has the connection.
-                looking = loop.run_in_executor(None, self._look)
+                vacuuming = loop.run_in_executor(None, self._try_to_vacuum)
                 try:
-                    await asyncio.shield(looking)
+                    await asyncio.shield(vacuuming)
                 finally:
-                    await asyncio.wait([looking])
+                    await asyncio.wait([vacuuming])
         finally:
             if self._connection is not None:
                 await loop.run_in_executor(None, self._connection.close)
@@ -96,19 +96,19 @@ class Vacuum:
             waited += BUSY_S
         self.has_changed = False
 
-    def _look(self) -> None:
+    def _try_to_vacuum(self) -> None:
         try:
             with store_errors():
                 if self._connection is None:
                     self._connection = connect(self._address, SESSION, CONNECT_S)
-                self.look(self._connection)
+                self.vacuum(self._connection)
         except StoreError as error:
             if not self._ends:
                 log.warning(f"the database was not vacuumed: {error}")
             if self._connection is not None and self._connection.closed:
                 self._connection = None
 
-    def look(self, connection: Connection) -> list[str]:
+    def vacuum(self, connection: Connection) -> list[str]:
         """Vacuum the tables that need it. Return their names."""
         vacuumed = []
         before = _dead_rows(connection)

@@ -152,7 +152,7 @@ class Watch:
     async def _turn(self) -> None:
         """Look once, and wait for the next reason to do so."""
         led = self.leads
-        news = await self._aside(self._look, self._steady.read()[1])
+        news = await self._aside(self._exchange_news, self._steady.read()[1])
         if news is not None and (self.others or news.ended or self.leads != led):
             self.when_heard(news)
         for other in self.others:
@@ -219,8 +219,8 @@ class Watch:
         self._connection = None
         self.leads = False
 
-    def _look(self, steady: int) -> OthersNews | None:
-        """Tell and look, as far as there is a reason. None if there was none to look."""
+    def _exchange_news(self, steady: int) -> OthersNews | None:
+        """Tell the others what they have to know. Return what they told, if anything."""
         connection = self._connection
         assert connection is not None, "it was opened before"
         with store_errors():
@@ -235,7 +235,7 @@ class Watch:
             while connection.pgconn.notifies() is not None:
                 looks = True
             if time.monotonic() - self._looked >= LOOK_S:
-                return self._look_at_all(steady)
+                return self._round(steady)
             return OthersNews(*self._mail()) if looks else None
 
     def _tell_hunger(self) -> bool:
@@ -246,13 +246,13 @@ class Watch:
         self._told_hunger = True
         return True
 
-    def _look_at_all(self, steady: int) -> OthersNews:
+    def _round(self, steady: int) -> OthersNews:
         self._looked = time.monotonic()
         self.leads = self.leads or self._locks(LEADING)
         self._hungry -= self._hungry > 0
         self._told_hunger = self._hungry > 0
         self._rows("beat", steady=steady, is_hungry=self._told_hunger)
-        self.others = [OtherServer(*row) for row in self._rows("look_at_others")]
+        self.others = [OtherServer(*row) for row in self._rows("other_servers")]
         silent = [(o.slot, o.start) for o in self.others if o.silent_s > 2 * LOOK_S]
         self._silent = {each: self._silent.get(each, 0) + 1 for each in silent}
         logged = self._rows("extent", log=HISTORY_LOG)[0][2]

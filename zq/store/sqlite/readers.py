@@ -112,9 +112,9 @@ class OpenedLater:
 
     def _wait(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(IDLE_S, self._look, self._uses)
+        self._timer = loop.call_later(IDLE_S, self._close_if_idle, self._uses)
 
-    def _look(self, uses: int) -> None:
+    def _close_if_idle(self, uses: int) -> None:
         """Close the connection if it has not been used since there were so many `uses`."""
         self._timer = None
         if self._in_use or self._uses != uses:

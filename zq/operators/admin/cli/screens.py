@@ -158,14 +158,14 @@ class FairKeysPage(ModalScreen[None]):
         yield Static(" asking the server", classes="page", markup=False)
 
     def on_mount(self) -> None:
-        self._look()
-        self.set_interval(EVERY_S, self._look)
+        self._load_keys()
+        self.set_interval(EVERY_S, self._load_keys)
 
     def action_sort(self) -> None:
         self._order = (self._order + 1) % len(ORDERS)
-        self._look()
+        self._load_keys()
 
-    def _look(self) -> None:
+    def _load_keys(self) -> None:
         # As a call to be made: the next one may take its place before it has begun.
         self.run_worker(self._show, exclusive=True)  # type: ignore[arg-type]
 
