@@ -161,10 +161,10 @@ KINDS["all"] = lambda n: {name: value for each in EACH for name, value in each(n
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kind_of_new_jobs_holds_the_loop_in_one_piece(ticker: Ticker, kind: str) -> None:
-    """Nine slices of jobs come as new ones, and then again. No piece is a third of the work."""
+    """Five slices of jobs come as new ones, and then again. No piece is a third of the work."""
     for _ in range(2):
         work = Work(ticker)
-        work.run(ticker.enqueue([new_job(**KINDS[kind](n)) for n in range(9 * SLICE_JOBS)]))
+        work.run(ticker.enqueue([new_job(**KINDS[kind](n)) for n in range(5 * SLICE_JOBS)]))
         assert work.share("steps") < 0.3
         assert work.share("calls") < 0.3
 
@@ -173,7 +173,7 @@ def test_no_kind_of_new_jobs_holds_the_loop_in_one_piece(ticker: Ticker, kind: s
 def test_no_acknowledgement_of_many_jobs_holds_the_loop_in_one_piece(
     ticker: Ticker, kind: str
 ) -> None:
-    jobs = [new_job(**KINDS[kind](n)) for n in range(9 * SLICE_ROWS)]
+    jobs = [new_job(**KINDS[kind](n)) for n in range(5 * SLICE_ROWS)]
     ticker.run(ticker.enqueue(jobs))
     work = Work(ticker)
     work.run(Succeed(ticker.take(len(jobs))))
@@ -209,7 +209,7 @@ def test_a_transaction_leaves_payloads_to_the_next_once_it_has_compared_enough(
 
 async def test_others_have_their_turn_between_slices(rig: Rig) -> None:
     """A transaction of many jobs holds the loop for some milliseconds at a time, not for all."""
-    command = rig.enqueue(_jobs(20_000))
+    command = rig.enqueue(_jobs(6_000))
     turns = 0
     tick = asyncio.create_task(rig.run(command))
     while not tick.done():
@@ -220,17 +220,17 @@ async def test_others_have_their_turn_between_slices(rig: Rig) -> None:
 
 async def test_race_a_read_between_two_slices_sees_nothing_of_the_transaction(rig: Rig) -> None:
     await rig.keep(5)
-    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(20_000))))
+    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(6_000))))
     seen: Counter[int] = Counter()
     while not tick.done():
         jobs = await rig.store.reads.jobs_page(EVERYTHING, -1, False, 1_000_000, 0)
         seen[len(jobs)] += 1
-    assert seen.keys() <= {5, 20_005}
+    assert seen.keys() <= {5, 6_005}
     assert seen[5]
 
 
 async def test_a_tick_that_is_cancelled_between_two_slices_leaves_nothing(rig: Rig) -> None:
-    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(20_000))))
+    tick = asyncio.create_task(rig.run(rig.enqueue(_jobs(6_000))))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     tick.cancel()
@@ -241,14 +241,14 @@ async def test_a_tick_that_is_cancelled_between_two_slices_leaves_nothing(rig: R
 
 
 async def test_a_table_is_cleared_while_others_have_their_turn(rig: Rig) -> None:
-    await rig.keep(20_000)
+    await rig.keep(6_000)
     turns = 0
     tick = asyncio.create_task(rig.run(Clear()))
     while not tick.done():
         await asyncio.sleep(0)
         turns += 1
     assert turns > 5
-    assert (await tick).replies == [20_000]
+    assert (await tick).replies == [6_000]
 
 
 def _jobs(count: int) -> list[NewJob]:
