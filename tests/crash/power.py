@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from errno import EINVAL, ENOSYS
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -13,7 +14,15 @@ from .actors import Notebook
 from .disk import Disk, Refusal
 from .history import Enqueue, Kill, Listing, Outcome, now
 from .keeper import Keeper
-from .lives import SERVER_ALONE, check_file, finish, life, live_and_die, take_stock
+from .lives import (
+    SERVER_ALONE,
+    check_file,
+    finish,
+    life,
+    live_and_die,
+    some_time,
+    take_stock,
+)
 from .producer import Producer
 
 SURVIVES = (0.0, 0.0, 0.3, 0.9)
@@ -29,11 +38,12 @@ FLUSHES: dict[str, Refusal | None] = {
 
 
 async def cut_again_and_again(
-    disk: Disk, notebook: Notebook, random: Random, cycles: int
+    disk: Disk, notebook: Notebook, random: Random, cycles: int, most: int = 1_000
 ) -> Counter[str]:
     """Some lives on one disk, each ended by a power cut but for the last.
 
-    Each life flushes in a way of its own. Returns how many lives ended in each way.
+    A cut comes after up to `most` events. Each life flushes in a way of its own. Returns how many
+    lives ended in each way.
     """
     flushed: Counter[str] = Counter()
     for cycle in range(cycles):
@@ -45,7 +55,8 @@ async def cut_again_and_again(
                 await take_stock(client, notebook)
                 if not cycle:
                     await Keeper(client, notebook, random).furnish()
-            await live_and_die(server, notebook, random, SERVER_ALONE)
+            amid = partial(some_time, most=most)
+            await live_and_die(server, notebook, random, SERVER_ALONE, amid)
         disk.cut_power(random.choice(SURVIVES), random)
         check_file(disk.root)
         if random.random() < 0.3:

@@ -190,7 +190,7 @@ def look(address: str) -> int | None:
 
 @pytest.mark.parametrize(
     ("disruptions", "stops"),
-    [(15, (0.2, 0.5)), pytest.param(500, (0.2, 1.0, 8.0), marks=pytest.mark.long)],
+    [(10, (0.2, 0.5)), pytest.param(500, (0.2, 1.0, 8.0), marks=pytest.mark.long)],
 )
 async def test_nothing_is_lost_or_done_twice_whatever_is_killed(
     disruptions: int, stops: tuple[float, ...]
