@@ -60,6 +60,7 @@ _WORKED = pytest.StashKey[float]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "settings(**overrides): settings of the test's server")
+    config.addinivalue_line("markers", "every_library: the test is about all libraries of HTTP")
     # A change is judged by the same examples each time. The long tier, and whoever gives a seed,
     # look for others.
     explores = config.option.markexpr == "long" or config.getoption("hypothesis_seed") is not None

@@ -6,7 +6,8 @@ them a file runs for depends on its subject; in the long tier, all files run for
 - A rule lies behind formats and versions. Two wires have both of each, and so they do for what a
   document looks like: a test gets one of the two by its name, and a file meets both.
 - What a connection carries, and how it ends, is up to the library: three wires have all of them
-  and both formats (`EVERY_LIBRARY`).
+  and both formats (`EVERY_LIBRARY`). In a file of rules, the mark `every_library` names the tests
+  of which that is true.
 - Where formats and versions meet, all wires run (`EVERY_WIRE`). The tests of framings name each
   framing, and need no wire for it.
 - What a tick or a key's reach decides, about documents that other files see to, runs for one
@@ -39,10 +40,7 @@ ONE_WIRE = frozenset(("test_budget_turns", "test_cron_budgets", "test_key_reach"
 
 EVERY_LIBRARY = frozenset(
     f"test_{subject}"
-    for subject in (
-        *("answers", "bad_input", "browsers", "connections", "errors", "events", "http", "leaks"),
-        *("take", "take_endings", "take_windows"),
-    )
+    for subject in (*("answers", "browsers", "connections", "http", "leaks", "take_endings"),)
 )
 
 EVERY_WIRE = frozenset(("test_negotiation", "test_round_trip"))
@@ -53,6 +51,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not is_left_open(metafunc, "wire"):
         return
     wires = _wires(Path(metafunc.module.__file__ or "").stem)
+    if metafunc.definition.get_closest_marker("every_library"):
+        wires = ALL_LIBRARIES
     if wires is BOTH_OF_EACH:
         wires = (by_name(metafunc, wires),)
     metafunc.parametrize("wire", usual_of(metafunc, wires, ALL), ids=str, indirect=True)

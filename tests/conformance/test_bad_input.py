@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import msgpack
+import pytest
 
 from .client import JSON, MSGPACK, Client, new_job, with_query
 from .raw import RawConnection
@@ -148,6 +149,7 @@ async def test_bad_messagepack_is_400(site: Site) -> None:
             assert await client.count() == 0, case
 
 
+@pytest.mark.every_library
 async def test_the_largest_numbers_and_the_deepest_nesting_are_accepted(client: Client) -> None:
     payloads = [
         -(2**63),
@@ -167,6 +169,7 @@ async def test_the_largest_numbers_and_the_deepest_nesting_are_accepted(client: 
         assert repr((await client.job(single["id"]))["payload"]) == repr(payload)
 
 
+@pytest.mark.every_library
 async def test_a_document_of_the_wrong_kind_is_400_everywhere(client: Client) -> None:
     job = await client.in_flight()
     before = await client.job(job["id"])

@@ -17,6 +17,7 @@ def parse_prefix(client: Client) -> str:
     )
 
 
+@pytest.mark.every_library
 async def test_a_body_that_does_not_parse_is_400(client: Client) -> None:
     headers = {"content-type": client.wire.media_type}
     for body in (b"", b"{", b"\xc1", b"\x81\xa1", b'{"queue":}'):
@@ -25,6 +26,7 @@ async def test_a_body_that_does_not_parse_is_400(client: Client) -> None:
         assert reply.error.startswith(parse_prefix(client)), body
 
 
+@pytest.mark.every_library
 async def test_missing_fields_and_wrong_types_are_400(client: Client) -> None:
     cases: list[Doc] = [
         {"queue": ...},
@@ -135,6 +137,7 @@ async def test_an_empty_bulk_acknowledgement_is_400(client: Client) -> None:
     assert (reply.status, reply.error) == (400, "ids must not be empty")
 
 
+@pytest.mark.every_library
 async def test_unknown_paths_are_404_in_the_accepted_format(client: Client) -> None:
     for method in ("GET", "POST", "DELETE"):
         for target in ("/", "/nope", "/jobs/a/b/c/d", "/jobs/", "/queues/x", "/JOBS"):
@@ -181,6 +184,7 @@ WRONG_METHODS: list[tuple[str, str, set[str]]] = [
 ]
 
 
+@pytest.mark.every_library
 async def test_a_wrong_method_is_405_with_allow_and_no_body(client: Client) -> None:
     for method, target, allowed in WRONG_METHODS:
         reply = await client.send(method, target)
@@ -189,6 +193,7 @@ async def test_a_wrong_method_is_405_with_allow_and_no_body(client: Client) -> N
         assert told == allowed, (method, target)
 
 
+@pytest.mark.every_library
 async def test_every_get_route_answers_head_without_a_body(client: Client) -> None:
     job_id = await client.make("dead")
     for target in (
@@ -210,6 +215,7 @@ async def test_every_get_route_answers_head_without_a_body(client: Client) -> No
     assert (await client.send("HEAD", "/jobs/nobody")).status == 404
 
 
+@pytest.mark.every_library
 async def test_a_204_carries_no_body(client: Client) -> None:
     job_id = await client.make("in_flight")
     for method, target in [("POST", f"/jobs/{job_id}/success"), ("POST", "/reset")]:

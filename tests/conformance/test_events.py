@@ -31,6 +31,7 @@ async def names(stream: EventStream, count: int) -> list[tuple[str, str]]:
     return [(event["type"], event["id"]) for event in await stream.events(count)]
 
 
+@pytest.mark.every_library
 async def test_a_life_is_told_in_its_order(client: Client) -> None:
     stream, site = await client.listen(), client.site
     began = site.now
@@ -179,6 +180,7 @@ async def test_a_filter_that_says_nothing_is_refused(client: Client) -> None:
         assert next(iter(params)) in reply.error
 
 
+@pytest.mark.every_library
 async def test_who_comes_back_is_told_what_was_missed(client: Client) -> None:
     stream = await client.listen()
     await client.enqueue()
@@ -196,6 +198,7 @@ async def test_who_comes_back_is_told_what_was_missed(client: Client) -> None:
     assert await names(from_there, 1) == [("enqueued", later["id"])]
 
 
+@pytest.mark.every_library
 async def test_who_comes_back_after_a_restart_is_told_of_the_gap(client: Client) -> None:
     stream = await client.listen()
     await client.enqueue()
@@ -305,6 +308,7 @@ async def test_little_is_held_for_a_reader_that_does_not_read(
         assert kernel.getsockopt(socket.IPPROTO_TCP, KERNEL_HOLDS) == LISTENER_UNSENT
 
 
+@pytest.mark.every_library
 async def test_a_quiet_stream_beats_and_remembers_its_place(client: Client) -> None:
     stream = await client.listen(queue="quiet")
     await client.enqueue(queue="busy")
@@ -317,6 +321,7 @@ async def test_a_quiet_stream_beats_and_remembers_its_place(client: Client) -> N
     assert await names(again, 1) == [("enqueued", missed["id"])]
 
 
+@pytest.mark.every_library
 async def test_a_stopping_server_ends_its_streams(client: Client) -> None:
     stream = await client.listen()
     await client.heartbeat(stream)
@@ -325,6 +330,7 @@ async def test_a_stopping_server_ends_its_streams(client: Client) -> None:
 
 
 @pytest.mark.settings(max_streams_per_peer=1)
+@pytest.mark.every_library
 async def test_an_address_may_have_so_many(client: Client) -> None:
     stream = await client.listen()
     reply = await client.get("/events")
@@ -345,6 +351,7 @@ FORMATS = [
 ]
 
 
+@pytest.mark.every_library
 async def test_accept_decides_the_format(client: Client) -> None:
     for accept, expected in FORMATS:
         reply = await client.send("HEAD", "/events", headers={"accept": accept})

@@ -80,9 +80,9 @@ async def test_too_many_headers_are_431(site: Site) -> None:
 
 async def test_two_thousand_ids_fit_in_a_query(client: Client) -> None:
     job_ids = await client.enqueue_many(2_000)
-    for comma in (",", "%2C"):
-        reply = await client.get(f"/jobs/count?id={comma.join(job_ids)}")
-        assert (reply.status, reply.doc) == (200, {"count": 2_000})
+    either = ",".join(job_ids[:1_000]), "%2C".join(job_ids[1_000:])
+    reply = await client.get(f"/jobs/count?id={','.join(either)}")
+    assert (reply.status, reply.doc) == (200, {"count": 2_000})
 
 
 MALFORMED = [

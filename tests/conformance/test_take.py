@@ -59,6 +59,7 @@ async def test_any_other_accept_is_406_in_json(client: Client) -> None:
     assert reply.doc["supported"] == [SSE, NDJSON, MSGPACK_STREAM]
 
 
+@pytest.mark.every_library
 async def test_headers_come_before_any_job(client: Client) -> None:
     stream = await client.take()
     assert stream.media_type == client.wire.stream_type
@@ -108,6 +109,7 @@ async def test_whitespace_in_a_payload_does_not_break_the_framing(client: Client
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
+@pytest.mark.every_library
 async def test_every_framing_delivers_the_same_jobs(client: Client, framing: str) -> None:
     payloads = [None, {"a": [1, 2.5, "é\n"]}, "x" * 100_000, 2**64 - 1]
     for payload in payloads:
@@ -146,6 +148,7 @@ async def test_the_queue_parameter_filters(client: Client) -> None:
         await client.until_count(0, status="in_flight")
 
 
+@pytest.mark.every_library
 async def test_a_stream_may_name_thousands_of_queues(client: Client) -> None:
     names = [f"queue-{number}" for number in range(3_000)]
     stream = await client.take(prefetch=2, queue=",".join(names))
@@ -172,6 +175,7 @@ async def test_a_worker_id_is_optional_and_may_be_anything(client: Client) -> No
 
 
 @pytest.mark.parametrize("target", ["/jobs/take", "/jobs/take?prefetch=0&queue=default"])
+@pytest.mark.every_library
 async def test_head_sends_headers_and_claims_nothing(client: Client, target: str) -> None:
     job = await client.enqueue()
     reply = await client.send("HEAD", target, headers={"accept": NDJSON})
@@ -206,6 +210,7 @@ async def test_a_silent_stream_beats(site: Site, framing: str, beat: bytes) -> N
             assert await connection.chunk() == beat
 
 
+@pytest.mark.every_library
 async def test_a_heartbeat_comes_three_seconds_after_the_last_frame(client: Client) -> None:
     clock = client.site.clock
     stream = await client.take(prefetch=0)
@@ -241,6 +246,7 @@ async def test_the_heartbeat_interval_is_a_setting(client: Client) -> None:
 # Many streams
 
 
+@pytest.mark.every_library
 async def test_no_job_is_delivered_twice(client: Client) -> None:
     streams = [await client.take(prefetch=20) for _ in range(5)]
     issued = await client.enqueue_many(200)
@@ -260,6 +266,7 @@ async def test_no_job_is_delivered_twice(client: Client) -> None:
     assert sorted(delivered) == issued
 
 
+@pytest.mark.every_library
 async def test_a_hundred_waiting_streams_get_one_job_each(client: Client) -> None:
     streams = [await client.take() for _ in range(100)]
     issued = await client.enqueue_many(100)

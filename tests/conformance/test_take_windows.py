@@ -15,6 +15,7 @@ async def test_prefetch_is_1_by_default(client: Client) -> None:
     assert (await stream.job())["id"] == second
 
 
+@pytest.mark.every_library
 async def test_a_stream_holds_at_most_prefetch_jobs(client: Client) -> None:
     issued = await client.enqueue_many(10)
     stream = await client.take(prefetch=4)
@@ -27,6 +28,7 @@ async def test_a_stream_holds_at_most_prefetch_jobs(client: Client) -> None:
     assert await client.count(status="in_flight") == 4
 
 
+@pytest.mark.every_library
 async def test_prefetch_0_is_unlimited(client: Client) -> None:
     issued = await client.enqueue_many(3_000)
     stream = await client.take(prefetch=0)
