@@ -77,10 +77,13 @@ COLOURS = """async ([on, theme, rules]) => {
         const beside = getComputedStyle(node.parentElement).color;
         return [ground(node), color, fontSize, fontWeight, textDecorationLine, beside].join("; ");
     };
+    // A node includes all that is in it, so none is looked at for the space between its elements.
     const isText = node => node.matches("input, select, textarea")
-        || [...node.childNodes].some(each => each.nodeType === Node.TEXT_NODE);
+        || [...node.childNodes].some(
+            each => each.nodeType === Node.TEXT_NODE && each.data.trim());
+    const shows = node => node.checkVisibility() && !node.closest(".spoken, [aria-hidden=true]");
     const include = [...document.querySelectorAll(`${on} *`)]
-        .filter(node => isText(node) && !passed.has(look(node)));
+        .filter(node => isText(node) && shows(node) && !passed.has(look(node)));
     if (!include.length) return [];
     const found = await axe.run({ include },
         { runOnly: rules, resultTypes: ["violations", "passes"], elementRef: true });
@@ -91,7 +94,8 @@ COLOURS = """async ([on, theme, rules]) => {
         `${theme} ${each.id}: ${each.nodes.map(node => node.target).join(", ")}`);
 }"""
 """Look at the colours of a theme, except for text that looks as text of this document that has
-passed: in colours, in size, and in all that lies under it.
+passed: in colours, in size, and in all that lies under it. Text that is there for eyes or for
+readers of a screen alone has no colours by the rules.
 """
 
 
