@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from zq.spark.pipeline import files
+from zq.spark.pipeline import files, open_lake
+from zq.spark.pipeline.tables import BRONZE, REJECTED
 
 
 def test_local_files_are_found_as_hadoop_finds_them(
@@ -26,3 +27,23 @@ def test_local_files_are_found_as_hadoop_finds_them(
 
     assert [len(each) for each in found] == [9, 1, 0]
     assert found == [[*lake.walk(root)] for root in roots]
+
+
+def test_a_query_counts_the_rows_of_files_that_are_not_on_this_machine(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transaction = open_lake(spark, str(tmp_path)).begin("bronze")
+    day = "date '2026-01-05' AS date"
+    for table, rows in {
+        BRONZE: spark.range(5).selectExpr("id AS seq", day, "concat('é=%2F', id % 2) AS device"),
+        REJECTED: spark.range(3).selectExpr("'usb' AS source", "'nonsense' AS line"),
+    }.items():
+        transaction.add(table, transaction.write(table, rows))
+    monkeypatch.setattr(files, "LOCAL", "no scheme")
+
+    made = transaction.commit(0)
+
+    assert {name: change.rows for name, change in made.tables.items()} == {
+        BRONZE.name: 5,
+        REJECTED.name: 3,
+    }

@@ -51,6 +51,11 @@ class Files:
         system = there.getFileSystem(self._conf)
         return str(system.makeQualified(there).toString())
 
+    def here(self, path: str) -> Path | None:
+        """The same path for Python, if it is one of this machine."""
+        there, system = self._at(path)
+        return Path(there.toUri().getPath()) if system.getUri().getScheme() == LOCAL else None
+
     def exists(self, path: str) -> bool:
         there, system = self._at(path)
         return bool(system.exists(there))
@@ -60,10 +65,8 @@ class Files:
         there, system = self._at(path)
         if not system.exists(there):
             return
-        if system.getUri().getScheme() == LOCAL:
-            found = _found_here(Path(there.toUri().getPath()))
-        else:
-            found = _found(system.listFiles(there, True))
+        here = self.here(path)
+        found = _found_here(here) if here else _found(system.listFiles(there, True))
         yield from sorted(found, key=lambda info: info.path)
 
     def folders(self, path: str) -> list[str]:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from zq.features.history.model import OUTCOMES
 from zq.spark.pipeline.estimates import bucket
-from zq.spark.pipeline.lake import Lake, LakeTransaction
+from zq.spark.pipeline.lake import Lake, folder_of
 from zq.spark.pipeline.ledger import LakeCommit
 from zq.spark.pipeline.tables import (
     ATTEMPTS,
@@ -40,22 +40,29 @@ def add_gold(lake: Lake, commits: list[LakeCommit]) -> LakeCommit:
     attempts = lake.added(ATTEMPTS, commits)
     counts = F.sum("count").alias("count")
     sums = [F.sum(name).alias(name) for name in FACT_SUMS]
-    _add(transaction, FACTS, contributions(attempts), KEY, sums)
-    _add(transaction, HISTOGRAMS, durations(attempts), HISTOGRAM_KEY, [counts])
+
+    def facts(rows: DataFrame) -> DataFrame:
+        return _summed(FACTS, rows, KEY, sums)
+
+    # Only its times tell the days that an attempt has touched before its last one.
+    written = transaction.write(FACTS, facts(contributions(attempts)))
+    transaction.merge(FACTS, written, lambda old, new: facts(old.unionByName(new)), replace=True)
+    days = sorted({folder_of(part) for part in lake.partitions(ATTEMPTS, commits)})
     sample = F.min("message").alias("message")
-    _add(transaction, ERRORS, errors(attempts), ERROR_KEY, [sample, counts])
+    for table, rows, key, columns in (
+        (HISTOGRAMS, durations(attempts), HISTOGRAM_KEY, [counts]),
+        (ERRORS, errors(attempts), ERROR_KEY, [sample, counts]),
+    ):
+        if any(lake.files_in(table, day) for day in days):
+            rows = lake.read_partitions(table, days).unionByName(rows)
+        transaction.replace(table, days, _summed(table, rows, key, columns))
     return transaction.commit(commits[-1].id)
 
 
-def _add(
-    transaction: LakeTransaction, table: Table, rows: DataFrame, key: list[str], sums: list[Column]
-) -> None:
-    def summed(rows: DataFrame) -> DataFrame:
-        one = rows.groupBy(*key).agg(*sums).select(*table.schema.names)
-        return one.repartition("date").sortWithinPartitions(*key)
-
-    written = transaction.write(table, summed(rows))
-    transaction.merge(table, written, lambda old, new: summed(old.unionByName(new)), replace=True)
+def _summed(table: Table, rows: DataFrame, key: list[str], sums: list[Column]) -> DataFrame:
+    """One row for each `key`, in few files."""
+    one = rows.groupBy(*key).agg(*sums).select(*table.schema.names)
+    return one.repartition("date").sortWithinPartitions(*key)
 
 
 def contributions(

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 import msgspec
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -106,6 +107,10 @@ class Lake:
             table, [file for commit in commits for file in commit.tables[table.name].add]
         )
 
+    def partitions(self, table: Table, commits: Iterable[LakeCommit]) -> list[str]:
+        """The partitions to which commits have added rows, sorted."""
+        return sorted({folder_of(file) for each in commits for file in each.tables[table.name].add})
+
     def read_aside(self, table: Table, aside: Aside) -> DataFrame:
         """Rows that are not yet committed."""
         return self._rows(table, aside.root, [f"{aside.root}/{file}" for file in aside.files])
@@ -176,6 +181,11 @@ class LakeTransaction:
         )
         self.add(table, self.write(table, rows, ".combined"), remove=there if replace else ())
 
+    def replace(self, table: Table, partitions: Iterable[str], rows: DataFrame) -> None:
+        """Put rows in the place of those of their partitions, all of which are named."""
+        old = [file for part in partitions for file in self._lake.files_in(table, part)]
+        self.add(table, self.write(table, rows), remove=old)
+
     def add(self, table: Table, aside: Aside, remove: Iterable[str] = ()) -> None:
         """Make the commit put these files into the table, and delete the files `remove` from it."""
         base = self._lake.aside(self._folder)
@@ -218,17 +228,21 @@ class LakeTransaction:
         return commit
 
     def _rows(self) -> dict[str, int]:
-        """The rows of each file aside, by its path below the folder; empty files are left out.
+        """The rows of each file aside, by its path below the folder, as its footer tells them.
 
-        One query counts the files of all tables, whatever their columns: it reads none.
+        Empty files may be left out.
         """
         base = self._lake.aside(self._folder)
-        files = [f"{base}/{file}" for each in self._tables.values() for file in each.add.values()]
+        files = [file for each in self._tables.values() for file in each.add.values()]
+        if here := self._lake.files.here(base):
+            return {file: pq.read_metadata(here / file).num_rows for file in files}
         if not files:
             return {}
-        # The partitions of several tables do not have the same names.
+        # One query for all tables, whatever their columns: it reads none. The partitions of several
+        # tables do not have the same names.
         reader = self._lake.spark.read.schema(StructType()).option("recursiveFileLookup", "true")
-        counts = reader.parquet(*files).groupBy("_metadata.file_path").count().collect()
+        rows = reader.parquet(*(f"{base}/{file}" for file in files))
+        counts = rows.groupBy("_metadata.file_path").count().collect()
         return {
             unquote(row["file_path"]).rpartition(f"/{self._folder}/")[2]: row["count"]
             for row in counts

@@ -28,12 +28,11 @@ STEP = "summary"
 def add_summary(lake: Lake, commits: list[LakeCommit], target_ms: int) -> LakeCommit:
     """Bring the summaries up to date with the sums that these commits changed."""
     transaction = lake.begin(STEP)
-    days = {file.partition("/")[0] for each in commits for file in each.tables[FACTS.name].add}
+    days = lake.partitions(FACTS, commits)
     if lake.state.target_ms != target_ms:
-        dates = lake.read(FACTS).select("date").distinct().collect()
-        days |= {f"date={row['date']}" for row in dates}
+        days = lake.files.folders(lake.root(FACTS))
     for table in (HOURLY, QUEUES):
-        _summarise(transaction, lake, table, sorted(days), target_ms)
+        _summarise(transaction, lake, table, days, target_ms)
     consumed = commits[-1].id if commits else lake.state.consumed[STEP]
     return transaction.commit(consumed, target_ms=target_ms)
 
@@ -47,9 +46,7 @@ def _summarise(
     summed = facts.groupBy(*keys).agg(*(F.sum(name).alias(name) for name in FACT_SUMS))
     known = summed.join(percentiles(histograms, keys), keys, "left")
     frame = with_workers(with_rates(known), target_ms).select(*table.schema.names)
-    written = transaction.write(table, frame.repartition("date").sortWithinPartitions(*keys))
-    old = [file for day in days for file in lake.files_in(table, day)]
-    transaction.add(table, written, remove=old)
+    transaction.replace(table, days, frame.repartition("date").sortWithinPartitions(*keys))
 
 
 def with_rates(sums: DataFrame, hours: float = 1) -> DataFrame:
