@@ -56,10 +56,10 @@ WAITING = "SELECT payload FROM jobs WHERE status <= 2"
 
 
 @contextmanager
-def small_disk(mount: Path) -> Iterator[Path]:
+def small_disk(mount: Path, mib: int = DISK_MIB) -> Iterator[Path]:
     """An empty file system of its own."""
     mount.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "zq-test", str(mount)]
+    words = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "zq-test", str(mount)]
     subprocess.run(words, check=True)
     try:
         yield mount

@@ -145,13 +145,13 @@ async def test_a_device_goes_on_after_each_hard_reset(tmp_path: Path, device_dis
     async with Edge(tmp_path).running() as edge:
         edge.cable.target = edge.hub.port
         flags = ("--device", "d2", "--forward", f"out*={edge.url}")
-        for cut in range(4):
+        for cut in range(3):
             async with (
                 running(device_disk.root, *flags, env=device_disk.environment()) as server,
                 server.client() as client,
             ):
-                for part in range(20):
-                    numbers = range((cut * 20 + part) * 10, (cut * 20 + part) * 10 + 10)
+                for part in range(10):
+                    numbers = range((cut * 10 + part) * 10, (cut * 10 + part) * 10 + 10)
                     jobs = [{"queue": "out", "type": "t", "payload": n} for n in numbers]
                     reply = await client.post("/jobs/bulk", {"jobs": jobs})
                     assert reply.status == 201
@@ -164,7 +164,7 @@ async def test_a_device_goes_on_after_each_hard_reset(tmp_path: Path, device_dis
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    with small_disk(tmp_path / "disk") as mount:
+    with small_disk(tmp_path / "disk", mib=32) as mount:
         yield mount
 
 
@@ -174,7 +174,8 @@ async def test_a_disk_that_is_full_to_the_last_byte_still_drains(
     async with Edge(tmp_path).running() as edge:
         edge.cable.cut()
         clock = WallClock(clock_library, tmp_path / "clock")
-        flags = ("--device", "d2", "--forward", f"out*={edge.url}")
+        reserve = ("--disk-reserve", "8MiB")
+        flags = ("--device", "d2", "--forward", f"out*={edge.url}", *reserve)
         device = Machine("d2", full_disk, clock, *flags)
         await device.start()
         try:

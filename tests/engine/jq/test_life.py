@@ -162,13 +162,13 @@ async def test_close_ends_a_call_whose_process_is_just_starting(steps: int) -> N
 async def test_ended_processes_leave_no_zombie_and_no_descriptor() -> None:
     gc.collect()  # What earlier tests left behind may close at any time.
     before = descriptors()
-    for steps in range(30):
+    for steps in range(13):
         jq_filter = JqFilter(timeout=600, memory=64 * MIB)
         call = asyncio.create_task(jq_filter.matches('"x" * 1e9', ["null"]))
         # Cut short: while the process starts, or not at all.
-        for _ in range(steps if steps < 20 else 0):
+        for _ in range(steps if steps < 10 else 0):
             await asyncio.sleep(0)
-        if steps < 20:
+        if steps < 10:
             call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         await jq_filter.close()
