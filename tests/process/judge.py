@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import sys
 from collections import defaultdict
@@ -34,9 +33,12 @@ class Drawn(NamedTuple):
 
 
 async def judged(
-    server: ServerProcess, drawn: Drawn, place: Path, environment: Mapping[str, str] = os.environ
+    server: ServerProcess, drawn: Drawn, place: Path, variables: Mapping[str, str] | None = None
 ) -> int:
-    """How many operations were tested. Fails with what schemathesis says of a fault."""
+    """How many operations were tested. Fails with what schemathesis says of a fault.
+
+    `variables` are those of the environment that the hooks read.
+    """
     # From a file: schemathesis would leave out the operation that it has the document from.
     document = place / "openapi.json"
     async with server.client() as client:
@@ -54,11 +56,14 @@ async def judged(
         *("--phases", drawn.phases, "--max-examples", str(drawn.examples)),
         *("--generation-deterministic", "--no-color", "--warnings", "off"),
         cwd=place,
+        # Nothing else: requests looks through all variables for a proxy, each time.
         env={
-            **environment,
+            **(variables or {}),
             "NO_PROXY": "*",
             "SCHEMATHESIS_HOOKS": drawn.hooks,
             "PYTHONPATH": str(TESTS),
+            # What it knows of Unicode takes two seconds to find out, and is kept.
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(TESTS.parent / ".hypothesis"),
         },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -2,23 +2,22 @@
 
 A stream has no end: its reader hangs up when it has been quiet for a moment. The file named by
 `STREAMS_READ` gets a line for each stream of which a document was read: its path and media type.
-`ONE_IN` says how many of the values are tried that other operations have as well.
+`ONE_IN` says how many of the values are tried that other operations have as well, and
+`ONE_TYPE_IN` how many of the wrong types of a value.
 """
 
-import contextlib
 import itertools
 import json
 import os
-import urllib.error
 import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import requests
 import schemathesis
-from schemathesis.generation.meta import TestPhase
+import urllib3
+from schemathesis.generation.meta import CoverageScenario, TestPhase
 from urllib3.exceptions import ReadTimeoutError
 
 from zq.features.devices.model import MOST_HELD_MS
@@ -42,7 +41,12 @@ OF_OTHERS = {
 }
 """What takes such bodies: jobs as `POST /jobs` has them, patches, settings, filters."""
 
+ONE_TYPE_IN = int(os.environ.get("ONE_TYPE_IN", "1"))
+"""One in so many wrong types is tried of each value: with 2, two or three of some five."""
+
 _values = itertools.count()
+_types = itertools.count()
+_pool = urllib3.PoolManager()
 
 HUGE = 1e300
 """Stands in for numbers that MessagePack has no room for."""
@@ -99,8 +103,7 @@ def _hang_up(response: requests.Response, *_: Any, **__: Any) -> None:
     if framing not in FRAMINGS:
         return
     url = response.request.url or ""
-    with contextlib.suppress(urllib.error.HTTPError):  # a name that no queue may have
-        _new_job(url, _queue(url))
+    _new_job(url, _queue(url))
     response.raw.connection.sock.settimeout(QUIET_S)
     if framing == EVENT_STREAM.content_type:
         return  # schemathesis reads these itself
@@ -123,9 +126,13 @@ def _queue(url: str) -> str:
 @schemathesis.hook
 def filter_case(_context: Any, case: Any) -> bool:
     """Go through the rules of a job where it is enqueued, and elsewhere through some of them."""
-    if case.meta.phase.name != TestPhase.COVERAGE or case.operation.label not in OF_OTHERS:
+    if case.meta.phase.name != TestPhase.COVERAGE or case.path in STREAMS:
         return True
-    return next(_values) % ONE_IN == 0
+    if case.operation.label in OF_OTHERS:
+        return next(_values) % ONE_IN == 0
+    if case.meta.phase.data.scenario == CoverageScenario.INCORRECT_TYPE:
+        return next(_types) % ONE_TYPE_IN == 0
+    return True
 
 
 @schemathesis.hook
@@ -149,14 +156,13 @@ def _is_wait(value: Any) -> bool:
     return str(value).isdigit() and int(value) <= MOST_HELD_MS
 
 
-def _new_job(url: str, queue: str = "") -> str:
-    """The id of the job that all requests by id mean, or of one of its own in a queue."""
+def _new_job(url: str, queue: str = "") -> Any:
+    """The id of the job that all requests by id mean, or of one of its own in a queue.
+
+    None if the queue has a name that no queue may have.
+    """
     job = {"queue": queue or OWN_QUEUE, "type": "t", "payload": 1}
     if not queue:
         job |= {"unique_key": "k", "unique_while": "active"}
-    target = urllib.parse.urljoin(url, "/jobs")
-    body = json.dumps(job).encode()
-    request = urllib.request.Request(target, body, {"content-type": "application/json"})
-    with urllib.request.urlopen(request) as response:
-        id: str = json.load(response)["id"]
-    return id
+    reply = _pool.request("POST", urllib.parse.urljoin(url, "/jobs"), json=job)
+    return reply.json().get("id")
