@@ -18,15 +18,13 @@ from zq.cli.ending import (
     EX_CONFIG,
     EX_DATABASE,
     EX_IN_USE,
-    ROOT_DIR,
     end,
-    refuses_store,
+    of_directory,
     require_directory,
 )
 from zq.cli.output import print_json
 from zq.cli.remote import Refused, administers
 from zq.cli.terminal import one_line, say
-from zq.config import Settings
 
 if TYPE_CHECKING:
     from zq.client.http.address import Address
@@ -166,15 +164,7 @@ other server gives, also if the server of the backup still runs.
 """,
 )
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option(
-    "--root-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar=ROOT_DIR,
-    default=Settings.root_dir,
-    show_default=True,
-    help="Directory of the data, which is to be empty.",
-)
-@refuses_store
+@of_directory("Directory of the data, which is to be empty.", file_okay=False)
 @click.pass_context
 def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
     """Make an empty directory a data directory with the contents of the backup PATH.

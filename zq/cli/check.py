@@ -9,14 +9,12 @@ from zq.cli.ending import (
     EX_CONFIG,
     EX_DATABASE,
     EX_IN_USE,
-    ROOT_DIR,
     end,
-    refuses_store,
+    of_directory,
     require_database,
     require_directory,
 )
 from zq.cli.terminal import say
-from zq.config import Settings
 
 EX_PERMISSION = 77  # sysexits.h
 
@@ -33,15 +31,7 @@ server could not read are kept in the table `quarantine` of the database, each a
 would put it back; the rest goes on without them.
 """
 )
-@click.option(
-    "--root-dir",
-    type=click.Path(path_type=Path, readable=False),
-    envvar=ROOT_DIR,
-    default=Settings.root_dir,
-    show_default=True,
-    help="Directory of the data.",
-)
-@refuses_store
+@of_directory("Directory of the data.", readable=False)
 @click.pass_context
 def check(ctx: click.Context, root_dir: Path) -> None:
     """Check the database for damage, and list its contents.

@@ -1,19 +1,20 @@
 """How the commands on the data directory of a stopped server begin and end."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from zq.cli.terminal import one_line, say
+from zq.config import Settings
 
 EX_DATABASE = 74  # sysexits.h, EX_IOERR
 EX_IN_USE = 75
 EX_CONFIG = 78
 
-ROOT_DIR = ["ZQ_ROOT_DIR", "ZIZQ_ROOT_DIR"]
-"""The variables that name the directory, as for `zq serve`."""
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _INSTEAD = {
     "check": "pg_amcheck looks for damage in its tables and indexes, pg_checksums in the pages of a"
@@ -38,14 +39,28 @@ def _refuse_store(ctx: click.Context, _option: click.Parameter, address: str | N
         raise _for_directories(ctx, by_variable=by_variable)
 
 
-refuses_store = click.option(
+_refuses_store = click.option(
     "--store", envvar="ZQ_STORE", hidden=True, expose_value=False, callback=_refuse_store
 )
-"""Say what PostgreSQL has instead where somebody gives its address as to `zq serve`.
 
-A directory on the command line counts more than an address in the environment, if this option
-stands below that of the directory.
-"""
+
+def of_directory(help: str, **allows: bool) -> Callable[[Command], Command]:
+    """The option `--root-dir` of a command. `allows` goes to `click.Path`.
+
+    Where somebody gives the address of a PostgreSQL as to `zq serve`, the command says what
+    PostgreSQL has instead. A directory on the command line counts more than an address in the
+    environment.
+    """
+    root_dir = click.option(
+        "--root-dir",
+        type=click.Path(path_type=Path, **allows),
+        envvar=["ZQ_ROOT_DIR", "ZIZQ_ROOT_DIR"],
+        default=Settings.root_dir,
+        show_default=True,
+        help=help,
+    )
+    # An option that stands below another is read after it.
+    return lambda command: root_dir(_refuses_store(command))
 
 
 def require_directory(directory: Path) -> None:
