@@ -39,7 +39,7 @@ FORWARDED = [f"{lane}{number}" for lane in LANES for number in range(2)]
 """The queues whose jobs go to the hub."""
 
 BATCH = 20
-PAUSE_S = 0.05
+PAUSE_S = 0.1
 """Between two requests of a producer."""
 
 LOST = (httpx.HTTPError, OSError)

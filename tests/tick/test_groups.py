@@ -173,7 +173,7 @@ def drain(ticker: Ticker) -> None:
     assert not left, "a group is shut for ever"
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_interleaving_leaves_a_group_without_its_head_or_with_two(data: st.DataObject) -> None:
     with fresh_ticker() as ticker:

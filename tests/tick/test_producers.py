@@ -236,7 +236,7 @@ def new_ticker() -> Iterator[Ticker]:
             ticker.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(requests, min_size=1, max_size=4), max_size=12))
 def test_what_is_stored_is_what_an_exact_log_has(ticks: list[list[Request]]) -> None:
     log = Log()
