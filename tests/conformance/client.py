@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
@@ -20,6 +21,9 @@ from .streams import PATIENCE_S, EventStream, Exchange, FrameStream, TakeStream,
 Doc = dict[str, Any]
 
 Kind = TypeVar("Kind", bound=FrameStream)
+
+KERNEL_HOLDS = Path("/proc/sys/net/ipv4/tcp_wmem")
+"""The last of its numbers is the most that the kernel takes of what nobody reads, in bytes."""
 
 
 def to_json(doc: Any) -> bytes:
@@ -320,6 +324,11 @@ class Client:
         await self.make("dead", retention={"dead_ms": 1})
         self.site.clock.advance(1)
         assert (await self.delete("/jobs")).status == 200
+
+    def overflow(self) -> str:
+        """A payload of more than both kernels' buffers hold, or a stream's small window."""
+        held = 0 if self.wire.http2 else int(KERNEL_HOLDS.read_text().split()[-1])
+        return "x" * (held + 2**20)
 
     # Waiting
 

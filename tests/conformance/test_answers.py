@@ -100,29 +100,32 @@ async def test_answers_that_nobody_reads_hold_memory_up_to_a_bound(
 
 @pytest.mark.settings(max_answer_bytes=1)
 async def test_a_single_answer_always_has_a_chance(client: Client) -> None:
-    job = await client.enqueue(payload=BIG)
-    assert (await client.get(f"/jobs/{job['id']}")).doc["payload"] == BIG
+    payload = client.overflow()
+    job = await client.enqueue(payload=payload)
+    assert (await client.get(f"/jobs/{job['id']}")).doc["payload"] == payload
 
 
 async def test_who_takes_nothing_of_an_answer_is_cut_off(client: Client, scrape: Scraper) -> None:
     await scrape()  # its connection may rest from now on
-    job = await client.enqueue(payload=BIG)
+    payload = client.overflow()
+    job = await client.enqueue(payload=payload)
     reader = await SlowReader.ask(client, "GET", f"/jobs/{job['id']}")
     async with asyncio.timeout(PATIENCE_S):
         # The time begins when the kernel takes no more for this reader.
         while (await scrape())["zq_answer_bytes"]:
             client.site.clock.advance(ANSWER_TIMEOUT_MS // 10)
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-        await reader.read(8 * MIB)
+        await reader.read(len(payload))
     await reader.close()
 
 
 async def test_a_slow_reader_has_all_the_time_it_takes(client: Client, scrape: Scraper) -> None:
     await scrape()  # its connection may rest from now on
-    job = await client.enqueue(payload=BIG)
+    payload = client.overflow()
+    job = await client.enqueue(payload=payload)
     reader = await SlowReader.ask(client, "GET", f"/jobs/{job['id']}")
     for _ in range(16):
-        await reader.read(MIB // 2)
+        await reader.read(len(payload) // 16)
         for _ in range(5):
             client.site.clock.advance(ANSWER_TIMEOUT_MS // 10)
             await client.count()
@@ -134,16 +137,16 @@ async def test_a_claim_that_nobody_has_read_whole_goes_back_with_its_reader(
     client: Client, scrape: Scraper
 ) -> None:
     await scrape()  # its connection may rest from now on
-    job = await client.enqueue(queue="big", payload=BIG)
+    await client.enqueue(queue="big", payload=client.overflow())
     reader = await SlowReader.ask(client, "POST", "/queues/big/claim", CLAIM)
-    await client.until(job["id"], status="in_flight")
+    await client.until_count(1, status="in_flight")
     for _ in range(20):
         # Less than the lease lasts, which would end it too.
         client.site.clock.advance(1_000)
         await client.count()
-    assert (await client.job(job["id"]))["status"] == "in_flight"
+    assert await client.count(status="in_flight") == 1
     await reader.close()
-    await client.until(job["id"], status="ready", attempts=0)
+    await client.until_count(1, status="ready", attempts="0")
     await is_free(scrape)
 
 

@@ -1,7 +1,6 @@
 """The ends of streams: jobs are returned at once, stalls harm nobody, a stop drains."""
 
 import asyncio
-from pathlib import Path
 from typing import Self
 
 import pytest
@@ -11,12 +10,6 @@ from .http2 import WINDOW, Exchange, Http2Connection
 from .raw import RawConnection
 from .site import Site
 from .streams import PATIENCE_S, Frame, Job, cut_ndjson, pause
-
-MIB = 2**20
-
-KERNEL_HOLDS = Path("/proc/sys/net/ipv4/tcp_wmem")
-"""The last of its numbers is the most that the kernel takes of what nobody reads, in bytes."""
-
 
 WAYS_TO_END = ["close", "half-close", "reset", "reset-stream"]
 """The last is HTTP/2's own: the connection goes on. HTTP/1.1 closes its connection instead."""
@@ -68,17 +61,10 @@ class WorkerStream:
         await self.connection.close()
 
 
-def big(client: Client) -> str:
-    """A payload of more than the kernel's buffers of both sides, or a window of HTTP/2, hold."""
-    if client.wire.http2:
-        return "x" * MIB
-    return "x" * (int(KERNEL_HOLDS.read_text().split()[-1]) + MIB)
-
-
 async def stalled(client: Client) -> tuple[WorkerStream, str]:
     """A stream that was sent a job too big for the buffers, and that job. It reads nothing."""
     stream = await WorkerStream.open(client, "queue=big&prefetch=10", receive_buffer=SMALL_BUFFER)
-    job = await client.enqueue(queue="big", payload=big(client))
+    job = await client.enqueue(queue="big", payload=client.overflow())
     await until_big(client, job["id"], "in_flight")
     return stream, job["id"]
 
@@ -181,7 +167,7 @@ async def test_a_reader_that_goes_on_after_a_stall_gets_its_frames(client: Clien
         if found and frame is not None:
             jobs.append(frame)
     assert ids(jobs) == [job, small["id"]]
-    assert jobs[0]["payload"] == big(client)
+    assert jobs[0]["payload"] == client.overflow()
     await stream.close()
 
 
@@ -220,7 +206,7 @@ async def test_a_stream_that_stalls_too_long_is_ended(client: Client) -> None:
 
 @pytest.mark.settings(stall_timeout=60_000)
 async def test_a_stream_that_reads_is_never_stalled(client: Client) -> None:
-    job = await client.in_flight(payload=big(client))
+    job = await client.in_flight(payload=client.overflow())
     for _ in range(100):
         client.site.clock.advance(HEARTBEAT_MS)
         await client.count()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from h2.settings import SettingCodes
-from hpack import Decoder, Encoder
+from hpack import Decoder
 from hyperframe.frame import (
     ContinuationFrame,
     DataFrame,
@@ -20,6 +20,8 @@ from hyperframe.frame import (
     SettingsFrame,
     WindowUpdateFrame,
 )
+
+from zq.http.transport.h2.hpack import RepeatingEncoder
 
 PATIENCE_S = 60.0
 MAX_FRAME = 16_384
@@ -57,7 +59,7 @@ class Peer:
     """One connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.encoder = Encoder()
+        self.encoder = RepeatingEncoder()
         self.fields: dict[str, str] = {}
         """Of the last HEADERS that came."""
         self.writer = writer

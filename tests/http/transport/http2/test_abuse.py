@@ -214,11 +214,11 @@ async def test_a_peer_that_reads_no_answers_is_cut_off(site: Site) -> None:
         await peer.until(HeadersFrame)
         # Answers that no window holds back: they fill the transport, then requests are refused.
         peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        number = 3
         await client.enqueue()
-        while not peer.writer.transport.is_closing() and number < 200_000:
-            peer.send(peer.headers(number, changed(GET, path="/jobs/nobody")))
-            number += 2
-            if number % 2_000 == 1:
-                await client.count()
+        nobody = changed(GET, path="/jobs/nobody")
+        for first in range(3, 200_000, 1_000):
+            peer.send(*(peer.headers(number, nobody) for number in range(first, first + 1_000, 2)))
+            await client.count()
+            if peer.writer.transport.is_closing():
+                break
         await client.until_count(1, status="ready")

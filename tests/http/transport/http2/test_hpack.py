@@ -51,3 +51,12 @@ def test_a_block_that_changes_nothing_is_made_once() -> None:
     first, second = encoder.encode(fields), encoder.encode(fields)
     assert first != second
     assert encoder.encode(fields) is second
+
+
+def test_a_block_for_a_peer_without_a_table_is_made_once() -> None:
+    encoder = RepeatingEncoder()
+    encoder.header_table_size = 0
+    fields = [(b":status", b"200"), (b"x-one", b"a")]
+    encoder.encode(fields)  # with the new size
+    second = encoder.encode(fields)
+    assert encoder.encode(fields) is second

@@ -6,6 +6,7 @@ from aiohttp import web
 from conformance.http2 import Http2Connection
 from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame, RstStreamFrame, WindowUpdateFrame
+from tiers import sizes
 
 from zq.http.transport.h2.codec import CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW
 
@@ -124,7 +125,10 @@ async def test_a_response_that_nobody_reads_waits_and_slows_no_other(serving: Se
         assert written == 0
 
 
-async def test_a_hundred_mib_go_up_and_down(serving: Serving) -> None:
+@sizes("mib", 20, 100)
+async def test_many_windows_full_go_up_and_down(serving: Serving, mib: int) -> None:
+    assert mib * MIB > 10 * CONNECTION_WINDOW
+
     async def echo(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -138,8 +142,8 @@ async def test_a_hundred_mib_go_up_and_down(serving: Serving) -> None:
         block = bytes(range(256)) * 4096
 
         async def upload() -> None:
-            for number in range(100):
-                await exchange.send(block, end=number == 99)
+            for number in range(1, mib + 1):
+                await exchange.send(block, end=number == mib)
 
         uploading = asyncio.create_task(upload())
         received = 0
@@ -147,7 +151,7 @@ async def test_a_hundred_mib_go_up_and_down(serving: Serving) -> None:
             assert data == (block + block)[received % MIB : received % MIB + len(data)]
             received += len(data)
         await uploading
-        assert received == 100 * MIB
+        assert received == mib * MIB
         await connection.close()
 
 

@@ -23,8 +23,11 @@ class _Table(HeaderTable):
         self.changes = 0
 
     def add(self, name: bytes, value: bytes) -> None:
+        was_empty = not self.dynamic_entries
         super().add(name, value)
-        self.changes += 1
+        # An entry that is too large for the table, which may have no room at all, only empties it.
+        if not was_empty or self.dynamic_entries:
+            self.changes += 1
 
     @property
     def maxsize(self) -> int:
