@@ -5,7 +5,7 @@ import socket
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import httpx
 from h2.config import H2Configuration
@@ -19,6 +19,7 @@ from h2.events import (
     StreamReset,
 )
 from h2.settings import SettingCodes, Settings
+from hpack import Encoder
 
 from .streams import PATIENCE_S
 
@@ -29,6 +30,14 @@ WINDOW = 2**24
 
 class Broken(httpx.ReadError, ConnectionError):
     """The stream was reset, or its connection lost."""
+
+
+class PlainWhereLong(Encoder):
+    """Leaves long texts as they are: hpack takes the square of their length to code them."""
+
+    def encode(self, headers: Iterable[Any], huffman: bool = True) -> bytes:
+        fields = list(headers)
+        return super().encode(fields, huffman and all(len(value) < 4096 for _, value in fields))
 
 
 class Exchange:
@@ -105,6 +114,7 @@ class Http2Connection(asyncio.Protocol):
         """The error code of the server's GOAWAY."""
         self.lost = asyncio.Event()
         self._frames = H2Connection(H2Configuration(header_encoding="utf-8"))
+        self._frames.encoder = PlainWhereLong()
         self._frames.local_settings = Settings(
             client=True, initial_values={SettingCodes.INITIAL_WINDOW_SIZE: window}
         )

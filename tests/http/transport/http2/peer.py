@@ -120,7 +120,7 @@ class Peer:
 
     def blocks(self, number: int, fields: Fields) -> list[Frame]:
         """A head that ends its stream, in as many frames as it needs."""
-        data = self.encoder.encode(fields)
+        data = self.encoder.encode(fields, huffman=False)  # hpack takes the square of a length
         parts = [data[start : start + MAX_FRAME] for start in range(0, len(data), MAX_FRAME)]
         frames: list[Frame] = [HeadersFrame(number, parts[0], flags=["END_STREAM"])]
         frames += [ContinuationFrame(number, part) for part in parts[1:]]

@@ -6,10 +6,8 @@ import pytest
 from conformance.site import Site
 from h2.errors import ErrorCodes
 from hyperframe.frame import (
-    ContinuationFrame,
     DataFrame,
     Frame,
-    HeadersFrame,
     PriorityFrame,
     RstStreamFrame,
     WindowUpdateFrame,
@@ -116,21 +114,10 @@ async def test_a_malformed_request_is_answered_400_and_its_connection_goes_on(
 async def test_what_is_too_long_is_answered_as_over_http_1(
     peer: Peer, fields: list[tuple[str, str]], status: int
 ) -> None:
-    peer.send(*blocks(peer, 1, fields))
+    peer.send(*peer.blocks(1, fields))
     answer = await peer.answer(1)
     assert (answer.status, answer.body[:9]) == (status, b'{"error":')
     assert (await peer.get(3)).status == 200
-
-
-def blocks(peer: Peer, number: int, fields: list[tuple[str, str]]) -> list[Frame]:
-    """Headers in as many frames as they need."""
-    data = peer.encoder.encode(fields)
-    parts = [data[start : start + 16_384] for start in range(0, len(data), 16_384)]
-    if len(parts) == 1:
-        return [HeadersFrame(number, data, flags=DONE)]
-    first = HeadersFrame(number, parts[0], flags=["END_STREAM"])
-    middle = [ContinuationFrame(number, part) for part in parts[1:-1]]
-    return [first, *middle, ContinuationFrame(number, parts[-1], flags=["END_HEADERS"])]
 
 
 @pytest.mark.parametrize("trailer", [(":method", "GET"), ("X-Upper", "1"), ("connection", "x")])
