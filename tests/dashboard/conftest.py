@@ -88,12 +88,18 @@ def unexpected(complaints: list[str]) -> list[str]:
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """A page that must not complain."""
+def fresh_page(context: BrowserContext) -> Iterator[Page]:
+    """A page of its own, which must not complain."""
     page = context.new_page()
     complaints = complaining(page)
     yield page
     assert unexpected(complaints) == []
+
+
+@pytest.fixture
+def page(fresh_page: Page) -> Page:
+    """The page of a test. Files whose tests can share one have `same_page` instead."""
+    return fresh_page
 
 
 @pytest.fixture(scope="module")

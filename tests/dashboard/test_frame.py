@@ -3,6 +3,7 @@
 import re
 
 import httpx
+import pytest
 from playwright.sync_api import Page, expect
 
 from .place import Place
@@ -10,9 +11,16 @@ from .test_lists import push
 from .test_pages import complete, go
 
 
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file, but for the one whose clock is moved."""
+    return same_page
+
+
 def test_the_head_counts_and_says_how_old_the_drawn_numbers_are(
-    place: Place, ids: dict[str, str], page: Page
+    place: Place, ids: dict[str, str], fresh_page: Page
 ) -> None:
+    page = fresh_page
     page.clock.install()
     go(page, place)
     queues = page.get_by_role("navigation", name="Pages").get_by_role("link", name="Queues")
@@ -131,6 +139,7 @@ def test_a_name_in_a_finding_stands_on_the_line_of_its_text(place: Place, page: 
     tops = page.evaluate(LINE, source)
     assert tops["name"] == tops["4 dead"]
     assert "2 more" in tops
+    page.keyboard.press("p")
 
 
 def test_the_whole_row_is_a_target(place: Place, page: Page) -> None:

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
+import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, Request, expect
 
@@ -45,6 +46,12 @@ def complete(page: Page, place: str) -> None:
     expect(page.locator("#main")).to_have_attribute("data-place", f"#{place}")
     expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("[aria-busy]")).to_have_count(0)
+
+
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file, but for what a load costs."""
+    return same_page
 
 
 WIDTHS = (1920, 1440, 768, 320)
@@ -171,8 +178,9 @@ def test_an_address_that_leads_nowhere_is_a_page_that_says_so_and_offers_nothing
 
 
 def test_the_first_load_is_small_and_asks_nobody_else(
-    place: Place, ids: dict[str, str], page: Page
+    place: Place, ids: dict[str, str], fresh_page: Page
 ) -> None:
+    page = fresh_page
     asked: list[Request] = []
     page.on("request", lambda request: asked.append(request))
     page.goto(place.ui)

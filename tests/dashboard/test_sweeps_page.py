@@ -32,6 +32,12 @@ def place(disk: Disk) -> Iterator[Place]:
         yield place
 
 
+@pytest.fixture
+def page(same_page: Page) -> Page:
+    """One page for all of this file."""
+    return same_page
+
+
 SLICE, BULK = 1_000, 10_000
 MANY = 20 * SLICE
 """Jobs that a sweep changes in twenty slices."""
