@@ -84,7 +84,7 @@ def test_devices_are_measured_beside_the_flood_of_one() -> None:
 
 def test_servers_that_share_a_database_are_measured_in_sum() -> None:
     # Processor time is counted in ticks of a hundredth of a second.
-    words = ("--rows", "single", "--counts", "0,2", "--rounds", "1", "--seconds", "1")
+    words = ("--rows", "single", "--counts", "0,2", "--rounds", "1", "--seconds", "0.5")
     shown = bench("several", *words, "--json")
     assert not shown.returncode, shown.stderr
     found = json.loads(shown.stdout)["results"]

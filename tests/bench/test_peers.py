@@ -61,7 +61,7 @@ def figures(sample: Sample) -> Figures:
 def test_zq_in_every_row(place: Lab, homes: dict[str, Home], known: dict[str, Contender]) -> None:
     jobs = {
         "bulk": 10_000,
-        "latency": 1_000,
+        "latency": 500,
         "reply": 50,
         "depth": 1_000,
         "retries": 50 * 11,
