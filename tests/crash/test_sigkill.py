@@ -135,7 +135,7 @@ def together(history: History) -> Counter[str]:
     return Counter(f"{kind} of many" for (kind, _), jobs in requests.items() if jobs > 1)
 
 
-@sizes("kills", 3, 1000)
+@sizes("kills", 5, 1000)
 async def test_nothing_acknowledged_is_lost_and_nothing_done_comes_back(
     kills: int, tmp_path: Path
 ) -> None:
