@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from zq.model.keys import digest_of, make_key
 
 from .client import Client, Doc, Reply, Wire, new_job
@@ -127,22 +125,18 @@ async def test_a_name_is_free_after_a_long_silence_or_when_it_is_forgotten(
     assert (await client.get("/devices/d2")).headers["zq-error"] == "device_not_found"
 
 
-@pytest.mark.parametrize(
-    ("name", "fields", "named"),
-    [
+async def test_what_no_device_says_is_refused(client: Client) -> None:
+    cases: list[tuple[str, Doc, str]] = [
         ("a%2Fb", {}, "cannot name a device"),
         ("d1", {"instance": ""}, "instance"),
         ("d1", {"lanes": [{"name": "main", "jobs": -1}]}, "jobs"),
         ("d1", {"lanes": [{"name": str(n)} for n in range(33)]}, "lanes"),
         ("d1", {"lane": []}, "lane"),
         ("d1", {"every_ms": 10}, "every_ms"),
-    ],
-)
-async def test_what_no_device_says_is_refused(
-    client: Client, name: str, fields: Doc, named: str
-) -> None:
-    refused = await report(client, name, **fields)
-    assert refused.status == 400 and named in refused.error
+    ]
+    for name, fields, named in cases:
+        refused = await report(client, name, **fields)
+        assert refused.status == 400 and named in refused.error, (name, fields, named)
 
 
 async def test_a_key_reports_for_the_device_that_its_producers_name(

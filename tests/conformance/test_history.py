@@ -195,12 +195,17 @@ async def test_a_cursor_that_was_never_reached_is_409(client: Client) -> None:
     assert "the last one is 0" in reply.error
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["limit=0", "limit=10001", "limit=x", "after=-1", "until=1.5", "wait_ms=30001", "queue=a"],
-)
-async def test_what_makes_no_sense_is_400(client: Client, query: str) -> None:
-    assert (await client.get(f"/history?{query}")).status == 400
+async def test_what_makes_no_sense_is_400(client: Client) -> None:
+    for query in [
+        "limit=0",
+        "limit=10001",
+        "limit=x",
+        "after=-1",
+        "until=1.5",
+        "wait_ms=30001",
+        "queue=a",
+    ]:
+        assert (await client.get(f"/history?{query}")).status == 400, query
 
 
 async def test_what_is_not_offered_is_406(client: Client) -> None:
