@@ -107,7 +107,7 @@ readers of a screen alone has no colours by the rules.
 
 
 def faults(page: Page, widths: tuple[int, ...], on: str = "html") -> list[str]:
-    """What is wrong at these widths, the widest first, on a page that has the script of axe: what
+    """What is wrong at these widths, in their order, on a page that has the script of axe: what
     axe finds within an element, and whether the page is wider than its window.
 
     The themes differ in nothing but colours, and the colours of a page do not depend on its width:
@@ -122,7 +122,7 @@ def faults(page: Page, widths: tuple[int, ...], on: str = "html") -> list[str]:
         found += [f"{width}: the page has {whole}"] if whole > width else []
         ends = width in (widths[0], widths[-1])
         at = page.evaluate(AXE, [on, ALL_BUT_COLOURS if ends else OF_LAYOUT])
-        if width == widths[0]:
+        if width == max(widths):
             for theme in ("light", "dark"):
                 page.emulate_media(color_scheme=theme)
                 at += page.evaluate(COLOURS, [on, theme, OF_COLOURS])
@@ -143,9 +143,12 @@ def test_no_page_has_a_fault_of_access_at_any_width(
     page.goto(place.ui)
     # It stays, since another place of the page is no other document.
     page.evaluate(AXE_SCRIPT)
+    widths = WIDTHS
     for name, to in {**PAGES, "job": f"job?id={ids['dead']}"}.items():
         go(page, place, to)
-        assert faults(page, WIDTHS) == [], name
+        assert faults(page, widths) == [], name
+        # The next page is opened at the width that this one ends with.
+        widths = widths[::-1]
     page.close()
     # A queue without a schema is told so by a 404, which browsers note.
     known = (
