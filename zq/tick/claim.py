@@ -15,7 +15,7 @@ from zq.tick.gates import Gates
 from zq.tick.lined import with_lines
 from zq.tick.moves import apply
 from zq.tick.walk import FoundJobs, next_jobs
-from zq.tick.work import UnitOfWork
+from zq.tick.work import UnitOfWork, options_of
 
 MOST_ROUNDS = 4
 """A claim looks at most so many times for other jobs in the place of expired ones. The next tick
@@ -49,7 +49,7 @@ def claim(work: UnitOfWork, wanted: Claim, gates: Gates, monotonic: float) -> li
     rows: dict[str, Collection[Any]]
     if (
         wanted.terms is not None
-        or any(map(_has_lease, jobs))
+        or any(options.lease_ms is not None for options in options_of(jobs))
         or (not book.is_empty and book.has_leases)
     ):
         rows = {"leases": _leases(work, jobs, wanted)}
@@ -184,7 +184,3 @@ def _fresh(work: UnitOfWork, found: FoundJobs, again: Callable[[], FoundJobs]) -
 
 def _has_lapsed(job: JobRecord, now: int) -> bool:
     return job.expires_at is not None and job.expires_at <= now
-
-
-def _has_lease(job: JobRecord) -> bool:
-    return job.options is not None and job.options.lease_ms is not None

@@ -13,7 +13,7 @@ from zq.model.settling import Completion, Failure, Verdict, after_failure, kept_
 from zq.store.api import BYTES_A_ROW, Sliced
 from zq.tick.bury import FailedAttempts, bury, queue_as_named
 from zq.tick.moves import apply
-from zq.tick.work import UnitOfWork, is_held, stale_deliveries, unsettled, within_reach
+from zq.tick.work import UnitOfWork, is_held, options_of, stale_deliveries, unsettled, within_reach
 
 ALL_SETTLED = Settled(frozenset())
 NOTHING_SAID = Completion()
@@ -66,7 +66,8 @@ def _ends(
     """The completed jobs that are deleted, those that are kept, and until when, by key."""
     usual = kept_until(Status.COMPLETED, None, work.steady, work.rulebook.server)
     special = NOTHING_SET if work.rulebook.is_empty else work.rulebook.settings
-    if usual is None and not (said or special or any(map(_has_retention, held))):
+    retained = any(options.retention is not None for options in options_of(held))
+    if usual is None and not (said or special or retained):
         return held, [], {}
     gone: list[Brief] = []
     kept: list[Brief] = []

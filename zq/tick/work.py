@@ -1,7 +1,8 @@
 """One transaction under way: its rules, its effects, and the jobs that commands may see."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from random import Random
 from typing import TypeVar
 
@@ -9,7 +10,7 @@ from zq.model.commands import Claim, Extend, Release, Settled, SliceMark, Succee
 from zq.model.errors import Unprocessable
 from zq.model.filters import Filter
 from zq.model.ids import Mint
-from zq.model.job import Brief, JobRecord, NewJob
+from zq.model.job import Brief, JobRecord, JobSettings, NewJob
 from zq.model.leasing import Holder
 from zq.model.lifecycle import TERMINAL, Status
 from zq.model.reach import BudgetMaker, Reach
@@ -25,6 +26,8 @@ SLICE_NOTES = 512
 """The most queues, groups and lines that are written while the event loop waits: 2 to 8 ms."""
 
 H = TypeVar("H")
+
+_OPTIONS = attrgetter("options")
 
 _TIMED = TERMINAL | {Status.SCHEDULED}
 """States in which a job may wait for a time."""
@@ -273,6 +276,14 @@ def first_visible(work: UnitOfWork, jobs: Sequence[JobRecord], reach: Reach) -> 
         if (job.purge_at is None or job.purge_at > work.steady) and reach.covers(job.queue):
             return job
     return None
+
+
+def options_of(jobs: Iterable[Brief | JobRecord]) -> Iterable[JobSettings]:
+    """The options of the jobs that have any.
+
+    Claims and completions ask for those of every job. No Python runs for jobs without options.
+    """
+    return filter(None, map(_OPTIONS, jobs))
 
 
 def within_reach(jobs: Sequence[Brief], reaches: Mapping[int, Reach]) -> list[Brief]:
