@@ -66,8 +66,9 @@ def _ends(
     """The completed jobs that are deleted, those that are kept, and until when, by key."""
     usual = kept_until(Status.COMPLETED, None, work.steady, work.rulebook.server)
     special = NOTHING_SET if work.rulebook.is_empty else work.rulebook.settings
-    retained = any(options.retention is not None for options in options_of(held))
-    if usual is None and not (said or special or retained):
+    if usual is None and not (
+        said or special or any(options.retention is not None for options in options_of(held))
+    ):
         return held, [], {}
     gone: list[Brief] = []
     kept: list[Brief] = []

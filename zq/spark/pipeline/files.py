@@ -52,7 +52,7 @@ class Files:
         return str(system.makeQualified(there).toString())
 
     def here(self, path: str) -> Path | None:
-        """The same path for Python, if it is one of this machine."""
+        """A path as Python names it, if it is on this machine's own file system."""
         there, system = self._at(path)
         return Path(there.toUri().getPath()) if system.getUri().getScheme() == LOCAL else None
 

@@ -235,7 +235,7 @@ class Watch:
             while connection.pgconn.notifies() is not None:
                 looks = True
             if time.monotonic() - self._looked >= LOOK_S:
-                return self._round(steady)
+                return self._make_round(steady)
             return OthersNews(*self._mail()) if looks else None
 
     def _tell_hunger(self) -> bool:
@@ -246,7 +246,7 @@ class Watch:
         self._told_hunger = True
         return True
 
-    def _round(self, steady: int) -> OthersNews:
+    def _make_round(self, steady: int) -> OthersNews:
         self._looked = time.monotonic()
         self.leads = self.leads or self._locks(LEADING)
         self._hungry -= self._hungry > 0
