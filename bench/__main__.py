@@ -57,6 +57,7 @@ from bench.several import several, several_table
 from bench.shares import shares, shares_table
 from bench.singles import singles, singles_table
 from bench.topics import topics, topics_table
+from bench.turns import turns, turns_table
 from bench.viewers import viewers, viewers_table
 from bench.walk import walk, walk_table
 
@@ -111,6 +112,13 @@ def arguments() -> argparse.ArgumentParser:
     add("--rows", type=row_names, default=list(ROWS), help="a comma list [all]")
     add("--rounds", type=int, default=5, help="runs of each row on each server [5]")
     add("--seconds", type=float, default=3.0, help="measured time of a run [3]")
+    add = command(
+        "turns", "the same rows in short turns, for small differences", turns, turns_table
+    )
+    add("--rows", type=row_names, default=["bulk", "single", "take-100"], help="a comma list")
+    add("--rounds", type=int, default=10, help="two or more, each with new servers [10]")
+    add("--turns", type=int, default=20, help="of each server in a round [20]")
+    add("--seconds", type=float, default=0.2, help="at most so long is a turn [0.2]")
     add = command(
         "lone", "requests of one job each, under wrk and the Python load", lone, lone_table
     )

@@ -22,6 +22,7 @@ examples:
   python -m bench --servers baseline,baseline    what noise makes of a ratio of 1
   python -m bench --servers null,baseline        the ceiling of the load itself
   python -m bench --before DIR --zizq PATH       an earlier zq and the original as well
+  python -m bench turns --before DIR             what a change costs, to a hundredth or two
   python -m bench lone                           requests of one job each, under wrk too
   python -m bench beside                         a lone caller beside bulks and checkpoints
   python -m bench attacks --attacks bodies       what others notice of one client's large bodies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 from contextlib import redirect_stderr, redirect_stdout
 
@@ -40,6 +41,17 @@ def test_a_server_beside_itself_has_a_line_for_each_and_one_ratio() -> None:
     header, first, second = shown.stdout.strip().splitlines()[-3:]
     assert "baseline / it" in header
     assert len(second.split()) == len(first.split()) + len(["again", "ratio", "low-high", "by CPU"])
+
+
+def test_servers_run_in_turns_and_have_an_error_over_rounds() -> None:
+    words = ("--servers", "baseline,baseline", "--rows", "take-50", "--seconds", BRIEF)
+    shown = bench("turns", *words, "--rounds", "2", "--turns", "1")
+    assert not shown.returncode, shown.stderr
+    header, *lines = (re.split("  +", line) for line in shown.stdout.strip().splitlines()[-3:])
+    assert header == ["row", "server", "CPU µs/job", "baseline / it, by CPU", "±"]
+    (_, first, _), (_, second, _, ratio, error) = lines
+    assert (first, second) == ("baseline", "baseline again")
+    assert float(ratio) > 0 <= float(error)
 
 
 @pytest.mark.parametrize("kind", KINDS)
