@@ -3,6 +3,8 @@
 import asyncio
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import aiohttp
@@ -188,6 +190,19 @@ async def test_ctrl_c_ends_what_waits_with_130_in_one_line(shell: Shell) -> None
         async with asyncio.timeout(PATIENCE_S):
             while await waiting(shell):
                 await pause()
+
+
+def test_race_an_interruption_between_a_verb_and_its_first_step() -> None:
+    """What was never begun is no fault, of which Python would tell below the one line."""
+    program = """if True:
+        import signal
+        from zq.cli.group import main
+        from zq.client import backend
+        backend.run = lambda verb: signal.raise_signal(signal.SIGINT)
+        main(["wait", "01JD0000000000000000000000"])
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "Error: interrupted\n")
 
 
 async def waiting(shell: Shell) -> int:

@@ -1,6 +1,7 @@
 """The options that commands for a server, or for its admin listener, share; their exit codes."""
 
 import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,6 +147,8 @@ def explained() -> Iterator[None]:
     from zq.client.errors import InvalidOption, ZqError
     from zq.model.errors import InvalidRequest
 
+    # An interruption may come between a verb and its first step, which is no fault of the verb.
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     try:
         yield
     except (InvalidOption, InvalidRequest) as error:
