@@ -236,6 +236,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "note": set(),
         "forget": {"ticks BY ticks_pkey"},
         "find": {"ticks BY ticks_pkey"},
+        "release": set(),
     },
     "audit/tick": {
         "append_actions": {"logs BY logs_name_key"},

@@ -117,6 +117,26 @@ async def test_a_start_waits_while_postgresql_ends_a_connection_that_is_lost(
     assert (await starting).slot == 0
 
 
+@pytest.mark.parametrize("servers", [1, 2])
+async def test_a_start_need_not_wait_for_the_connection_of_a_server_that_has_stopped(
+    opening: Any, monkeypatch: pytest.MonkeyPatch, servers: int
+) -> None:
+    """PostgreSQL does not see that the connection is closed, for as long as a start is patient."""
+    stopping = await opening(servers=servers)
+    process, abandon = stopping._pipeline.process, stopping.abandon
+
+    async def unseen() -> None:
+        os.kill(process, signal.SIGSTOP)
+        await abandon()
+
+    monkeypatch.setattr(stopping, "abandon", unseen)
+    try:
+        await stopping.close()
+        assert (await opening(servers=servers)).slot == 0
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
 async def test_a_connection_for_reads_is_opened_again(opening: Opening, tmp_path: Path) -> None:
     store = await opening()
     assert await store.reads.row(1, EVERYWHERE, 0) is None

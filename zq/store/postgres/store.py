@@ -254,6 +254,7 @@ class PostgresStore(Store):
         try:
             with store_errors():
                 await self._thread.run(note_clock, self._pipeline, self._columns, self.steady)
+                await self._thread.run(self._pipeline.release)
         finally:
             await self.abandon()
 

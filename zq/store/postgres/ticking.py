@@ -74,7 +74,9 @@ class TickThread:
 log = logging.getLogger(__name__)
 
 _TEXTS = load("zq.store.postgres.ticking")
-_NOTE, _FORGET, _FIND = map(compiled, (_TEXTS["note"], _TEXTS["forget"], _TEXTS["find"]))
+_NOTE, _FORGET, _FIND, _RELEASE = (
+    compiled(_TEXTS[name]) for name in ("note", "forget", "find", "release")
+)
 
 KEPT = 1000
 """So many ticks leave their rows before they are deleted together."""
@@ -130,6 +132,13 @@ class TickPipeline(Pipeline):
             self.mend()
             self.begin()
             self.commit()
+
+    def release(self) -> None:
+        """Give the locks back, for whoever starts next. There is no tick after it.
+
+        PostgreSQL may end the process of a closed connection much later.
+        """
+        self.rows(self.send(_RELEASE))
 
     def mend(self) -> None:
         """Connect again if the connection is lost. Raises `StoreAway` if that is impossible now.

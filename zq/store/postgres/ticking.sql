@@ -1,4 +1,4 @@
--- The row of a tick, which is there if its transaction was committed.
+-- The row of a tick, which is there if its transaction was committed, and the locks of a server.
 
 -- name: note
 INSERT INTO ticks (start, no) VALUES (:start, :no)
@@ -8,3 +8,6 @@ DELETE FROM ticks WHERE start = :start AND no < :no
 
 -- name: find
 SELECT no FROM ticks WHERE start = :start AND no = :no
+
+-- name: release
+SELECT pg_advisory_unlock_all()
