@@ -7,6 +7,8 @@ this machine in that browser alone.
 
 import asyncio
 import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -88,11 +90,14 @@ def visitor(url: str, profile: Path) -> Iterator[None]:
         *(f"--user-data-dir={profile}", f"--host-resolver-rules={rules}"),
         *("--no-first-run", "--remote-debugging-port=0", url),
     ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
+    # The program is a script that does not become the browser: the two are a group to be ended.
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as browser:
         try:
             yield
         finally:
-            browser.terminate()
+            os.killpg(browser.pid, signal.SIGTERM)
 
 
 async def test_a_foreign_page_changes_nothing_and_reads_nothing_over_plain_http(
