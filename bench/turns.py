@@ -48,8 +48,8 @@ def turns(
         spec = ROWS[row].spec(queues, seconds)
         spec = replace(spec, warm_up=0.0, backlog=min(spec.backlog, BACKLOG))
         costs = []
-        for turn in range(rounds):
-            progress.show(f"{row}: round {turn + 1}/{rounds} of {', '.join(servers)}")
+        for done in range(rounds):
+            progress.show(f"{row}: round {done + 1}/{rounds} of {', '.join(servers)}")
             with ExitStack() as stack:
                 targets = [stack.enter_context(lab.server(each)) for each in servers]
                 costs.append(in_own_process(run_turns, targets, spec, turns))

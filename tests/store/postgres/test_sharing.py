@@ -507,7 +507,13 @@ async def test_the_jobs_of_who_died_are_returned_and_no_others(
     assert found == second
     jobs = await three.store.reads.keys(Filter(), 0, FOREVER, 100)
     assert jobs == [*first, *second, *third]
+    # Who returns the jobs of a slot holds it meanwhile, and so does who comes second.
+    for each in (one, three):
+        assert each.store._watch is not None
+        await each.store._watch.stop()
+        assert await each.take(1) == []
     late = await opened(tmp_path)
+    assert late.slot == 1
     assert late.at_start.returned == 0
     await late.abandon()
 
