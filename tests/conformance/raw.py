@@ -31,6 +31,8 @@ class RawConnection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._size: int | None = None
+        """The size of a chunk that has begun and is not read."""
 
     @classmethod
     async def open(
@@ -97,10 +99,17 @@ class RawConnection:
 
     async def chunk(self) -> bytes:
         """The next chunk of a chunked body; empty at its end."""
-        size = int(await self._line(), 16)
-        data = await self.read(size)
+        await self.begun()
+        assert self._size is not None
+        data = await self.read(self._size)
         assert await self._line() == b""
+        self._size = None
         return data
+
+    async def begun(self) -> None:
+        """Wait until the next chunk arrives, and read nothing of its data."""
+        if self._size is None:
+            self._size = int(await self._line(), 16)
 
     async def _chunks(self) -> bytes:
         body = b""
