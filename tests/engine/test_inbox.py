@@ -1,5 +1,7 @@
 """The commands that a tick takes from the inbox: limits on rows and bytes, one settlement a job."""
 
+import pytest
+
 from zq.engine.inbox import Inbox
 from zq.model.commands import AnyCommand, Enqueue, Extend, Fail, Release, Return, Succeed
 from zq.model.job import NewJob
@@ -67,6 +69,25 @@ async def test_a_tick_with_an_acknowledgement_puts_bulks_off_but_only_once() -> 
     assert await taken_beside(1, [50, 60, 1_000], beside=100) == [50, 1_060]
     # Beside many acknowledgements they weigh little.
     assert await taken_beside(500, [1_000, 1_000]) == [2_000]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "size", "most_rows"), [(300, 1, 250), (9_000, 1_024, 20_000), (10, 900_000, 20_000)]
+)
+async def test_a_bulk_larger_than_a_tick_waits_for_one_tick_though_each_has_an_acknowledgement(
+    jobs: int, size: int, most_rows: int
+) -> None:
+    inbox = Inbox(1_000_000)
+    new = [NewJob("q", "t", "1", payload_size=size)] * jobs
+    bulk, small = Enqueue(range(jobs), new, now=1, size=jobs * size), enqueue(1)
+    for _ in range(2):
+        inbox.submit(bulk)
+        inbox.submit(small)
+    ticks = []
+    for key in range(6):
+        inbox.submit(Succeed([key]))
+        ticks.append([request.command for request in inbox.take(most_rows, 0)][1:])
+    assert ticks == [[], [bulk], [small], [bulk], [small], []]
 
 
 async def test_there_is_room_while_the_next_tick_would_take_more() -> None:

@@ -192,25 +192,28 @@ class Inbox:
         """The next tick's commands: at most about `most_rows` rows, and at least one command.
 
         If there are other commands, new jobs beyond `beside` rows may have to wait for the tick
-        after. Thus an acknowledgement among bulk enqueues waits for one large tick, not for two.
+        after, which takes the first of them however large it is. Thus an acknowledgement among bulk
+        enqueues waits for one large tick, not for two, and a bulk never waits for a tick without
+        acknowledgements.
 
         A job gets at most one settlement or return a tick; a second one waits for the next, so
         that the statements of a tick never meet a job twice.
         """
         taken: list[PendingCommand] = []
-        room, put_off = most_rows, False
+        room, in_turn = most_rows, self._put_off
+        self._put_off = False
         if self._settlements or self._returns or self._changes:
             taken = self._take_rest(most_rows)
             rows = sum(map(_ROWS, taken))
             self._waiting_rest -= rows
             room -= rows
             fair = max(rows * FAIR_ROWS, beside)
-            put_off = not self._put_off and fair < min(room, self._waiting_new)
-            if put_off:
-                room = fair
-        self._put_off = put_off
+            if not in_turn and fair < min(room, self._waiting_new):
+                room, self._put_off = fair, True
         if self._enqueues:
-            taken += self._take_enqueues(room, bool(taken))
+            new = self._take_enqueues(room, in_turn or not taken)
+            self._put_off = self._put_off or not new
+            taken += new
         self.commands -= len(taken)
         self._next_rows = most_rows
         if self.when_taken is not None:
@@ -248,14 +251,15 @@ class Inbox:
                 taken.append(queue.popleft())
         return taken
 
-    def _take_enqueues(self, rows: int, some: bool) -> list[PendingCommand]:
+    def _take_enqueues(self, rows: int, in_turn: bool) -> list[PendingCommand]:
+        """The first commands with so many rows. If it is their turn, at least one."""
         taken: list[PendingCommand] = []
         queue, size = self._enqueues, 0
         while queue:
             first = queue[0]
             command: Any = first.command
             fits = first.rows <= rows and size + command.size <= MOST_BYTES
-            if not fits and (taken or some):
+            if not fits and (taken or not in_turn):
                 break
             rows -= first.rows
             size += command.size
