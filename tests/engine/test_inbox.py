@@ -3,7 +3,7 @@
 import pytest
 
 from zq.engine.inbox import Inbox
-from zq.model.commands import AnyCommand, Enqueue, Extend, Fail, Release, Return, Succeed
+from zq.model.commands import AnyCommand, Clear, Enqueue, Extend, Fail, Release, Return, Succeed
 from zq.model.job import NewJob
 from zq.model.settling import Failure
 
@@ -88,6 +88,18 @@ async def test_a_bulk_larger_than_a_tick_waits_for_one_tick_though_each_has_an_a
         inbox.submit(Succeed([key]))
         ticks.append([request.command for request in inbox.take(most_rows, 0)][1:])
     assert ticks == [[], [bulk], [small], [bulk], [small], []]
+
+
+async def test_acknowledgements_that_fill_each_tick_keep_nothing_else_out_for_good() -> None:
+    inbox = Inbox(1_000_000)
+    rest: list[AnyCommand] = [Return(0, [1], leases={1: 1}), Clear("q"), enqueue(300), enqueue(1)]
+    for command in rest:
+        inbox.submit(command)
+    ticks = []
+    for tick in range(4):
+        inbox.submit(Succeed(range(tick * 250 + 2, tick * 250 + 252)))
+        ticks.append([request.command for request in inbox.take(250, 0)][1:])
+    assert ticks == [rest[:2], rest[2:3], [], rest[3:]]
 
 
 async def test_there_is_room_while_the_next_tick_would_take_more() -> None:

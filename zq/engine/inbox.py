@@ -237,7 +237,9 @@ class Inbox:
         touched: set[int] = set()
         rows = 0
         for queue in (self._settlements, self._returns, self._changes):
-            while queue and rows < most_rows:
+            # One of each kind, so that a flood of acknowledgements keeps no change out.
+            most = max(most_rows, rows + 1)
+            while queue and rows < most:
                 command: Any = queue[0].command
                 if type(command) in TOUCHING:
                     if not touched.isdisjoint(command.keys):
