@@ -5,22 +5,28 @@ from collections.abc import Callable
 import pytest
 from store.rig import Ticker, new_job
 
+from zq.features.sweeps.model import SweepMark, UndoSlice
 from zq.model.commands import (
     AnyCommand,
+    CancelSlice,
     DeleteJob,
     Enqueue,
     EnqueueResult,
+    Entered,
     Fail,
     PatchJob,
+    PatchSlice,
     Release,
     Return,
+    ReviveSlice,
     Succeed,
 )
+from zq.model.filters import EVERYTHING, Filter
 from zq.model.job import JobSettings, Retention
 from zq.model.lifecycle import Status
 from zq.model.patching import Patch
 from zq.model.settling import Failure
-from zq.model.unique import Scope
+from zq.model.unique import KeySpace, Scope
 from zq.tick import slices
 from zq.tick.slices import SLICE_ROWS
 
@@ -79,6 +85,42 @@ def test_an_expired_owner_does_not_come_back_with_the_clock(ticker: Ticker) -> N
     (reply,) = ticker.run(unique(ticker)).replies
     assert isinstance(reply, EnqueueResult)
     assert [job.key for job in reply.owners.values()] == list(newcomer.keys)
+
+
+def revival(ticker: Ticker, **fields: object) -> AnyCommand:
+    """What brings back a dead job."""
+    (key,) = ticker.store(1, unique_key="k", unique_while=ACTIVE, **fields)
+    ticker.take(1)
+    ticker.run(Fail(key, Failure("m", kill=True)))
+    return ReviveSlice([key], EVERYTHING)
+
+
+def undoing(ticker: Ticker, **fields: object) -> AnyCommand:
+    """What takes the cancellation of a job back."""
+    keys = ticker.store(1, unique_key="k", unique_while=ACTIVE, **fields)
+    ticker.run(CancelSlice(keys, EVERYTHING, False, SweepMark(7, "{}", 1.0)))
+    return UndoSlice(keys, Filter(swept=7))
+
+
+def moving(ticker: Ticker, **fields: object) -> AnyCommand:
+    """What moves a job to the queue q."""
+    fields |= {"queue": "another", "unique_key": "k", "unique_while": ACTIVE}
+    return PatchSlice(ticker.store(1, **fields), EVERYTHING, Patch(queue="q"))
+
+
+ENTRIES = pytest.mark.parametrize("enters", [revival, undoing, moving])
+
+
+@ENTRIES
+def test_an_owner_in_flight_has_its_key_although_its_time_to_wait_is_over(
+    ticker: Ticker, enters: Callable[..., AnyCommand]
+) -> None:
+    command = enters(ticker, unique_in=KeySpace.QUEUE)
+    ticker.run(unique(ticker, ACTIVE, unique_in=KeySpace.QUEUE, ttl_ms=1_000))
+    (running,) = ticker.take(1, queues=("q",))
+    ticker.now += 2_000
+    assert ticker.run(command).replies == [Entered(0, {"key_taken": 1})]
+    assert ticker.value("SELECT owns_key FROM jobs WHERE id = ?", running)
 
 
 @pytest.mark.parametrize("scope", Scope)

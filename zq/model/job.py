@@ -370,10 +370,18 @@ def without_former_key(job: JobRecord) -> JobRecord:
     return msgspec.structs.replace(job, unique_key=None, unique_while=None)
 
 
+def is_over(job: JobRecord, now: int) -> bool:
+    """True if a job has expired, or is no longer retained, at a steady time, although it is stored.
+
+    A job that has been taken no longer expires.
+    """
+    ends = job.expires_at if job.status <= Status.READY else job.purge_at
+    return ends is not None and ends <= now
+
+
 def is_open(host: JobRecord, now: int) -> bool:
     """True if the host of a batch still accepts jobs at a steady time, judging by its row."""
-    lapsed = host.expires_at is not None and host.expires_at <= now
-    return host.status is Status.READY and not lapsed
+    return host.status is Status.READY and not is_over(host, now)
 
 
 _brief_of = maker(JobRecord, Brief, "batched")

@@ -7,7 +7,7 @@ It belongs to its queue and group, or to the queue alone if the job has no group
 from collections.abc import Sequence
 
 from zq.model.commands import Enqueue
-from zq.model.job import MAX_TIME, CopyName, JobRecord, NewJob, name_of
+from zq.model.job import MAX_TIME, CopyName, JobRecord, NewJob, is_over, name_of
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.unique import COVERS, OnConflict, Scope
@@ -76,9 +76,8 @@ class KeyTable:
         return self._blocks(owner, scope) and not gives_way
 
     def _blocks(self, owner: JobRecord, scope: Scope | None) -> bool:
-        ended = owner.expires_at if owner.status <= Status.READY else owner.purge_at
-        over = ended is not None and ended <= self._work.steady
-        return scope is not None and owner.status in COVERS[scope] and not over
+        covers = scope is not None and owner.status in COVERS[scope]
+        return covers and not is_over(owner, self._work.steady)
 
 
 class NameTable:

@@ -12,7 +12,7 @@ import msgspec
 
 from zq.model.commands import Entered
 from zq.model.errors import KeyTaken, NotCompared, QueueFull, ZqError
-from zq.model.job import JobRecord, is_dead_letter
+from zq.model.job import JobRecord, is_dead_letter, is_over
 from zq.model.lifecycle import TERMINAL
 from zq.model.unique import COVERS, lock_of
 from zq.store.api import Sliced
@@ -92,7 +92,7 @@ class QueueEntry:
         lock = self._wanted(job, queue)
         owner = None if lock is None else self._owners.get(lock)
         if owner is not None and owner.key != job.key:
-            if not self._is_over(owner):
+            if not is_over(owner, self._work.steady):
                 assert job.unique_key is not None
                 return KeyTaken(job.unique_key)
             self._work.tx.write("release_locks", keys=[owner.key])
@@ -141,11 +141,6 @@ class QueueEntry:
             return lock
         keeps = lock == job.lock or job.status not in COVERS[job.unique_while]
         return None if keeps else lock
-
-    def _is_over(self, owner: JobRecord) -> bool:
-        """True if an owner has ended by now, although its row still has the key."""
-        ended = owner.purge_at if owner.status in TERMINAL else owner.expires_at
-        return ended is not None and ended <= self._work.steady
 
 
 def letters_among(jobs: Sequence[JobRecord]) -> set[int]:
