@@ -128,9 +128,9 @@ def mean_after(mean: float | None, ran: float) -> float:
     return ran if mean is None else mean + (ran - mean) / SMOOTHING
 
 
-def paid_after(paid_until: float | None, now: int, rate: float) -> float:
-    """Up to when a key has used up its rate after a delivery now. Times are in milliseconds."""
-    return max(paid_until or 0.0, now) + 1000 / rate
+def paid_after(paid_until: float | None, now: int, rate: float, count: int = 1) -> float:
+    """Up to when a key has used up its rate after deliveries now. Times are in milliseconds."""
+    return max(paid_until or 0.0, now) + count * 1000 / rate
 
 
 def opens_at(paid_until: float | None, rate: float) -> int:

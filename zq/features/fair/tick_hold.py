@@ -7,8 +7,9 @@ of keys. If a transaction fails, all is read again.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -75,8 +76,10 @@ class FairHold:
         self._has_refused = False
         self._may_have_shut = True
         """False if the limits of keys have shut no line."""
-        self._paid: dict[Name, float] = {}
-        """Up to when keys have used up their rates, if a claim takes what it has chosen."""
+        self._refused: dict[Name, KeyLimits] = {}
+        """Keys that a claim has found at their limits, if it takes what it has chosen."""
+        self._rates: dict[Name, float] = {}
+        """The rates that pay for what a claim takes."""
         self._is_torn = False
         self.is_used = True
         self.is_retimed = False
@@ -242,8 +245,8 @@ class FairHold:
         for name in sorted(notes, key=lambda name: self._shares[name].finish):
             share, noted = self._shares[name], notes[name]
             change(share, self._queues[share.queue], noted)
-            if noted.delivered:
-                share.paid_until = self._paid.get(name, share.paid_until)
+            if noted.delivered and (rate := self._rates.get(name)) is not None:
+                share.paid_until = paid_after(share.paid_until, self._now, rate, noted.delivered)
             if noted.came or noted.left:
                 found[share.queue][f"={share.key}"] = share.finish
             elif share.finish != places[name] and share.waiting:
@@ -251,7 +254,7 @@ class FairHold:
                 moved[share.queue][f"={share.key}"] = share.finish
         self._changed.update(notes)
         notes.clear()
-        self._paid.clear()
+        self._rates.clear()
         return Placed(dict(found), dict(moved))
 
     def flush(self) -> set[str]:
@@ -262,7 +265,7 @@ class FairHold:
             self._tx.write("count_shares")
             self._tx.write("count_shared_queues")
             self._forget_keys()
-        opened = list(self._opened)
+        opened = [*self._opened, *self._spared()]
         self._opened.clear()
         woken: set[str] = set()
         if opened and self._may_have_shut:
@@ -315,6 +318,20 @@ class FairHold:
         some = list(names)
         opened = self._tx.run("open_keys", names=[marker_of(*name) for name in some])
         return {queue for queue, _ in some} if opened else set()
+
+    def _spared(self) -> Iterator[Name]:
+        """The refused keys that have room, since a claim has not taken all that it had chosen.
+        Note when the rates of others open them again."""
+        refused, self._refused = self._refused, {}
+        if refused:
+            self.know(refused)
+        for name, limits in refused.items():
+            share = self._shares[name]
+            opens = limits.opens_at(share.paid_until)
+            if opens > self._now:
+                self._open_at(name, opens)
+            elif not limits.is_full(share.in_flight):
+                yield name
 
     def _open_queue(self, queue: str) -> bool:
         """Open the lines that the limits of a queue have shut, up to a number."""
@@ -369,20 +386,20 @@ class FairHold:
         self._forget_keys()
         self._notes.clear()
         self._opened.clear()
-        self._paid.clear()
+        self._refused.clear()
+        self._rates.clear()
         self._is_torn = False
 
     # Claims
 
     def allowances(self, work: UnitOfWork) -> "FairAllowances":
-        self._paid.clear()
-        return FairAllowances(self, work.rulebook, self._now, self._paid)
+        self._rates.clear()
+        return FairAllowances(self, work.rulebook, self._now, self._rates)
 
-    def refuse(self, name: Name, opens: int | None) -> None:
-        """Note that a key has reached a limit, and when it is open again if that is its rate."""
+    def refuse(self, name: Name, limits: "KeyLimits") -> None:
+        """Note that a key has reached its limits, if the claim takes what it has chosen."""
         self._has_refused = self._may_have_shut = True
-        if opens is not None:
-            self._open_at(name, opens)
+        self._refused[name] = limits
 
     def pass_on(self) -> bool:
         """True if keys have reached their limits, so that others may come instead."""
@@ -413,12 +430,12 @@ class FairAllowances:
     """The turns of keys in one claim. It follows `zq.tick.hooks.Allowances`."""
 
     def __init__(
-        self, hold: FairHold, rulebook: Rulebook, now: int, paid: dict[Name, float]
+        self, hold: FairHold, rulebook: Rulebook, now: int, rates: dict[Name, float]
     ) -> None:
-        """`now` is a steady time. `paid` learns what the rates of keys have paid for."""
+        """`now` is a steady time. `rates` learns the rates of keys."""
         self.hold = hold
         self.now = now
-        self.paid = paid
+        self._rates = rates
         self._rulebook = rulebook
         self._rules: dict[str, FairRule] = {}
         self._turns: dict[Name, KeyTurn] = {}
@@ -453,7 +470,9 @@ class FairAllowances:
         rate = rule.rate if share.set_rate is None else share.set_rate
         if most is None and rate is None:
             return KeyTurn(share.finish, charged, least)
-        return LimitedKeyTurn(share.finish, charged, least, self, share, most, rate)
+        if rate is not None:
+            self._rates[share.name] = rate
+        return LimitedKeyTurn(share.finish, charged, least, self, share, KeyLimits(most, rate))
 
 
 class KeyTurn:
@@ -478,6 +497,21 @@ class KeyTurn:
         self.place = start_of(self._least, self.place) + self._charged
 
 
+class KeyLimits(NamedTuple):
+    """The limits of a key: jobs in flight, and deliveries a second."""
+
+    most: int | None
+    rate: float | None
+
+    def opens_at(self, paid_until: float | None) -> int:
+        """When the rate lets a delivery through. It has used up the time until `paid_until`."""
+        return 0 if self.rate is None else opens_at(paid_until, self.rate)
+
+    def is_full(self, in_flight: int) -> bool:
+        """True if no more jobs than these may be in flight."""
+        return self.most is not None and in_flight >= self.most
+
+
 class LimitedKeyTurn(KeyTurn):
     """The turn of a key with limits."""
 
@@ -488,36 +522,31 @@ class LimitedKeyTurn(KeyTurn):
         least: float,
         allowances: FairAllowances,
         share: KeyShare,
-        most: int | None,
-        rate: float | None,
+        limits: KeyLimits,
     ) -> None:
-        """`most` jobs may be in flight, and `rate` is deliveries a second."""
         super().__init__(place, charged, least)
         self._allowances = allowances
         self._name = share.name
         self._in_flight = share.in_flight
         self._paid_until = share.paid_until
-        self._most = most
-        self._rate = rate
+        self._limits = limits
 
     def refuses(self) -> tuple[str, int] | None:
         """The key, if it has reached a limit."""
-        opens = None if self._rate is None else opens_at(self._paid_until, self._rate)
-        if opens is not None and opens > self._allowances.now:
-            self._allowances.hold.refuse(self._name, opens)
-        elif self._most is not None and self._in_flight >= self._most:
-            self._allowances.hold.refuse(self._name, None)
-        else:
+        limits = self._limits
+        opens = limits.opens_at(self._paid_until)
+        if opens <= self._allowances.now and not limits.is_full(self._in_flight):
             return None
+        self._allowances.hold.refuse(self._name, limits)
         return marker_of(*self._name), 1
 
     def pay(self) -> None:
         """Charge the key with one job, and its rate with a delivery."""
         super().pay()
         self._in_flight += 1
-        if self._rate is not None:
-            self._paid_until = paid_after(self._paid_until, self._allowances.now, self._rate)
-            self._allowances.paid[self._name] = self._paid_until
+        if self._limits.rate is not None:
+            now = self._allowances.now
+            self._paid_until = paid_after(self._paid_until, now, self._limits.rate)
 
 
 def marker_of(queue: str, key: str) -> str:
