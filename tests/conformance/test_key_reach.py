@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 from manual_clock import ManualClock
 
+from .batches import batched
 from .client import Client, Doc, Reply, new_job
+from .crons import SECOND_MS, until_moved
+from .crons import entry as every_second
+from .crons import put as put_crons
 from .keyed import OWNED, keys_in, request_to, walk
 
 UNKNOWN_ID = "01JD0000000000000000000000"
@@ -403,3 +407,49 @@ async def test_schedules_beyond_the_prefix_are_neither_seen_nor_changed(
     assert [(await root.get(f"/crons/{name}")).doc for name in groups] == before
     assert (await shop.send("DELETE", "/crons")).doc == {"deleted": 2}
     assert (await root.get("/crons")).doc == {"crons": ["mixed", "theirs"]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"unique_key": "order-7", "on_conflict": "replace_payload"},
+        {"unique_key": "order-7", "on_conflict": "replace_content", "meta": {"to": "shop"}},
+        {"batch": batched(None)["batch"]},
+    ],
+    ids=["payload", "content", "batch"],
+)
+async def test_a_schedule_changes_no_job_beyond_the_prefix_of_its_maker(
+    root: Client, shop: Client, fields: Doc
+) -> None:
+    own = {"queue": OTHER, "payload": ["theirs"], **fields, "meta": {"to": HUSH}}
+    theirs = await root.job((await root.enqueue(**own))["id"])
+    mine = {"queue": "shop-a", "payload": ["mine"], **fields}
+    assert (await shop.post("/jobs", new_job(**mine))).status == 409
+    (before,) = (await put_crons(shop, "g", every_second(job=mine)))["entries"]
+    for _ in range(3):
+        # Whoever pauses it does not make it his own.
+        for paused in (True, False):
+            there = "/crons/g/entries/e"
+            assert (await root.call("PATCH", there, {"paused": paused})).status == 200
+        root.site.clock.advance(SECOND_MS)
+        before = await until_moved(shop, "g", "e", before)
+        assert "last_enqueue_at" not in before
+    assert await root.job(theirs["id"]) == theirs
+
+    await root.send("DELETE", f"/jobs/{theirs['id']}")
+    root.site.clock.advance(SECOND_MS)
+    assert (await until_moved(shop, "g", "e", before))["last_enqueue_at"] == root.site.now
+    (job,) = await shop.jobs()
+    assert (job["queue"], job["payload"]) == ("shop-a", ["mine"])
+
+
+async def test_a_schedule_of_an_unbounded_key_finds_the_owners_in_all_queues(
+    root: Client, shop: Client
+) -> None:
+    unique = {"unique_key": "order-7", "on_conflict": "replace_payload"}
+    theirs = await root.enqueue(queue=OTHER, payload=[1], **unique)
+    sent = every_second(job={"queue": "shop-a", "payload": [2], **unique})
+    (before,) = (await put_crons(root, "g", sent))["entries"]
+    root.site.clock.advance(SECOND_MS)
+    await until_moved(root, "g", "e", before)
+    assert (await root.job(theirs["id"]))["payload"] == [2]

@@ -34,7 +34,7 @@ from zq.model.clock import Clock
 from zq.model.commands import EnqueueResult
 from zq.model.errors import InvalidRequest, ServiceUnavailable, Unprocessable, ZqError, unexpected
 from zq.model.job import NewJob
-from zq.model.reach import EVERYWHERE, Reach
+from zq.model.reach import Reach
 
 log = logging.getLogger(__name__)
 
@@ -330,9 +330,9 @@ class Folding(RunningPart):
         result: EnqueueResult = await self._ask(FoldRequest(keys, jobs, now, size, reach))
         return result
 
-    async def fire(self, key: int, job: NewJob, now: int, wrap: Wrap) -> int:
+    async def fire(self, key: int, job: NewJob, now: int, reach: Reach, wrap: Wrap) -> int:
         """Enqueue or fold a job of cron by the `Fire` that `wrap` makes. Return its result."""
-        request = FoldRequest((key,), (job,), now, job.payload_size, EVERYWHERE, wrap)
+        request = FoldRequest((key,), (job,), now, job.payload_size, reach, wrap)
         moved: int = await self._ask(request)
         return moved
 

@@ -133,10 +133,11 @@ class Planner:
             if not indexes:
                 continue
             host = self._hosts[key]
-            if host is not None and not request.reach.covers(host.queue):
-                self._end(request, KeyConflict(HIDDEN_HOST))
-                return []
             places[key] = None if host is None else host.place
+            if host is not None and not request.reach.covers(host.queue):
+                # The tick refuses it by this: a firing is put off then, and not lost.
+                hidden = BatchPlan({}, {}, places, copies)
+                return [Order(_command(request, hidden), [request])]
             if host is not None:
                 # Change a copy, since the request may fail.
                 host = host.copy()

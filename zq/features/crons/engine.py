@@ -229,7 +229,7 @@ class Scheduler(RunningPart):
             return Fire([structs.replace(firing, job=job, plan=planned.plan)])
 
         try:
-            return await self._folding.fire(firing.key, job, now, command)
+            return await self._folding.fire(firing.key, job, now, job.reach, command)
         except (Unprocessable, TooLarge) as error:
             name = f"{firing.group}/{firing.entry}"
             log.warning(f"the job of the cron entry {name} is left out: {error}")

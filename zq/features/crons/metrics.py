@@ -52,8 +52,8 @@ METRICS = (
     Metric(
         "zq_cron_put_off_total",
         "counter",
-        "Times that a queue had no room for the job of an entry, or its budget was too small: it"
-        " was tried again later.",
+        "Times that the job of an entry was refused, such as by a full queue: it was tried again"
+        " later.",
         lambda s: one(s.figures.jobs.put_off),
     ),
     Metric(

@@ -15,7 +15,8 @@ from zq.model.commands import Command
 from zq.model.errors import Conflict, Forbidden, NotFound, Unprocessable
 from zq.model.job import NewJob
 from zq.model.patching import UNSET, Unset
-from zq.model.reach import BudgetMaker
+from zq.model.reach import BudgetMaker, Reach, reach_of
+from zq.model.sharing import maker
 
 NEXT_FIRING = "next_firing"
 """The statement that finds when the first entry is due."""
@@ -34,6 +35,24 @@ class CronGroup(msgspec.Struct, frozen=True):
     resumed_at: int | None = None
 
 
+class Template(NewJob, frozen=True, gc=False):
+    """The job of an entry, with the prefixes of the key that made the entry.
+
+    Whatever a firing finds, such as the owner of a unique key, has to lie within them. Entries of
+    keys without prefixes reach all queues.
+    """
+
+    prefixes: tuple[str, ...] = ()
+
+    @property
+    def reach(self) -> Reach:
+        """The reach of its maker."""
+        return reach_of(self.prefixes)
+
+
+_template_of = maker(NewJob, Template, "prefixes")
+
+
 class CronEntry(msgspec.Struct, frozen=True):
     """A schedule and the job that it enqueues. Times are in milliseconds.
 
@@ -50,7 +69,7 @@ class CronEntry(msgspec.Struct, frozen=True):
     next_at: int | None
     last_at: int | None
     timed_at: int
-    job: NewJob
+    job: Template
     fault: str | None = None
 
 
@@ -129,7 +148,7 @@ class Firing(msgspec.Struct, frozen=True):
     at: int | None
     then: int | None
     key: int | None
-    job: NewJob | None = None
+    job: Template | None = None
     """The job that `plan` is for. Without a plan, a job with a batch is not enqueued."""
     plan: BatchPlan | None = None
 
@@ -191,9 +210,9 @@ def _pause(what: CronGroup | CronEntry, paused: bool, now: int) -> Mapping[str, 
 
 
 def drafted_entry(
-    draft: EntryDraft, before: CronEntry | None, next_at: int | None, now: int
+    draft: EntryDraft, before: CronEntry | None, next_at: int | None, now: int, reach: Reach
 ) -> CronEntry:
-    """The entry that a draft makes, from the existing one if there is one."""
+    """The entry that a caller's draft makes, from the existing one if there is one."""
     entry = CronEntry(
         name=draft.name,
         expression=draft.expression.text,
@@ -204,7 +223,7 @@ def drafted_entry(
         next_at=next_at,
         last_at=before.last_at if before else None,
         timed_at=now,
-        job=draft.job,
+        job=_template_of(draft.job, prefixes=reach.prefixes),
     )
     return entry if draft.paused is None else paused_entry(entry, draft.paused, now)
 

@@ -227,7 +227,7 @@ class Crons(RunningService):
             former = old.get(entry.name)
             if former is not None and _goes_on(former, before, entry, group):
                 kept.add(entry.name)
-            entries.append(self._timed(group, entry, former, entry.name in kept, now))
+            entries.append(self._timed(group, entry, former, entry.name in kept, now, reach))
             if not len(entries) % AT_A_TIME:
                 await asyncio.sleep(0)
         await self._require_room(reach, len(entries) - len(old))
@@ -271,19 +271,25 @@ class Crons(RunningService):
             await self._require_room(reach, 1)
         home = home or CronGroup(group)
         goes_on = before is not None and _goes_on(before, home, draft, home)
-        entry = self._timed(home, draft, before, goes_on, self._clock.now_ms())
+        entry = self._timed(home, draft, before, goes_on, self._clock.now_ms(), reach)
         kept = frozenset((draft.name,)) if goes_on else frozenset[str]()
         await self._inbox.ask(WriteCron(home, [entry], kept, maker=reach.maker))
         return entry
 
     def _timed(
-        self, group: CronGroup, draft: EntryDraft, before: CronEntry | None, keep: bool, now: int
+        self,
+        group: CronGroup,
+        draft: EntryDraft,
+        before: CronEntry | None,
+        keep: bool,
+        now: int,
+        reach: Reach,
     ) -> CronEntry:
-        """The entry that a draft makes. With `keep`, it keeps its next time."""
+        """The entry that a caller's draft makes. With `keep`, it keeps its next time."""
         if keep and before is not None:
-            return drafted_entry(draft, before, before.next_at, now)
+            return drafted_entry(draft, before, before.next_at, now, reach)
         zone = self._zone_of(draft.timezone or group.timezone)
-        return drafted_entry(draft, before, draft.expression.first(now, zone), now)
+        return drafted_entry(draft, before, draft.expression.first(now, zone), now, reach)
 
     async def _by_name(self, group: str) -> dict[str, CronEntry]:
         return {entry.name: entry for entry in await self._reads.entries(group, MOST_SHOWN)}

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from zq.features.crons.model import Template
 from zq.model.checksums import check_text, checksum
 from zq.model.effects import Misfit
-from zq.model.job import NewJob
 from zq.store.sqlite.checksums import CheckedTable
 from zq.store.sqlite.quarantine import move, reason_of
 from zq.store.sqlite.queries import load
@@ -20,7 +20,7 @@ def _entry(connection: sqlite3.Connection, key: tuple[str, str], now: int) -> It
     try:
         for text, stored in connection.execute(QUERIES["cron"], place):
             check_text("its job", text, stored)
-            msgspec.json.decode(text, type=NewJob)
+            msgspec.json.decode(text, type=Template)
     except Exception as error:
         yield move(connection, "cron_entries", place, reason_of("its job", error), now)
 

@@ -5,10 +5,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from zq.features.crons.model import NEXT_FIRING, CronEntry, CronGroup, CronSchedule, DueCron
+from zq.features.crons.model import (
+    NEXT_FIRING,
+    CronEntry,
+    CronGroup,
+    CronSchedule,
+    DueCron,
+    Template,
+)
 from zq.model.checksums import ChecksumMismatch, check_text
 from zq.model.errors import TooLarge
-from zq.model.job import NewJob
 from zq.store.api import Recovery
 from zq.store.snapshot import Snapshot, SnapshotLanes
 
@@ -24,7 +30,7 @@ FIRST_PLACE = EntryPlace("", "")
 """The place before all entries."""
 
 
-_template = msgspec.json.Decoder(NewJob)
+_template = msgspec.json.Decoder(Template)
 
 
 class CronReads:
@@ -124,5 +130,5 @@ READS = (CronReads,)
 RECOVERY = Recovery(found=(NEXT_FIRING,))
 """When the first entry was due."""
 
-FORMS = {"cron_entries": {"job": NewJob}}
+FORMS = {"cron_entries": {"job": Template}}
 """The forms of what columns hold, by table."""

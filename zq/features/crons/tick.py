@@ -18,6 +18,7 @@ from zq.features.crons.model import (
     DeleteCrons,
     Fire,
     Firing,
+    Template,
     WriteCron,
 )
 from zq.model.checksums import ChecksumMismatch, check_text, checksum
@@ -37,7 +38,7 @@ SLICE_ENTRIES = 256
 
 AnyCronChange = WriteCron | DeleteCrons
 
-_template = msgspec.json.Decoder(NewJob)
+_template = msgspec.json.Decoder(Template)
 
 
 def change_crons(work: UnitOfWork, commands: Sequence[AnyCronChange]) -> Sliced[list[object]]:
@@ -151,7 +152,7 @@ def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan
     """Return how many entries have moved on."""
     guards = [(f.group, f.entry, f.expression, f.zone, f.at) for f in firings]
     held = work.tx.table("read_guarded", firings=guards)
-    jobs: dict[int, NewJob] = {}
+    jobs: dict[int, Template] = {}
     moving = set[int]()
     for index, text, stored in held:
         firing = firings[index]
@@ -184,7 +185,7 @@ def _fire(work: UnitOfWork, firings: Sequence[Firing]) -> Sliced[int | StalePlan
 
 
 def _enqueue(
-    work: UnitOfWork, firings: Sequence[Firing], jobs: dict[int, NewJob]
+    work: UnitOfWork, firings: Sequence[Firing], jobs: dict[int, Template]
 ) -> Sliced[set[int] | StalePlan]:
     """Store or fold the jobs, each by itself. Return which of them their queues did not take."""
     if not jobs:
@@ -201,6 +202,7 @@ def _enqueue(
             jobs=(job,),
             now=work.now,
             size=job.payload_size,
+            reach=job.reach,
             plan=firings[index].plan,
         )
         for index, job in coming.items()
