@@ -9,7 +9,7 @@ from store.rig import NOW, Ticker, new_job
 
 from zq.features.batches.model import BatchRule
 from zq.features.targets.model import AddTarget, RemoveTarget, TargetExists, TargetNotFound
-from zq.model.commands import EnqueueResult, Fail, SetQueue, Succeed
+from zq.model.commands import EnqueueResult, Fail, Revive, SetQueue, Succeed
 from zq.model.errors import (
     DeadLetterCycle,
     FanOutChain,
@@ -103,6 +103,17 @@ def test_all_or_none_holds_over_targets(ticker: Ticker) -> None:
     assert ticker.jobs() == {}
     ticker.run(ticker.enqueue([new_job()]))
     assert len(ticker.jobs()) == 2
+
+
+def test_a_job_that_comes_back_needs_room_in_the_target(ticker: Ticker) -> None:
+    (key,) = ticker.store(1)
+    ticker.take(1)
+    ticker.run(Fail(key, Failure("m", kill=True)))
+    ticker.run(SetQueue("q", QueueSettings(fan_out=("a",), max_depth=1)))
+    ticker.run(SetQueue("a", QueueSettings(max_depth=1)))
+    ticker.store(1)
+    (reply,) = ticker.run(Revive(key)).replies
+    assert isinstance(reply, QueueFull) and "the queue 'a' is full" in reply.message
 
 
 def test_limits_are_those_of_the_queue_that_was_named(ticker: Ticker) -> None:

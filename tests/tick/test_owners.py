@@ -1,11 +1,13 @@
 """Owners of unique keys at rare points of a job's life. Other tests cover the usual ones."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from store.rig import Ticker, new_job
 
 from zq.features.sweeps.model import SweepMark, UndoSlice
+from zq.features.targets.model import AddTarget
 from zq.model.commands import (
     AnyCommand,
     CancelSlice,
@@ -121,6 +123,31 @@ def test_an_owner_in_flight_has_its_key_although_its_time_to_wait_is_over(
     ticker.now += 2_000
     assert ticker.run(command).replies == [Entered(0, {"key_taken": 1})]
     assert ticker.value("SELECT owns_key FROM jobs WHERE id = ?", running)
+
+
+@ENTRIES
+def test_a_job_enters_a_queue_with_targets_by_the_keys_of_the_first_one(
+    ticker: Ticker, enters: Callable[..., AnyCommand]
+) -> None:
+    command = enters(ticker, unique_in=KeySpace.QUEUE)
+    ticker.run(AddTarget("q", "a"))
+    fields: dict[str, Any] = {"unique_key": "k", "unique_while": ACTIVE, "queue": "q"}
+    ticker.store(1, **fields)
+    assert ticker.run(command).replies == [Entered(0, {"key_taken": 1})]
+    ticker.run(Succeed(ticker.take(1, queues=("a",))))
+    assert ticker.run(command).replies == [Entered(1)]
+    (reply,) = ticker.run(ticker.enqueue([new_job(**fields)])).replies
+    assert isinstance(reply, EnqueueResult)
+    assert [job.queue for job in reply.owners.values()] == ["a"]
+
+
+def test_of_two_cancelled_jobs_that_come_to_one_target_one_has_the_key(ticker: Ticker) -> None:
+    undo = undoing(ticker, unique_in=KeySpace.QUEUE)
+    ticker.run(AddTarget("q", "a"))
+    again = undoing(ticker)
+    assert isinstance(undo, UndoSlice) and isinstance(again, UndoSlice)
+    both = UndoSlice([*undo.keys, *again.keys], undo.filter)
+    assert ticker.run(both).replies == [Entered(1, {"key_taken": 1})]
 
 
 @pytest.mark.parametrize("scope", Scope)

@@ -58,7 +58,7 @@ class QueueEntry:
         self._kept: Counter[str] = Counter()
         self._rest: list[int] = []
         self._unfit = unfit
-        self._room = Room(work, {queue for _, queue in arrivals})
+        self._room = Room(work, {self._place(queue) for _, queue in arrivals})
         self._owners: dict[str, JobRecord] = {}
         self._twins: dict[str, list[int]] = {}
         if locks := {lock for arrival in arrivals if (lock := self._wanted(*arrival)) is not None}:
@@ -96,9 +96,10 @@ class QueueEntry:
                 assert job.unique_key is not None
                 return KeyTaken(job.unique_key)
             self._work.tx.write("release_locks", keys=[owner.key])
-        if job.queue != queue or job.status in TERMINAL:
-            if not self._room.take(queue):
-                return QueueFull(queue, self._room.bound(queue))
+        place = self._place(queue)
+        if job.queue != place or job.status in TERMINAL:
+            if not self._room.take(place):
+                return QueueFull(place, self._room.bound(place))
             self.leaves(job)
         if lock is not None:
             self._owners[lock] = job
@@ -111,13 +112,9 @@ class QueueEntry:
 
     def place(self, job: JobRecord, queue: str) -> str:
         """The queue in which an admitted job lies: the first target of the one that it enters."""
-        targets = self._work.rulebook.fanning.get(queue)
-        if targets is None or self._fan_out is None:
-            return queue
-        first, *others = targets
-        for other in others:
+        for other in self._work.rulebook.fanning.get(queue, ())[1:]:
             self._twins.setdefault(other, []).append(job.key)
-        return first
+        return self._place(queue)
 
     def entered(self, jobs: Sequence[JobRecord]) -> None:
         """Store the twins for further targets of jobs that have moved."""
@@ -126,6 +123,11 @@ class QueueEntry:
         known = {job.key: job for job in jobs}
         for target, keys in self._twins.items():
             self._fan_out.store_twins(self._work, target, [self._model(known[key]) for key in keys])
+
+    def _place(self, queue: str) -> str:
+        """Where jobs lie that enter a queue: its rules are those that they meet."""
+        targets = self._work.rulebook.fanning.get(queue)
+        return queue if targets is None or self._fan_out is None else targets[0]
 
     def _model(self, job: JobRecord) -> JobRecord:
         if job.key not in self._keyless:
@@ -136,7 +138,7 @@ class QueueEntry:
         """The lock that a job takes when it enters a queue; None if it takes none."""
         if job.unique_key is None or job.unique_while is None or job.key in self._keyless:
             return None
-        lock = lock_of(queue, job.unique_key, job.unique_in)
+        lock = lock_of(self._place(queue), job.unique_key, job.unique_in)
         if job.status in TERMINAL or is_dead_letter(job):
             return lock
         keeps = lock == job.lock or job.status not in COVERS[job.unique_while]

@@ -81,8 +81,8 @@ TABLE: dict[Move, Consequences] = {
         news=EventType.CANCELLED),
     Move.FORCE: Consequences({"ends": "cancel_by_force"}, ends_lease=True, revokes=True,
         group=GroupChange.MIXED, news=EventType.CANCELLED),
-    Move.UNDO: Consequences({"restored": "undo"}, group=GroupChange.MIXED, wakes=True,
-        retimes=True, news=EventType.ENQUEUED),
+    Move.UNDO: Consequences({"restored": "undo"}, group=GroupChange.MIXED,
+        lock="restore_all_locks", wakes=True, retimes=True, news=EventType.ENQUEUED),
 }
 # fmt: on
 

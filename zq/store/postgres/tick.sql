@@ -109,11 +109,11 @@ WHERE jobs.id = ANY (ARRAY[r.key]) AND +status = r.was
     AND +status IN ({scheduled}, {ready}, {in_flight}, {dead})
 
 -- name: restore_all_locks
--- Revived jobs take their key back, unless another has it by now. Of several, the oldest one does.
+-- Jobs that come back take their key back, unless another has it by now. Of several, the oldest one does.
 UPDATE jobs SET owns_key = true
 WHERE id = ANY (ARRAY(
     SELECT min(id) FROM jobs AS j
-    WHERE id = {keys} AND NOT owns_key AND +status = {ready} AND unique_key IS NOT NULL
+    WHERE id = {keys} AND NOT owns_key AND +status <= {ready} AND unique_key IS NOT NULL
         AND extras ->> 'origin' IS NULL
         AND NOT EXISTS (
             SELECT 1 FROM jobs AS o WHERE o.owns_key AND o.key_lock = j.key_lock OFFSET 0)
@@ -230,11 +230,10 @@ FROM unnest(:ends.0::bigint[], :ends.1::bigint[], :ends.2::bigint[]) AS e (key, 
 WHERE jobs.id = ANY (ARRAY[e.key]) AND +status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: undo
--- :restored lists [key, status, queue, due_at, expires_at, ttl_ms]. The caller knows that nobody else
--- has the unique keys.
+-- :restored lists [key, status, queue, due_at, expires_at, ttl_ms].
 UPDATE jobs SET status = r.state, queue = r.q, finished_at = NULL, purge_at = NULL,
     due_at = r.due, expires_at = r.ends, ttl_ms = r.ttl,
-    swept = NULL, owns_key = unique_key IS NOT NULL AND extras ->> 'origin' IS NULL
+    swept = NULL
 FROM unnest(:restored.0::bigint[], :restored.1::smallint[], :restored.2::text[],
     :restored.3::bigint[], :restored.4::bigint[], :restored.5::bigint[])
     AS r (key, state, q, due, ends, ttl)

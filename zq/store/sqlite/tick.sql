@@ -109,9 +109,9 @@ WHERE jobs.id = r.value ->> 0 AND status = r.value ->> 1
     AND status IN ({scheduled}, {ready}, {in_flight}, {dead})
 
 -- name: restore_all_locks
--- Revived jobs take their key back, unless the index says another has it by now.
+-- Jobs that come back take their key back, unless the index says another has it by now.
 UPDATE OR IGNORE jobs SET owns_key = 1
-WHERE id IN {keys} AND owns_key = 0 AND status = {ready} AND unique_key IS NOT NULL
+WHERE id IN {keys} AND owns_key = 0 AND status <= {ready} AND unique_key IS NOT NULL
     AND extras ->> '$.origin' IS NULL
 
 -- name: expire
@@ -211,11 +211,10 @@ FROM json_each(:ends) AS e
 WHERE jobs.id = e.value ->> 0 AND status IN ({scheduled}, {ready}, {in_flight})
 
 -- name: undo
--- :restored lists [key, status, queue, due_at, expires_at, ttl_ms]. The caller knows that nobody else
--- has the unique keys.
+-- :restored lists [key, status, queue, due_at, expires_at, ttl_ms].
 UPDATE jobs SET status = r.value ->> 1, queue = r.value ->> 2, finished_at = NULL, purge_at = NULL,
     due_at = r.value ->> 3, expires_at = r.value ->> 4, ttl_ms = r.value ->> 5,
-    swept = NULL, owns_key = unique_key IS NOT NULL AND extras ->> '$.origin' IS NULL
+    swept = NULL
 FROM json_each(:restored) AS r
 WHERE jobs.id = r.value ->> 0 AND status = {cancelled} AND swept IS NOT NULL
 
