@@ -404,7 +404,21 @@ async def test_schedules_beyond_the_prefix_are_neither_seen_nor_changed(
         ):
             reply = await (shop.call(method, path, doc) if doc else shop.send(method, path))
             assert reply.headers["zq-error"] == code, (method, path)
+    added = (
+        ("POST", "/crons/{}/entries", entry("shop-b")),
+        ("PUT", "/crons/{}/entries/shop-b", entry("shop-b")),
+    )
+    for name in ("mixed", "theirs"):
+        for method, path, doc in added:
+            # It would keep the others from their own group.
+            reply = await shop.call(method, path.format(name), doc)
+            assert reply.headers["zq-error"] == "cron_out_of_reach", (method, name)
     assert [(await root.get(f"/crons/{name}")).doc for name in groups] == before
+    for method, path, doc in added:
+        for name in ("mine", "empty"):
+            assert (await shop.call(method, path.format(name), doc)).status < 300
+            assert (await shop.send("DELETE", f"/crons/{name}/entries/shop-b")).status == 204
+    assert (await shop.call("PUT", "/crons/mixed/entries/shop-a", entry("shop-a"))).status == 200
     assert (await shop.send("DELETE", "/crons")).doc == {"deleted": 2}
     assert (await root.get("/crons")).doc == {"crons": ["mixed", "theirs"]}
 

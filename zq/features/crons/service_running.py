@@ -163,7 +163,8 @@ class Crons(RunningService):
     async def add_entry(self, group: str, draft: EntryDraft, reach: Reach) -> CronEntry:
         """Add an entry, and its group if that does not exist.
 
-        Raises `CronEntryExists`, `InvalidRequest`, `Unprocessable` or `QueueOutOfReach`.
+        A group with entries beyond the reach gets no new ones. Raises `CronEntryExists`,
+        `CronOutOfReach`, `InvalidRequest`, `Unprocessable` or `QueueOutOfReach`.
         """
         reach.require([draft])
         reach.require_budgets(draft.job.makes or ())
@@ -171,7 +172,7 @@ class Crons(RunningService):
         return await self._alone(lambda: self._put_entry(group, draft, reach, new=True))
 
     async def put_entry(self, group: str, draft: EntryDraft, reach: Reach) -> CronEntry:
-        """Add or replace an entry, as `add_entry` does. Raises `CronOutOfReach` too."""
+        """Add an entry as `add_entry` does, or replace it."""
         reach.require([draft])
         reach.require_budgets(draft.job.makes or ())
         await self._folding.check([draft.job])
@@ -268,6 +269,7 @@ class Crons(RunningService):
         if before is not None and not reach.covers(before.job.queue):
             raise CronOutOfReach(f"cron entry '{draft.name}' of group '{group}'")
         if before is None:
+            await self._require(group, reach)
             await self._require_room(reach, 1)
         home = home or CronGroup(group)
         goes_on = before is not None and _goes_on(before, home, draft, home)
