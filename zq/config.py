@@ -144,7 +144,7 @@ class Settings:
         Rule(FILE, "As `--tls-cert`, for the admin listener.", unset="no TLS"),
     ] = None
     admin_tls_key: Annotated[
-        Path | None, Rule(FILE, "Key of that certificate (PEM).", unset="no TLS")
+        Path | None, Rule(FILE, "Key of the admin listener's certificate (PEM).", unset="no TLS")
     ] = None
     admin_tls_client_ca: Annotated[
         Path | None,
@@ -291,7 +291,8 @@ class Settings:
         CommitMode | None,
         Rule(
             CHOICE,
-            "The same for enqueues alone.",
+            "What the answer to an enqueue waits for: the disk (fsync) or the operating system"
+            " (buffered).",
             choices=get_args(CommitMode),
             unset="that of `--default-commit-mode`",
         ),
@@ -364,7 +365,11 @@ class Settings:
         int, Rule(INT, "Most open connections; further ones get 503 and are closed.", low=1)
     ] = 16_384
     max_connections_per_peer: Annotated[
-        int, Rule(INT, "The same per address (IPv6: per /64 network); 0 means no limit.")
+        int,
+        Rule(
+            INT,
+            "Most open connections of one address (IPv6: of one /64 network); 0 means no limit.",
+        ),
     ] = 4_096
     max_streams_per_peer: Annotated[
         int,

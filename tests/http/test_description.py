@@ -82,6 +82,12 @@ def test_the_page_for_people_is_that_of_these_routes() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference.markdown(), advice
 
 
+def test_every_error_says_what_its_code_means() -> None:
+    rows = re.findall(r"^\| `\d{3}` \| `\w+` \| (.*) \|$", reference.markdown(), re.MULTILINE)
+    assert len(rows) > 100
+    assert all(rows)
+
+
 @pytest.mark.parametrize("method", ["get", "patch", "delete", "post"])
 def test_zizqs_filters_may_be_empty_where_jobs_are_read_and_nowhere_else(method: str) -> None:
     paths = document()["paths"]

@@ -66,8 +66,13 @@ Statuses = Mapping[type[ZqError], int]
 
 
 def status_in(statuses: Mapping[type[ZqError], S], error: ZqError) -> S:
-    """The status of an error: its own, or that of its nearest ancestor."""
-    return next(statuses[kind] for kind in type(error).__mro__ if kind in statuses)
+    """The status of an error: that of its kind."""
+    return status_of(statuses, type(error))
+
+
+def status_of(statuses: Mapping[type[ZqError], S], kind: type[ZqError]) -> S:
+    """The status of a kind of errors: its own, or that of its nearest ancestor."""
+    return next(statuses[each] for each in kind.__mro__ if each in statuses)
 
 
 class Door(ABC):

@@ -1,74 +1,7 @@
 """The error tree. Every error that a caller of the server can get is one of these.
 
-Rooms have errors of their own below these, in their `errors.py`.
-
-ZqError
-├── InvalidRequest          the request is wrong; sending it again will not help
-│   ├── BrokenBody          the body of the request ended early, or is not framed well
-│   ├── UnknownField        a field or a parameter that there is not
-│   └── InvalidFilter       a jq program that does not compile
-├── NotFound
-│   ├── JobNotFound
-│   ├── NotInFlight         the job that is acknowledged is held by nobody
-│   ├── ErrorRecordNotFound
-│   └── WorkerNotFound      no worker of this name has a stream open
-├── Unauthorized            the request has no key, or an unknown one
-├── Forbidden               this caller may not do this
-│   ├── ScopeMissing
-│   ├── QueueOutOfReach
-│   ├── BudgetOutOfReach    the budget is outside the prefixes of this key
-│   ├── ForeignHost         the name is not this server's: see `zq.http.guard`
-│   └── ForeignPage         a browser sends the request for a page of another site
-├── Conflict
-│   ├── KeyConflict         the unique key belongs to a job that the caller may not see
-│   ├── KeyTaken            another job has the unique key of a job that is to come back
-│   ├── CursorAhead         the cursor is beyond the end of the log
-│   ├── StaleLease          the delivery that is acknowledged has ended
-│   ├── NotCancellable      the job runs or has finished
-│   ├── NotFinished         only a finished job has a retention to change
-│   ├── NotDead             only a dead job can be requeued
-│   ├── DeadLetterCycle     dead letters would move in a circle
-│   └── FanOutChain         a target of a queue would have targets itself
-├── Gone
-│   ├── JobCancelled        the job was cancelled and will have no result
-│   ├── JobExpired          no worker took the job in time
-│   └── RecordsGone         the retention of the records has ended
-├── Unprocessable           the request is well formed, but the job's state or a field forbids it
-│   ├── QueueNotRegistered  only queues with settings get new jobs from this sender
-│   ├── QuotaReached        the key has made as much of a kind as it may
-│   └── NotCompared         a transaction has compared enough payloads: another one goes on
-├── RequestTimeout          the request did not arrive in time
-│   ├── HeaderTimeout
-│   └── BodyTimeout
-├── TooLarge                the body is larger than its limit
-│   ├── PayloadTooLarge
-│   ├── TooManyItems        one bulk request has too many items
-│   ├── BulkTooLarge        its payloads are too large to be stored in one go
-│   ├── TooManyValues       the body has too many values
-│   └── TooManyCompared     its payloads take too long to compare with their schemas
-├── ServiceUnavailable      the cause will pass; the same request may succeed later
-│   ├── InboxFull
-│   ├── WalFull             a reader keeps the write-ahead log from being emptied
-│   ├── TooManyConnections
-│   ├── TooManyStreams
-│   ├── AnswersFull         too much memory holds answers that clients do not read
-│   ├── ReadTimeout
-│   ├── ReadersBusy         long reads wait for each other
-│   ├── FilterAborted
-│   │   └── FilterNotStarted    its process cannot start, for want of descriptors or memory
-│   ├── FiltersBusy         jq filters wait for each other
-│   ├── BackupRunning       a backup is under way, and there is one at a time
-│   ├── BackupDisturbed     another program writes to the database
-│   ├── OutOfMemory         the server got no memory for this request
-│   ├── DatabaseLocked      another program holds the database's lock
-│   ├── DatabaseAway        the connection to the database is lost
-│   ├── DiskFailed          the disk has failed, and nothing is stored or told any more
-│   └── OutcomeUnknown      the disk failed while the change was being written
-├── LimitReached            a limit is reached for now; there will be room again
-│   └── QueueFull           a queue has as many unfinished jobs as its settings allow
-├── NotOnThisStore          this store lacks what is asked for
-├── StorageFull             there is no space for new jobs; acknowledgements are accepted
-└── Internal                zq itself has a fault; the log has the traceback
+Rooms have errors of their own below these, in their `model.py` or `errors.py`. The first paragraph
+of a class tells clients what its code means: the reference of the API has them all.
 """
 
 from collections.abc import Iterable, Mapping
@@ -97,18 +30,26 @@ class ZqError(Exception):
 
 
 class InvalidRequest(ZqError):
+    """The request is wrong. Sending it again will not help."""
+
     code = "invalid_request"
 
 
 class BrokenBody(InvalidRequest):
+    """The body of the request ended early, or is not framed well."""
+
     code = "broken_body"
 
 
 class InvalidFilter(InvalidRequest):
+    """The jq program of `filter` does not compile."""
+
     code = "invalid_filter"
 
 
 class NotFound(ZqError):
+    """There is nothing of this name."""
+
     code = "not_found"
 
 
@@ -122,6 +63,8 @@ class JobNotFound(NotFound, LookupError):
 
 
 class NotInFlight(NotFound):
+    """No delivery of this job is open: it was settled, returned, or never delivered."""
+
     code = "not_in_flight"
 
     def __init__(self) -> None:
@@ -129,6 +72,8 @@ class NotInFlight(NotFound):
 
 
 class ErrorRecordNotFound(NotFound):
+    """The job has no failure of this number."""
+
     code = "error_record_not_found"
 
     def __init__(self) -> None:
@@ -136,6 +81,8 @@ class ErrorRecordNotFound(NotFound):
 
 
 class WorkerNotFound(NotFound):
+    """No worker of this name has a stream open."""
+
     code = "worker_not_found"
 
     def __init__(self) -> None:
@@ -143,18 +90,26 @@ class WorkerNotFound(NotFound):
 
 
 class Unauthorized(ZqError):
+    """The request has no key, or an unknown one."""
+
     code = "unauthorized"
 
 
 class Forbidden(ZqError):
+    """This caller may not do this."""
+
     code = "forbidden"
 
 
 class ScopeMissing(Forbidden):
+    """The key does not have the scope that the request needs."""
+
     code = "scope_missing"
 
 
 class QueueOutOfReach(Forbidden):
+    """The queue is outside the prefixes of the key."""
+
     code = "queue_out_of_reach"
 
     def __init__(self, queue: str, prefixes: Iterable[str]) -> None:
@@ -165,6 +120,8 @@ class QueueOutOfReach(Forbidden):
 
 
 class BudgetOutOfReach(Forbidden):
+    """The budget is outside the prefixes of the key."""
+
     code = "budget_out_of_reach"
 
     def __init__(self, key: str, prefixes: Iterable[str]) -> None:
@@ -176,18 +133,26 @@ class BudgetOutOfReach(Forbidden):
 
 
 class ForeignHost(Forbidden):
+    """The request names a host that is not this server."""
+
     code = "foreign_host"
 
 
 class ForeignPage(Forbidden):
+    """A browser sends the request for a page of another site."""
+
     code = "foreign_page"
 
 
 class Conflict(ZqError):
+    """The state of what is to be changed forbids it."""
+
     code = "conflict"
 
 
 class KeyConflict(Conflict):
+    """The unique key belongs to a job that the caller may not see."""
+
     code = "key_conflict"
 
     def __init__(self, what: str = "has the same unique_key") -> None:
@@ -206,6 +171,8 @@ class StaleLease(Conflict):
 
 
 class CursorAhead(Conflict):
+    """The cursor is beyond the end of the log."""
+
     code = "cursor_ahead"
 
     def __init__(self, after: int, max_seq: int) -> None:
@@ -216,6 +183,8 @@ class CursorAhead(Conflict):
 
 
 class NotCancellable(Conflict):
+    """The job runs, or has finished."""
+
     code = "not_cancellable"
 
     def __init__(self, status: str) -> None:
@@ -225,6 +194,8 @@ class NotCancellable(Conflict):
 
 
 class NotFinished(Conflict):
+    """Only a finished job has a retention to change."""
+
     code = "not_finished"
 
     def __init__(self, status: str) -> None:
@@ -233,6 +204,8 @@ class NotFinished(Conflict):
 
 
 class NotDead(Conflict):
+    """Only a dead job can be requeued."""
+
     code = "not_dead"
 
     def __init__(self, status: str) -> None:
@@ -241,6 +214,8 @@ class NotDead(Conflict):
 
 
 class DeadLetterCycle(Conflict):
+    """Dead letters would move in a circle."""
+
     code = "dead_letter_cycle"
 
     def __init__(self, path: Iterable[str]) -> None:
@@ -249,6 +224,8 @@ class DeadLetterCycle(Conflict):
 
 
 class Gone(ZqError):
+    """What is asked for was there, and is not any more."""
+
     code = "gone"
 
 
@@ -262,6 +239,8 @@ class JobCancelled(Gone):
 
 
 class RecordsGone(Gone):
+    """The retention of the records has ended."""
+
     code = "records_gone"
 
     min_seq = 1
@@ -276,6 +255,8 @@ class RecordsGone(Gone):
 
 
 class JobExpired(Gone):
+    """No worker took the job in time, so it has no result."""
+
     code = "job_expired"
 
     def __init__(self) -> None:
@@ -283,34 +264,50 @@ class JobExpired(Gone):
 
 
 class Unprocessable(ZqError):
+    """The request is well formed, and a field of it, or the state of a job, forbids it."""
+
     code = "unprocessable"
 
 
 class RequestTimeout(ZqError):
+    """The request did not arrive in time."""
+
     code = "request_timeout"
 
 
 class HeaderTimeout(RequestTimeout):
+    """The head of the request did not arrive in time."""
+
     code = "header_timeout"
 
 
 class BodyTimeout(RequestTimeout):
+    """The body of the request did not arrive in time."""
+
     code = "body_timeout"
 
 
 class TooLarge(ZqError):
+    """The body is larger than its limit."""
+
     code = "too_large"
 
 
 class PayloadTooLarge(TooLarge):
+    """The payload of a job is larger than its limit."""
+
     code = "payload_too_large"
 
 
 class TooManyItems(TooLarge):
+    """One bulk request has too many items."""
+
     code = "too_many_items"
 
 
 class ServiceUnavailable(ZqError):
+    """The cause will pass. The same request may succeed later."""
+
     code = "unavailable"
 
     retry_after_s = 1
@@ -318,10 +315,14 @@ class ServiceUnavailable(ZqError):
 
 
 class InboxFull(ServiceUnavailable):
+    """As many changes as the server takes wait for the disk."""
+
     code = "inbox_full"
 
 
 class OutOfMemory(ServiceUnavailable):
+    """The server got no memory for the request."""
+
     code = "out_of_memory"
 
     def __init__(self) -> None:
@@ -332,26 +333,38 @@ class OutOfMemory(ServiceUnavailable):
 
 
 class WalFull(ServiceUnavailable):
+    """The write-ahead log is at its limit: a reader keeps it from being emptied."""
+
     code = "wal_full"
 
 
 class TooManyConnections(ServiceUnavailable):
+    """There are as many connections as the server, or an address, may have."""
+
     code = "too_many_connections"
 
 
 class TooManyStreams(ServiceUnavailable):
+    """There are as many streams as the server, or an address, may have."""
+
     code = "too_many_streams"
 
 
 class AnswersFull(ServiceUnavailable):
+    """Too much memory holds answers that clients do not read."""
+
     code = "answers_full"
 
 
 class ReadTimeout(ServiceUnavailable):
+    """The read took longer than it may."""
+
     code = "read_timeout"
 
 
 class ReadersBusy(ServiceUnavailable):
+    """Long reads wait for each other, and as many as may wait do."""
+
     code = "readers_busy"
 
     def __init__(self, cause: str) -> None:
@@ -362,14 +375,20 @@ class ReadersBusy(ServiceUnavailable):
 
 
 class FilterAborted(ServiceUnavailable):
+    """The filter took too long, or its process has ended."""
+
     code = "filter_aborted"
 
 
 class FilterNotStarted(FilterAborted):
+    """The process for filters cannot be started."""
+
     code = "filter_not_started"
 
 
 class FiltersBusy(ServiceUnavailable):
+    """Filters wait for each other, and as many as may wait do."""
+
     code = "filters_busy"
 
     def __init__(self, waiting: int) -> None:
@@ -380,16 +399,22 @@ class FiltersBusy(ServiceUnavailable):
 
 
 class OutcomeUnknown(ServiceUnavailable):
+    """The disk failed while the change was being written."""
+
     code = "outcome_unknown"
 
 
 class LimitReached(ZqError):
+    """A limit is reached for now. There will be room again."""
+
     code = "limit_reached"
 
     retry_after_s = 1
 
 
 class QueueFull(LimitReached):
+    """The queue has as many unfinished jobs as its settings allow."""
+
     code = "queue_full"
 
     def __init__(self, queue: str, max_depth: int) -> None:
@@ -400,10 +425,14 @@ class QueueFull(LimitReached):
 
 
 class StorageFull(ZqError):
+    """There is no space for new jobs. Acknowledgements are accepted."""
+
     code = "storage_full"
 
 
 class Internal(ZqError):
+    """zq itself has a fault. The log has the traceback."""
+
     code = "internal"
 
     def __init__(self) -> None:
@@ -411,6 +440,8 @@ class Internal(ZqError):
 
 
 class NotOnThisStore(ZqError):
+    """The store of this server lacks what is asked for."""
+
     code = "not_on_this_store"
 
     def __init__(self, what: str, instead: str = "") -> None:
@@ -427,6 +458,8 @@ def unexpected(error: Exception) -> ZqError:
 
 
 class BackupRunning(ServiceUnavailable):
+    """A backup is under way, and there is one at a time."""
+
     code = "backup_running"
 
     def __init__(self) -> None:
@@ -434,6 +467,8 @@ class BackupRunning(ServiceUnavailable):
 
 
 class BackupDisturbed(ServiceUnavailable):
+    """Another program writes to the database."""
+
     code = "backup_disturbed"
 
     def __init__(self) -> None:
@@ -444,6 +479,8 @@ class BackupDisturbed(ServiceUnavailable):
 
 
 class DatabaseLocked(ServiceUnavailable):
+    """Another program holds the database's lock."""
+
     code = "database_locked"
 
     def __init__(self) -> None:
@@ -454,6 +491,8 @@ class DatabaseLocked(ServiceUnavailable):
 
 
 class DatabaseAway(ServiceUnavailable):
+    """The connection to the database is lost."""
+
     code = "database_away"
 
     def __init__(self, cause: str) -> None:
@@ -461,6 +500,8 @@ class DatabaseAway(ServiceUnavailable):
 
 
 class DiskFailed(ServiceUnavailable):
+    """The disk has failed. Nothing is stored or told any more."""
+
     code = "disk_failed"
 
     def __init__(self) -> None:
@@ -501,6 +542,8 @@ class TooManyValues(TooLarge):
 
 
 class QueueNotRegistered(Unprocessable):
+    """Only queues with settings get new jobs from this sender."""
+
     code = "queue_not_registered"
 
     def __init__(self, queue: str) -> None:
@@ -522,8 +565,6 @@ class QuotaReached(Unprocessable):
 class NotCompared(Unprocessable):
     """A job is left for another transaction, since this one has compared enough payloads."""
 
-    code = "not_compared"
-
     def __init__(self) -> None:
         super().__init__(
             "a transaction compares no more payloads with schemas: send fewer jobs at a time"
@@ -531,6 +572,8 @@ class NotCompared(Unprocessable):
 
 
 class TooManyCompared(TooLarge):
+    """The payloads of a bulk take too long to compare with their schemas."""
+
     code = "too_many_compared"
 
     def __init__(self, most: int) -> None:
@@ -541,6 +584,8 @@ class TooManyCompared(TooLarge):
 
 
 class FanOutChain(Conflict):
+    """A target of a queue would have targets itself."""
+
     code = "fan_out_chain"
 
     def __init__(self, queue: str, target: str) -> None:

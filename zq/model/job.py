@@ -37,7 +37,9 @@ Millis = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": MAX_UINT64})]
 
 
 class BackoffRule(msgspec.Struct, frozen=True):
-    """How long a failed job waits, in milliseconds: see `zq.model.settling.backoff_delay`."""
+    """How long a failed job waits: attempts^exponent seconds, and `base_ms`, and a random part of
+    attempts · `jitter_ms`.
+    """
 
     exponent: float
     base_ms: UInt32

@@ -301,6 +301,8 @@ def opened(
 
 
 class BudgetNotFound(NotFound):
+    """There is no budget of this name."""
+
     code = "budget_not_found"
 
     def __init__(self, key: str) -> None:
@@ -308,6 +310,8 @@ class BudgetNotFound(NotFound):
 
 
 class BudgetNotBound(NotFound):
+    """The job does not draw from this budget."""
+
     code = "budget_not_bound"
 
     def __init__(self, key: str) -> None:
@@ -315,6 +319,8 @@ class BudgetNotBound(NotFound):
 
 
 class BudgetExists(Conflict):
+    """There is a budget of this name."""
+
     code = "budget_exists"
 
     def __init__(self, key: str) -> None:
@@ -322,6 +328,8 @@ class BudgetExists(Conflict):
 
 
 class BudgetBound(Conflict):
+    """The job draws from this budget."""
+
     code = "budget_bound"
 
     def __init__(self, key: str) -> None:
@@ -329,6 +337,8 @@ class BudgetBound(Conflict):
 
 
 class BudgetInUse(Conflict):
+    """Unfinished jobs draw from the budget."""
+
     code = "budget_in_use"
 
 

@@ -229,6 +229,8 @@ def drafted_entry(
 
 
 class CronGroupNotFound(NotFound):
+    """There is no group of schedules of this name."""
+
     code = "cron_group_not_found"
 
     def __init__(self, group: str) -> None:
@@ -236,6 +238,8 @@ class CronGroupNotFound(NotFound):
 
 
 class CronEntryNotFound(NotFound):
+    """The group has no entry of this name."""
+
     code = "cron_entry_not_found"
 
     def __init__(self, group: str, entry: str) -> None:
@@ -243,6 +247,8 @@ class CronEntryNotFound(NotFound):
 
 
 class CronOutOfReach(Forbidden):
+    """The group is for queues outside the prefixes of the key."""
+
     code = "cron_out_of_reach"
 
     def __init__(self, what: str) -> None:
@@ -250,6 +256,8 @@ class CronOutOfReach(Forbidden):
 
 
 class CronEntryExists(Conflict):
+    """The group has an entry of this name."""
+
     code = "cron_entry_exists"
 
     def __init__(self, group: str, entry: str) -> None:
@@ -257,6 +265,8 @@ class CronEntryExists(Conflict):
 
 
 class InvalidSchedule(Unprocessable):
+    """A schedule has an expression or a time zone that there is not."""
+
     code = "invalid_schedule"
 
     def __init__(self, text: str, reason: str) -> None:

@@ -34,6 +34,8 @@ from zq.model.reach import EVERYWHERE, Reach
 
 
 class DeviceNotFound(NotFound):
+    """The server knows no device of this name."""
+
     code = "device_not_found"
 
     def __init__(self, name: str) -> None:

@@ -189,6 +189,8 @@ def key_from(value: object) -> str | None:
 
 
 class FairKeyNotFound(NotFound):
+    """The queue has no fair key of this name with settings or jobs."""
+
     code = "fair_key_not_found"
 
     def __init__(self, queue: str, key: str) -> None:

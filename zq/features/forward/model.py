@@ -244,6 +244,8 @@ def check_rule(rule: LaneRule) -> LaneRule:
 
 
 class LaneNotFound(NotFound):
+    """There is no lane of this name."""
+
     code = "lane_not_found"
 
     def __init__(self, name: str) -> None:
@@ -263,6 +265,8 @@ class LanesMeet(Conflict):
 
 
 class TooManyLanes(Unprocessable):
+    """There are as many lanes as the server may have."""
+
     code = "too_many_lanes"
 
     def __init__(self, most: int) -> None:

@@ -33,7 +33,11 @@ class ForwardSettings(RoomSettings):
     ] = None
     forward_rules: Annotated[
         Path | None,
-        Rule(FILE, "The same as a file of TOML, with a table `lanes.NAME` each.", unset="none"),
+        Rule(
+            FILE,
+            "File of TOML with the lanes to other servers, a table `lanes.NAME` each.",
+            unset="none",
+        ),
     ] = None
 
     def check(self, doors: Collection[str]) -> None:

@@ -20,6 +20,8 @@ from zq.model.keys import Key
 
 
 class ProducerNotFound(NotFound):
+    """The server knows no producer of this name."""
+
     code = "producer_not_found"
 
     def __init__(self, name: str) -> None:

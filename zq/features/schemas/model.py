@@ -22,7 +22,7 @@ from zq.model.payload import PIECE, decoding
 
 
 class InvalidSchema(InvalidRequest):
-    """A schema that is no schema of Avro."""
+    """The schema is not one of Avro."""
 
     code = "invalid_schema"
 
@@ -40,6 +40,8 @@ class SchemaMismatch(Unprocessable):
 
 
 class SchemaNotFound(NotFound):
+    """The queue has no schema."""
+
     code = "schema_not_found"
 
     def __init__(self, queue: str) -> None:

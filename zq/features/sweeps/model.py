@@ -80,6 +80,8 @@ class StoredSweep(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SweepNotFound(NotFound):
+    """No change by filter of this id is known."""
+
     code = "sweep_not_found"
 
     def __init__(self, text: str = "this sweep is not running") -> None:
@@ -87,11 +89,13 @@ class SweepNotFound(NotFound):
 
 
 class NothingToUndo(Conflict):
+    """The change left nothing that can be taken back."""
+
     code = "nothing_to_undo"
 
 
 class PreviewNeeded(Conflict):
-    """A change that has to be looked ahead to was not."""
+    """The change has to be looked ahead to by a preview, and was not."""
 
     code = "preview_needed"
 
@@ -103,12 +107,14 @@ class PreviewStale(Conflict):
 
 
 class NotConfirmed(Conflict):
-    """A deletion of many jobs lacks the word that confirms it."""
+    """The deletion of many jobs lacks the word that confirms it."""
 
     code = "not_confirmed"
 
 
 class TooManySweeps(LimitReached):
+    """As many changes by filter are under way as there may be."""
+
     code = "too_many_sweeps"
 
     def __init__(self, most: int) -> None:

@@ -37,6 +37,8 @@ class RemoveTarget(Command[int], frozen=True):
 
 
 class TargetExists(Conflict):
+    """The queue has this target."""
+
     code = "target_exists"
 
     def __init__(self, queue: str, target: str) -> None:
@@ -44,6 +46,8 @@ class TargetExists(Conflict):
 
 
 class TargetNotFound(NotFound):
+    """The queue has no such target."""
+
     code = "target_not_found"
 
     def __init__(self, queue: str, target: str) -> None:

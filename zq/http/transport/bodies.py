@@ -27,7 +27,7 @@ _PLAIN_CODINGS = {"identity", "chunked"}
 
 
 class UnsupportedCoding(ZqError):
-    """A body that would have to be decoded. It would have two sizes."""
+    """The body is compressed, and the request takes none that is: it would have two sizes."""
 
     code = "unsupported_media_type"
 

@@ -1,5 +1,6 @@
 """The description for people: `python -m zq.http.api.description.reference` prints it."""
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,9 @@ from zq.http.api.description.openapi import (
 )
 from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import no_server
-from zq.http.door import Route
+from zq.http.api.problems import STATUSES
+from zq.http.door import Route, status_of
+from zq.model.errors import ZqError
 from zq.verbs import Operation
 
 HEAD = f"""# The HTTP API
@@ -24,6 +27,13 @@ HEAD = f"""# The HTTP API
 `GET /openapi.json` has the same for machines. Where there are keys, each request needs one that has
 the scope named. Besides the answers that are listed, any request may get these:
 """
+
+ERRORS = """The code of an error is in the header `Zq-Error` and does not change. There may be more of them
+later: go by the status where you do not know one.
+"""
+
+TOLD = ("zq.model.", "zq.features.", "zq.http.")
+"""Where the errors are that these requests may get. Other doors and the library have more."""
 
 
 def routes() -> Sequence[Route]:
@@ -38,6 +48,7 @@ def markdown() -> str:
     lines = [HEAD, *_table(("status", "means"), _refusals()), "", "## Requests", ""]
     for path, route, operation in described(found):
         lines += _request(path, route, operation, document["paths"][path][route.method.lower()])
+    lines += ["## Errors", "", ERRORS, *_table(("status", "code", "means"), _errors()), ""]
     lines += ["## Documents", ""]
     for name, schema in sorted(document["components"]["schemas"].items()):
         lines += _shape(name, schema)
@@ -49,6 +60,23 @@ def _refusals() -> Iterator[tuple[str, str]]:
         yield f"`{status}`", text
     for status, text in sorted(BODY_REFUSALS.items()):
         yield f"`{status}`", f"{text} (requests with a body)"
+
+
+def _errors() -> Iterator[tuple[str, str, str]]:
+    """Status, code and meaning of each error."""
+    found = {
+        (status_of(STATUSES, kind), kind.code, inspect.getdoc(kind) or "")
+        for kind in _below(ZqError)
+        if "code" in vars(kind) and kind.__module__.startswith(TOLD)
+    }
+    for status, code, text in sorted(found):
+        yield f"`{status}`", f"`{code}`", text.partition("\n\n")[0].replace("\n", " ")
+
+
+def _below(kind: type[ZqError]) -> Iterator[type[ZqError]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
 
 
 def _request(path: str, route: Route, operation: Operation, item: Document) -> Iterator[str]:
