@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from zq.http.api import endpoints
 from zq.http.api.description.openapi import (
     ABOUT,
     BODY_REFUSALS,
@@ -17,7 +18,10 @@ from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import no_server
 from zq.http.api.problems import STATUSES
 from zq.http.door import Route, status_of
+from zq.http.transport import bodies
+from zq.model import errors
 from zq.model.errors import ZqError
+from zq.rooms import parts
 from zq.verbs import Operation
 
 HEAD = f"""# The HTTP API
@@ -28,12 +32,9 @@ HEAD = f"""# The HTTP API
 the scope named. Besides the answers that are listed, any request may get these:
 """
 
-ERRORS = """The code of an error is in the header `Zq-Error` and does not change. There may be more of them
-later: go by the status where you do not know one.
+ERRORS = """The code of an error is in the header `Zq-Error` and does not change. There may be more
+codes later: go by the status where you do not know one.
 """
-
-TOLD = ("zq.model.", "zq.features.", "zq.http.")
-"""Where the errors are that these requests may get. Other doors and the library have more."""
 
 
 def routes() -> Sequence[Route]:
@@ -63,11 +64,13 @@ def _refusals() -> Iterator[tuple[str, str]]:
 
 
 def _errors() -> Iterator[tuple[str, str, str]]:
-    """Status, code and meaning of each error."""
+    """Status, code and meaning of each error. Other doors and the library have more of them."""
+    rooms = [name for name in parts("model", "__name__", str) if not name.startswith("zq.doors.")]
+    modules = {errors.__name__, endpoints.__name__, bodies.__name__, *rooms}
     found = {
         (status_of(STATUSES, kind), kind.code, inspect.getdoc(kind) or "")
         for kind in _below(ZqError)
-        if "code" in vars(kind) and kind.__module__.startswith(TOLD)
+        if "code" in vars(kind) and kind.__module__ in modules
     }
     for status, code, text in sorted(found):
         yield f"`{status}`", f"`{code}`", text.partition("\n\n")[0].replace("\n", " ")
