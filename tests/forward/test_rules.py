@@ -76,3 +76,12 @@ async def test_bodies_are_compressed_as_the_rule_says(
         await edge.lay(compression=compression)
         await edge.eventually(1)
         assert (edge.cable.up < 50_000) is is_small
+
+
+async def test_copies_for_targets_are_forwarded(tmp_path: Path) -> None:
+    async with Edge(tmp_path).running() as edge:
+        for target in ("out%2Fa", "out%2Fb"):
+            assert (await edge.near.call("PUT", f"/queues/all/targets/{target}", {})).status < 300
+        await edge.push(1, queue="all")
+        await edge.lay()
+        assert await edge.eventually(2) == [1, 1]

@@ -48,6 +48,8 @@ def _body(job: JobRecord, steady: int) -> JobBody:
         and job.expires_at is None
     ):
         return JobBody(queue=job.queue, type=job.type, payload=payload, priority=priority)
+    # Copies for targets are told apart by their queues even if they have no key.
+    in_queue = job.unique_key is not None and job.unique_in is KeySpace.QUEUE
     return JobBody(
         queue=job.queue,
         type=job.type,
@@ -55,7 +57,7 @@ def _body(job: JobRecord, steady: int) -> JobBody:
         priority=priority,
         unique_key=job.unique_key,
         unique_while=None if job.unique_while is None else NAMES[job.unique_while],
-        unique_in="queue" if job.unique_in is KeySpace.QUEUE else None,
+        unique_in="queue" if in_queue else None,
         group=job.group,
         ttl_ms=None if job.expires_at is None else max(1, job.expires_at - steady),
         **_fields(job),
