@@ -354,3 +354,39 @@ async def test_a_command_for_a_fleet_waits_until_each_device_has_it(client: Clie
     assert nobody.headers["zq-error"] == "device_unknown"
     wrong = await client.post("/devices/jobs", {"to": "a*b", "job": job})
     assert wrong.status == 400 and "star at its end" in wrong.error
+
+
+async def test_a_unique_key_counts_for_each_device_by_itself(client: Client) -> None:
+    devices = [await device_of(client, name) for name in ("d1", "d2", "d3")]
+    await client.post("/jobs", new_job(queue="commands", unique_key="cfg"))
+    alone = await client.post("/jobs", new_job(queue="commands", to="d3", unique_key="cfg"))
+    assert alone.status == 201
+    job = {"queue": "commands", "type": "configure", "payload": 2, "unique_key": "cfg"}
+
+    # The first job keeps the key for its device, and belongs to no group.
+    sent = await client.post("/devices/jobs", {"to": "d*", "job": job | {"group": "cfg-2"}})
+    assert (sent.status, sent.doc) == (201, {"group": "cfg-2", "devices": 2})
+    lacking = (await client.get("/devices/jobs/cfg-2")).doc
+    assert (lacking["waiting"], lacking["devices"]) == (2, ["d1", "d2"])
+    again = await client.post("/devices/jobs", {"to": "d*", "job": job | {"group": "cfg-2"}})
+    assert again.doc["devices"] == 2
+
+    assert [await device.fetch() for device in devices] == [1, 1, 1]
+    assert {(job["unique_key"], job["unique_in"]) for d in devices for job in d.stored} == {
+        ("cfg", "queue")
+    }
+    assert await client.count(queue="to/d1/commands,to/d2/commands,to/d3/commands") == 3
+    await devices[0].fetch()
+    assert (await client.get("/devices/jobs/cfg-2")).doc["devices"] == ["d2"]
+
+
+async def test_a_job_for_a_device_has_no_batch(client: Client) -> None:
+    await device_of(client)
+    batch = {"key": "all", "when": "true", "fold": "$existing + $new"}
+    job = new_job(queue="commands", payload=[1], batch=batch)
+    for reply in (
+        await client.post("/devices/jobs", {"to": "d*", "job": job}),
+        await client.post("/jobs", job | {"to": "d1"}),
+    ):
+        assert (reply.status, reply.error) == (400, "to and batch cannot be combined"), reply.doc
+    assert await client.count() == 0

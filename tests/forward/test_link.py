@@ -52,6 +52,18 @@ async def test_jobs_for_a_device_come_to_its_workers_in_order(tmp_path: Path) ->
         assert [job["payload"] for job in await claim(edge.near, "commands", max=2)] == [1, 2]
 
 
+async def test_a_device_keeps_the_job_that_has_a_unique_key(tmp_path: Path) -> None:
+    """The key is one of the queue, there as here."""
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay()
+        key = {"queue": "commands", "type": "t", "unique_key": "cfg", "unique_in": "queue"}
+        await edge.near.post("/jobs", key | {"payload": "own"})
+        await edge.near.post("/jobs", key | {"queue": "other", "payload": "other"})
+        await send(edge, "late", unique_key="cfg")
+        await send(edge, "next")
+        assert await at_device(edge, 2) == ["own", "next"]
+
+
 async def test_a_paused_lane_still_listens(tmp_path: Path) -> None:
     async with Edge(tmp_path).running() as edge:
         await edge.lay()

@@ -115,7 +115,9 @@ async def send(asked: Asked) -> FleetDocument:
     """Store a job for each known device of a fleet, all or none: 201.
 
     `to` is the name of a device, or what names begin with and a star. The jobs have one `group`,
-    that of the job or a new one, by which `GET /devices/jobs/{group}` tells who lacks it.
+    that of the job or a new one, by which `GET /devices/jobs/{group}` tells who lacks it. A
+    `unique_key` counts for each device by itself: one that keeps a job of another group with that
+    key gets none, and is not counted. A `batch` is refused.
     """
     to, job = decode_fleet(asked.body, asked.codec, asked.limits)
     return FleetDocument(*await asked.services[Fleets].send(to, job, asked.reach))

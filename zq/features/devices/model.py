@@ -22,15 +22,17 @@ from typing import Annotated, ClassVar, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from zq.features.batches.model_jobs import batch_of
 from zq.features.forward.model import LaneRule
 from zq.features.history.model import StoredAttempt
 from zq.features.producers.model import MAX_SEQ, Producer, ProducerMark
 from zq.model.commands import Command, SyncRule
 from zq.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unprocessable
-from zq.model.job import MAX_TIME, JobSettings
+from zq.model.job import MAX_TIME, NO_OPTIONS, JobSettings, NewJob
 from zq.model.keys import Key
 from zq.model.names import check_name
 from zq.model.reach import EVERYWHERE, Reach
+from zq.model.unique import KeySpace
 
 
 class DeviceNotFound(NotFound):
@@ -345,6 +347,22 @@ def queue_to(device: str, queue: str) -> str:
         )
     own = f"{_BEGINNING}{check_device(device)}/"
     return queue if queue.startswith(own) else check_name("queue", own + queue)
+
+
+def for_device(job: NewJob, device: str) -> NewJob:
+    """The job, in the queue of a device. Raises `InvalidRequest`.
+
+    Its unique key belongs to that queue. A batch spans all queues, so a job for one device might
+    fold into that of another.
+    """
+    if batch_of(job) is not None:
+        raise InvalidRequest("to and batch cannot be combined")
+    return msgspec.structs.replace(
+        job,
+        queue=queue_to(device, job.queue),
+        options=msgspec.structs.replace(job.options or NO_OPTIONS, to=device),
+        unique_in=KeySpace.QUEUE,
+    )
 
 
 def check_fleet(pattern: str) -> str:

@@ -31,6 +31,7 @@ from zq.features.devices.model import (
     check_device,
     check_fleet,
     device_of,
+    for_device,
     is_of,
     lane_to,
     plain_queue,
@@ -48,7 +49,7 @@ from zq.model.clock import Clock
 from zq.model.errors import InvalidRequest
 from zq.model.filters import Filter
 from zq.model.ids import SUFFIX_LENGTH, key_of_any
-from zq.model.job import NO_OPTIONS, JobRecord, NewJob
+from zq.model.job import JobRecord, NewJob
 from zq.model.keys import Key
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
@@ -267,7 +268,7 @@ MISSED = (Status.DEAD, Status.CANCELLED, Status.EXPIRED)
 
 
 class SentToFleet(NamedTuple):
-    """The group of a job that was sent to devices, and how many these are."""
+    """The group of a job that was sent to devices, and how many of these have one of the group."""
 
     group: str
     devices: int
@@ -297,6 +298,7 @@ class Fleets:
     async def send(self, to: str, job: NewJob, reach: Reach) -> SentToFleet:
         """Store a job for each known device of a name or a pattern, all or none.
 
+        A device keeps the job that has the unique key, and counts if that is of the same group.
         Raises `InvalidRequest`, `QueueOutOfReach`, `NobodyThere`, and the errors of an enqueue.
         """
         beginning = check_fleet(to)
@@ -307,17 +309,10 @@ class Fleets:
         if not names:
             raise NobodyThere(to)
         group = job.group or f"fleet-{secrets.token_hex(8)}"
-        jobs = [
-            msgspec.structs.replace(
-                job,
-                queue=queue_to(name, job.queue),
-                group=group,
-                options=msgspec.structs.replace(job.options or NO_OPTIONS, to=name),
-            )
-            for name in names
-        ]
-        await self._jobs.enqueue(jobs, reach)
-        return SentToFleet(group, len(jobs))
+        job = msgspec.structs.replace(job, group=group)
+        accepted = await self._jobs.enqueue([for_device(job, name) for name in names], reach)
+        owners = accepted.reply.owners.values()
+        return SentToFleet(group, len(names) - sum(owner.group != group for owner in owners))
 
     async def lacking(self, group: str, reach: Reach) -> Lacking:
         """The devices that have not said yet that they have the job of a group."""

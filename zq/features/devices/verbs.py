@@ -89,7 +89,7 @@ class FleetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FleetDocument(msgspec.Struct):
-    """The group of the jobs that were stored, one for each of so many devices."""
+    """The group of the jobs, and how many devices have one of them."""
 
     group: str
     devices: int
