@@ -89,6 +89,15 @@ def test_keys_belong_to_each_target_by_itself(ticker: Ticker) -> None:
     assert by_queue(ticker) == {"a": ["2"], "b": ["1", "2"]}
 
 
+def test_the_keys_of_jobs_that_waited_belong_to_their_target(ticker: Ticker) -> None:
+    keyed: dict[str, Any] = {"unique_key": "k", "unique_while": Scope.ACTIVE}
+    (waits,) = ticker.store(1, **keyed)
+    ticker.run(AddTarget("q", "a"))
+    (reply,) = ticker.run(ticker.enqueue([new_job(**keyed)])).replies
+    assert isinstance(reply, EnqueueResult)
+    assert [owner.key for owner in reply.owners.values()] == [waits]
+
+
 def test_names_belong_to_each_target_by_itself(ticker: Ticker) -> None:
     fan_out(ticker, "q", "a", "b")
     for _ in range(2):

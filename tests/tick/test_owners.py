@@ -126,10 +126,11 @@ def test_an_owner_in_flight_has_its_key_although_its_time_to_wait_is_over(
 
 
 @ENTRIES
+@pytest.mark.parametrize("space", KeySpace)
 def test_a_job_enters_a_queue_with_targets_by_the_keys_of_the_first_one(
-    ticker: Ticker, enters: Callable[..., AnyCommand]
+    ticker: Ticker, enters: Callable[..., AnyCommand], space: KeySpace
 ) -> None:
-    command = enters(ticker, unique_in=KeySpace.QUEUE)
+    command = enters(ticker, unique_in=space)
     ticker.run(AddTarget("q", "a"))
     fields: dict[str, Any] = {"unique_key": "k", "unique_while": ACTIVE, "queue": "q"}
     ticker.store(1, **fields)

@@ -14,7 +14,7 @@ from zq.model.commands import Entered
 from zq.model.errors import KeyTaken, NotCompared, QueueFull, ZqError
 from zq.model.job import JobRecord, is_dead_letter, is_over
 from zq.model.lifecycle import TERMINAL
-from zq.model.unique import COVERS, lock_of
+from zq.model.unique import COVERS, KeySpace, lock_of
 from zq.store.api import Sliced
 from zq.tick.depths import Room
 from zq.tick.fitting import Arrival, misfits
@@ -54,6 +54,7 @@ class QueueEntry:
     ) -> None:
         self._work = work
         self._fan_out = work.hooks.fan_out
+        self._fanning = {} if self._fan_out is None else work.rulebook.fanning
         self._keyless = keyless
         self._kept: Counter[str] = Counter()
         self._rest: list[int] = []
@@ -61,6 +62,7 @@ class QueueEntry:
         self._room = Room(work, {self._place(queue) for _, queue in arrivals})
         self._owners: dict[str, JobRecord] = {}
         self._twins: dict[str, list[int]] = {}
+        self._in_targets = set[int]()
         if locks := {lock for arrival in arrivals if (lock := self._wanted(*arrival)) is not None}:
             owners = work.tx.owners(sorted(locks))
             self._owners = {owner.lock: owner for owner in owners if owner.lock is not None}
@@ -112,22 +114,24 @@ class QueueEntry:
 
     def place(self, job: JobRecord, queue: str) -> str:
         """The queue in which an admitted job lies: the first target of the one that it enters."""
-        for other in self._work.rulebook.fanning.get(queue, ())[1:]:
-            self._twins.setdefault(other, []).append(job.key)
+        if queue in self._fanning:
+            self._in_targets.add(job.key)
+            for other in self._fanning[queue][1:]:
+                self._twins.setdefault(other, []).append(job.key)
         return self._place(queue)
 
     def entered(self, jobs: Sequence[JobRecord]) -> None:
-        """Store the twins for further targets of jobs that have moved."""
-        if not self._twins or self._fan_out is None:
+        """Give jobs that have moved to targets their keys there, and store their twins."""
+        known = {job.key: job for job in jobs if job.key in self._in_targets}
+        if self._fan_out is None or not known:
             return
-        known = {job.key: job for job in jobs}
+        narrow_keys(self._work, list(known.values()))
         for target, keys in self._twins.items():
             self._fan_out.store_twins(self._work, target, [self._model(known[key]) for key in keys])
 
     def _place(self, queue: str) -> str:
         """Where jobs lie that enter a queue: its rules are those that they meet."""
-        targets = self._work.rulebook.fanning.get(queue)
-        return queue if targets is None or self._fan_out is None else targets[0]
+        return self._fanning.get(queue, (queue,))[0]
 
     def _model(self, job: JobRecord) -> JobRecord:
         if job.key not in self._keyless:
@@ -138,11 +142,29 @@ class QueueEntry:
         """The lock that a job takes when it enters a queue; None if it takes none."""
         if job.unique_key is None or job.unique_while is None or job.key in self._keyless:
             return None
-        lock = lock_of(self._place(queue), job.unique_key, job.unique_in)
+        space = KeySpace.QUEUE if queue in self._fanning else job.unique_in
+        lock = lock_of(self._place(queue), job.unique_key, space)
         if job.status in TERMINAL or is_dead_letter(job):
             return lock
         keeps = lock == job.lock or job.status not in COVERS[job.unique_while]
         return None if keeps else lock
+
+
+def narrow_keys(work: UnitOfWork, jobs: Sequence[JobRecord]) -> None:
+    """Have the unique keys of jobs that came to a target count there alone, as new ones do."""
+    wide = [
+        job
+        for job in jobs
+        if job.unique_key is not None
+        and job.unique_in is not KeySpace.QUEUE
+        and not is_dead_letter(job)
+    ]
+    if wide:
+        keys = [job.key for job in wide]
+        work.tx.write("narrow_locks", keys=keys)
+        work.tx.write("restore_moved_locks", keys=keys)
+        for job in wide:
+            job.unique_in = KeySpace.QUEUE
 
 
 def letters_among(jobs: Sequence[JobRecord]) -> set[int]:

@@ -152,6 +152,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "cancel": {"jobs BY jobs_pkey"},
         "cancel_by_force": {"jobs BY jobs_pkey"},
         "undo": {"jobs BY jobs_pkey"},
+        "narrow_locks": {"jobs BY jobs_pkey"},
         "retain": {"jobs BY jobs_pkey"},
         "replace_payloads": {"jobs BY jobs_pkey"},
         "replace_extras": {"jobs BY jobs_pkey"},

@@ -89,6 +89,7 @@ FINDS: dict[str, set[str]] = {
     "retain": {BY_ID},
     "replace_payloads": {BY_ID},
     "replace_extras": {BY_ID},
+    "narrow_locks": {BY_ID},
     "restore_moved_locks": {BY_ID},
     "read_owners": {"SEARCH jobs USING INDEX key_owner (key_lock=?)"},
     "release_locks": {BY_ID},

@@ -28,6 +28,7 @@ from zq.store.api import Sliced, exhaust
 from zq.store.snapshot import PAGE_BYTES
 from zq.tick.change import patch_jobs
 from zq.tick.depths import depths
+from zq.tick.entering import narrow_keys
 from zq.tick.fitting import ComingPayloads, by_bytes, misfits
 from zq.tick.hooks import FanOut, Hooks, Options
 from zq.tick.intake import Intake, enqueue
@@ -337,7 +338,9 @@ def _each(
 def _mover(work: UnitOfWork, target: str) -> Handle:
     def move(keys: Sequence[int]) -> Sliced[int]:
         fitting = yield from _fitting(work, target, keys)
-        return len(patch_jobs(work, fitting, Patch(queue=target)))
+        moved = patch_jobs(work, fitting, Patch(queue=target))
+        narrow_keys(work, moved)
+        return len(moved)
 
     return move
 

@@ -214,6 +214,10 @@ WHERE id = ANY (ARRAY(
             SELECT 1 FROM jobs AS o WHERE o.owns_key AND o.key_lock = j.key_lock OFFSET 0)
     GROUP BY key_lock))
 
+-- name: narrow_locks
+-- The keys of these jobs are looked for in their queues from now on. They have yet to take them there.
+UPDATE jobs SET unique_in = {in_queue}, owns_key = false WHERE id = {keys}
+
 -- name: cancel
 -- :ends lists [key, purge_at, sweep or null]. The key of a cancelled job is free.
 UPDATE jobs SET status = {cancelled}, held = 0, line = NULL, holder = NULL, finished_at = :now,

@@ -195,6 +195,10 @@ UPDATE OR IGNORE jobs SET owns_key = 1
 WHERE id IN {keys} AND owns_key = 0 AND unique_in = {in_queue} AND extras ->> '$.origin' IS NULL
     AND (status < {in_flight} OR unique_while <> {while_queued})
 
+-- name: narrow_locks
+-- The keys of these jobs are looked for in their queues from now on. They have yet to take them there.
+UPDATE jobs SET unique_in = {in_queue}, owns_key = 0 WHERE id IN {keys}
+
 -- name: cancel
 -- :ends lists [key, purge_at, sweep or null]. The key of a cancelled job is free.
 UPDATE jobs SET status = {cancelled}, held = 0, line = NULL, holder = NULL, finished_at = :now,
