@@ -66,7 +66,14 @@ class Orders:
 
     def __init__(self, last_key: int) -> None:
         self.now = NOW
+        self.ahead = 0
+        """How far steady time is ahead of the wall."""
         self.mint = Mint(last_key)
+
+    def step(self, ms: int) -> None:
+        """Set the wall clock forward or back, while no time passes."""
+        self.now += ms
+        self.ahead -= ms
 
     def enqueue(self, jobs: Iterable[NewJob]) -> Enqueue:
         jobs = list(jobs)
@@ -101,7 +108,7 @@ class Orders:
         }
         return Tick(
             now=self.now,
-            steady=self.now,
+            steady=self.now + self.ahead,
             commands=commands,
             claims=claims,
             due=frozenset(due for due, is_due in flags.items() if is_due),

@@ -10,7 +10,7 @@ from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import CreateBudget, drawing
 from zq.features.fair import tick_hold
 from zq.features.fair.model import FairLimit
-from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit
+from zq.features.fair.model_jobs import DropFairLimit, PutFairLimit, fair_key_of
 from zq.features.fair.tick_hold import MOST_FORGOTTEN, MOST_OPENED
 from zq.model.commands import Claim, Clear, PatchJob, SetQueue, Succeed
 from zq.model.job import JobSettings, NewJob
@@ -187,3 +187,31 @@ def test_a_job_that_took_what_its_key_was_charged_with_moves_no_line(ticker: Tic
     ticker.now += 5_000
     ran = statements(ticker, partial(ticker.run, Succeed(held)))
     assert any(sql.startswith("UPDATE lines SET place") for sql in ran)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("hours", [1, -1, 24 * 365 * 50])
+def test_a_clock_that_is_set_while_a_job_runs_takes_no_turns_from_its_key(
+    ticker: Ticker, hours: int, restarts: bool
+) -> None:
+    with_keys(ticker, 80, 2)
+    for _ in range(10):
+        held = ticker.take(1)
+        ticker.now += 100
+        ticker.run(Succeed(held))
+    held = ticker.take(1)
+    ticker.now += 50
+    ticker.step(hours * 3_600_000)
+    if restarts:
+        ticker.restart()
+    ticker.now += 50
+    ticker.run(Succeed(held))
+
+    jobs, taken = ticker.jobs(), list[int]()
+    for _ in range(20):
+        held = ticker.take(1)
+        ticker.now += 100
+        ticker.run(Succeed(held))
+        taken += held
+    keys = [fair_key_of(jobs[key].options) for key in taken]
+    assert keys.count("key-0") == keys.count("key-1")

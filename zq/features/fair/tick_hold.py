@@ -33,6 +33,7 @@ from zq.features.fair.tick_shares import (
     end_jobs,
     first_start,
 )
+from zq.model.clock import SLIGHT_MS
 from zq.model.errors import Unprocessable
 from zq.model.job import Brief, JobRecord, JobSettings, NewJob
 from zq.model.lifecycle import Status
@@ -80,6 +81,9 @@ class FairHold:
         """Keys that a claim has found at their limits, if it takes what it has chosen."""
         self._rates: dict[Name, float] = {}
         """The rates that pay for what a claim takes."""
+        self._ahead: int | None = None
+        self._set_at = 0
+        """The date from which on the wall clock has gone like steady time, `ahead` of it."""
         self._is_torn = False
         self.is_used = True
         self.is_retimed = False
@@ -167,6 +171,7 @@ class FairHold:
         """Note a move of a job that has a key."""
         key = fair_key_of(job.options)
         assert key is not None
+        self._learn_clock(now)
         was = self._notes[job.queue, key]
         then = was if queue == job.queue else self._notes[queue, key]
         was.unfinished -= before in _UNFINISHED
@@ -175,7 +180,7 @@ class FairHold:
         then.came += after is Status.READY
         runs_on = after is Status.IN_FLIGHT
         if before is Status.IN_FLIGHT and not (runs_on and queue == job.queue):
-            was.ran.append(counted(now - (job.dequeued_at or now)))
+            was.ran.append(self._ran(job, now))
             self._opened.add((job.queue, key))
             then.brought += runs_on
         elif runs_on and before is not Status.IN_FLIGHT:
@@ -197,6 +202,7 @@ class FairHold:
                         self.note(job, job.status, after, job.queue, now)
                 return
             (before,) = statuses
+        self._learn_clock(now)
         names = [(job.queue, fair_key_of(job.options)) for job in jobs]
         begins = after is Status.IN_FLIGHT is not before
         for (queue, key), count in Counter(names).items():
@@ -209,9 +215,19 @@ class FairHold:
         if before is Status.IN_FLIGHT is not after:
             for job, (queue, key) in zip(jobs, names, strict=True):
                 if key is not None:
-                    ran = counted(now - (job.dequeued_at or now))
-                    self._notes[queue, key].ran.append(ran)
+                    self._notes[queue, key].ran.append(self._ran(job, now))
                     self._opened.add((queue, key))
+
+    def _learn_clock(self, now: int) -> None:
+        ahead = self._now - now
+        if self._ahead is None or abs(ahead - self._ahead) >= SLIGHT_MS:
+            self._ahead, self._set_at = ahead, now
+
+    def _ran(self, job: Brief | JobRecord, now: int) -> float | None:
+        """What a job counts that ends now; None if the clock was set meanwhile, or this server has
+        not seen the job being taken: nobody knows then how long it ran."""
+        began = job.dequeued_at or 0
+        return counted(now - began) if self._set_at <= began <= now else None
 
     def review(self, queue: str) -> None:
         """Note that the limits of a queue's keys may be others than before."""

@@ -76,8 +76,9 @@ class KeyNotes(msgspec.Struct, gc=False):
     delivered: int = 0
     brought: int = 0
     """Jobs in flight that have come from another queue."""
-    ran: list[float] = []
-    """What those count that are no longer in flight, in milliseconds."""
+    ran: list[float | None] = []
+    """What those count that are no longer in flight, in milliseconds; None is what their key was
+    charged with."""
     weight: float | None = None
     """What the latest new job brings."""
 
@@ -88,6 +89,8 @@ def end_jobs(share: KeyShare, queue: SharedQueue, notes: KeyNotes) -> None:
         charged = share.owed / share.in_flight if share.in_flight else 0.0
         share.owed -= charged
         share.in_flight = max(share.in_flight - 1, 0)
+        if ran is None:
+            continue
         corrected = correction(charged, ran, share.pull)
         share.finish += corrected
         if share.waiting:
