@@ -92,7 +92,7 @@ async def test_a_bulk_larger_than_a_tick_waits_for_one_tick_though_each_has_an_a
 
 async def test_acknowledgements_that_fill_each_tick_keep_nothing_else_out_for_good() -> None:
     inbox = Inbox(1_000_000)
-    rest: list[AnyCommand] = [Return(0, [1], leases={1: 1}), Clear("q"), enqueue(300), enqueue(1)]
+    rest: list[AnyCommand] = [Return(0, [1], leases={1: 1}), Clear(), enqueue(300), enqueue(1)]
     for command in rest:
         inbox.submit(command)
     ticks = []
