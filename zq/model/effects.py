@@ -100,7 +100,7 @@ class Effects(msgspec.Struct):
     woken: set[str] = msgspec.field(default_factory=set)
     """Queues that may have ready jobs which they did not have before."""
     left: set[str] = msgspec.field(default_factory=set)
-    """Queues with ready jobs left, because claims took as many bytes as they may."""
+    """Queues with ready jobs left: a claim took as many bytes, or looked as far, as it may."""
     news: list[News] = msgspec.field(default_factory=list)
     """The events of stored jobs, except for those that replies and claims show."""
     misfits: list[Misfit] = msgspec.field(default_factory=list)

@@ -24,7 +24,7 @@ MOST_LOOKS = 8
 """A claim looks at most so often for more lines, since it may not take from those it has found."""
 
 MOST_QUEUES = 64
-"""Among more queues than this, a claim finds out first which of them come first."""
+"""Among more queues than this, each look finds out first which of them come first."""
 
 
 def with_lines(
@@ -42,16 +42,19 @@ def with_lines(
     limit = wanted.limit
     for look in range(MOST_LOOKS):
         most = limit << look
-        lines = work.tx.open_lines(queues, sorted(work.lines.agings), most)
+        first = queues
+        if queues is not None and len(queues) > max(MOST_QUEUES, most):
+            first = work.tx.names("first_line_queues", queues=queues, now=work.now, limit=most)
+        lines = work.tx.open_lines(first, sorted(work.lines.agings), most)
         if not lines:
             return found
-        merge = _Merge(work, wanted.limit, bounds, lines, is_all=len(lines) < most)
+        merge = _Merge(work, wanted.limit, bounds, lines, most)
         merge.choose(found.jobs)
         if not merge.shut() and merge.is_done:
             break
     else:
         # The next tick looks further: by then the lines that were found in vain are shut.
-        work.effects.woken.update([line.queue for line in lines], [j.queue for j in found.jobs])
+        work.effects.left.update([line.queue for line in lines])
     merge.shut_drained()
     jobs = merge.jobs()
     kept = {job.key for job in jobs}
@@ -74,10 +77,7 @@ def _open_queues(
             for queue in work.tx.names("line_queues", prefix=prefix)
         ]
     free, bounds = gates.sort(work, queues, monotonic, leaves=wanted.leaves)
-    names = [*free, *bounds]
-    if len(names) > max(MOST_QUEUES, wanted.limit):
-        names = work.tx.names("first_line_queues", queues=names, now=work.now, limit=wanted.limit)
-    return names, bounds
+    return [*free, *bounds], bounds
 
 
 class _Merge:
@@ -89,16 +89,19 @@ class _Merge:
         limit: int,
         bounds: dict[str, int],
         lines: Sequence[Line],
-        *,
-        is_all: bool,
+        most: int,
     ) -> None:
-        """`is_all`: there are no other open lines in the queues of the claim."""
+        """`lines` has the first `most` open lines in the queues of the claim, or all of them."""
         self._work = work
         self._limit = limit
+        self._most = most
         self._left = dict(bounds)
         self._rooms = [hold.allowances(work) for hold in work.holds if hold.is_used]
         self._sources = self._sources_of(lines)
-        self._end: Place | None = None if is_all else (lines[-1].urgency, lines[-1].head)
+        self._end: Place | None = None
+        """There may be other lines behind this place, which were not read."""
+        if len(lines) >= most:
+            self._end = (lines[-1].urgency, lines[-1].head)
         self._shut: list[tuple[int, str, int]] = []
         self._drained: list[tuple[int, str, int]] = []
         """Lines that give some of their jobs, and cannot be paid for more."""
@@ -176,7 +179,7 @@ class _Merge:
         for line in lines:
             if line.fair_key:
                 sharing[line.queue, line.priority].append(line)
-        turns = [_Turns(self._work, some, self._limit, self._rooms) for some in sharing.values()]
+        turns = [_Turns(self._work, some, self._most, self._rooms) for some in sharing.values()]
         return [*sources, *turns]
 
     def _pays(self, source: "_LineSource") -> bool:
