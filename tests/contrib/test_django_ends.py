@@ -130,9 +130,9 @@ async def test_the_end_of_a_delivery_that_was_lost_is_not_the_end_of_the_task(
     assert heard == [STARTED]
 
 
-def empty_outbox() -> None:
+def execute(statement: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM zq_outbox")
+        cursor.execute(statement)
 
 
 async def test_a_result_in_the_outbox_is_found_while_no_server_answers(
@@ -140,11 +140,12 @@ async def test_a_result_in_the_outbox_is_found_while_no_server_answers(
 ) -> None:
     address = {"OPTIONS": {"url": "http://127.0.0.1:1"}, "ENQUEUE_ON_COMMIT": True}
     with settings_of(zq_server, **address):
+        await apart(execute, "INSERT INTO zq_outbox (document) VALUES ('no JSON')")
         result = await apart(tasks.add.enqueue, 1, 2)
         found = await apart(task_backends["default"].get_result, result.id)
         with pytest.raises(Unavailable):
             await apart(task_backends["default"].get_result, "unknown")
-        await apart(empty_outbox)
+        await apart(execute, "DELETE FROM zq_outbox")
     assert (found.id, found.status) == (result.id, TaskResultStatus.READY)
 
 

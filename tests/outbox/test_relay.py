@@ -5,7 +5,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from conformance.streams import PATIENCE_S
+from conformance.streams import PATIENCE_S, pause
 
 import zq
 from zq import outbox
@@ -197,6 +197,50 @@ async def test_a_row_that_the_server_refuses_is_set_aside_and_holds_nothing_up(
     assert "must not contain ','" in errors[0]
     assert "not a job" in errors[1]
     assert "must not contain ','" in errors[2]
+
+
+DEEP = '{"queue":"q","type":"t","payload":' + "[" * 5000 + "]" * 5000 + "}"
+NUL = '{"queue":"q","type":"t","payload":1,"a\\u0000":1}'
+LATIN = b'{"queue":"q","type":"t","payload":"\xe4"}'.hex()
+
+
+async def test_a_row_that_cannot_be_read_is_set_aside_and_holds_nothing_up(
+    zq_app: App, mail: Mail, database: Database, connection: Any
+) -> None:
+    bad = {f"'{DEEP}'": "recursion", f"'{NUL}'": "unknown field"}
+    if database.kind == "sqlite":  # PostgreSQL takes no text in another encoding
+        bad |= {f"CAST(x'{LATIN}' AS TEXT)": "can't decode byte 0xe4", f"x'{LATIN}'": "byte 0xe4"}
+    for n, document in enumerate(bad):
+        outbox.enqueue(connection, mail, n)
+        connection.execute(f"INSERT INTO zq_outbox (document) VALUES ({document})")
+    outbox.enqueue_many(connection, mail, [mail.args(n) for n in range(len(bad), 10)])
+    connection.commit()
+    async with relaying(zq_app, database):
+        await until_sent(zq_app, 10)
+
+    assert await sent(zq_app) == list(range(10))
+    errors = [row[0] for row in database.fetch("SELECT error FROM zq_outbox ORDER BY id")]
+    assert len(errors) == len(bad)
+    assert all(said in error for said, error in zip(bad.values(), errors, strict=True))
+
+
+async def test_a_relay_says_what_has_failed_and_tries_again(
+    zq_app: App,
+    mail: Mail,
+    database: Database,
+    connection: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outbox.enqueue(connection, mail, 1)
+    connection.execute("INSERT INTO zq_outbox_lane VALUES (1, 'outbox-1', 'e', 1, 'no list')")
+    connection.commit()
+    async with relaying(zq_app, database):
+        async with asyncio.timeout(PATIENCE_S):
+            while "the relay has failed and tries again" not in caplog.messages:
+                await pause()
+        connection.execute("DELETE FROM zq_outbox_lane")
+        connection.commit()
+        await until_sent(zq_app, 1)
 
 
 async def test_a_row_that_was_mended_is_moved(

@@ -95,7 +95,8 @@ class PostgresSource:
             cursor = await self._connection.execute(_MOVE, (*now, *then))
             moved = bool(cursor.rowcount)
             if moved and refusal is not None:
-                await self._connection.execute(_SET_ASIDE, (refusal.error, refusal.id))
+                error = refusal.error.replace("\0", "\\0")  # PostgreSQL has no text with NUL
+                await self._connection.execute(_SET_ASIDE, (error, refusal.id))
         return moved
 
     async def rows_of(self, ids: Sequence[int]) -> list[OutboxRow]:

@@ -86,6 +86,11 @@ class Relay:
                     log.warning("waiting", extra={"fields": {"error": error.message}})
                     await asyncio.sleep(jittered(failures))
                     failures += 1
+                except Exception as error:
+                    await self._source.close()
+                    log.error("the relay has failed and tries again", exc_info=error)
+                    await asyncio.sleep(jittered(failures))
+                    failures += 1
         finally:
             await self._source.close()
 

@@ -36,7 +36,8 @@ class OutboxRow(NamedTuple):
     """A row that is committed and still has to be sent."""
 
     id: int
-    document: str
+    document: bytes | str
+    """Bytes if the database does not see to it that it is text."""
 
 
 class OutboxLane(NamedTuple):

@@ -133,6 +133,8 @@ class SqliteSource:
         )
         # A number that was given must not be lost with a power cut.
         self._connection.execute("PRAGMA synchronous=EXTRA")
+        # SQLite takes any bytes as text, and a document that is no UTF-8 must not stop the others.
+        self._connection.text_factory = bytes
         self._changes = FileChanges()
         self._pause_s = SOON_S
 
@@ -152,7 +154,7 @@ class SqliteSource:
     def _lane(self) -> OutboxLane | None:
         assert self._connection is not None
         for producer, epoch, first, ids in self._connection.execute(_LANE).fetchall():
-            return OutboxLane(producer, epoch, first, json.loads(ids))
+            return OutboxLane(producer.decode(), epoch.decode(), first, json.loads(ids))
         return None
 
     def _move(self, lane: OutboxLane, to: OutboxLane, refusal: RefusedRow | None) -> bool:

@@ -24,11 +24,11 @@ def document_of(job: Submission) -> str:
     return JSON.encode(job).decode()
 
 
-def job_of(document: str) -> OutboxJob:
+def job_of(document: bytes | str) -> OutboxJob:
     """The job of a document. Raises `InvalidPayload`."""
     try:
         return _decoder.decode(document)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidPayload(f"the document is not a job: {error}") from error
 
 

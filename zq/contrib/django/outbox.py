@@ -1,8 +1,10 @@
 """The outbox in Django's database: writes rows, finds them, and has the relay's address."""
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from zq.client.errors import InvalidPayload
 from zq.client.formats import JSON
 from zq.client.values import StoredJob, Submission
 from zq.outbox.adapters import adapter_of
@@ -11,11 +13,8 @@ from zq.outbox.writing import document_of, job_of
 VENDORS = ("sqlite", "postgresql")
 """Databases for which there is an outbox."""
 
-_FIND = {
-    "sqlite": "SELECT document FROM zq_outbox WHERE json_extract(document, '$.unique_key') = %s",
-    "postgresql": "SELECT document FROM zq_outbox"
-    " WHERE CAST(document AS json) ->> 'unique_key' = %s",
-}
+# A row that is no JSON must not stop the look at the others, so the database reads none.
+_FIND = "SELECT document FROM zq_outbox WHERE replace(document, %s, '') <> document"
 
 
 def write(connection: Any, job: Submission) -> None:
@@ -26,14 +25,18 @@ def write(connection: Any, job: Submission) -> None:
 def find(connection: Any, key: str) -> StoredJob | None:
     """The job of a row that no relay has moved yet."""
     with connection.cursor() as cursor:
-        cursor.execute(_FIND[connection.vendor], [key])
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    job = job_of(row[0])
-    return StoredJob(
-        "", job.type, job.queue, "ready", job.priority or 0, payload=job.payload, meta=job.meta
-    )
+        cursor.execute(_FIND, [key])
+        rows = cursor.fetchall()
+    for (document,) in rows:
+        with suppress(InvalidPayload):
+            job = job_of(document)
+            if job.unique_key == key:
+                return StoredJob(
+                    *("", job.type, job.queue, "ready", job.priority or 0),
+                    payload=job.payload,
+                    meta=job.meta,
+                )
+    return None
 
 
 def address_of(connection: Any) -> str:
