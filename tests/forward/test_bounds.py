@@ -4,11 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conformance.client import Reply
 
 from zq.features.forward.service import LaneBounds
 
 from .edge import Edge, until
+
+DAY_MS = 86_400_000
+YEARS_MS = 50 * 365 * DAY_MS
 
 
 async def pushed(edge: Edge, size: int, queue: str = "out", payload: str = "x") -> Reply:
@@ -51,6 +55,7 @@ async def test_a_lane_whose_oldest_job_waits_too_long_refuses_new_ones(tmp_path:
     async with Edge(tmp_path).running() as edge:
         await bound(edge, max_age_ms=60_000)
         assert (await pushed(edge, 9)).status == 201
+        await look(edge)
         edge.device.clock.advance(61_000)
         await look(edge)
         assert "a job waits for 61 s" in (await pushed(edge, 9)).error
@@ -153,6 +158,7 @@ async def test_jobs_beyond_an_age_are_dropped(tmp_path: Path) -> None:
         await edge.lanes.pause("up", paused=True)
         await until(lambda: edge.progress.state == "paused")
         await edge.push(1, 2)
+        await look(edge)
         edge.device.clock.advance(50_000)
         await edge.push(3)
         edge.device.clock.advance(20_000)
@@ -160,6 +166,85 @@ async def test_jobs_beyond_an_age_are_dropped(tmp_path: Path) -> None:
 
         assert [job["payload"] for job in await edge.left()] == [3]
         assert edge.progress.dropped == 2
+
+
+@pytest.mark.parametrize("by", [YEARS_MS, -DAY_MS, -YEARS_MS])
+async def test_a_clock_that_is_set_drops_no_job_and_keeps_none(tmp_path: Path, by: int) -> None:
+    """The age of a job is the time that has passed, also over starts of the machine."""
+
+    async def left() -> list[Any]:
+        await look(edge)
+        return [job["payload"] for job in await edge.left()]
+
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay(max_age_ms=7 * DAY_MS, when_full="drop_oldest")
+        await edge.lanes.pause("up", paused=True)
+        await edge.push(1, 2)
+        assert await left() == [1, 2]
+        clock = edge.device.clock
+        clock.advance(DAY_MS)
+        clock.step(by)
+        await edge.push(3)
+        assert await left() == [1, 2, 3]
+
+        await edge.device.stop()
+        clock.reboot()
+        clock.advance(3 * DAY_MS)
+        await edge.device.start()
+        assert await left() == [1, 2, 3]
+        clock.step(-by)
+        await edge.push(4)
+        assert await left() == [1, 2, 3, 4]
+
+        clock.advance(3 * DAY_MS)
+        assert await left() == [3, 4]
+        clock.advance(2 * DAY_MS)
+        assert await left() == [4]
+
+
+@pytest.mark.parametrize("by", [YEARS_MS, -YEARS_MS])
+async def test_a_clock_that_is_set_has_new_jobs_refused_neither_sooner_nor_later(
+    tmp_path: Path, by: int
+) -> None:
+    async def is_late() -> bool:
+        await look(edge)
+        return (await pushed(edge, 9)).status == 507
+
+    async with Edge(tmp_path).running() as edge:
+        await bound(edge, max_age_ms=7 * DAY_MS)
+        await edge.push(1)
+        assert not await is_late()
+        edge.device.clock.advance(DAY_MS)
+        edge.device.clock.step(by)
+        assert not await is_late()
+        edge.device.clock.advance(5 * DAY_MS)
+        assert not await is_late()
+        edge.device.clock.advance(DAY_MS)
+        assert await is_late()
+        edge.device.clock.step(-by)
+        assert await is_late()
+
+
+async def test_a_job_is_old_by_the_time_since_it_was_due(tmp_path: Path) -> None:
+    """A job that waits for its date, or for a second life, does not wait on the lane."""
+
+    async def left() -> list[Any]:
+        await look(edge)
+        return [job["payload"] for job in await edge.left()]
+
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay(max_age_ms=DAY_MS, when_full="drop_oldest")
+        await edge.lanes.pause("up", paused=True)
+        await edge.push(1, ready_at=edge.device.now + 3 * DAY_MS)
+        await edge.push(2)
+        assert await left() == [1, 2]
+        edge.device.clock.advance(2 * DAY_MS)
+        assert await left() == [1]
+        edge.device.clock.advance(DAY_MS + 1000)
+        await edge.push(3)
+        assert await left() == [1, 3]
+        edge.device.clock.advance(DAY_MS)
+        assert await left() == []
 
 
 async def test_a_full_disk_still_drains(tmp_path: Path) -> None:

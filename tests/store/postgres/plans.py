@@ -425,6 +425,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "under_way": {"ALL OF lane_batches BY lane_batches_pkey"},
         "waiting_bytes": {"jobs BY jobs_pkey"},
         "new_jobs": {"SORT", "jobs BY ready_by_queue"},
+        "has_old": {"jobs BY jobs_pkey", "jobs BY ready_by_queue", "lines BY heads_of_lines"},
     },
     "history/tick": {
         "append_attempts": {"jobs BY jobs_pkey", "logs BY logs_name_key"},

@@ -70,14 +70,16 @@ class Arrive(Command[int], frozen=True):
 
 
 class TrimLane(Command[int], frozen=True):
-    """Expire the oldest waiting jobs of a lane that drops them: those up to a key, which is 0 if
-    there are none, and those over its bound on bytes.
+    """Expire the oldest waiting jobs of a lane that drops them: those up to a key that have been
+    ready since a date, and those over its bound on bytes.
 
     Returns how many. There may be more.
     """
 
     lane: str
-    upto: int
+    upto: int = 0
+    since: int = 0
+    """In milliseconds of wall time."""
 
 
 class NameHeir(Command[None], frozen=True):

@@ -42,7 +42,8 @@ SELECT coalesce(sum(payload_size) FILTER (
 FROM (SELECT id, status, queue, payload_size FROM jobs WHERE id > :after ORDER BY id LIMIT :limit) AS seen
 
 -- name: oldest_of_lane
--- The oldest ready jobs of some queues, with keys from :first to :upto, and their bytes.
+-- The oldest ready jobs of some queues, with keys from :first to :upto, that have been
+-- ready since a date, and their bytes.
 SELECT id, payload_size FROM jobs
-WHERE id >= :first AND id <= :upto AND status = {ready} AND queue = ANY (:queues::text[])
+WHERE id >= :first AND id <= :upto AND status = {ready} AND ready_at <= :since AND queue = ANY (:queues::text[])
 ORDER BY id LIMIT :limit

@@ -27,13 +27,14 @@ from zq.features.forward.model import (
     check_rule,
     new_epoch,
 )
+from zq.features.forward.service_ages import AgeMark, LaneAges
 from zq.features.forward.store import NO_JOBS, LaneReads, UnderWay
 from zq.features.history.engine import HistoryReaders
 from zq.features.producers.model import EpochEnd
 from zq.model.clock import Clock
 from zq.model.commands import WriteNote
 from zq.model.errors import ZqError
-from zq.model.ids import key_at, minted_at
+from zq.model.ids import minted_at
 from zq.model.lifecycle import Status
 from zq.model.queue_patterns import QueuePatterns
 from zq.service.services import RunningService, Services
@@ -357,6 +358,8 @@ class LaneBounds(RunningService):
     ) -> None:
         self._reads = store.reads
         self._stored = store.reads.of(LaneReads)
+        self._steady = store.steady
+        self._ages = LaneAges(store, inbox)
         self._clock = clock
         self._inbox = inbox
         self._lanes = lanes
@@ -414,31 +417,31 @@ class LaneBounds(RunningService):
         waiting = {queue for (queue, _), n in counts.items() if n}
         for name, rule in self._rules.items():
             queues = sorted(filter(rule.patterns.covers, waiting))
-            age_ms = await self._excess_age(rule, queues)
+            passed = await self._passed(name, rule, queues)
             if rule.when_full == "drop_oldest":
-                await self._trim(name, rule, queues, is_late=age_ms is not None)
-            elif age_ms is not None:
-                late[name] = (rule.patterns, age_ms)
+                await self._trim(name, rule, queues, passed)
+            elif passed:
+                late[name] = (rule.patterns, self._steady.read()[1] - passed[0].steady)
         self.in_use = late
+        await self._ages.store()
 
-    async def _excess_age(self, rule: LaneRule, queues: Sequence[str]) -> int | None:
-        """The age of the oldest ready job in milliseconds, if it is more than may be."""
-        if rule.max_age_ms is None:
-            return None
-        oldest = await self._reads.oldest_ready(queues)
-        age_ms = max((self._clock.now_ms() - at for at in oldest.values()), default=0)
-        return age_ms if age_ms > rule.max_age_ms else None
+    async def _passed(self, name: str, rule: LaneRule, queues: Sequence[str]) -> list[AgeMark]:
+        """The marks since which ready jobs wait that have waited for longer than they may."""
+        if rule.max_age_ms is None or not queues:
+            return []
+        marks = await self._ages.reached(name, rule.max_age_ms)
+        return [each for each in marks if await self._stored.has_old(queues, each.key, each.wall)]
 
     async def _trim(
-        self, name: str, rule: LaneRule, queues: Sequence[str], *, is_late: bool
+        self, name: str, rule: LaneRule, queues: Sequence[str], passed: Sequence[AgeMark]
     ) -> None:
         """Drop what is too much or too old on a lane, if there is something."""
-        upto = 0
-        if is_late and rule.max_age_ms is not None:
-            upto = key_at(self._clock.now_ms() - rule.max_age_ms)
+        trims = [TrimLane(name, mark.key, mark.wall) for mark in passed]
         most = rule.max_bytes
-        if upto or (most is not None and await self._stored.waiting_bytes(queues) > most):
-            while await self._inbox.ask(TrimLane(name, upto)):
+        if most is not None and await self._stored.waiting_bytes(queues) > most:
+            trims.append(TrimLane(name))
+        for each in trims:
+            while await self._inbox.ask(each):
                 pass
 
     def _note(self, lane: str, dropped: int) -> None:

@@ -28,3 +28,25 @@ SELECT json_group_array(json_array(queue, jobs, oldest)) FROM (
 SELECT cast(total(payload_size) AS INTEGER) FROM jobs
 WHERE status <= {in_flight} AND queue IN (SELECT value FROM json_each(:queues))
     AND id >= :first AND id < :end
+
+-- name: has_old
+-- Whether a job of some queues, with a key up to :upto, has been ready since a date. It steps from one
+-- priority to the next, and reads no newer ones. Of lines, it reads the first job of each.
+WITH RECURSIVE heads (queue, priority) AS (
+    SELECT q.value, (
+        SELECT min(priority) FROM jobs WHERE status = {ready} AND held = 0 AND queue = q.value)
+    FROM json_each(:queues) AS q
+    UNION ALL
+    SELECT queue, (
+        SELECT min(priority) FROM jobs
+        WHERE status = {ready} AND held = 0 AND jobs.queue = heads.queue AND priority > heads.priority)
+    FROM heads WHERE priority IS NOT NULL LIMIT 4000
+)
+SELECT EXISTS (
+        SELECT 1 FROM heads CROSS JOIN jobs ON status = {ready} AND held = 0
+            AND jobs.queue = heads.queue AND jobs.priority = heads.priority
+            AND jobs.id <= :upto AND ready_at <= :since)
+    OR EXISTS (
+        SELECT 1 FROM json_each(:queues) AS q
+        CROSS JOIN lines ON lines.queue = q.value AND head > 0 AND head <= :upto
+        CROSS JOIN jobs ON jobs.id = head AND ready_at <= :since)

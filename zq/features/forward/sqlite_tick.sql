@@ -48,10 +48,11 @@ SELECT json_array(json_array(cast(total(iif(
 FROM (SELECT id, status, queue, payload_size FROM jobs WHERE id > :after ORDER BY id LIMIT :limit) AS seen
 
 -- name: oldest_of_lane
--- The oldest ready jobs of some queues, with keys from :first to :upto, and their bytes. They are near
+-- The oldest ready jobs of some queues, with keys from :first to :upto, that have been
+-- ready since a date, and their bytes. They are near
 -- the beginning of the table, as a rule.
 SELECT json_group_array(json_array(id, payload_size)) FROM (
     SELECT id, payload_size FROM jobs NOT INDEXED
-    WHERE id >= :first AND id <= :upto AND status = {ready}
+    WHERE id >= :first AND id <= :upto AND status = {ready} AND ready_at <= :since
         AND queue IN (SELECT value FROM json_each(:queues))
     ORDER BY id LIMIT :limit)

@@ -46,6 +46,14 @@ class LaneReads:
         found = await self._scans.found(tuple[str, int, int], "new_jobs", **asked)
         return {queue: NewJobs(jobs, oldest) for queue, jobs, oldest in found}
 
+    async def has_old(self, queues: Sequence[str], upto: int, since: int) -> bool:
+        """True if a ready job of these queues, up to a key, has been ready since a date.
+
+        Jobs that wait behind others of their groups or lines are left out.
+        """
+        asked = {"queues": list(queues), "upto": upto, "since": since}
+        return bool(await self._looks.value("has_old", **asked))
+
     async def waiting_bytes(self, queues: Sequence[str], span: range = ALL_KEYS) -> int:
         """The bytes of the payloads of all unfinished jobs in these queues with such keys."""
         asked = {"queues": list(queues), "first": span.start, "end": span.stop}

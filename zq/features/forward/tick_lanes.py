@@ -26,7 +26,7 @@ from zq.features.forward.model import (
 from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
 from zq.model.ids import MAX_KEY
-from zq.model.job import Brief
+from zq.model.job import MAX_TIME, Brief
 from zq.model.lifecycle import TERMINAL, Move
 from zq.model.queue_patterns import NO_QUEUES, QueuePatterns
 from zq.store.api import Sliced, Transaction, as_json
@@ -178,12 +178,17 @@ class BoundLane:
             return 0
         return (yield from self.drop(work, self.bytes - self.most + self.most // SLACK))
 
-    def drop(self, work: UnitOfWork, room: int, upto: int = MAX_KEY) -> Sliced[int]:
-        """Drop the oldest jobs up to a key, until there is room. Return how many."""
+    def drop(
+        self, work: UnitOfWork, room: int, upto: int = MAX_KEY, since: int = MAX_TIME
+    ) -> Sliced[int]:
+        """Drop the oldest jobs up to a key that have been ready since a date, until there is room.
+
+        Return how many.
+        """
         dropped = 0
         queues = sorted(self._depths(work))
         for _ in range(MOST_SLICES):
-            jobs = self._next(work, queues, room, upto) if room > 0 else ()
+            jobs = self._next(work, queues, room, upto, since) if room > 0 else ()
             if not jobs:
                 break
             displace(work, jobs)
@@ -198,10 +203,10 @@ class BoundLane:
         return dropped
 
     def _next(
-        self, work: UnitOfWork, queues: Sequence[str], room: int, upto: int
+        self, work: UnitOfWork, queues: Sequence[str], room: int, upto: int, since: int
     ) -> Sequence[Brief]:
         """The oldest ready jobs of a slice that make room together."""
-        asked = {"queues": list(queues), "upto": upto, "limit": SLICE_ROWS}
+        asked = {"queues": list(queues), "upto": upto, "since": since, "limit": SLICE_ROWS}
         found = work.tx.table("oldest_of_lane", first=self._oldest, **asked)
         if not found and self._oldest:
             # Jobs that are older may have become ready since.
@@ -341,7 +346,8 @@ class BoundLanes:
 
 
 def trim(work: UnitOfWork, command: TrimLane) -> Sliced[int]:
-    """Drop the oldest jobs of a lane that drops them: those up to a key, and those over its bound.
+    """Drop the oldest jobs of a lane that drops them: those that are too old, and those over its
+    bound.
 
     Return how many. There may be more.
     """
@@ -350,5 +356,7 @@ def trim(work: UnitOfWork, command: TrimLane) -> Sliced[int]:
     lane = None if table is None else table.lane_named(command.lane)
     if lane is None or lane.refuses:
         return 0
-    dropped = (yield from lane.drop(work, MAX_KEY, command.upto)) if command.upto else 0
+    dropped = 0
+    if command.upto:
+        dropped = yield from lane.drop(work, MAX_KEY, command.upto, command.since)
     return dropped + (yield from lane.shed(work))
