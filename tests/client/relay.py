@@ -3,8 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 from conformance.site import Site
+
+Fault = Literal["refused", "lost", "silent"]
+"""What may come of a request: a proxy refuses it, its answer is lost, or nobody gets it."""
+
+_FOREIGN = b"HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\n404 page not found"
 
 
 class Relay:
@@ -15,6 +21,8 @@ class Relay:
         self.url = ""
         self._port = port
         self._writers: set[asyncio.StreamWriter] = set()
+        self._faults: list[tuple[str, Fault, asyncio.Event]] = []
+        self._losing: dict[asyncio.StreamWriter, asyncio.Event] = {}
 
     @classmethod
     @asynccontextmanager
@@ -33,15 +41,33 @@ class Relay:
         for writer in self._writers:
             writer.transport.abort()
 
+    def fail(self, what: str, fault: Fault) -> asyncio.Event:
+        """Let the next request go wrong whose first line has this in it. The event tells when it
+        has."""
+        happened = asyncio.Event()
+        self._faults.append((what, fault, happened))
+        return happened
+
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.opened += 1
         there, back = await asyncio.open_connection("127.0.0.1", self._port)
         self._writers |= {writer, back}
-        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+        await asyncio.gather(self._pump(reader, back, writer), self._pump(there, writer))
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        asker: asyncio.StreamWriter | None = None,
+    ) -> None:
+        """Pass bytes on. Requests have an `asker`, who gets the answers."""
         try:
             while data := await reader.read(65_536):
+                if asker is not None and not self._passes(data, asker):
+                    continue
+                if lost := self._losing.pop(writer, None):
+                    lost.set()
+                    break
                 writer.write(data)
                 await writer.drain()
         except OSError:
@@ -49,3 +75,20 @@ class Relay:
         finally:
             writer.transport.abort()
             self._writers.discard(writer)
+
+    def _passes(self, request: bytes, asker: asyncio.StreamWriter) -> bool:
+        """Whether the server gets a request."""
+        line = request.partition(b"\r\n")[0].decode()
+        for each in self._faults:
+            what, fault, happened = each
+            if what not in line:
+                continue
+            self._faults.remove(each)
+            if fault == "lost":
+                self._losing[asker] = happened
+                return True
+            if fault == "refused":
+                asker.write(_FOREIGN)
+            happened.set()
+            return False
+        return True

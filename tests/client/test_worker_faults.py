@@ -250,6 +250,33 @@ async def test_what_a_job_came_to_is_told_until_the_server_has_it(site: Site, fa
         assert (await backend.get(job.id)).status == ("dead" if fails else "completed")
 
 
+@pytest.mark.parametrize("what", ["/success", "/failure"])
+async def test_what_a_proxy_refuses_is_sent_again_and_no_fault_of_the_job(
+    site: Site, what: str
+) -> None:
+    runs: list[int] = []
+    async with Relay.to(site) as relay, App(relay.url) as app:
+
+        @app.task(max_attempts=1)
+        async def work() -> int:
+            runs.append(1)
+            if what == "/failure":
+                raise ValueError("no")
+            return 42
+
+        job = await work.enqueue()
+        refused = relay.fail(what, "refused")
+        (outcome,) = await zq.Worker(app).run_until_idle(PATIENCE_S)
+
+        assert (refused.is_set(), runs) == (True, [1])
+        if what == "/failure":
+            assert outcome.error is not None
+            assert outcome.error.error_type == "ValueError"
+            assert [each.error_type for each in await app.backend.errors(job.id)] == ["ValueError"]
+        else:
+            assert (outcome.result, await job.result()) == (42, 42)
+
+
 async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) -> None:
     backend = Refusing(site.url)
     wanted = TakeRequest(("q",), 1, "w")

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 
 from zq.client.backend import Backend
-from zq.client.errors import InvalidPayload, StaleLease, Unavailable, ZqError
+from zq.client.errors import BackendError, InvalidPayload, StaleLease, ZqError, concerns_jobs
 from zq.client.formats import said_by
 from zq.client.http.transport import jittered
 from zq.client.values import Delivery, LeasedFailure, RefusedItems, Success
@@ -162,12 +162,15 @@ async def report(
 
 
 async def persistently(send: Callable[[], Awaitable[RefusedItems | object]]) -> RefusedItems:
-    """Try as long as the cause is a passing one. Raises any other error."""
+    """Try as long as the jobs are not at fault: what a proxy or the access key is at fault for may
+    pass. Raises any other error."""
     attempt = 0
     while True:
         try:
             answer = await send()
-        except Unavailable as error:
+        except BackendError as error:
+            if concerns_jobs(error):
+                raise
             log.warning("a report to the server failed and is tried again: %s", error)
             await asyncio.sleep(jittered(attempt))
             attempt += 1

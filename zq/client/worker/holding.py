@@ -116,7 +116,7 @@ class UnknownJobs:
         self._wake.set()
 
     async def run(self) -> None:
-        """Return jobs for ever. Raises a `BackendError` that does not pass."""
+        """Return jobs for ever."""
         while True:
             await self._wake.wait()
             self._wake.clear()
