@@ -55,6 +55,31 @@ async def test_the_time_to_live_begins_when_a_job_is_ready(client: Client) -> No
     await client.until(job["id"], status="expired")
 
 
+@pytest.mark.parametrize("limits", [{"job": 100}, {"queue": 100}, {"queue": 70, "job": 100}])
+@pytest.mark.parametrize("failed", [False, True])
+async def test_the_time_to_live_of_a_postponed_job_begins_at_its_new_date(
+    client: Client, limits: dict[str, int], failed: bool
+) -> None:
+    if "queue" in limits:
+        await put(client, "q", ttl_ms=limits["queue"])
+    own: Doc = {"ttl_ms": limits["job"]} if "job" in limits else {}
+    job = await client.enqueue(queue="q", **own)
+    if failed:
+        stream = await client.take(prefetch=1)
+        await stream.job()
+        await client.fail(job["id"])
+        await stream.close()
+    date = client.site.now + 5_000
+    changed = await client.change(job["id"], ready_at=date)
+    assert (changed["status"], changed["expires_at"]) == ("scheduled", date + 100)
+    client.site.clock.advance(4_999)
+    assert (await client.job(job["id"]))["status"] == "scheduled"
+    client.site.clock.advance(1)
+    await client.until(job["id"], status="ready")
+    client.site.clock.advance(100)
+    await client.until(job["id"], status="expired")
+
+
 async def test_a_job_that_runs_does_not_expire_but_is_not_delivered_again(client: Client) -> None:
     job = await client.enqueue(ttl_ms=100, **KEPT)
     other = await client.enqueue(ttl_ms=100)

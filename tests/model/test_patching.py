@@ -52,7 +52,7 @@ def job(
 
 def changes(before: JobRecord, patch: Patch) -> dict[str, object]:
     """The fields that the patch changed, with their new values."""
-    after = patched(before, patch, NOW, NOW)
+    after = patched(before, patch, NOW, NOW, None)
     return {
         field: getattr(after, field)
         for field in before.__struct_fields__
@@ -100,7 +100,7 @@ def test_a_scheduled_job_that_is_overdue_stays_scheduled_unless_ready_at_is_patc
 
 
 def options_after(patch: Patch, options: JobSettings | None = ALL_SET) -> JobSettings | None:
-    return patched(job(S.READY, options), patch, NOW, NOW).options
+    return patched(job(S.READY, options), patch, NOW, NOW, None).options
 
 
 def test_retry_limit_is_set_or_returned_to_the_default() -> None:
@@ -178,7 +178,7 @@ def test_a_patch_leaves_the_lease_the_history_and_the_rest_alone(status: Status)
 def test_a_patch_makes_only_legal_moves(
     status: Status, ready_at: int, new: int | None | msgspec.UnsetType
 ) -> None:
-    after = patched(job(status, ready_at=ready_at), Patch(ready_at=new), NOW, NOW)
+    after = patched(job(status, ready_at=ready_at), Patch(ready_at=new), NOW, NOW, None)
     assert after.status in MOVES[Move.PATCH][status]
 
 

@@ -201,5 +201,7 @@ class Changing(NaiveJobs):
         row.due_at = None
         if row.ready_at <= self.now and row.life_ms is not None:
             row.expires_at, row.life_ms = self.now + row.life_ms, None
+        if row.ready_at > self.now and row.expires_at is not None and row.status is not IN_FLIGHT:
+            row.expires_at, row.life_ms = None, self._lasts_ms(row)
         if row.status is not IN_FLIGHT:
             self._to(row, SCHEDULED if row.ready_at > self.now else READY)

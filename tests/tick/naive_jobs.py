@@ -109,13 +109,17 @@ class NaiveJobs:
         row.ready_at = self.now
         row.finished_at = row.purge_at = None
         row.forgiven, row.stalls = row.attempts, 0
-        own = row.ttl_ms if row.origin is None else None
-        ttl_ms = self._set_for(queue).ttl_ms if own is None else own
+        ttl_ms = self._lasts_ms(row)
         row.expires_at = None if ttl_ms is None else self.now + ttl_ms
         row.due_at = row.life_ms = None
         self._to(row, READY)
         self._tell(EventType.ENQUEUED, row)
         self._revived.append(row)
+
+    def _lasts_ms(self, row: Row) -> int | None:
+        """How long a job may wait for a worker, if its time begins anew."""
+        own = row.ttl_ms if row.origin is None else None
+        return self._set_for(row.queue).ttl_ms if own is None else own
 
     def _keeps_out(self, row: Row, queue: str, *, keyless: bool = False) -> ZqError | None:
         """Why a job may not enter a queue. If it may, it has its key from now on."""

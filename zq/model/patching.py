@@ -64,12 +64,18 @@ def moves_a_running_head(job: JobRecord, patch: Patch) -> bool:
     )
 
 
-def patched(job: JobRecord, patch: Patch, now: int, steady: int) -> JobRecord:
-    """The job after the patch. `job` must not be terminal."""
+def patched(job: JobRecord, patch: Patch, now: int, steady: int, lasts_ms: int | None) -> JobRecord:
+    """The job after the patch. `job` must not be terminal.
+
+    `lasts_ms` is how long it may wait for a worker if its time begins anew; None means forever.
+    """
     status, ready_at = _schedule(job, patch.ready_at, now)
     due_at, expires_at, ttl_ms = job.due_at, job.expires_at, job.ttl_ms
     if patch.ready_at is not UNSET:
         due_at = None
+        if status is Status.SCHEDULED and expires_at is not None:
+            # It waits for a date, at which its time begins.
+            expires_at, ttl_ms = None, lasts_ms
     if ttl_ms is not None and status is Status.READY:
         # It waits for its date no longer.
         expires_at, ttl_ms = steady + ttl_ms, None

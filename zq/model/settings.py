@@ -16,11 +16,13 @@ from zq.model.job import (
     MAX_UINT32,
     NO_OPTIONS,
     BackoffRule,
+    JobRecord,
     JobSettings,
     NewJob,
     Reason,
     Retention,
     UInt32,
+    is_dead_letter,
 )
 from zq.model.names import check_name
 from zq.model.patching import UNSET, RetentionPatch, Unset, merged_retention
@@ -29,6 +31,9 @@ from zq.model.settling import Policy
 
 MAX_RATE = 1_000_000
 MAX_TARGETS = 64
+
+LONGEST_MS = MAX_TIME // 2
+"""Longer lives are cut to this, so that the sum of one and a date can be stored."""
 
 Some = Annotated[int, Meta(ge=1, le=MAX_UINT32)]
 TtlMillis = Annotated[int, Meta(ge=0, le=MAX_TIME)]
@@ -282,6 +287,16 @@ def fixed_options(
 def fixed_ttl(settings: QueueSettings, defaults: QueueSettings) -> int | None:
     """How long a job may wait for a worker; 0 means forever."""
     return defaults.ttl_ms if settings.ttl_ms is None else settings.ttl_ms
+
+
+def ttl_of(job: JobRecord, settings: QueueSettings) -> int | None:
+    """How long a stored job may wait for a worker when its time begins anew; None means forever.
+
+    Its own limit comes before its queue's. A dead letter has none of its own.
+    """
+    own = None if job.extras is None or is_dead_letter(job) else job.extras.ttl_ms
+    ttl_ms = settings.ttl_ms if own is None else own
+    return min(ttl_ms, LONGEST_MS) if ttl_ms else None
 
 
 def pause_text(settings: QueueSettings) -> str:

@@ -25,7 +25,6 @@ from zq.model.job import (
     JobRecord,
     Reason,
     brief_of,
-    is_dead_letter,
 )
 from zq.model.lifecycle import NAMES, Move, Status, sources
 from zq.model.settings import (
@@ -35,6 +34,7 @@ from zq.model.settings import (
     fixed_options,
     fixed_ttl,
     grave_of,
+    ttl_of,
 )
 from zq.model.settling import Failure, kept_until
 from zq.store.api import Sliced
@@ -223,8 +223,7 @@ def _revive(
     rows: list[tuple[object, ...]] = []
     for job, queue in targets:
         settings = work.settings_of(queue)
-        own_ttl = None if is_dead_letter(job) else _extras(job).ttl_ms
-        ttl_ms = settings.ttl_ms if own_ttl is None else own_ttl
+        ttl_ms = ttl_of(job, settings)
         if defaults is not None:
             own = msgspec.structs.replace(job.options or NO_OPTIONS, **_NOT_FIXED)
             options = fixed_options(own, settings, defaults)

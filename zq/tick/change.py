@@ -26,6 +26,7 @@ from zq.model.errors import JobNotFound, Unprocessable, ZqError
 from zq.model.job import JobRecord
 from zq.model.lifecycle import Move, sources
 from zq.model.patching import UNSET, Patch, moves_a_running_head, patched, refuse_terminal
+from zq.model.settings import ttl_of
 from zq.store.api import Sliced
 from zq.tick.bury import retry, revive_slice
 from zq.tick.entering import QueueEntry, entering, letters_among
@@ -200,9 +201,12 @@ def _clear(work: UnitOfWork, command: Clear) -> int:
 
 def patch_jobs(work: UnitOfWork, jobs: Sequence[JobRecord], patch: Patch) -> list[JobRecord]:
     """Patch jobs that can be patched."""
-    changed = [patched(job, patch, work.now, work.steady) for job in jobs]
-    for job, new in zip(jobs, changed, strict=True):
+    changed: list[JobRecord] = []
+    for job in jobs:
+        settings = work.settings_of(job.queue if patch.queue is UNSET else patch.queue)
+        new = patched(job, patch, work.now, work.steady, ttl_of(job, settings))
         new.checksum = with_options(job, new.options)
+        changed.append(new)
     rows = [
         (
             *(job.key, job.queue, job.priority, job.status, job.ready_at, job.options),

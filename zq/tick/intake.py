@@ -24,7 +24,7 @@ from zq.model.job import (
 )
 from zq.model.lifecycle import Status
 from zq.model.reach import EVERYWHERE
-from zq.model.settings import fixed
+from zq.model.settings import LONGEST_MS, fixed
 from zq.model.sharing import maker, values_of
 from zq.model.unique import COVERS, OnConflict, Scope
 from zq.store.api import BYTES_A_ROW, Sliced, as_json
@@ -43,9 +43,6 @@ SLICE_JOBS = 512
 
 SLICE_BYTES = 1024 * 1024
 """The bytes of payloads whose checksums are calculated before that: about a millisecond's work."""
-
-LONGEST_MS = MAX_TIME // 2
-"""Longer lives are cut to this, so that the sum of one and a date can be stored."""
 
 HELD_BY_GROUP = 1
 """The bit of `held` that is set for all jobs of a group but its head."""
