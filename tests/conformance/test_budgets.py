@@ -160,6 +160,27 @@ async def test_a_dead_job_comes_back_only_to_budgets_that_can_pay_it(client: Cli
     assert await (await client.take()).jobs(1)
 
 
+async def test_a_replay_leaves_out_jobs_that_no_budget_can_pay(client: Client) -> None:
+    await client.call("PUT", "/queues/q/settings", {"retention": {"completed_ms": 60_000}})
+    await put(client, "b", 1)
+    drawing = await client.make("completed", queue="q", budgets=[{"key": "b"}])
+    plain = await client.make("completed", queue="q")
+    assert (await client.delete("/budgets/b")).status == 204
+    listener = await client.listen()
+    reply = await client.post("/queues/q/replay", {})
+    assert (reply.status, reply.doc) == (200, {"replayed": 1, "kept": {"budget_gone": 1}})
+    (copy,) = await client.jobs(status="ready")
+    assert copy["id"] not in (drawing, plain)
+    event = await listener.event()
+    assert (event["type"], event["id"]) == ("enqueued", copy["id"])
+    await put(client, "b", 1)
+    assert (await client.post("/queues/q/replay", {})).doc == {"replayed": 2}
+    assert (await client.patch("/queues/q/settings", {"max_depth": 4})).status == 200
+    # The queue takes what it has room for.
+    assert (await client.post("/queues/q/replay", {})).status == 429
+    assert await client.count(queue="q", status="ready") == 4
+
+
 async def test_reset_forgets_budgets_and_deleting_all_jobs_does_not(client: Client) -> None:
     await put(client, "b", 1)
     await client.enqueue_many(3, budgets=[{"key": "b"}])

@@ -349,6 +349,18 @@ async def test_a_copy_is_shown_nothing_of_a_first_that_was_moved_out_of_reach(
     assert (copy.status, copy.doc) == (200, {"id": first, "duplicate": True, "folded": False})
 
 
+async def test_a_replay_leaves_out_a_copy_whose_key_belongs_to_a_hidden_job(
+    root: Client, shop: Client
+) -> None:
+    kept = {"retention": {"completed_ms": 60_000}}
+    assert (await shop.call("PUT", "/queues/shop-a/settings", kept)).status == 200
+    for unique in ({"unique_key": OWNED}, {}):
+        await shop.make("completed", queue="shop-a", **unique)
+    await root.enqueue(queue=OTHER, unique_key=OWNED)
+    reply = await shop.post("/queues/shop-a/replay", {})
+    assert (reply.status, reply.doc) == (200, {"replayed": 1, "kept": {"key_taken": 1}})
+
+
 async def test_a_dead_letter_queue_lies_within_the_prefix_too(root: Client, shop: Client) -> None:
     for method in ("PUT", "PATCH"):
         reply = await shop.call(method, "/queues/shop-a/settings", {"dead_letter": OTHER})

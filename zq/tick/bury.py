@@ -42,7 +42,7 @@ from zq.tick.entering import entering, letters_among
 from zq.tick.fitting import Arrival
 from zq.tick.hooks import FailedAttempt
 from zq.tick.moves import apply, tell
-from zq.tick.work import UnitOfWork, refuse_return, visible_job
+from zq.tick.work import UnitOfWork, kept_by, refuse_return, visible_job
 
 _ERROR_COLUMNS = (
     "job_id, attempt, message, error_type, backtrace, dequeued_at, failed_at, signature, worker,"
@@ -182,7 +182,7 @@ def revive_slice(work: UnitOfWork, command: ReviveSlice) -> Sliced[Entered]:
     entry = yield from entering(work, arrivals)
     admitted: list[Arrival] = []
     for job, target in arrivals:
-        if entry.admits(job, target, "budget_gone" if refuse_return(work, [job]) else None):
+        if entry.admits(job, target, kept_by(work, job)):
             _change_extras(job, **_ALIVE)
             admitted.append((job, entry.place(job, target)))
     _revive(work, admitted)

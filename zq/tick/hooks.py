@@ -182,7 +182,7 @@ class Hold(LineHold, Protocol[W_contra]):
     def admit_new(self, work: W_contra, jobs: Sequence[NewJob], maker: BudgetMaker | None) -> None:
         """Create what new jobs bring along for themselves."""
 
-    def refuse_return(self, jobs: Sequence[JobRecord]) -> Unprocessable | None:
+    def refuse_return(self, jobs: Sequence[JobRecord | NewJob]) -> Unprocessable | None:
         """Why finished jobs cannot come back."""
 
     def bring(self, job: NewJob, status: Status) -> None:

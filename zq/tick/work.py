@@ -338,12 +338,17 @@ def admit_new(work: UnitOfWork, jobs: Sequence[NewJob], maker: BudgetMaker | Non
         hold.admit_new(work, jobs, maker)
 
 
-def refuse_return(work: UnitOfWork, jobs: Sequence[JobRecord]) -> Unprocessable | None:
-    """Why finished jobs cannot come back."""
+def refuse_return(work: UnitOfWork, jobs: Sequence[JobRecord | NewJob]) -> Unprocessable | None:
+    """Why finished jobs, or copies of them, cannot come back."""
     for hold in work.holds:
         if (refusal := hold.refuse_return(jobs)) is not None:
             return refusal
     return None
+
+
+def kept_by(work: UnitOfWork, job: JobRecord | NewJob) -> str | None:
+    """The code by which those are counted that cannot come back as `refuse_return` says."""
+    return "budget_gone" if refuse_return(work, [job]) else None
 
 
 def is_held(work: UnitOfWork, job: JobRecord) -> bool:

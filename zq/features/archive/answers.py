@@ -40,12 +40,15 @@ async def replay(asked: Asked) -> Replayed:
 
     The settings of the queue have to keep completed jobs, and `since` must not be before what
     they keep. A copy has a new id and begins its attempts anew. A copy whose unique key is
-    taken is left out. 256 jobs come in a transaction: if the queue is full meanwhile, the
-    replay ends with 429, and what it has stored stays.
+    taken (`key_taken`), whose payload does not match the schema (`schema_mismatch`), or whose
+    budget is gone (`budget_gone`) is left out, and `kept` counts it. 256 jobs come in a
+    transaction: if the queue is full meanwhile, the replay ends with 429, and what it has
+    stored stays.
     """
     queue = check_name("queue", asked.path["queue"])
     since = decode_replay(asked.body, asked.codec)
-    return Replayed(await asked.services[Replays].replay(queue, since, asked.reach))
+    stored = await asked.services[Replays].replay(queue, since, asked.reach)
+    return Replayed(stored.changed, dict(stored.kept))
 
 
 @ANSWERS.to(CLEANING)

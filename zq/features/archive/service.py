@@ -3,22 +3,22 @@
 A queue has an archive if its settings keep completed jobs: the archive is these jobs.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
 from typing import Self
 
 from zq.features.archive.model import NotArchived, OutOfArchive
+from zq.features.archive.model_copies import StoreCopies
 from zq.features.schemas.model import SchemaMismatch
 from zq.features.schemas.service_running import PayloadChecks
-from zq.model.clock import Clock
+from zq.model.commands import Entered
 from zq.model.filters import Filter, ValueRange
 from zq.model.job import NO_EXTRAS, CarriedFields, Extras, JobRecord, NewJob, without_former_key
 from zq.model.lifecycle import Status
 from zq.model.reach import Reach
 from zq.model.settings import QueueSettings
 from zq.model.sharing import maker, values_of
-from zq.service.jobs import Jobs
 from zq.service.services import Services
-from zq.store.api import Store
 
 SLICE = 256
 """How many jobs come back in one tick."""
@@ -28,37 +28,31 @@ _new = maker(JobRecord, NewJob, "payload", "ready_at", "options", "extras", "ttl
 
 
 class Replays:
-    """Replays of archives. `count` learns how many jobs of a queue came back."""
+    """Replays of archives."""
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        count = services.tallies.count_replayed
-        return cls(services.store, services.clock, services.jobs, services[PayloadChecks], count)
+        return cls(services)
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        jobs: Jobs,
-        payloads: PayloadChecks,
-        count: Callable[[str, int], None],
-    ) -> None:
-        self._reads = store.reads
-        self._clock = clock
-        self._jobs = jobs
-        self._payloads = payloads
-        self._count = count
+    def __init__(self, services: Services) -> None:
+        engine = services.engine
+        self._reads = services.store.reads
+        self._clock = services.clock
+        self._inbox, self._mint, self._admit = engine.inbox, engine.mint, engine.admission.admit
+        self._payloads = services[PayloadChecks]
+        self._count = services.tallies.count_replayed
 
     async def replay(
         self, queue: str, since: int | None, reach: Reach, defaults: QueueSettings | None = None
-    ) -> int:
+    ) -> Entered:
         """Store copies of the jobs that were completed from `since` on, slice by slice.
 
-        Each has a new id and new limits: those of the queue, or else the `defaults`. A copy whose
-        unique key is taken, or whose payload does not match the schema of the queue, is left out.
-        Jobs that complete meanwhile are left out too. Return how many were stored. Raises
-        `NotArchived`, `OutOfArchive`, and the errors of `Jobs.enqueue`: the slices before stay
-        stored.
+        Each has a new id and new limits: those of the queue, or else the `defaults`. A copy that
+        may not be stored is left out, as when its unique key is taken, it does not match the schema
+        of the queue, or its budget is gone. So are jobs that complete meanwhile. Return how many
+        were stored, and how many were left out for each reason. Raises `NotArchived`,
+        `OutOfArchive`, `QueueFull`, `StorageFull`, `WalFull` or `BulkTooLarge`: what is stored by
+        then stays.
         """
         reach.require([queue])
         now = self._clock.now_ms()
@@ -66,17 +60,30 @@ class Replays:
         span = ValueRange(low=since, high=now)
         filter = Filter(statuses=(Status.COMPLETED,), queues=(queue,), finished_at=span)
         _, upto = await self._reads.key_range()
-        after, total = -1, 0
+        after, total, kept = -1, 0, Counter[str]()
         while jobs := await self._reads.jobs_page(filter, after, False, SLICE, now):
             after = jobs[-1].key
             copies = [_copy(job, with_options=defaults is None) for job in jobs if job.key <= upto]
             if not copies:
                 break
-            if matching := [copy for copy in copies if await self._matches(copy)]:
-                accepted = await self._jobs.enqueue(matching, reach, defaults=defaults)
-                total += len(matching) - accepted.joined
+            matching = [copy for copy in copies if await self._matches(copy)]
+            if len(matching) < len(copies):
+                kept[SchemaMismatch.code] += len(copies) - len(matching)
+            if matching:
+                stored = await self._store(matching, reach, defaults)
+                total += stored.changed
+                kept.update(stored.kept)
         self._count(queue, total)
-        return total
+        return Entered(total, kept)
+
+    async def _store(
+        self, copies: Sequence[NewJob], reach: Reach, defaults: QueueSettings | None
+    ) -> Entered:
+        size = sum([copy.payload_size for copy in copies])
+        now = self._clock.now_ms()
+        self._admit(len(copies), size)
+        keys = self._mint.take(len(copies), now)
+        return await self._inbox.ask(StoreCopies(keys, copies, now, size, reach, defaults))
 
     async def _matches(self, copy: NewJob) -> bool:
         try:

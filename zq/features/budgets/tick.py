@@ -94,7 +94,7 @@ def create_missing(work: UnitOfWork, jobs: Sequence[NewJob], maker: BudgetMaker 
             _create(work, job.makes, maker)
 
 
-def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord]) -> Unprocessable | None:
+def refuse_gone(ledger: TokenLedger, jobs: Sequence[JobRecord | NewJob]) -> Unprocessable | None:
     """Why finished jobs cannot come back: one of their budgets was deleted or narrowed."""
     for job in jobs:
         draws = draws_in(job.options)
@@ -363,7 +363,7 @@ class BudgetHold(TokenLedger):
         """Create the budgets that new jobs bring, if they do not exist."""
         create_missing(work, jobs, maker)
 
-    def refuse_return(self, jobs: Sequence[JobRecord]) -> Unprocessable | None:
+    def refuse_return(self, jobs: Sequence[JobRecord | NewJob]) -> Unprocessable | None:
         """Why finished jobs cannot come back: one of their budgets was deleted or narrowed."""
         return refuse_gone(self, jobs)
 

@@ -22,14 +22,13 @@ from zq.features.crons.model import (
     WriteCron,
 )
 from zq.model.checksums import ChecksumMismatch, check_text, checksum
-from zq.model.commands import Enqueue, EnqueueResult
+from zq.model.commands import Enqueue
 from zq.model.errors import ZqError
-from zq.model.events import EventType
-from zq.model.job import Brief, NewJob
+from zq.model.job import NewJob
 from zq.store.api import Sliced, as_json
 from zq.tick.fitting import ComingPayloads
 from zq.tick.hooks import Hooks, Options
-from zq.tick.intake import enqueue
+from zq.tick.intake import enqueue_singly
 from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork, admit_new, refuse_new
 
@@ -207,17 +206,12 @@ def _enqueue(
         )
         for index, job in coming.items()
     ]
-    replies = yield from enqueue(work, commands)
-    stored: list[Brief] = []
-    for (index, job), command, reply in zip(coming.items(), commands, replies, strict=True):
+    replies = yield from enqueue_singly(work, commands)
+    for index, reply in zip(coming, replies, strict=True):
         if isinstance(reply, StalePlan):
             return reply
         if isinstance(reply, ZqError):
             refused.add(index)
-        elif isinstance(reply, EnqueueResult) and not reply.joined:
-            stored.append(Brief(command.keys[0], job.queue, None, unique_key=job.unique_key))
-    if stored:
-        work.effects.news.append((EventType.ENQUEUED, stored))
     work.effects.tally.fired += len(jobs) - len(refused)
     work.effects.tally.put_off += len(refused)
     return refused

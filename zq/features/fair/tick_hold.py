@@ -145,7 +145,7 @@ class FairHold:
             self.begin(work.tx, work.steady)
             self.is_used = work.has_lines = True
 
-    def refuse_return(self, jobs: Sequence[JobRecord]) -> Unprocessable | None:
+    def refuse_return(self, jobs: Sequence[JobRecord | NewJob]) -> Unprocessable | None:
         """Nothing keeps a job with a key from coming back."""
         return None
 

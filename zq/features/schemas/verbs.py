@@ -42,10 +42,11 @@ class ReplaySent(msgspec.Struct, forbid_unknown_fields=True):
     since: Annotated[int, Meta(ge=0, le=MAX_TIME)] | None = None
 
 
-class Replayed(msgspec.Struct):
-    """How many jobs came back."""
+class Replayed(msgspec.Struct, omit_defaults=True):
+    """How many jobs came back. `kept` counts others by the reasons why they were left out."""
 
     replayed: int
+    kept: dict[str, int] = {}
 
 
 class CleaningDocument(msgspec.Struct, forbid_unknown_fields=True):

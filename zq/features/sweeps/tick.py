@@ -12,7 +12,7 @@ from zq.tick.hooks import Hooks, Options
 from zq.tick.moves import apply
 from zq.tick.phases import Phase, Stage
 from zq.tick.slices import by_slices
-from zq.tick.work import UnitOfWork, note_slice, refuse_return
+from zq.tick.work import UnitOfWork, kept_by, note_slice
 
 
 def hooks(options: Options) -> Hooks[UnitOfWork]:
@@ -74,7 +74,7 @@ def _obstacle(work: UnitOfWork, job: JobRecord) -> str | None:
         return "expired"
     if job.ttl_ms is not None and job.ready_at + job.ttl_ms <= work.now:
         return "expired"
-    return "budget_gone" if refuse_return(work, [job]) else None
+    return kept_by(work, job)
 
 
 def _restore(work: UnitOfWork, jobs: Sequence[JobRecord], entry: QueueEntry) -> None:

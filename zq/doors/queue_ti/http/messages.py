@@ -201,11 +201,11 @@ class ArchiveApi:
         since = _time("from_time", text, Unprocessable) if text else None
         reach = reach_of(request)
         defaults = self._defaults.of(await topic_behind(topic, self._queues))
-        copies = await self._replays.replay(topic, since, reach, defaults)
+        copies = (await self._replays.replay(topic, since, reach, defaults)).changed
         for group in (await queues_of(topic, self._queues))[1:]:
             # One with a window of its own may have nothing from that time: its own replay says so.
             with contextlib.suppress(NotArchived, OutOfArchive):
-                copies += await self._replays.replay(group, since, reach, defaults)
+                copies += (await self._replays.replay(group, since, reach, defaults)).changed
         return answer({"topic": topic, "enqueued": copies, "from_time": text})
 
     async def page(self, request: web.BaseRequest) -> Answer:
