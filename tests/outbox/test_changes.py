@@ -37,7 +37,7 @@ async def test_a_commit_of_another_program_wakes_the_relay_in_each_mode(
         program.commit()
         async with asyncio.timeout(PATIENCE_S):
             await changed
-        assert [row.document for row in await source.oldest()] == ["a"]
+        assert [row.document for row in await source.oldest()] == [b"a"]
         await source.close()
 
 
@@ -80,7 +80,7 @@ async def test_a_commit_whose_flush_takes_long_wakes_the_relay(
         slow.unlink()
         await changed
         await writer.wait()
-    assert [row.document for row in await source.oldest()] == ["a"]
+    assert [row.document for row in await source.oldest()] == [b"a"]
     await source.close()
 
 
