@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -300,6 +302,34 @@ async def test_a_broken_connection_is_opened_again(
         assert database.fetch(END_OF_RELAYS) == [(True,)]
         outbox.enqueue(connection, mail, 2)
         connection.commit()
+        await until_sent(zq_app, 2)
+
+    assert await sent(zq_app) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+async def test_a_file_that_is_replaced_by_another_is_opened(
+    zq_app: App,
+    mail: Mail,
+    database: Database,
+    connection: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sqlite, "IDLE_S", 3600.0)
+    outbox.enqueue(connection, mail, 1)
+    connection.commit()
+    file = Path(database.url.removeprefix("sqlite://"))
+    restored = file.with_name("restored.db")
+    async with relaying(zq_app, database):
+        await until_sent(zq_app, 1)
+        with contextlib.closing(sqlite3.connect(restored)) as copy:
+            connection.backup(copy)
+            outbox.enqueue(copy, mail, 2)
+            copy.commit()
+        connection.close()
+        for part in ("-wal", "-shm"):
+            file.with_name(f"{file.name}{part}").unlink(missing_ok=True)
+        restored.replace(file)
         await until_sent(zq_app, 2)
 
     assert await sent(zq_app) == [1, 2]

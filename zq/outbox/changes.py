@@ -12,8 +12,9 @@ SLEEP_S = 0.05
 """How long a wait takes at most where the kernel does not tell of changes."""
 
 # From linux/inotify.h
-_MODIFY, _MOVE_SELF, _DELETE_SELF = 0x002, 0x800, 0x400
-_MASK = _MODIFY | _MOVE_SELF | _DELETE_SELF
+_MODIFY, _ATTRIB, _MOVE_SELF, _DELETE_SELF = 0x002, 0x004, 0x800, 0x400
+# A file that is removed while somebody has it open loses a name, which is an attribute.
+_MASK = _MODIFY | _ATTRIB | _MOVE_SELF | _DELETE_SELF
 _READ_BYTES = 64 * 1024
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -61,6 +62,7 @@ class SqliteSource:
         self._path = Path(path)
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
+        self._file: os.stat_result
         self._changes: FileChanges | None = None
         self._version = 0
         self._pause_s = SOON_S
@@ -119,11 +121,8 @@ class SqliteSource:
     # In the thread
 
     def _connect(self) -> None:
-        if not self._path.exists():
-            raise DatabaseUnavailable(
-                f"{self._path} does not exist: sqlite:///a/b.db is the file /a/b.db, and"
-                " sqlite:b.db a file in the current directory"
-            )
+        # Before it is opened: a file that takes its place meanwhile is then noticed.
+        self._file = self._stat()
         self._connection = sqlite3.connect(
             f"file:{quote(str(self._path))}?mode=rw",
             timeout=BUSY_S,
@@ -137,6 +136,15 @@ class SqliteSource:
         self._connection.text_factory = bytes
         self._changes = FileChanges()
         self._pause_s = SOON_S
+
+    def _stat(self) -> os.stat_result:
+        try:
+            return self._path.stat()
+        except FileNotFoundError:
+            raise DatabaseUnavailable(
+                f"{self._path} does not exist: sqlite:///a/b.db is the file /a/b.db, and"
+                " sqlite:b.db a file in the current directory"
+            ) from None
 
     def _disconnect(self) -> None:
         changes, self._changes = self._changes, None
@@ -202,6 +210,8 @@ class SqliteSource:
         changes.watch([file, file.with_name(f"{file.name}-wal")])
         until = time.monotonic() + IDLE_S
         while self._data_version() == self._version and not changes.has_ended:
+            if not os.path.samestat(self._stat(), self._file):
+                raise DatabaseUnavailable(f"{self._path}: another file has taken its place")
             left = until - time.monotonic()
             if left <= 0:
                 return
