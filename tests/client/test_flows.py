@@ -1,11 +1,13 @@
 """Chains and chords."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from datetime import datetime
 from typing import Any, cast
 
 import pytest
+from conformance.streams import PATIENCE_S
 from documents import code
 
 import zq
@@ -178,6 +180,44 @@ async def test_a_chord_goes_on_when_its_failed_member_succeeds_at_last(
     assert await zq_app.backend.requeue_many() == 1
     outcomes = await run_until_idle(zq_app)
     assert [outcome.result for outcome in outcomes] == [1, [0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["thread", "coroutine"])
+@pytest.mark.parametrize("how", ["cancelled", "timeout"])
+async def test_a_chain_ends_with_a_job_that_was_ended_although_its_handler_returns(
+    zq_app: App, zq_worker: Working, how: str, kind: str
+) -> None:
+    loop, begun = asyncio.get_running_loop(), asyncio.Event()
+    told: asyncio.Queue[str | None] = asyncio.Queue()
+    zq_app.on("cancelled")(lambda event: told.put_nowait(event.id))
+    zq_app.on("failed")(lambda event: told.put_nowait(event.id))
+
+    @zq_app.task(max_attempts=1, timeout=0.01 if how == "timeout" else PATIENCE_S)
+    def in_thread() -> int:
+        loop.call_soon_threadsafe(begun.set)
+        zq.current_job().cancelled.wait(PATIENCE_S)
+        return 1
+
+    @zq_app.task(max_attempts=1, timeout=0.01 if how == "timeout" else PATIENCE_S)
+    async def in_coroutine() -> int:
+        begun.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return 1
+
+    @zq_app.task(queue="after")
+    async def after(n: int) -> None: ...
+
+    first: zq.Task[[], int] = in_thread if kind == "thread" else in_coroutine
+    flow = await zq.chain(zq.step(first), zq.step(after))
+    async with zq_worker(zq_app, queues=["default"]):
+        async with asyncio.timeout(PATIENCE_S):
+            await begun.wait()
+            if how == "cancelled":
+                await flow.jobs[0].cancel(force=True)
+            assert await told.get() == flow.jobs[0].id
+
+    assert await zq_app.backend.count(JobQuery(queues=("after",))) == 0
 
 
 async def test_a_member_that_runs_again_after_the_end_starts_nothing(zq_app: App) -> None:

@@ -163,7 +163,9 @@ class Executor:
         if place is not None and place.is_elsewhere:
             around = ()
         result = await around_all(around, running, partial(_innermost, execution, place))
-        await go_on(self._backend, running, result)
+        # Handlers may return although they were told to end. Only a stop wants the result then.
+        if running.lost is None and execution.reason in (None, "shutdown"):
+            await go_on(self._backend, running, result)
         execution.result = result
 
     async def shut_down(self, seconds: float) -> None:
