@@ -8,7 +8,13 @@ from rooms import joining
 from store.rig import NOW, Ticker, new_job
 
 from zq.features.batches.model import BatchRule
-from zq.features.targets.model import AddTarget, RemoveTarget, TargetExists, TargetNotFound
+from zq.features.targets.model import (
+    AddTarget,
+    GroupInFlight,
+    RemoveTarget,
+    TargetExists,
+    TargetNotFound,
+)
 from zq.model.commands import EnqueueResult, Fail, Revive, SetQueue, Succeed
 from zq.model.errors import (
     DeadLetterCycle,
@@ -175,6 +181,20 @@ def test_the_first_target_gets_what_waits_and_leaves_what_runs(ticker: Ticker) -
     assert [job.key for job in waiting(ticker, "q")] == [running]
     statuses = Counter(job.status for job in waiting(ticker, "a"))
     assert statuses == {Status.READY: 2, Status.SCHEDULED: 1}
+
+
+def test_a_first_target_waits_until_no_job_of_a_group_is_in_flight(ticker: Ticker) -> None:
+    keys = ticker.store(3, group="g")
+    other = ticker.store(1, queue="another", group="g")
+    (head, _) = ticker.take(4)
+    (reply,) = ticker.run(AddTarget("q", "a")).replies
+    assert isinstance(reply, GroupInFlight) and "'g'" in str(reply)
+    assert waiting(ticker, "a") == [] and ticker.run(AddTarget("q", "q")).replies == [0]
+    ticker.run(RemoveTarget("q", "q"), Fail(head, Failure("m")))
+    assert ticker.run(AddTarget("q", "a")).replies == [3]
+    assert ticker.take(1, queues=("a",)) == [], "the first one is to be tried again before"
+    assert [job.key for job in waiting(ticker, "a")] == keys
+    assert ticker.jobs()[other[0]].status is Status.IN_FLIGHT
 
 
 def test_a_later_target_gets_what_any_other_has_not_finished(ticker: Ticker) -> None:

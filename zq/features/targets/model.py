@@ -16,8 +16,8 @@ class AddTarget(Command[int], frozen=True):
 
     The first target gets the waiting jobs of the queue itself. A later one gets a twin of each job
     that another target has not finished. A target without settings gets those of the queue. The
-    errors are `TargetExists`, `FanOutChain`, `InvalidRequest`, and `QueueFull` if they are more
-    than it may hold.
+    errors are `TargetExists`, `FanOutChain`, `InvalidRequest`, `QueueFull` if they are more than it
+    may hold, and for the first target `GroupInFlight`.
     """
 
     brings_more: ClassVar[bool] = True
@@ -43,6 +43,19 @@ class TargetExists(Conflict):
 
     def __init__(self, queue: str, target: str) -> None:
         super().__init__(f"{target!r} is a target of {queue!r} already")
+
+
+class GroupInFlight(Conflict):
+    """A job of a group runs in the queue, and the next ones would run beside it in the target."""
+
+    code = "group_in_flight"
+
+    def __init__(self, queue: str, group: str) -> None:
+        super().__init__(
+            f"a job of group {group!r} is in flight in {queue!r}, and the next ones of the group"
+            " would run beside it in the target: pause the queue, and try again when the job waits"
+            " or has ended"
+        )
 
 
 class TargetNotFound(NotFound):

@@ -28,8 +28,8 @@ class Targets:
     async def add(self, queue: str, target: str, reach: Reach) -> int:
         """Have new jobs of a queue go to a target too. Return how many jobs it got of those before.
 
-        See `AddTarget`. Raises `TargetExists`, `FanOutChain`, `InvalidRequest`, `QueueFull` or
-        `QueueOutOfReach`.
+        See `AddTarget`. Raises `TargetExists`, `GroupInFlight`, `FanOutChain`, `InvalidRequest`,
+        `QueueFull` or `QueueOutOfReach`.
         """
         reach.require([queue, target])
         return await self._inbox.ask(AddTarget(queue, target))

@@ -13,7 +13,13 @@ from typing import TypeVar, get_args
 import msgspec
 
 from zq.features.batches.model_jobs import batch_of
-from zq.features.targets.model import AddTarget, RemoveTarget, TargetExists, TargetNotFound
+from zq.features.targets.model import (
+    AddTarget,
+    GroupInFlight,
+    RemoveTarget,
+    TargetExists,
+    TargetNotFound,
+)
 from zq.model.checksums import fits
 from zq.model.commands import Enqueue, EnqueueResult
 from zq.model.errors import Conflict, InvalidRequest, QueueFull, Unprocessable, ZqError
@@ -257,6 +263,8 @@ def _add(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
         coming = yield from _coming(work, queue, target, targets)
         if coming and depths(work, {target})[target] + coming > bound:
             raise QueueFull(target, bound)
+    if not targets and target != queue:
+        yield from _require_no_running_head(work, queue)
     for name, own in new.items():
         put_settings(work, name, own)
     if targets:
@@ -265,6 +273,19 @@ def _add(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
     if target == queue:
         return 0
     return (yield from _each(work, [queue], WAITING, _mover(work, target)))
+
+
+def _require_no_running_head(work: UnitOfWork, queue: str) -> Sliced[None]:
+    """Raise `GroupInFlight` if a job of a group is in flight in a queue.
+
+    It stays there, and all that follows it goes to the target, where nothing would hold it back.
+    """
+    running = work.tx.keys("read_all_in_flight")
+    for start in range(0, len(running), SLICE):
+        for job in work.tx.briefs("read_briefs", keys=running[start : start + SLICE]):
+            if job.queue == queue and job.group is not None:
+                raise GroupInFlight(queue, job.group)
+        yield None
 
 
 def _coming(work: UnitOfWork, queue: str, target: str, targets: Sequence[str]) -> Sliced[int]:
