@@ -37,6 +37,36 @@ async def test_a_bulk_that_is_repeated_is_stored_once(client: Client) -> None:
     assert await payloads(client) == [1, 2, 3, 4]
 
 
+async def test_what_is_repeated_is_no_news(client: Client) -> None:
+    stream = await client.listen(types="enqueued")
+    await send(client, 1, 1, 2)
+    await send(client, 3, 3)
+    again = await send(client, 1, 1, 2, 3, 4)
+
+    assert ids(again.doc["jobs"])[:2] == ["", ""]
+    told = [event["id"] for event in await stream.events(4)]
+    assert told == [job["id"] for job in await client.jobs()]
+
+
+async def test_what_is_repeated_has_the_ids_of_the_first_answer(client: Client) -> None:
+    """Those of the owners among them, as far as ids are evenly spaced."""
+    producer = {"name": "device-17", "epoch": "7f3a", "seq": 1}
+    unique: Doc = {"unique_key": "k", "unique_while": "exists"}
+    await client.enqueue(**unique)
+
+    async def answered(*jobs: Doc) -> list[str]:
+        reply = await client.post("/jobs/bulk", {"producer": producer, "jobs": [*jobs]})
+        return ids(reply.doc["jobs"])
+
+    alone = await answered(new_job(**unique))
+    assert await answered(new_job(**unique)) == alone
+    producer["seq"] = 2
+    jobs = [new_job(), new_job(), new_job(**unique), new_job(), new_job(), new_job()]
+    first = await answered(*jobs)
+    assert first[2:3] == alone
+    assert await answered(*jobs) == ["", "", "", *first[3:]]
+
+
 async def test_the_header_says_the_same_as_the_field(client: Client) -> None:
     headers = {
         "zq-producer": "device-17; epoch=7f3a; seq=1",

@@ -120,8 +120,14 @@ class EnqueueResult(msgspec.Struct, frozen=True):
     """The indexes of jobs that are stored already, and whose ids nobody knows any more."""
 
     @property
+    def known(self) -> set[int]:
+        """The indexes of the jobs that were not stored, since they or others are there already."""
+        return {*self.owners, *self.folded, *self.gone, *self.unnamed}
+
+    @property
     def joined(self) -> dict[int, int]:
-        """The keys of the existing jobs, by the index of each job that was not stored."""
+        """The keys of the existing jobs, by the index of each job that was not stored, if they are
+        known."""
         others = self.owners | self.folded if self.folded else self.owners
         return {index: other.key for index, other in others.items()} | self.gone
 

@@ -276,7 +276,7 @@ class _Writing:
         done = yield from self._add(state, new)
         base = (state.id << SEQ_BITS) + done.first_seq
         keys = range(-base, -base - len(new.records), -1)
-        self._book.learn(verdict.producer.after(command.mark, keys, self._work.now))
+        self._book.learn(verdict.producer.after(command.mark, len(keys), keys, self._work.now))
         done.duplicates = known
         return done
 

@@ -297,8 +297,8 @@ def _event(type: EventType, job: Subject) -> EventRecord:
 
 
 def _enqueued(command: Enqueue, reply: EnqueueResult) -> Iterator[EventRecord]:
-    joined = reply.joined
+    known = reply.known
     for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
-        if index not in joined:
+        if index not in known:
             queue = reply.queues.get(index, job.queue)
             yield EventRecord(EventType.ENQUEUED, key, queue, job.unique_key, 0)

@@ -123,7 +123,8 @@ class Producer(msgspec.Struct, frozen=True, array_like=True):
     at: int
     """When its last jobs were stored, in milliseconds of wall time."""
     first: int = 1
-    """The number of the first job of the latest request. The keys of this request are known."""
+    """The number of the first job of the latest request whose key is known, as are those of the
+    jobs behind it: keys of stored jobs, or of the owners of their unique keys or names."""
     key: int = 0
     """The key of that job. The keys of the following ones are `step` apart.
 
@@ -132,7 +133,7 @@ class Producer(msgspec.Struct, frozen=True, array_like=True):
     step: int = 0
 
     def jobs_of(self, seqs: range) -> dict[int, int]:
-        """The keys of those of these numbers that the latest request has stored, by number."""
+        """The known keys of those of these numbers that came with the latest request, by number."""
         return self._latest(seqs) if self.key > 0 else {}
 
     def records_of(self, seqs: range) -> dict[int, int]:
@@ -140,13 +141,16 @@ class Producer(msgspec.Struct, frozen=True, array_like=True):
         latest = self._latest(seqs) if self.key < 0 else {}
         return {seq: -key for seq, key in latest.items()}
 
-    def after(self, mark: ProducerMark, keys: Sequence[int], now: int) -> "Producer":
-        """The producer once the jobs of a request that are new have been stored with these keys."""
-        if not keys:
+    def after(self, mark: ProducerMark, new: int, keys: Sequence[int], now: int) -> "Producer":
+        """The producer once so many new jobs of a request are stored, the last ones by these keys.
+
+        The keys are evenly spaced.
+        """
+        if not new:
             return self
-        first = self.last + 1
+        last = self.last + new
         step = keys[1] - keys[0] if len(keys) > 1 else 0
-        return Producer(self.name, mark.epoch, self.last + len(keys), now, first, keys[0], step)
+        return Producer(self.name, mark.epoch, last, now, last - len(keys) + 1, keys[0], step)
 
     def _latest(self, seqs: range) -> dict[int, int]:
         known = range(max(seqs.start, self.first), min(seqs.stop, self.last + 1))

@@ -143,7 +143,9 @@ def _store(
         producer, known = verdict
         reply: object = next(stored) if known < len(command.jobs) else EnqueueResult({})
         if isinstance(reply, EnqueueResult):
-            book.learn(producer.after(command.mark, command.keys[known:], work.now))
+            fresh = command.keys[known:]
+            keys = _keys_of(fresh, reply)
+            book.learn(producer.after(command.mark, len(fresh), keys, work.now))
             if known:
                 work.effects.tally.duplicates += known
                 reply = _with_repeated(reply, command, producer, known)
@@ -180,6 +182,18 @@ def _without(command: EnqueueInOrder, known: int) -> Enqueue:
         sender=command.mark.name.partition("/")[0],
         over_depth=command.over_depth,
     )
+
+
+def _keys_of(keys: Sequence[int], reply: EnqueueResult) -> Sequence[int]:
+    """The keys that a reply names for the last ones of new jobs, as many as are evenly spaced."""
+    joined = reply.joined
+    if not joined:
+        return keys
+    named = [joined.get(index, key) for index, key in enumerate(keys)]
+    start = len(named) - 1
+    while start and named[start] - named[start - 1] == named[-1] - named[-2]:
+        start -= 1
+    return named[start:]
 
 
 def _with_repeated(

@@ -129,11 +129,11 @@ def _tell_of_twins(
     work: UnitOfWork, command: Enqueue, spread: Enqueue, result: EnqueueResult
 ) -> None:
     """Note the news of the twins. That of the first ones follows from the command's result."""
-    joined = result.joined
+    known = result.known
     twins = [
         Brief(key, job.queue, None, Status.READY, unique_key=job.unique_key)
         for index, (key, job) in enumerate(zip(spread.keys, spread.jobs, strict=True))
-        if index >= len(command.jobs) and index not in joined
+        if index >= len(command.jobs) and index not in known
     ]
     if twins:
         work.effects.news.append((EventType.ENQUEUED, twins))
