@@ -59,6 +59,18 @@ async def test_what_is_paused_moves_on_silently_and_makes_up_for_nothing(
     assert await client.count() == 1
 
 
+async def test_an_entry_of_a_queue_with_targets_is_told_of_in_each_of_them(client: Client) -> None:
+    await client.call("PUT", "/queues/q/settings", {"fan_out": ["q@a", "q@b"]})
+    streams = [await client.listen(queue=queue, types="enqueued") for queue in ("q@a", "q@b")]
+    await put(client, "g", entry(job={"queue": "q"}))
+    client.site.clock.advance(SECOND_MS)
+    told = [(await stream.events(1))[0]["id"] for stream in streams]
+    jobs = await client.jobs()
+    assert [(job["id"], job["queue"]) for job in jobs] == list(
+        zip(told, ("q@a", "q@b"), strict=True)
+    )
+
+
 async def test_a_duplicate_enqueues_nothing_and_the_schedule_moves_on(client: Client) -> None:
     await put(client, "g", entry(job={"unique_key": "k", "unique_while": "exists"}))
     owner = await client.enqueue(unique_key="k", unique_while="exists")

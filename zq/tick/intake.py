@@ -117,7 +117,7 @@ def enqueue_singly(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list
             unique_key=command.jobs[0].unique_key,
         )
         for command, reply in zip(commands, replies, strict=True)
-        if isinstance(reply, EnqueueResult) and not reply.joined
+        if isinstance(reply, EnqueueResult) and not reply.known
     ]
     if stored:
         work.effects.news.append((EventType.ENQUEUED, stored))

@@ -41,7 +41,7 @@ def _store(work: UnitOfWork, command: StoreCopies) -> Sliced[Entered | QueueFull
     for reply in (yield from enqueue_singly(work, coming)):
         if isinstance(reply, QueueFull):
             return reply
-        if isinstance(reply, KeyConflict) or (isinstance(reply, EnqueueResult) and reply.joined):
+        if isinstance(reply, KeyConflict) or (isinstance(reply, EnqueueResult) and reply.known):
             kept[KeyTaken.code] += 1
         elif isinstance(reply, ZqError):
             kept[reply.code] += 1
