@@ -1,5 +1,6 @@
 """A key with a queue prefix sees, counts and changes nothing else, on any route."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from .client import Client, Doc, Reply, new_job
 from .crons import SECOND_MS, until_moved
 from .crons import entry as every_second
 from .crons import put as put_crons
-from .keyed import OWNED, keys_in, request_to, walk
+from .keyed import OWNED, client_of, keys_in, request_to, walk
+from .streams import PATIENCE_S, pause
 
 UNKNOWN_ID = "01JD0000000000000000000000"
 HUSH = "hush"
@@ -479,3 +481,29 @@ async def test_a_schedule_of_an_unbounded_key_finds_the_owners_in_all_queues(
     root.site.clock.advance(SECOND_MS)
     await until_moved(root, "g", "e", before)
     assert (await root.job(theirs["id"]))["payload"] == [2]
+
+
+async def test_health_names_lanes_schedules_and_rows_to_whoever_may_read_all_alone(
+    root: Client, shop: Client
+) -> None:
+    lane = {"queues": [f"{HUSH}*"], "url": "http://127.0.0.1:9"}
+    assert (await root.call("PUT", f"/forward/{HUSH}", lane)).status in (200, 201)
+    await put_crons(root, HUSH, every_second(job={"queue": OTHER}))
+    root.site.run_sql(f"UPDATE cron_entries SET expression = '* * * * {HUSH}'")
+    root.site.clock.advance(SECOND_MS)
+    async with asyncio.timeout(PATIENCE_S):
+        while "faulty_crons" not in (whole := (await root.get("/health")).doc):
+            await pause()
+    assert [each["name"] for each in whole["lanes"]] == [HUSH]
+    assert [each["group"] for each in whole["faulty_crons"]["named"]] == [HUSH]
+    async with (
+        Client(root.site, root.wire) as stranger,
+        Client(root.site, root.wire, "wrong") as mistaken,
+        client_of(root.site, root.wire, "only-enqueue") as producer,
+    ):
+        for client in (stranger, mistaken, producer, shop):
+            for path in ("/health", "/healthz"):
+                reply = await client.get(path)
+                assert (reply.status, reply.doc["status"]) == (200, "ok")
+                assert reply.doc["faulty_crons"] == {"entries": 1, "named": []}
+                assert HUSH.encode() not in reply.body and "lanes" not in reply.doc

@@ -362,3 +362,17 @@ async def test_a_bounded_reach_sees_its_queues_figures_workers_and_findings_alon
         assert "secret" not in json.dumps(overview)
         with pytest.raises(QueueOutOfReach):
             await seen("queue", queue="secret")
+
+
+async def test_a_bounded_reach_is_told_nothing_of_the_server_itself(operator: Operator) -> None:
+    lane = {"queues": ["out*"], "url": "http://127.0.0.1:1"}
+    await operator.send("PUT", "/forward/secretlane", lane)
+    await operator.push("out1")
+    overviews = operator.site.server.services[Overviews]
+    async with asyncio.timeout(60):
+        while "secretlane" not in str((await operator.look("overview"))["findings"]):
+            await pause()
+    overview = await overviews.take()
+    assert "secretlane" in str(overview.findings)
+    within = overview.within(Reach(("mail.",)))
+    assert (within.findings, within.kinds) == ([], [])

@@ -238,6 +238,16 @@ class Guard:
         """The key of a request; None if no keys are needed. Raises `Unauthorized`."""
         return None if self._keys is None else _key_or_session(request, self._keys, self.sessions)
 
+    def opens(self, request: web.BaseRequest, scope: KeyScope) -> bool:
+        """True if the sender of a request for everybody may also send those of a scope that are
+        about all queues."""
+        try:
+            if (key := self.key_of(request)) is not None:
+                _require(key, scope, whole=True)
+        except (Unauthorized, ScopeMissing):
+            return False
+        return True
+
     def key_with(self, secret: str) -> Key:
         """The key with this secret. Raises `Unauthorized`."""
         key = None if self._keys is None else self._keys.with_secret(secret.encode())

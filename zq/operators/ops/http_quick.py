@@ -14,6 +14,7 @@ from zq.http.door import Route
 from zq.http.transport.answer import Answer
 from zq.model.effects import Quarantined
 from zq.model.errors import ZqError
+from zq.model.keys import KeyScope
 from zq.store.errors import StoreError
 from zq.wire.codecs import BodyCodec
 
@@ -34,24 +35,26 @@ PER_SERVER = (
 COMMIT_MODES = {True: "fsync", False: "buffered"}
 
 
-def set_aside(found: Quarantined) -> dict[str, object]:
-    """The document of what was set aside."""
+def set_aside(found: Quarantined, *, named: bool = True) -> dict[str, object]:
+    """The document of what was set aside. The latest rows are there if they may be `named`."""
+    latest = found.latest if named else ()
     return {
         "rows": found.rows,
         "latest": [
             {"table": row.source, "key": row.key, "reason": row.reason, "at": row.at}
-            for row in found.latest
+            for row in latest
         ],
     }
 
 
 class ProbesApi:
-    """The endpoints that need no key: probes have none, and answers show no jobs."""
+    """The endpoints that need no key: probes have none, and answers without one name nothing."""
 
     def __init__(self, parts: ApiParts) -> None:
         services = parts.services
         self._admin, self._crons = services.admin, services[Crons]
         self._lanes, self._clock = services[Lanes], services.clock
+        self._guard = parts.guard
         self._inbox = services[InboxState]
         self._since = services.clock.monotonic()
         self._written_before = storage_written() or 0
@@ -65,9 +68,12 @@ class ProbesApi:
             Route("GET", "/version", endpoint(self.version), None),
         ]
 
-    async def health(self, _request: web.BaseRequest, accepted: BodyCodec) -> Answer:
+    async def health(self, request: web.BaseRequest, accepted: BodyCodec) -> Answer:
         """The health of the server: how it stores, why it refuses new jobs, and which rows are
         damaged.
+
+        If the server has keys, the names of rows, schedules and lanes are for those with the scope
+        `read` and without prefixes. Others get the numbers of rows and schedules, and no `lanes`.
 
         `clock_set` tells of the last time since the start that the clock of the machine was set by
         more than a minute: `at`, `by_ms`, and how many dates became due by it (`due_jobs`,
@@ -84,6 +90,7 @@ class ProbesApi:
         counts it.
         """
         health = self._admin.health()
+        named = self._guard.opens(request, KeyScope.READ)
         document: dict[str, object] = {
             "status": "ok",
             "commit_mode": COMMIT_MODES[health.durability.changes],
@@ -105,7 +112,7 @@ class ProbesApi:
         if (faulty := self._crons.faulty).entries:
             document["faulty_crons"] = {
                 "entries": faulty.entries,
-                "named": [entry._asdict() for entry in faulty.named],
+                "named": [entry._asdict() for entry in faulty.named if named],
             }
         if (bloat := health.bloat) is not None:
             document["bloat"] = {
@@ -121,15 +128,15 @@ class ProbesApi:
         if (refused := self._inbox.refused).rows:
             document["inbox_refused"] = {
                 "rows": refused.rows,
-                "named": [{"id": id, "code": code} for id, code in refused.first],
+                "named": [{"id": id, "code": code} for id, code in refused.first if named],
             }
-        if self._lanes.in_use:
+        if named and self._lanes.in_use:
             document["lanes"] = await self._lanes_now()
         if (step := health.clock_set) is not None:
             document["clock_set"] = {"at": step.at, "by_ms": step.by, **step.fields()}
         if health.quarantined.rows:
             document["status"] = "damaged"
-            document["quarantined"] = set_aside(health.quarantined)
+            document["quarantined"] = set_aside(health.quarantined, named=named)
         return answer(document, accepted)
 
     async def _lanes_now(self) -> list[LaneHealth]:

@@ -118,11 +118,11 @@ class Overview(NamedTuple):
     """False if each queue has its counts alone, and nothing is known of what is wrong."""
 
     def within(self, reach: Reach) -> "Overview":
-        """The part of it that lies within a reach."""
+        """The part of it that lies within a reach. Findings about the server itself lie beyond."""
         if reach is EVERYWHERE:
             return self
         queues = [queue for queue in self.queues if reach.covers(queue.figures.queue)]
-        findings = [f for f in self.findings if f.queue is None or reach.covers(f.queue)]
+        findings = [f for f in self.findings if f.queue is not None and reach.covers(f.queue)]
         return self._replace(
             queues=queues,
             workers=[worker for worker in self.workers if worker.is_within(reach)],
