@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from zq.cli.group import main
 from zq.config import Settings
+from zq.features.forward.model import LaneRule
+from zq.features.forward.service import Hubs
 from zq.setting import ConfigError
 
 from .edge import Edge, until
@@ -140,3 +142,47 @@ async def test_lanes_are_declared_at_the_start(tmp_path: Path) -> None:
 def test_a_start_with_a_wrong_rule_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="--forward: "):
         Settings.of(**given)
+
+
+UNUSABLE = (
+    "http://[::1:7890",
+    "http://user:topsecret@127.0.0.1:1",
+    "http://hub:seven",
+    "http://:7890",
+    "http://hub/#1",
+    "http://a hub",
+    "hub:7890",
+)
+
+
+@pytest.mark.parametrize("url", UNUSABLE)
+async def test_a_rule_whose_address_is_none_is_refused(tmp_path: Path, url: str) -> None:
+    async with Edge(tmp_path).running() as edge:
+        refused = await edge.near.call("PUT", "/forward/up", {"queues": ["out"], "url": url})
+        assert refused.status == 400 and "url: " in refused.error
+        assert "topsecret" not in refused.error
+        assert (await edge.near.get("/forward")).doc["lanes"] == []
+    with pytest.raises(ConfigError, match="lane out: url: ") as raised:
+        Settings.of(root_dir=tmp_path, forward=f"out={url}")
+    assert "topsecret" not in str(raised.value)
+
+
+async def test_a_stored_rule_whose_address_is_none_makes_its_own_lane_wait(tmp_path: Path) -> None:
+    """An earlier version has stored it. The server starts, and the lane can be dropped."""
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay()
+        rule = LaneRule(("bad",), "http://127.0.0.1:7890")
+        await edge.lanes.put("bad", rule)
+        edge.device.run_sql(
+            "UPDATE lanes SET rule = replace(rule, '127.0.0.1:7890', '[::1:7890')"
+            " WHERE name = 'bad'"
+        )
+        await edge.device.restart()
+        await edge.push(1)
+        assert await edge.eventually(1) == [1]
+
+        progress = edge.lanes.progress("bad")
+        await until(lambda: progress.state == "waiting")
+        assert progress.error is not None and "Invalid IPv6 URL" in progress.error
+        assert (await edge.near.delete("/forward/bad")).status == 204
+        await until(lambda: len(edge.device.server.services[Hubs].all()) == 1)

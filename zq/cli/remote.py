@@ -71,7 +71,7 @@ class ServerAddress:
     @property
     def named(self) -> str:
         """The address that a command uses."""
-        from zq.client.http.address import DEFAULT_URL
+        from zq.model.urls import DEFAULT_URL
 
         return self.url.rstrip("/") if self.url else DEFAULT_URL
 

@@ -6,8 +6,9 @@ import re
 from zq.client.backend import Backend
 from zq.client.errors import InvalidOption
 from zq.client.formats import JSON, Codec
-from zq.client.http.address import DEFAULT_URL, Address, Tls, check_url, split_url
+from zq.client.http.address import Address, Tls, check_url, split_url
 from zq.client.http.backend import HttpBackend
+from zq.model.urls import DEFAULT_URL
 
 _BETWEEN = re.compile(r",(?=https?://)")
 

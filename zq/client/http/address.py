@@ -12,20 +12,17 @@ from urllib.parse import SplitResult, quote, urlsplit
 from zq.client.errors import InvalidOption
 from zq.client.formats import JSON, Codec
 from zq.client.http.transport import Request
-
-DEFAULT_URL = "http://127.0.0.1:7890"
+from zq.model import urls
 
 _VISIBLE = re.compile(r"[!-~]+")
 
 
 def split_url(url: str) -> SplitResult:
     """The parts of an address of any scheme. Raises `InvalidOption`."""
-    if not url.isprintable() or " " in url:
-        raise _refused(url, "it contains a space or a control character")
     try:
-        parts = urlsplit(url)
+        parts = urls.url_parts(url)
     except ValueError as error:
-        raise _refused(url, str(error)) from None
+        raise InvalidOption(str(error)) from None
     if "://" not in url:
         raise InvalidOption(
             f"{url!r} is not an address: begin it with http://, https:// or sqlite://"
@@ -35,41 +32,10 @@ def split_url(url: str) -> SplitResult:
 
 def check_url(url: str) -> None:
     """Raise `InvalidOption` unless this is the address of a server over HTTP."""
-    parts = split_url(url)
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        # It may contain a secret, so the message does not repeat it.
-        raise InvalidOption(
-            f"the address of {parts.hostname} holds more than host, port and path: give the key as"
-            " a token"
-        )
-    if parts.scheme not in ("http", "https"):
-        raise _refused(url, "it begins neither with http:// nor with https://")
-    host, colon, digits = parts.netloc.rpartition(":")
-    if colon and not host.startswith("[") and ":" in host:
-        raise _refused(url, "an IPv6 address needs brackets")
-    if (
-        colon
-        and not parts.netloc.endswith("]")
-        and not (digits.isdecimal() and 1 <= int(digits[:9]) <= 65_535)
-    ):
-        raise _refused(url, "a port is a number from 1 to 65535")
-    if not _is_host(parts.hostname or ""):
-        raise _refused(url, "it names no host")
-
-
-def _is_host(name: str) -> bool:
-    if ":" in name:
-        return True  # urlsplit has read it as an IPv6 address
     try:
-        return bool(name.encode("idna"))
-    except UnicodeError:
-        return False
-
-
-def _refused(url: str, reason: str) -> InvalidOption:
-    return InvalidOption(
-        f"{url!r} is not the address of a server: {reason}. An example is {DEFAULT_URL}"
-    )
+        urls.check_url(url)
+    except ValueError as error:
+        raise InvalidOption(str(error)) from None
 
 
 _FILES = ("CA", "CLIENT_CERT", "CLIENT_KEY")

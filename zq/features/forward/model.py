@@ -30,6 +30,7 @@ from zq.model.ids import MAX_KEY, key_at
 from zq.model.job import JobRecord
 from zq.model.names import check_name
 from zq.model.queue_patterns import QueuePatterns
+from zq.model.urls import check_url
 
 MOST_LANES = 10_000
 """The most lanes of a server."""
@@ -222,8 +223,11 @@ def check_rule(rule: LaneRule) -> LaneRule:
         raise InvalidRequest("queues is empty: name the queues of the lane, such as 'sensor*'")
     for pattern in rule.queues:
         check_pattern(pattern)
-    if rule.url is not None and not rule.url.startswith(("http://", "https://")):
-        raise InvalidRequest(f"url: {rule.url!r:.200} must begin with http:// or https://")
+    if rule.url is not None:
+        try:
+            check_url(rule.url)
+        except ValueError as error:
+            raise InvalidRequest(f"url: {error}") from None
     if not 1 <= rule.batch <= MOST_IN_BATCH:
         raise InvalidRequest(f"batch: {rule.batch} must be between 1 and {MOST_IN_BATCH}")
     for name in ("rate", "backlog_rate"):

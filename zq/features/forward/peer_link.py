@@ -16,7 +16,6 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw
@@ -122,7 +121,7 @@ class HubLink:
         self._synced = services.engine[SyncBell]
         settings = services.settings
         self._limits = Limits(settings.max_body, settings.max_payload, settings.max_bulk_items)
-        self._name = f"hub:{urlsplit(rule.url).netloc}"[:128]
+        self._name = f"hub:{rule.url.split('/')[2]}"[:128]
         """The hub as a producer of jobs here."""
         self._refusal: FetchRefusal | None = None
         """Why the job behind the last number cannot be stored. The hub has to know."""
