@@ -8,7 +8,8 @@ from typing import Literal
 from conformance.site import Site
 
 Fault = Literal["refused", "lost", "silent"]
-"""What may come of a request: a proxy refuses it, its answer is lost, or nobody gets it."""
+"""What may come of a request: a proxy refuses it, its answer is lost, or nobody gets it. After the
+last two, its connection is silent until it is cut."""
 
 _FOREIGN = b"HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\n404 page not found"
 
@@ -65,9 +66,9 @@ class Relay:
             while data := await reader.read(65_536):
                 if asker is not None and not self._passes(data, asker):
                     continue
-                if lost := self._losing.pop(writer, None):
+                if lost := self._losing.get(writer):
                     lost.set()
-                    break
+                    continue
                 writer.write(data)
                 await writer.drain()
         except OSError:

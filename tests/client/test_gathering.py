@@ -17,7 +17,7 @@ from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
 from zq.client.http.gathering import MOST_BYTES, MOST_JOBS
 from zq.client.http.transport import Reply, Request, Unreachable
-from zq.client.values import StoredJob, Submission
+from zq.client.values import Dedupe, StoredJob, Submission
 
 WHO = contextvars.ContextVar("WHO", default="nobody")
 
@@ -199,7 +199,7 @@ async def test_of_a_batch_whose_answer_is_lost_only_what_is_safe_is_sent_again(
     backend: HttpBackend, road: Road
 ) -> None:
     road.loses = True
-    safe = job("safe", unique_key="k", unique_while="exists")
+    safe = job("safe", dedupe=Dedupe("k"))
     callers = enqueueing(backend, job(0), job(1), safe, job(2))
 
     *_, first, safely, second = await asyncio.gather(*callers, return_exceptions=True)

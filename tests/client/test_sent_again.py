@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from conformance.site import Site
+from conformance.streams import PATIENCE_S
 
 from zq.client.app import App
 from zq.client.errors import BackendError, ZqError
@@ -12,9 +14,14 @@ from zq.client.http.address import Address
 from zq.client.http.aio import AioTransport
 from zq.client.http.backend import HttpBackend
 from zq.client.http.transport import LONGEST_DELAY_S, Reply, Request, Unreachable, jittered, persist
-from zq.client.values import Submission
+from zq.client.values import Dedupe, Submission
+from zq.model.job import Retention
 
 from .connections import COUNT
+from .relay import Relay
+from .workers import finish
+
+HOUR_MS = 3_600_000
 
 
 class Script:
@@ -127,7 +134,7 @@ async def test_the_wait_between_tries_is_any_time_up_to_a_doubling_bound() -> No
     assert max(jittered(0, least=3.0) for _ in range(300)) > 2
 
 
-async def test_a_jobs_key_decides_whether_its_enqueue_is_safe(site: Site) -> None:
+async def test_a_key_that_lasts_decides_whether_an_enqueue_is_safe(site: Site) -> None:
     seen: list[bool] = []
 
     class Watching(AioTransport):
@@ -137,13 +144,55 @@ async def test_a_jobs_key_decides_whether_its_enqueue_is_safe(site: Site) -> Non
 
     address = Address(site.url)
     backend = HttpBackend(address, Watching(address))
-    for scope in (None, "active", "exists"):
-        key = None if scope is None else f"k-{scope}"
-        await backend.enqueue([Submission("q", "t", 1, unique_key=key, unique_while=scope)])
+    kept = Retention(completed_ms=HOUR_MS)
+    lasting = {"unique_while": "exists", "retention": kept}
+    cases: list[dict[str, Any]] = [
+        {},
+        {"unique_key": "1", "unique_while": "active", "retention": kept},
+        {"unique_key": "2", **lasting},
+        {"unique_key": "3", "unique_while": "exists"},
+        {"unique_key": "4", "unique_while": "exists", "retention": Retention(completed_ms=1000)},
+        {"unique_key": "5", "unique_while": "exists", "retention": Retention(HOUR_MS, 1000)},
+        {"unique_key": "6", **lasting, "on_conflict": "replace_dead"},
+        {"dedupe": Dedupe("usual")},
+        {"dedupe": Dedupe("long", HOUR_MS)},
+        {"dedupe": Dedupe("short", 1000)},
+    ]
+    for case in cases:
+        await backend.enqueue([Submission("q", "t", 1, **case)])
     await backend.count()
 
-    assert seen == [False, False, True, True]
+    assert seen == [False, False, True, False, False, False, False, True, True, False, True]
     await backend.close()
+
+
+@pytest.mark.parametrize("ttl", [None, 1, 3600], ids=lambda ttl: f"result_ttl={ttl}")
+async def test_a_job_that_was_done_and_forgotten_meanwhile_is_not_stored_again(
+    site: Site, ttl: float | None
+) -> None:
+    runs: list[int] = []
+    async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as near:
+
+        async def work() -> None:
+            runs.append(1)
+
+        near.task(work)
+        task = app.task(key="once", unique_while="exists", result_ttl=ttl)(work)
+        lost = relay.fail("POST /jobs ", "lost")
+        enqueuing = asyncio.create_task(task.enqueue())
+        await asyncio.wait_for(lost.wait(), PATIENCE_S)
+        await finish(near)
+        site.clock.advance(2000)
+        relay.cut()
+        if ttl == 3600:
+            assert (await enqueuing).duplicate
+        else:
+            with pytest.raises(Unreachable) as raised:
+                await enqueuing
+            assert raised.value.in_doubt
+        await finish(near)
+
+    assert runs == [1]
 
 
 @pytest.mark.settings(max_inbox_jobs=1)

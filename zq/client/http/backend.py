@@ -19,7 +19,15 @@ from zq.client.http.aio import AioTransport
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.gathering import Encoded, Fate, Gatherer, Stored, one_by_one, overlapped
 from zq.client.http.in_turn import InTurn
-from zq.client.http.transport import Bytes, Reply, Request, Transport, Unreachable, persist
+from zq.client.http.transport import (
+    LONGEST_DELAY_S,
+    Bytes,
+    Reply,
+    Request,
+    Transport,
+    Unreachable,
+    persist,
+)
 from zq.client.job_error import JobError
 from zq.client.values import (
     EVERYTHING,
@@ -38,6 +46,7 @@ from zq.client.values import (
     Success,
     TakeRequest,
 )
+from zq.model.job import DedupeRule
 from zq.model.patching import Patch
 from zq.model.settings import QueueSettings, SettingsPatch
 from zq.verbs import Verb
@@ -114,6 +123,7 @@ T = TypeVar("T")
 TIMEOUT_S = 30.0
 TRIES = 5
 WAIT_SLACK_S = 10.0
+USUAL_WINDOW_MS = DedupeRule("").window_ms
 
 
 class _Jobs(msgspec.Struct):
@@ -196,7 +206,8 @@ class HttpBackend(Backend):
         return overlapped(self.enqueue, batches, self._bulk, self._exchange, self._stored)
 
     async def enqueue_and_wait(self, job: Submission, wait_ms: int) -> JobOutcome:
-        path, safe = f"/jobs?wait_ms={wait_ms}", _is_repeatable(job)
+        path, between_s = f"/jobs?wait_ms={wait_ms}", _timeout_s(wait_ms) + LONGEST_DELAY_S
+        safe = _is_repeatable(job, (TRIES - 1) * between_s)
         reply = await self._call("POST", path, job, safe=safe, wait_ms=wait_ms, also=(410,))
         return self._read(reply, JobOutcome)
 
@@ -359,7 +370,7 @@ class HttpBackend(Backend):
             method,
             path,
             None if body is None else self._codec.encode(body),
-            TIMEOUT_S + WAIT_SLACK_S + wait_ms / 1000 if wait_ms else TIMEOUT_S,
+            _timeout_s(wait_ms),
             safe or method == "GET",
         )
         return await self._exchange(request, also)
@@ -451,9 +462,23 @@ def _filtered(path: str, query: JobQuery, **more: str) -> str:
     return _with_query(path, filters(query) | more)
 
 
-def _is_repeatable(job: Submission) -> bool:
-    """True if the server would recognise the job if it is sent again, and not store it twice."""
-    return job.unique_while == "exists" or job.dedupe is not None
+def _timeout_s(wait_ms: int) -> float:
+    """How long one try may take of a request that may wait for a job."""
+    return TIMEOUT_S + WAIT_SLACK_S + wait_ms / 1000 if wait_ms else TIMEOUT_S
+
+
+# A job is tried alone after a try together with others.
+def _is_repeatable(job: Submission, tried_s: float = TRIES * (TIMEOUT_S + LONGEST_DELAY_S)) -> bool:
+    """True if the server would recognise the job and not store it twice, even if it has ended by
+    then. The last try begins at most `tried_s` after the first."""
+    tried_ms, kept = tried_s * 1000, job.retention
+    if job.dedupe is not None and (job.dedupe.window_ms or USUAL_WINDOW_MS) >= tried_ms:
+        return True
+    if job.unique_while != "exists" or job.on_conflict == "replace_dead" or kept is None:
+        return False
+    # The server usually keeps dead jobs for days, and completed ones not at all.
+    dead_ms = tried_ms if kept.dead_ms is None else kept.dead_ms
+    return min(kept.completed_ms or 0, dead_ms) >= tried_ms
 
 
 def _settings(queue: str) -> str:

@@ -26,6 +26,7 @@ from zq.client.errors import JobNotFound, JobState
 from zq.client.flows import CHORD, THEN, ChordPlace
 from zq.client.running import Running
 from zq.client.values import Dedupe, Submission
+from zq.model.job import Retention
 
 T = TypeVar("T")
 
@@ -85,6 +86,7 @@ async def _passes_root(backend: Backend, place: ChordPlace, result: Any) -> bool
             unique_key=key,
             unique_while="exists",
             ttl_ms=1,
+            retention=Retention(completed_ms=KEPT_MS),  # else a lost answer fails the member
         )
         (stored,) = await backend.enqueue([part])
         if not stored.duplicate or stored.type == member:
