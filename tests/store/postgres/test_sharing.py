@@ -440,6 +440,42 @@ async def test_leases_that_others_end_are_told(sharers: list[Sharer]) -> None:
     assert set(heard) == {(one.holder, first), (one.holder, second)}
 
 
+async def test_leases_that_others_end_are_told_though_the_connection_ends_meanwhile(
+    sharers: list[Sharer], tmp_path: Path
+) -> None:
+    """It ends when the leases have been read, and not been passed on."""
+    one, two, _ = sharers
+    watch = one.store._watch
+    assert watch is not None
+    heard: list[tuple[int, int]] = []
+    one.store.when_others = lambda news: heard.extend(news.ended)
+    await one.run(one.enqueue([new_job()]))
+    (key,) = await one.take(1)
+    await watch.stop()
+    await two.run(Succeed([key]))
+    watch._looked = -math.inf
+    with connect(database_at(tmp_path), SESSION) as another:
+        with another.transaction():
+            # A look reads it behind the leases, for the next deadline.
+            another.execute("LOCK TABLE topic_writes")
+            watch.start()
+            async with asyncio.timeout(60):
+                while not (connection := watch._connection):
+                    await pause()
+                process = connection.info.backend_pid
+                waits = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {process}"
+                while not value_of(another, waits):
+                    await pause()
+            value_of(another, f"SELECT pg_terminate_backend({process})")
+        async with asyncio.timeout(60):
+            while not heard:
+                await pause()
+            # What was passed on is forgotten.
+            while value_of(another, "SELECT count(*) FROM mail"):
+                await pause()
+    assert heard == [(one.holder, key)]
+
+
 async def test_only_who_waits_for_jobs_hears_of_new_ones(
     sharers: list[Sharer], tmp_path: Path
 ) -> None:

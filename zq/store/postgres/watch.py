@@ -104,8 +104,8 @@ class Watch:
         """For so many more looks this server is hungry."""
         self._told_hunger = False
         """True if others know that it is."""
-        self._read = 0
-        """The last piece of mail that was passed on."""
+        self._read = self._passed_on = 0
+        """The last piece of mail that was read, and the last one that was passed on as well."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -153,8 +153,10 @@ class Watch:
         """Look once, and wait for the next reason to do so."""
         led = self.leads
         news = await self._aside(self._exchange_news, self._steady.read()[1])
-        if news is not None and (self.others or news.ended or self.leads != led):
-            self.when_heard(news)
+        if news is not None:
+            if self.others or news.ended or self.leads != led:
+                self.when_heard(news)
+            self._passed_on = self._read
         for other in self.others:
             if self._is_dead(other):
                 await self._recover(other.slot, other.start)
@@ -268,8 +270,8 @@ class Watch:
 
     def _mail(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
         """Leases of this server that others have ended: all, the revoked and the lapsed ones."""
-        if self._read:
-            self._rows("drop_mail", upto=self._read)
+        if self._passed_on:
+            self._rows("drop_mail", upto=self._passed_on)
         mail = self._rows("read_mail", limit=MOST_MAIL)
         self._read = mail[-1][0] if mail else 0
         return (
