@@ -174,6 +174,28 @@ async def test_a_server_that_has_forgotten_the_producer_gets_what_is_left(
     assert await sent(zq_app) == [0, 1, 2, 3]
 
 
+async def test_a_relay_that_begins_while_another_one_sends_takes_no_numbers_away(
+    zq_app: App, mail: Mail, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(database, mail, 0, 1)
+    await move(zq_app, database)
+    end = NumberedJobs.end
+
+    async def late_end(self: NumberedJobs) -> EpochEnd:
+        """The end that the server tells, after another relay has gone on."""
+        monkeypatch.setattr(NumberedJobs, "end", end)
+        write(database, mail, 2, 3)
+        await send_without_deleting(zq_app, database)
+        return await end(self)
+
+    write(database, mail, 9)
+    monkeypatch.setattr(NumberedJobs, "end", late_end)
+    await move(zq_app, database)
+
+    assert await sent(zq_app) == [0, 1, 9, 2, 3]
+    assert database.left == 0
+
+
 @pytest.mark.parametrize("kind", ["sqlite"])
 async def test_new_rows_of_a_restored_database_are_not_taken_for_old_ones(
     zq_app: App, mail: Mail, database: Database, tmp_path: Path

@@ -96,6 +96,8 @@ class RowNumbers:
         """Begin a new epoch unless the server goes on where the table does."""
         numbered = NumberedJobs(self._backend, lane.producer, lane.epoch)
         end = await numbered.end()
+        if await self._source.lane() != lane:
+            return  # Another relay goes on meanwhile, so this end is not of the lane as given.
         self._agreed = True
         if end.epoch == lane.epoch and lane.first - 1 <= end.last < lane.next:
             unsent = lane.ids[end.last + 1 - lane.first :]
