@@ -12,6 +12,7 @@ from zq.client.http.backend import HttpBackend
 from zq.client.values import Delivery, Held, JobQuery, Notice, RefusedItems, Submission, TakeRequest
 
 from .conftest import Caller, Take, working
+from .relay import Relay
 
 
 async def test_a_job_may_take_many_times_its_lease(app: App, site: Site) -> None:
@@ -38,6 +39,31 @@ async def test_a_job_may_take_many_times_its_lease(app: App, site: Site) -> None
         assert [await job.result(PATIENCE_S) for job in jobs] == ["done", "done"]
 
     assert runs == 2
+
+
+async def test_a_silent_connection_costs_one_renewal(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zq.client.http.backend.TIMEOUT_S", 3600.0)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as near:
+
+        @app.task
+        async def slow() -> str:
+            begun.set()
+            await go_on.wait()
+            return "done"
+
+        job = await slow.enqueue()
+        silent = relay.fail("/jobs/extend", "silent")
+        async with working(app, lease=0.3):
+            async with asyncio.timeout(PATIENCE_S):
+                await begun.wait()
+                await silent.wait()
+            site.clock.advance(200)
+            await until_leased(near, job.id, site.now + 300)
+            go_on.set()
+            assert await job.result(PATIENCE_S) == "done"
 
 
 async def until_leased(app: App, id: str, until: int) -> None:

@@ -32,16 +32,23 @@ async def renew(
     held: Callable[[], list[Held]],
     on_ended: Callable[[Held], None],
 ) -> None:
-    """Renew held deliveries while this event loop runs. `on_ended` gets those that have ended."""
+    """Renew held deliveries while this event loop runs. `on_ended` gets those that have ended.
+
+    A renewal may take until the next one is due: a connection that says nothing costs one of them.
+    """
+    loop, period = asyncio.get_running_loop(), lease_ms / 1000 / RENEWALS_PER_LEASE
+    due = loop.time()
     while True:
-        await asyncio.sleep(lease_ms / 1000 / RENEWALS_PER_LEASE)
+        due = max(due + period, loop.time())
+        await asyncio.sleep(due - loop.time())
         deliveries = held()
         if not deliveries:
             continue
         try:
-            refused = await backend.extend(deliveries, lease_ms)
-        except ZqError as error:
-            log.warning("the leases could not be renewed: %s", error)
+            async with asyncio.timeout_at(due + period):
+                refused = await backend.extend(deliveries, lease_ms)
+        except (ZqError, TimeoutError) as error:
+            log.warning("the leases could not be renewed: %s", str(error) or "it took too long")
             continue
         ended = {*refused.stale, *refused.not_found}
         for each in deliveries:
