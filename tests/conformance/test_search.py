@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from zq.features.search.store import LOOK_ROWS
+from zq.features.search.store import LOOK_ROWS, SearchReads, WordsFound
+from zq.model.filters import Filter
 
-from .client import JSON, Client, Doc, ids
+from .client import JSON, Client, Doc, ids, new_job
 
 FOUND = {
     "letter": ["letter"],
@@ -114,6 +115,31 @@ async def test_jobs_with_large_payloads_are_looked_at_in_smaller_slices(client: 
     page = (await client.get("/jobs", search="needle", search_ms=0)).doc
     assert ids(page["jobs"]) == found[:2]
     assert (await client.get("/jobs/count", search="needle")).doc == {"count": 3}
+
+
+@pytest.mark.parametrize("only_looks", [False, True], ids=["sweep", "preview"])
+async def test_a_sweep_goes_on_behind_jobs_that_are_gone_once_their_words_were_found(
+    client: Client, monkeypatch: pytest.MonkeyPatch, *, only_looks: bool
+) -> None:
+    """They are deleted before the program of the filter reads them."""
+    between = [new_job(type="call")] * (LOOK_ROWS - 1)
+    jobs = [new_job(type="letter"), *between, new_job(type="letter")]
+    first, *_, last = ids((await client.post("/jobs/bulk", {"jobs": jobs})).doc["jobs"])
+    swept_words = SearchReads.swept_words
+
+    async def deleted_behind(reads: SearchReads, filter: Filter, after: int) -> WordsFound:
+        found = await swept_words(reads, filter, after)
+        await client.delete(f"/jobs/{first}")
+        return found
+
+    monkeypatch.setattr(SearchReads, "swept_words", deleted_behind)
+    wanted = {"search": "letter", "filter": "true"}
+    if only_looks:
+        seen = (await client.get("/sweeps/preview", **wanted)).doc
+        assert (seen["count"], seen["exact"]) == (1, True)
+    else:
+        assert (await client.delete("/jobs", **wanted)).doc == {"deleted": 1}
+        assert not await client.exists(last)
 
 
 @pytest.mark.parametrize("text", [" ", '""', "a b c d e f g h i", "b" * 201])

@@ -489,7 +489,7 @@ class Sweeps(RunningService):
         if filter.is_plain:
             keys = await self._reads.keys(filter, after, upto, SLICE)
             return (keys[-1] if len(keys) == SLICE else upto), keys
-        wanted, reached = filter.plain, None
+        wanted, reached = filter.plain, upto
         if filter.words:
             look = await self._searched.swept_words(filter, after)
             reached = upto if look.reached is None else look.reached
@@ -501,9 +501,9 @@ class Sweeps(RunningService):
         payloads = [job.payload or "null" for job in jobs]
         verdicts = await self._filter.matches(filter.program, payloads)
         matching = [job.key for job, match in zip(jobs, verdicts, strict=True) if match]
-        if reached is None or len(jobs) < len(wanted.keys or ()):
-            # Large payloads may have ended the slice early.
-            reached = jobs[-1].key if jobs else upto
+        if jobs and len(jobs) != len(wanted.keys or ()):
+            # Large payloads may have ended the slice early, but never before its first job.
+            reached = jobs[-1].key
         return reached, [key for key in matching if key <= upto]
 
 
