@@ -1,5 +1,7 @@
 """What queue-ti's operators set: the schedule of the delete reaper, and registration of topics."""
 
+import asyncio
+
 import pytest
 from conformance.streams import pause
 
@@ -9,6 +11,7 @@ from .messages import Messages
 
 SCHEDULE = "/admin/delete-reaper/schedule"
 HOUR_MS = 3_600_000
+YEAR_MS = 365 * 24 * HOUR_MS
 
 
 async def reschedule(api: Messages, schedule: str) -> int:
@@ -37,6 +40,21 @@ async def test_a_schedule_deletes_what_has_expired_at_its_times(api: Messages) -
     await emptied(api, "short")
     (sweep, _) = (await api.native.get("/sweeps/ended")).doc["sweeps"]
     assert (sweep["verb"], sweep["reason"]) == ("delete", "the schedule of cleaning")
+
+
+@pytest.mark.parametrize("schedule", ["@every 1h", "CRON_TZ=UTC 0 * * * *"])
+async def test_a_schedule_goes_on_after_the_clock_was_years_ahead(
+    api: Messages, schedule: str
+) -> None:
+    assert await reschedule(api, schedule) == 200
+    api.site.clock.step(3 * YEAR_MS)
+    api.site.clock.advance(HOUR_MS)
+    api.site.clock.step(-3 * YEAR_MS)
+    await expire_one(api)
+
+    api.site.clock.advance(HOUR_MS + 60_000)
+
+    await emptied(api, "short")
 
 
 async def test_a_schedule_that_means_nothing_changes_nothing(api: Messages) -> None:
@@ -94,5 +112,6 @@ async def test_a_topic_gets_messages_once_it_is_registered(api: Messages) -> Non
 
 async def emptied(api: Messages, topic: str) -> None:
     """Return once the sweep that has begun is done: it runs beside requests."""
-    while (await api.get("/messages", topic=topic)).doc["total"]:
-        await pause()
+    async with asyncio.timeout(60):
+        while (await api.get("/messages", topic=topic)).doc["total"]:
+            await pause()

@@ -14,7 +14,7 @@ from zq.features.crons.engine import Scheduler
 from zq.features.crons.model import InvalidSchedule
 from zq.features.sweeps.model import BY_SCHEDULE
 from zq.features.sweeps.service_running import Sweeps
-from zq.model.clock import Clock, Timer
+from zq.model.clock import SLIGHT_MS, Clock, Timer
 from zq.model.commands import WriteNote
 from zq.model.errors import ZqError
 from zq.model.filters import Filter
@@ -64,6 +64,8 @@ class Cleaning(RunningService):
         self._delete = delete
         self._zone = zone
         self._next: int | None = None
+        self._seen = 0
+        """The wall time at the last look."""
         self._timer: Timer | None = None
         self._run: asyncio.Task[None] | None = None
 
@@ -105,12 +107,17 @@ class Cleaning(RunningService):
 
     def _wait(self, now: int) -> None:
         assert self._next is not None
+        self._seen = now
         rest = min(max(self._next - now, 0), NAP_MS)
         self._timer = self._clock.call_later(rest / 1000, self._wake)
 
     def _wake(self) -> None:
         assert self._next is not None
         now = self._clock.now_ms()
+        if self._seen - now > SLIGHT_MS:
+            # The clock was set back: the next time may be one of a clock that was years ahead.
+            self._plan()
+            return
         if now < self._next:
             self._wait(now)
             return
