@@ -16,6 +16,13 @@ async def test_it_shows_what_there_is_of_a_job(shell: Shell) -> None:
     assert "unique_key" not in shown
 
 
+async def test_it_shows_a_job_that_is_never_due(shell: Shell) -> None:
+    (job,) = await shell.push(1, ready_at=2**62)
+    said = await shell.zq("status", job.id)
+    shown = dict(line.split(None, 1) for line in said.output.splitlines())
+    assert shown["ready_at"].startswith("9999-12-31 23:59:59 UTC, in ")
+
+
 async def test_it_tells_how_a_job_failed(shell: Shell) -> None:
     (job,) = await shell.push(1)
     await shell.finish("mail", error="no such\nmailbox", trace="Traceback:\n  in \x1b[31mshop.py")

@@ -205,3 +205,11 @@ async def test_an_enqueue_that_is_refused_for_a_moment_gets_through(site: Site) 
         jobs = await asyncio.gather(*(work.enqueue() for _ in range(20)))
 
         assert len({job.id for job in jobs}) == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("7", 7.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("\u00b2", 0.0), ("9" * 400, 0.0)],
+)
+def test_a_wait_that_cannot_be_meant_is_none(text: str, seconds: float) -> None:
+    assert Reply(503, {"retry-after": text}, b"").retry_after == seconds

@@ -91,7 +91,10 @@ def ago(moment: int | None) -> str:
 
 def moment(ms: int) -> str:
     """A moment in milliseconds since 1970, in UTC, and how long ago it is."""
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC, {ago(ms)}"
+    from zq.model.clock import LAST_DATE_MS  # with asyncio, which few commands need
+
+    date = datetime.fromtimestamp(min(ms, LAST_DATE_MS) / 1000, UTC)
+    return f"{date:%Y-%m-%d %H:%M:%S} UTC, {ago(ms)}"
 
 
 def job_document(job: "StoredJob") -> dict[str, Any]:

@@ -16,6 +16,9 @@ MARK_EVERY_MS = 60_000
 """The time between two marks of the steady time by a store that is in use, in milliseconds. After a
 reboot with a clock that is behind, steady time goes on from the last mark."""
 
+LAST_DATE_MS = 253_402_300_799_000
+"""The last second of the year 9999. Times of jobs may be later, and then have no date."""
+
 LOOKS = 5
 """The most readings of the clocks before a difference counts."""
 

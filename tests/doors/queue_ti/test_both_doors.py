@@ -35,6 +35,11 @@ async def test_a_native_job_is_a_message_with_its_payload_as_text(api: Messages)
     assert await api.native.jobs(queue="t") == []
 
 
+async def test_a_native_job_whose_time_is_never_over_is_listed(api: Messages) -> None:
+    await api.native.enqueue(queue="t", ttl_ms=2**63 - 1)
+    assert (await api.one("t"))["expires_at"] == "9999-12-31T23:59:59Z"
+
+
 async def test_what_a_native_worker_holds_is_acknowledged_here(api: Messages) -> None:
     id = await api.enqueue("t")
     stream = await api.native.take(queue="t")

@@ -161,7 +161,7 @@ class Reply:
     def retry_after(self) -> float:
         """The seconds that the server asks the client to wait, or 0."""
         text = self.headers.get("retry-after", "")
-        return float(text) if text.isdigit() else 0.0
+        return float(text) if text.isdecimal() and len(text) < 10 else 0.0
 
     def _said(self) -> dict[str, object]:
         codec = CODECS.get(self.headers.get("content-type", ""), JSON)

@@ -167,7 +167,7 @@ def _retry_after(text: str, now: int) -> int:
         from email.utils import parsedate_to_datetime  # few limits are dates
 
         date = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InvalidRequest(
             f"retry_after: {text[:100]!r} is neither a number of seconds nor a date of HTTP"
         ) from None

@@ -21,6 +21,7 @@ from zq.http.api.problems import STATUSES as NATIVE
 from zq.http.door import Ids, Statuses, Words, status_in
 from zq.http.transport.answer import Answer
 from zq.model import errors
+from zq.model.clock import LAST_DATE_MS
 from zq.model.errors import ZqError
 from zq.model.ids import ALPHABET, EPOCH_MS, LOW_BITS, IdCodec, minted_at
 from zq.model.job import MAX_TIME, NO_EXTRAS, NO_OPTIONS, JobRecord
@@ -148,8 +149,9 @@ def overrides(topic: str, settings: QueueSettings) -> OverridesDocument | None:
 
 
 def rfc3339(time: int) -> str:
-    """A time in milliseconds, in whole seconds of UTC."""
-    return datetime.fromtimestamp(time // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """A time in milliseconds, in whole seconds of UTC. There is none after the year 9999."""
+    date = datetime.fromtimestamp(min(time, LAST_DATE_MS) // 1000, UTC)
+    return date.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def as_text(value: object) -> str:
