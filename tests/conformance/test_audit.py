@@ -133,6 +133,18 @@ async def test_who_looks_at_what_is_hidden_is_recorded_without_what_was_seen(
     assert "answer" not in action
 
 
+@pytest.mark.settings(no_admin=False, admin_port=0, ui_mask="password")
+@pytest.mark.parametrize("wire", [JSON], ids=str)
+async def test_what_the_page_cannot_show_is_not_done(client: Client) -> None:
+    job = await client.enqueue()
+    url = f"{client.site.admin_url}/ui/api/jobs/{job['id']}/cancel"
+    async with httpx.AsyncClient(trust_env=False) as http:
+        refused = await http.post(url, headers={"Accept": "application/msgpack"})
+    assert (refused.status_code, "in JSON only" in refused.text) == (400, True)
+    assert (await client.job(job["id"]))["status"] == "ready"
+    assert await actions(client) == []
+
+
 @pytest.mark.settings(no_audit=True)
 async def test_nothing_is_recorded_where_nobody_wants_it(client: Client) -> None:
     await client.patch("/queues/q/settings", {"rate": 1})

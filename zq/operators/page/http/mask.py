@@ -16,6 +16,7 @@ from zq.engine.turns import Turns
 from zq.http.door import Route
 from zq.http.transport.answer import Answer, Response
 from zq.model.errors import InvalidRequest
+from zq.wire.codecs import MSGPACK
 
 HIDDEN = "\u2022\u2022\u2022"
 """Stands for what is hidden."""
@@ -85,10 +86,12 @@ class Mask:
         return await self._done(self._document(text, _Steps()))
 
     def over(self, route: Route) -> Route:
-        """A route whose answers hide it."""
+        """A route whose answers hide it. It refuses other formats before anything is done."""
         handle = route.handler
 
         async def handler(request: web.BaseRequest) -> Response:
+            if MSGPACK.content_type in request.headers.get(hdrs.ACCEPT, ""):
+                raise InvalidRequest("with --ui-mask the page answers in JSON only: accept that")
             response = await handle(request)
             if isinstance(response, Answer) and response.body:
                 await self._hide(response)
@@ -99,9 +102,7 @@ class Mask:
 
     async def _hide(self, response: Answer) -> None:
         kind = response.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0]
-        if kind not in JSON_TYPES:
-            response.body = b""
-            raise InvalidRequest("with --ui-mask the page answers in JSON only: accept that")
+        assert kind in JSON_TYPES, f"{kind} cannot be masked"
         response.body = (await self.document(response.body.decode())).encode()
 
     async def _done(self, masked: Masked[str]) -> str:
