@@ -62,6 +62,12 @@ async def test_keys_hold_for_viewers(tmp_path: Path) -> None:
         assert await client.exists(id)
         await owner.say(type="delete_job", id=id)
         await client.until_gone(id)
+        await owner.say(type="delete_job", id=id)
+        await owner.hear_of("error")
+        (action,) = (await client.get("/audit")).doc["actions"]
+        told = (action["method"], action["path"], action["status"], action["actor"])
+        assert told == ("DELETE", f"/jobs/{id}", 204, "root")
+        assert action["address"] == "127.0.0.1"
 
         # A key that is taken away takes the viewer with it.
         write_keys(keys, "only-read")

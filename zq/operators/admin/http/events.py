@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from zq import __version__
+from zq.features.audit.model import OperatorAction
+from zq.features.audit.service import Audit
 from zq.http.api.endpoints import answer
 from zq.http.door import Route
-from zq.http.guard import KEY, Guard
+from zq.http.guard import KEY, Guard, actor_of
 from zq.http.transport.answer import Response
 from zq.http.transport.channel import channel_of, watch_for_end
+from zq.http.transport.gate import peer_of
 from zq.http.transport.heartbeats import Heartbeats, HeartbeatTimer
 from zq.model.clock import Clock
 from zq.model.errors import ScopeMissing, ZqError
@@ -172,8 +175,9 @@ class ViewersApi:
                     with watch_for_end(channel), self._guard.while_granted(request, viewer.end):
                         key = request.get(KEY)
                         may_delete = key is None or KeyScope.MANAGE in key.scopes
+                        who = peer_of(request.transport), actor_of(request)
                         conversation = _Conversation(
-                            *(self._services, self._texts, viewer, socket, nudges, may_delete)
+                            *(self._services, self._texts, viewer, socket, nudges, may_delete, who)
                         )
                         await conversation.run()
                 finally:
@@ -192,6 +196,7 @@ class _Conversation:
         socket: web.WebSocketResponse,
         heartbeats: Heartbeats,
         may_delete: bool,
+        who: tuple[str, str | None],
     ) -> None:
         self._services = services
         self._viewers = services.engine[Viewers]
@@ -200,6 +205,8 @@ class _Conversation:
         self._socket = socket
         self._heartbeats = heartbeats
         self._may_delete = may_delete
+        self._who = who
+        """The address of its viewer, and the name of the key."""
         self._view = ListsView()
         self._detail = False
         self._shown: Frame | None = None
@@ -254,9 +261,17 @@ class _Conversation:
             case DeleteMessage(id=id):
                 if not self._may_delete:
                     raise ScopeMissing("this key does not have the scope manage, which this needs")
-                await self._services.jobs.delete(key_of(id, self._services.ids), EVERYWHERE)
+                # If the viewer goes meanwhile, the record is made all the same.
+                await asyncio.shield(self._delete(key_of(id, self._services.ids)))
             case FindMessage():
                 await self._find(message)
+
+    async def _delete(self, key: int) -> None:
+        await self._services.jobs.delete(key, EVERYWHERE)
+        path = f"/jobs/{self._services.ids.text(key)}"
+        now, (address, actor) = self._services.clock.now_ms(), self._who
+        action = OperatorAction(now, "DELETE", path, 204, address, actor)
+        await self._services[Audit].record(action)
 
     async def _switch(self, view: ListsView) -> None:
         await self._viewers.show(self._viewer, view)
