@@ -201,9 +201,9 @@ class Server:
     def _routes_on(self, place: Entrance) -> list[Route]:
         return [route for room in self._rooms for route in room.routes(place.name, place.guard)]
 
-    def _over(self, route: Route) -> Route:
+    def _over(self, route: Route, door: Door) -> Route:
         for room in self._rooms:
-            route = room.over(route)
+            route = room.over(route, door)
         return route
 
     def reload(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 from rooms import needs
 from store.rig import only_sqlite
 
+from .claims import claim
 from .client import JSON, Client, Doc, new_job
 from .streams import PATIENCE_S, pause
 from .test_dead_letter import slow_sweep
@@ -143,6 +144,24 @@ async def test_what_the_page_cannot_show_is_not_done(client: Client) -> None:
     assert (refused.status_code, "in JSON only" in refused.text) == (400, True)
     assert (await client.job(job["id"]))["status"] == "ready"
     assert await actions(client) == []
+
+
+async def test_what_was_done_before_a_refusal_is_recorded(client: Client) -> None:
+    kept = {"retention": {"completed_ms": 60_000}}
+    await client.patch("/queues/mail/settings", kept)
+    await client.enqueue_many(300, queue="mail")
+    done = [job["id"] for job in await claim(client, "mail", max=300)]
+    await client.post("/jobs/success", {"ids": done})
+    await client.patch("/queues/mail/settings", {"max_depth": 260})
+
+    refused = await client.send("POST", "/queues/mail/replay")
+    assert (refused.status, await client.count(status="ready")) == (429, 256)
+    (action,) = await actions(client, limit=1)
+    assert (action["path"], action["status"]) == ("/queues/mail/replay", 429)
+    assert action["answer"]["error"] == refused.error
+    assert action["words"].endswith(", in part, and was refused the rest (429)")
+    assert (await client.send("POST", "/queues/other/replay")).status == 422
+    assert len(await actions(client)) == 3
 
 
 @pytest.mark.settings(no_audit=True)

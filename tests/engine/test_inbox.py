@@ -3,7 +3,9 @@
 import pytest
 
 from zq.engine.inbox import Inbox
+from zq.features.audit.model import RecordActions
 from zq.model.commands import AnyCommand, Clear, Enqueue, Extend, Fail, Release, Return, Succeed
+from zq.model.errors import InboxFull
 from zq.model.job import NewJob
 from zq.model.settling import Failure
 
@@ -137,3 +139,13 @@ async def test_large_payloads_weigh_as_many_rows_do() -> None:
     inbox.submit(Succeed([9]))
     taken = [[request.command for request in inbox.take(1_500, 0)] for _ in range(3)]
     assert taken == [[Succeed([9])], [large], [large]]
+
+
+async def test_what_follows_a_change_is_taken_however_many_wait() -> None:
+    inbox = Inbox(1)
+    inbox.submit(Succeed([1]))
+    with pytest.raises(InboxFull):
+        inbox.submit(Clear())
+    inbox.submit(Return(0, [2]))
+    inbox.submit(RecordActions([]))
+    assert len(inbox.take(20_000, 0)) == 3

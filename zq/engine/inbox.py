@@ -6,6 +6,7 @@ New jobs come in if the disk has room for them, which `Admission` knows.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
@@ -58,6 +59,17 @@ COPIES = 2
 _ROWS = attrgetter("rows")
 
 R = TypeVar("R")
+
+
+class Followed:
+    """A request of which somebody wants to know whether it has changed anything."""
+
+    has_changed = False
+    """True once a command that it asked for is done."""
+
+
+FOLLOWED: ContextVar[Followed | None] = ContextVar("followed", default=None)
+"""The request that is served, and whatever tasks it begins."""
 
 
 class PendingReply(asyncio.Future[R | ZqError]):
@@ -132,7 +144,10 @@ class Inbox:
         """
         if self._is_closed:
             self.check_open()
-        return result_of(await self.submit(command))
+        result = result_of(await self.submit(command))
+        if (request := FOLLOWED.get()) is not None:
+            request.has_changed = True
+        return result
 
     def give_back(self, rest: Return) -> None:
         """Queue a return. It is never refused. After a failure the next start returns all jobs."""
@@ -161,7 +176,7 @@ class Inbox:
             self.waiting_bytes -= size
 
     def submit(self, command: Command[R]) -> PendingReply[R]:
-        """Queue a command. Raises `InboxFull`; a return is never refused."""
+        """Queue a command. Raises `InboxFull`, unless it follows what is done."""
         kind = type(command)
         reply: PendingReply[R] = PendingReply(loop=self._loop)
         about: Any = command
@@ -179,7 +194,7 @@ class Inbox:
             self._waiting_new += rows
             queue = self._enqueues
         else:
-            if self._waiting_rest >= self._max_jobs and kind is not Return:
+            if self._waiting_rest >= self._max_jobs and not kind.follows:
                 raise _full(self._waiting_rest)
             self._waiting_rest += rows
             queue = self._queues.get(kind, self._changes)

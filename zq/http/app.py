@@ -39,7 +39,7 @@ class Application:
         guard: Guard,
         answers: Answers,
         refused: Counter[str],
-        over: Callable[[Route], Route] | None = None,
+        over: Callable[[Route, Door], Route] | None = None,
         later: Sequence[Later] = (),
     ) -> None:
         """`over` puts something around the requests of every route, such as a record of them.
@@ -161,7 +161,9 @@ class Router:
     place, and is looked up as a whole.
     """
 
-    def __init__(self, doors: Sequence[Door], over: Callable[[Route], Route] | None = None) -> None:
+    def __init__(
+        self, doors: Sequence[Door], over: Callable[[Route, Door], Route] | None = None
+    ) -> None:
         self._root = _Node(doors[0])
         self._known: dict[str, _Node] = {}
         self._over = over
@@ -174,7 +176,7 @@ class Router:
             self._place(door.prefix).door = door
         for door in doors:
             for served in door.routes:
-                route = served if self._over is None else self._over(served)
+                route = served if self._over is None else self._over(served, door)
                 path = door.prefix + route.path
                 place = self._place(path)
                 if "{" not in path:

@@ -34,8 +34,8 @@ class RoomDoors:
     async def start(self, parts: ApiParts, native: NativeRoutes) -> None:
         """Begin over the running engine. `native` has the routes of the native API."""
 
-    def over(self, route: Route) -> Route:
-        """A route of any door, with what the room does around its requests."""
+    def over(self, route: Route, door: Door) -> Route:
+        """A route of a door, with what the room does around its requests."""
         return route
 
     def doors(self, listener: str, guard: Guard) -> list[Door]:

@@ -51,6 +51,8 @@ class Command(msgspec.Struct, Generic[R_co], frozen=True):
     """How much an item weighs against the limits of a tick."""
     has_size: ClassVar[bool] = False
     """True if the bytes in its field `size` weigh too."""
+    follows: ClassVar[bool] = False
+    """True if it follows what is done, so that it is taken however many others wait."""
 
 
 class JobsCommand(Command[R_co], frozen=True):
@@ -244,6 +246,7 @@ class Return(Command[None], frozen=True):
     """
 
     items: ClassVar[str | None] = "keys"
+    follows: ClassVar[bool] = True
 
     holder: int
     keys: Sequence[int]

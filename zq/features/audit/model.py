@@ -1,7 +1,7 @@
 """The audit: a record of each thing that an operator has done over HTTP."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -44,5 +44,7 @@ class RecordedAction(msgspec.Struct, frozen=True):
 
 class RecordActions(Command[None], frozen=True):
     """Append actions to the audit."""
+
+    follows: ClassVar[bool] = True
 
     actions: Sequence[OperatorAction]

@@ -1,4 +1,7 @@
-"""Has what operators do recorded: what they change, and what they reveal, unless it is refused."""
+"""Has what operators do recorded: what they change, and what they reveal.
+
+A request that is refused before it has changed anything is not recorded.
+"""
 
 import asyncio
 import logging
@@ -6,18 +9,19 @@ import logging
 import msgspec
 from aiohttp import web
 
+from zq.engine.inbox import FOLLOWED, Followed
 from zq.features.audit.model import MOST_ANSWER, MOST_QUERY, OperatorAction
 from zq.features.audit.service import Audit
 from zq.features.audit.settings import AuditSettings
 from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import ApiParts
-from zq.http.door import BEFORE, Route
+from zq.http.door import BEFORE, Door, Route
 from zq.http.guard import actor_of
 from zq.http.room_doors import RoomDoors
 from zq.http.transport.answer import Answer, Response
 from zq.http.transport.gate import peer_of
 from zq.model.clock import Clock
-from zq.model.errors import ZqError
+from zq.model.errors import ZqError, unexpected
 from zq.model.keys import KeyScope
 from zq.wire.codecs import JSON, MSGPACK
 
@@ -26,7 +30,7 @@ log = logging.getLogger(__name__)
 _CODECS = {codec.content_type: codec for codec in (JSON, MSGPACK)}
 
 REFUSED = 400
-"""Statuses from here on say that nothing was done."""
+"""Statuses from here on say that nothing was done, or not all."""
 
 GONE = 499
 """The client had gone before its answer: what it wanted is done as a whole, in part or not."""
@@ -42,7 +46,7 @@ class Auditor:
         self._clock = clock
         self._belated: set[asyncio.Task[None]] = set()
 
-    def over(self, route: Route) -> Route:
+    def over(self, route: Route, door: Door) -> Route:
         """The route, with a record of each request, if operators answer for it.
 
         They do for changes that need `manage`, and for looking at what is hidden.
@@ -53,12 +57,21 @@ class Auditor:
         serve = route.handler
 
         async def handler(request: web.BaseRequest) -> Response:
+            followed = Followed()
+            token = FOLLOWED.set(followed)
             try:
                 response = await serve(request)
             except (asyncio.CancelledError, ConnectionError):
                 self._record_later(self._action(request, Answer(GONE)))
                 raise
-            if response.status < REFUSED:
+            except Exception as error:
+                if followed.has_changed:
+                    told = error if isinstance(error, ZqError) else unexpected(error)
+                    await self._try_to_record(self._action(request, door.problem(request, told)))
+                raise
+            finally:
+                FOLLOWED.reset(token)
+            if response.status < REFUSED or followed.has_changed:
                 await self._audit.record(self._action(request, response))
             return response
 
@@ -106,8 +119,8 @@ class AuditDoors(RoomDoors):
     async def start(self, parts: ApiParts, native: NativeRoutes) -> None:
         self._auditor = Auditor(parts.services[Audit], parts.services.clock)
 
-    def over(self, route: Route) -> Route:
-        return route if self.settings[AuditSettings].no_audit else self._auditor.over(route)
+    def over(self, route: Route, door: Door) -> Route:
+        return route if self.settings[AuditSettings].no_audit else self._auditor.over(route, door)
 
 
 DOORS = AuditDoors

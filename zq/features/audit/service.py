@@ -7,6 +7,7 @@ import msgspec
 
 from zq.engine.inbox import Inbox
 from zq.features.audit.model import AUDIT_LOG, OperatorAction, RecordActions, RecordedAction
+from zq.features.audit.settings import AuditSettings
 from zq.model.errors import RecordsGone
 from zq.service.services import Services
 from zq.store.api import Store
@@ -28,15 +29,19 @@ class Audit:
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        return cls(services.store, services.engine.inbox)
+        no_audit = services.settings[AuditSettings].no_audit
+        return cls(services.store, services.engine.inbox, no_audit)
 
-    def __init__(self, store: Store, inbox: Inbox) -> None:
+    def __init__(self, store: Store, inbox: Inbox, no_audit: bool) -> None:
         self._reads = store.reads
         self._inbox = inbox
+        self._no_audit = no_audit
 
     async def record(self, action: OperatorAction) -> None:
-        """Store an action. When this returns, the record is as durable as every change."""
-        await self._inbox.ask(RecordActions([action]))
+        """Store an action, unless the settings say otherwise. When this returns, the record is as
+        durable as every change."""
+        if not self._no_audit:
+            await self._inbox.ask(RecordActions([action]))
 
     async def latest(
         self,

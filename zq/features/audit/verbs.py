@@ -91,6 +91,8 @@ def summary_of(action: "OperatorAction") -> ActionSummary:
     words = f"{who} {_PLACE.sub(lambda place: said.at(place[1]), words)}"
     if action.status == GONE:
         words += ", as a whole, in part or not: the answer reached nobody"
+    elif action.status >= 400:
+        words += f", in part, and was refused the rest ({action.status})"
     if query.get("reason"):
         words += f": {query['reason']}"
     return ActionSummary(verb, said.queues, words)
