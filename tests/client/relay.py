@@ -9,7 +9,7 @@ from conformance.site import Site
 
 Fault = Literal["refused", "lost", "silent"]
 """What may come of a request: a proxy refuses it, its answer is lost, or nobody gets it. After the
-last two, its connection is silent until it is cut."""
+last two, its connection is silent until it is broken."""
 
 _FOREIGN = b"HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\n404 page not found"
 
@@ -23,7 +23,7 @@ class Relay:
         self._port = port
         self._writers: set[asyncio.StreamWriter] = set()
         self._faults: list[tuple[str, Fault, asyncio.Event]] = []
-        self._losing: dict[asyncio.StreamWriter, asyncio.Event] = {}
+        self._silent: dict[asyncio.StreamWriter, asyncio.Event] = {}
 
     @classmethod
     @asynccontextmanager
@@ -40,6 +40,11 @@ class Relay:
     def cut(self) -> None:
         """Break every connection."""
         for writer in self._writers:
+            writer.transport.abort()
+
+    def hang_up(self) -> None:
+        """Break the connections that are silent since something went wrong."""
+        for writer in self._silent:
             writer.transport.abort()
 
     def fail(self, what: str, fault: Fault) -> asyncio.Event:
@@ -66,7 +71,7 @@ class Relay:
             while data := await reader.read(65_536):
                 if asker is not None and not self._passes(data, asker):
                     continue
-                if lost := self._losing.get(writer):
+                if asker is None and (lost := self._silent.get(writer)):
                     lost.set()
                     continue
                 writer.write(data)
@@ -85,11 +90,11 @@ class Relay:
             if what not in line:
                 continue
             self._faults.remove(each)
-            if fault == "lost":
-                self._losing[asker] = happened
-                return True
             if fault == "refused":
                 asker.write(_FOREIGN)
-            happened.set()
-            return False
+            else:
+                self._silent[asker] = happened
+            if fault != "lost":
+                happened.set()
+            return fault == "lost"
         return True

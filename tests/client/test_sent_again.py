@@ -183,7 +183,7 @@ async def test_a_job_that_was_done_and_forgotten_meanwhile_is_not_stored_again(
         await asyncio.wait_for(lost.wait(), PATIENCE_S)
         await finish(near)
         site.clock.advance(2000)
-        relay.cut()
+        relay.hang_up()
         if ttl == 3600:
             assert (await enqueuing).duplicate
         else:

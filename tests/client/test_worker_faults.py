@@ -15,6 +15,7 @@ from zq.client.backend import TakeStream
 from zq.client.errors import Unavailable
 from zq.client.http.address import Address
 from zq.client.http.backend import HttpBackend
+from zq.client.running import EventName
 from zq.client.values import (
     Delivery,
     LeasedFailure,
@@ -28,7 +29,7 @@ from zq.client.worker.acks import Acknowledger
 from zq.client.worker.supply import Supply
 
 from .conftest import working
-from .relay import Relay
+from .relay import Fault, Relay
 
 
 async def test_a_broken_stream_loses_nothing_and_runs_nothing_twice(site: Site) -> None:
@@ -275,6 +276,39 @@ async def test_what_a_proxy_refuses_is_sent_again_and_no_fault_of_the_job(
             assert [each.error_type for each in await app.backend.errors(job.id)] == ["ValueError"]
         else:
             assert (outcome.result, await job.result()) == (42, 42)
+
+
+@pytest.mark.parametrize(
+    ("what", "fault", "ttl", "event"),
+    [
+        ("/success", "lost", 3600, "completed"),
+        ("/success", "lost", None, "completed"),
+        ("/failure", "lost", 3600, "failed"),
+        ("/success", "silent", 3600, "requeued"),
+        ("/failure", "silent", 3600, "requeued"),
+    ],
+)
+async def test_a_report_whose_answer_is_lost_is_told_as_what_the_server_has(
+    site: Site, what: str, fault: Fault, ttl: float | None, event: EventName
+) -> None:
+    told: asyncio.Queue[tuple[str, str | None]] = asyncio.Queue()
+    async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as near:
+        for name in ("completed", "failed", "requeued"):
+            app.on(name)(lambda event: told.put_nowait((event.name, event.id)))
+
+        @app.task(max_attempts=1, result_ttl=ttl)
+        async def work() -> None:
+            if what == "/failure":
+                raise ValueError("no")
+
+        job = await work.enqueue()
+        happened = relay.fail(what, fault)
+        async with working(app), asyncio.timeout(PATIENCE_S):
+            await happened.wait()
+            if fault == "silent":
+                await near.job(job.id).cancel(force=True)
+            relay.hang_up()
+            assert await told.get() == (event, job.id)
 
 
 async def test_a_stream_is_sought_for_as_long_as_one_has_patience(site: Site) -> None:

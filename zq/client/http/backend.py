@@ -298,7 +298,8 @@ class HttpBackend(Backend):
         await self._call("POST", f"/workers/{quote(worker, safe='')}/drain", safe=True)
 
     async def succeed(self, items: Sequence[Success]) -> RefusedItems:
-        return await self._settle("/jobs/success", {"items": items})
+        # Whoever repeats it has to know whether an earlier try is in doubt.
+        return await self._settle("/jobs/success", {"items": items}, safe=False)
 
     async def fail(self, id: str, failure: LeasedFailure) -> StoredJob:
         reply = await self._call("POST", f"{_job_path(id)}/failure", failure)
@@ -349,8 +350,8 @@ class HttpBackend(Backend):
         reply = await self._call(verb.method, place, body, safe=safe, wait_ms=wait_ms)
         return self._read(reply, verb.answer) if verb.answer is not NoneType else cast(T, None)
 
-    async def _settle(self, path: str, body: object) -> RefusedItems:
-        reply = await self._call("POST", path, body, safe=True, also=(422,))
+    async def _settle(self, path: str, body: object, *, safe: bool = True) -> RefusedItems:
+        reply = await self._call("POST", path, body, safe=safe, also=(422,))
         if reply.status == 422 and "zq-error" in reply.headers:
             raise reply.error()
         return self._read(reply, RefusedItems) if reply.status == 422 else RefusedItems()

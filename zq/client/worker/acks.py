@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar, get_args
 
 import msgspec
 
@@ -14,12 +15,19 @@ from zq.client.backend import Backend
 from zq.client.errors import BackendError, InvalidPayload, StaleLease, ZqError, concerns_jobs
 from zq.client.formats import said_by
 from zq.client.http.transport import jittered
-from zq.client.values import Delivery, LeasedFailure, RefusedItems, Success
+from zq.client.values import Delivery, JobQuery, LeasedFailure, State, Success
 
 log = logging.getLogger("zq.worker")
 
 MOST_IN_A_POST = 2_500
 MOST_LATE = 10_000
+
+MOST_ASKED = 50
+"""The most jobs whose status one request asks for."""
+
+NOT_COMPLETED: tuple[State, ...] = tuple(each for each in get_args(State) if each != "completed")
+
+T = TypeVar("T")
 
 Done = tuple[Delivery, Success]
 """A delivery that was executed, and its acknowledgement."""
@@ -102,8 +110,9 @@ class Acknowledger:
 
     async def _post(self, batch: Sequence[Done]) -> None:
         successes = [success for _, success in batch]
+        doubts: list[BackendError] = []
         try:
-            refused = await persistently(lambda: self._backend.succeed(successes))
+            refused = await persistently(lambda: self._backend.succeed(successes), doubts)
         except ZqError as error:
             await self._apart(batch, error)
             return
@@ -111,9 +120,27 @@ class Acknowledger:
             await self._apart(batch, InvalidPayload(said_by(error)))
             return
         late = {*refused.stale, *refused.not_found}
+        if doubts and late:
+            late = await self._unfinished(late)
         self._on_stored(id for success in successes if (id := success.id) not in late)
         if late:
             await self._remember(late, batch)
+
+    async def _unfinished(self, late: set[str]) -> set[str]:
+        """Those that were not completed by an earlier try whose answer was lost.
+
+        A completed job may be deleted.
+        """
+        ids, unfinished = tuple(late), set[str]()
+        try:
+            for start in range(0, len(ids), MOST_ASKED):
+                some = JobQuery(statuses=NOT_COMPLETED, ids=ids[start : start + MOST_ASKED])
+                found = await self._backend.jobs(some, limit=MOST_ASKED)
+                unfinished.update(job.id for job in found.jobs)
+        except ZqError as error:
+            log.warning("whether successes were stored is not known: %s", error)
+            return late
+        return unfinished
 
     async def _remember(self, refused: set[str], batch: Sequence[Done]) -> None:
         """Remember acknowledgements that came too late. A job delivered here again need not run."""
@@ -139,20 +166,24 @@ class Acknowledger:
             kill=True,
             lease=success.lease,
         )
-        if await report(self._backend, success.id, failure, self._on_lost):
+        if await report(self._backend, delivery, failure, self._on_lost):
             await self._on_unstored(delivery, failure)
 
 
 async def report(
     backend: Backend,
-    id: str,
+    delivery: Delivery,
     failure: LeasedFailure,
     on_lost: Callable[[str], Awaitable[None]],
 ) -> bool:
     """Report a failure until the server has answered; returns whether the report counts."""
+    id = delivery.id
+    doubts: list[BackendError] = []
     try:
-        await persistently(lambda: backend.fail(id, failure))
+        await persistently(lambda: backend.fail(id, failure), doubts)
     except StaleLease:
+        if doubts and await _is_recorded(backend, delivery, failure):
+            return True
         await on_lost(id)
         return False
     except ZqError as error:
@@ -161,18 +192,33 @@ async def report(
     return True
 
 
-async def persistently(send: Callable[[], Awaitable[RefusedItems | object]]) -> RefusedItems:
+async def _is_recorded(backend: Backend, delivery: Delivery, failure: LeasedFailure) -> bool:
+    """Whether an earlier try whose answer was lost has reported the failure."""
+    try:
+        errors = await backend.errors(delivery.id)
+    except ZqError:
+        return False
+    wanted = delivery.attempts + 1, failure.message
+    return any((each.attempt, each.message) == wanted for each in errors)
+
+
+async def persistently(
+    send: Callable[[], Awaitable[T]], doubts: list[BackendError] | None = None
+) -> T:
     """Try as long as the jobs are not at fault: what a proxy or the access key is at fault for may
-    pass. Raises any other error."""
+    pass. Raises any other error.
+
+    `doubts` gets the errors of tries that may have had an effect all the same.
+    """
     attempt = 0
     while True:
         try:
-            answer = await send()
+            return await send()
         except BackendError as error:
             if concerns_jobs(error):
                 raise
+            if error.in_doubt and doubts is not None:
+                doubts.append(error)
             log.warning("a report to the server failed and is tried again: %s", error)
             await asyncio.sleep(jittered(attempt))
             attempt += 1
-        else:
-            return answer if isinstance(answer, RefusedItems) else RefusedItems()

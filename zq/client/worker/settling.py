@@ -161,7 +161,7 @@ class Settler:
         if failure is None:
             self._journal.completed(execution)
             self._succeed(running, result, outcome)
-        elif await report(self._backend, running.id, failure, self.lost):
+        elif await report(self._backend, running.delivery, failure, self.lost):
             await self._keep(running.id, outcome)
             if outcome is not None:
                 await self._tell(outcome)
