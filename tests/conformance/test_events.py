@@ -84,6 +84,20 @@ async def test_a_copy_that_is_not_stored_is_not_told_of(client: Client, bulk: bo
     assert await names(stream, 1) == [("enqueued", stored["id"])]
 
 
+async def test_new_jobs_of_topics_and_copies_for_a_new_target_are_told_of(client: Client) -> None:
+    await client.call("PUT", "/queues/q/settings", {"fan_out": ["q@a"]})
+    await client.enqueue(queue="q")
+    stream = await client.listen(types="enqueued")
+    await client.call("PUT", "/v0/topics/t", {"type": "queue"})
+    await client.post("/v0/topics/t", {"records": [{"data": 1}, {"data": 2}]})
+    await client.send("PUT", "/queues/q/targets/q%40b")
+
+    told = [(event["queue"], event["id"]) for event in await stream.events(3)]
+    jobs = sorted((job["id"], job["queue"]) for job in await client.jobs())
+    assert told == [(queue, id) for id, queue in jobs[1:]]
+    assert [queue for queue, _ in told] == ["t", "t", "q@b"]
+
+
 async def test_other_ends_are_told_too(client: Client) -> None:
     stream = await client.listen(types="failed,cancelled")
     dead = await client.make("dead", queue="q")

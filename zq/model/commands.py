@@ -5,7 +5,7 @@ applies it in one transaction with all other commands that wait. Jobs beyond a c
 not exist for it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -120,6 +120,13 @@ class EnqueueResult(msgspec.Struct, frozen=True):
     """The first target of each job that went to the targets of its queue, by index."""
     unnamed: set[int] = set()
     """The indexes of jobs that are stored already, and whose ids nobody knows any more."""
+
+    def stored(self, command: "Enqueue") -> Iterator[tuple[int, str, NewJob]]:
+        """The jobs of its command that were stored, with their keys and queues."""
+        known = self.known
+        for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
+            if index not in known:
+                yield key, self.queues.get(index, job.queue), job
 
     @property
     def known(self) -> set[int]:

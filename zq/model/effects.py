@@ -103,6 +103,8 @@ class Effects(msgspec.Struct):
     """Queues with ready jobs left: a claim took as many bytes, or looked as far, as it may."""
     news: list[News] = msgspec.field(default_factory=list)
     """The events of stored jobs, except for those that replies and claims show."""
+    brought: list[tuple[Any, Any]] = msgspec.field(default_factory=list)
+    """Enqueues that were parts of other commands, with their replies: new jobs are news, too."""
     misfits: list[Misfit] = msgspec.field(default_factory=list)
     """Rows that were set aside because they cannot be read."""
     acknowledged: int = 0

@@ -12,12 +12,10 @@ from zq.model.aging import line_priority
 from zq.model.checksums import checksum, job_checksum
 from zq.model.commands import Enqueue, EnqueueResult, FoldedPayload
 from zq.model.errors import KeyConflict, QueueNotRegistered
-from zq.model.events import EventType
 from zq.model.job import (
     INLINE_PAYLOAD,
     MAX_TIME,
     NO_EXTRAS,
-    Brief,
     CarriedFields,
     Extras,
     JobRecord,
@@ -103,24 +101,10 @@ def enqueue(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object
     return replies
 
 
-def enqueue_singly(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
-    """Store jobs as `enqueue` does, one for each command, and note the news of those that are new.
-
-    It is for other commands than enqueues, of which the result tells.
-    """
+def enqueue_told(work: UnitOfWork, commands: Sequence[Enqueue]) -> Sliced[list[object]]:
+    """Store jobs as `enqueue` does, for parts of other commands, and note what there is to tell."""
     replies = yield from enqueue(work, commands)
-    stored = [
-        Brief(
-            command.keys[0],
-            reply.queues.get(0, command.jobs[0].queue),
-            None,
-            unique_key=command.jobs[0].unique_key,
-        )
-        for command, reply in zip(commands, replies, strict=True)
-        if isinstance(reply, EnqueueResult) and not reply.known
-    ]
-    if stored:
-        work.effects.news.append((EventType.ENQUEUED, stored))
+    work.effects.brought += zip(commands, replies, strict=True)
     return replies
 
 

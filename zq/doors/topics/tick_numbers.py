@@ -14,7 +14,7 @@ from zq.model.lifecycle import TERMINAL
 from zq.store.api import Sliced
 from zq.tick.finish import displace
 from zq.tick.hooks import Jobs
-from zq.tick.intake import enqueue
+from zq.tick.intake import enqueue_told
 from zq.tick.work import UnitOfWork
 
 AnyNumbering = NumberJobs | ForgetNumbers
@@ -95,7 +95,8 @@ def store_jobs(work: UnitOfWork, batches: Sequence[RecordBatch]) -> Sliced[None]
         for record in batch.records
     ]
     size = sum([record.size for batch in batches for record in batch.records])
-    (reply,) = yield from enqueue(work, [Enqueue(keys=keys, jobs=jobs, now=work.now, size=size)])
+    new = Enqueue(keys=keys, jobs=jobs, now=work.now, size=size)
+    (reply,) = yield from enqueue_told(work, [new])
     if isinstance(reply, ZqError):
         raise reply
 

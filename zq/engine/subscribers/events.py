@@ -143,9 +143,12 @@ class EventHub:
         """Keep the events of a tick."""
         commands, result = committed.tick.commands, committed.result
         events = [_event(type, job) for type, jobs in result.news for job in jobs]
-        for command, reply in zip(commands, result.replies, strict=True):
+        for command, reply in (*zip(commands, result.replies, strict=True), *result.brought):
             if isinstance(command, Enqueue) and isinstance(reply, EnqueueResult):
-                events += _enqueued(command, reply)
+                events += [
+                    EventRecord(EventType.ENQUEUED, key, queue, job.unique_key, 0)
+                    for key, queue, job in reply.stored(command)
+                ]
         events += [_event(EventType.STARTED, job) for jobs in result.claimed for job in jobs]
         self.add(committed.tick.now, events)
 
@@ -294,11 +297,3 @@ def _names_of(events: Sequence[EventRecord]) -> set[Name]:
 def _event(type: EventType, job: Subject) -> EventRecord:
     attempt = job.attempts + 1 if type in UNDER_WAY else job.attempts
     return EventRecord(type, job.key, job.queue, job.unique_key, attempt)
-
-
-def _enqueued(command: Enqueue, reply: EnqueueResult) -> Iterator[EventRecord]:
-    known = reply.known
-    for index, (key, job) in enumerate(zip(command.keys, command.jobs, strict=True)):
-        if index not in known:
-            queue = reply.queues.get(index, job.queue)
-            yield EventRecord(EventType.ENQUEUED, key, queue, job.unique_key, 0)

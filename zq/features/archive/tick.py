@@ -7,7 +7,7 @@ from zq.features.archive.model_copies import StoreCopies
 from zq.model.commands import Enqueue, EnqueueResult, Entered
 from zq.model.errors import KeyConflict, KeyTaken, QueueFull, ZqError
 from zq.store.api import Sliced
-from zq.tick.intake import enqueue_singly
+from zq.tick.intake import enqueue_told
 from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork, kept_by
 
@@ -38,7 +38,7 @@ def _store(work: UnitOfWork, command: StoreCopies) -> Sliced[Entered | QueueFull
                 defaults=command.defaults,
             )
         )
-    for reply in (yield from enqueue_singly(work, coming)):
+    for reply in (yield from enqueue_told(work, coming)):
         if isinstance(reply, QueueFull):
             return reply
         if isinstance(reply, KeyConflict) or (isinstance(reply, EnqueueResult) and reply.known):

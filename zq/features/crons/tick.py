@@ -28,7 +28,7 @@ from zq.model.job import NewJob
 from zq.store.api import Sliced, as_json
 from zq.tick.fitting import ComingPayloads
 from zq.tick.hooks import Hooks, Options
-from zq.tick.intake import enqueue_singly
+from zq.tick.intake import enqueue_told
 from zq.tick.phases import Phase, Stage
 from zq.tick.work import UnitOfWork, admit_new, refuse_new
 
@@ -206,7 +206,7 @@ def _enqueue(
         )
         for index, job in coming.items()
     ]
-    replies = yield from enqueue_singly(work, commands)
+    replies = yield from enqueue_told(work, commands)
     for index, reply in zip(coming, replies, strict=True):
         if isinstance(reply, StalePlan):
             return reply

@@ -37,7 +37,7 @@ from zq.tick.depths import depths
 from zq.tick.entering import narrow_keys
 from zq.tick.fitting import ComingPayloads, by_bytes, misfits
 from zq.tick.hooks import FanOut, Hooks, Options
-from zq.tick.intake import Intake, enqueue
+from zq.tick.intake import Intake, enqueue_told
 from zq.tick.moves import remove
 from zq.tick.phases import Phase, Stage
 from zq.tick.settings import put_settings
@@ -193,7 +193,7 @@ def _store(work: UnitOfWork, target: str, jobs: Sequence[JobRecord]) -> None:
     size = sum(job.payload_size for job in jobs)
     keys = work.new_keys(len(twins))
     new = Enqueue(keys=keys, jobs=twins, now=work.now, size=size, over_depth=True)
-    (reply,) = exhaust(enqueue(work, [new]))
+    (reply,) = exhaust(enqueue_told(work, [new]))
     assert isinstance(reply, EnqueueResult), reply
 
 
