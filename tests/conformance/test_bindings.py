@@ -41,6 +41,24 @@ async def test_one_job_is_bound_changed_and_unbound(client: Client) -> None:
     assert (reply.status, reply.error) == (422, message)
 
 
+async def test_a_job_never_draws_from_more_than_64_budgets(client: Client) -> None:
+    made = {"create_with": {"allocation": 2, "strategy": IN_FLIGHT}}
+    most = [{"key": f"k{n}", **made} for n in range(64)]
+    full = await client.enqueue(budgets=most)
+    for method, target in (("PUT", ""), ("POST", "/x"), ("PUT", "/x")):
+        body = made if target else {"budgets": [*most, {"key": "x", **made}]}
+        reply = await client.call(method, f"/jobs/{full['id']}/budgets{target}", body)
+        assert reply.status == (422 if target else 400)
+        assert reply.error == "a job may draw from at most 64 budgets"
+    assert reply.headers["zq-error"] == "too_many_budgets"
+    other = await client.enqueue(budgets=most[1:])
+    reply = await client.call("PUT", "/jobs/budgets/x", made)
+    assert reply.doc == {"changed": 1, "blocked": [], "kept": {"too_many_budgets": 1}}
+    assert len(drawn(await client.job(full["id"]))) == len(drawn(await client.job(other["id"])))
+    reply = await client.call("PUT", f"/jobs/{full['id']}/budgets/k0", {"cost": 2})
+    assert (reply.status, drawn(reply.doc)[0]) == (200, ("k0", 2))
+
+
 async def test_many_jobs_are_bound_and_those_in_flight_are_named(client: Client) -> None:
     await put(client, "b", 2)
     runs, *waiting = await client.enqueue_many(4)

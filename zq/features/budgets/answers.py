@@ -134,7 +134,8 @@ async def clear_job(asked: Asked) -> JobDocument:
 async def add_to_jobs(asked: Asked) -> Rebindings:
     """Make the matching jobs draw from a budget. Jobs that do already stay unchanged.
 
-    `blocked` names the jobs that are in flight and so cannot change.
+    `blocked` names the jobs that are in flight and so cannot change. `kept` counts those that draw
+    from 64 budgets already (`too_many_budgets`).
     """
     refuse_filter_in_body(asked.body, asked.codec)
     return await _bind_all(asked, Binding("add", (_drawn(asked),)))
@@ -176,8 +177,9 @@ async def _bind(asked: Asked, binding: Binding) -> JobDocument:
 async def _bind_all(asked: Asked, binding: Binding) -> Rebindings:
     # It changes those of the matching jobs that a patch would change.
     filter, author = await chosen(asked, "patch")
-    changed, blocked = await _budgets(asked).bind_all(filter, binding, author)
-    return Rebindings(changed, [asked.services.ids.text(key) for key in blocked])
+    done = await _budgets(asked).bind_all(filter, binding, author)
+    blocked = [asked.services.ids.text(key) for key in done.blocked]
+    return Rebindings(done.changed, blocked, dict(done.kept))
 
 
 def _drawn(asked: Asked) -> BudgetRequest:

@@ -12,7 +12,7 @@ from zq.cli.rooms import Section
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.words import NAME, NAMES, SECONDS
 from zq.features.budgets.model import MOST_TOKENS
-from zq.features.sweeps.cli import YES, agreed
+from zq.features.sweeps.cli import YES, agreed, tell_kept
 from zq.setting import DURATION
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def _bind(remote: Remote, query: "JobQuery", verb: "BindingVerb", key: str, cost
     say(f"{counted(report.changed, 'job')} changed")
     if report.blocked:
         say(f"in flight, and left as they are: {', '.join(report.blocked)}", err=True)
+    tell_kept(report.kept, "stay as they are")
 
 
 COLUMNS = ("BUDGET", "LIMIT", "AVAILABLE", "WAITING", "UNFINISHED", "HELD UNTIL")

@@ -51,11 +51,15 @@ class ShownBudget(msgspec.Struct, omit_defaults=True):
     held_until: int | None = None
 
 
-class BindingReport(msgspec.Struct, frozen=True):
-    """How many jobs have changed draws, and the ids of jobs in flight, which keep theirs."""
+class BindingReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many jobs have changed draws, and the ids of jobs in flight, which keep theirs.
+
+    `kept` counts others that keep theirs, by the reasons.
+    """
 
     changed: int
     blocked: list[str]
+    kept: dict[str, int] = {}
 
 
 @dataclass(frozen=True)

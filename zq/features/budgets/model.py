@@ -17,6 +17,7 @@ MOST_TOKENS = 1_000_000
 MOST_DURATION_MS = 2**53
 """Every client can represent numbers up to this one."""
 MOST_BUDGETS_A_JOB = 64
+TOO_MANY = f"a job may draw from at most {MOST_BUDGETS_A_JOB} budgets"
 MOST_HOLD_MS = 7 * 24 * 3_600_000
 """A budget may be held for so long at once. Longer waits are likely a mistake of units."""
 MAX_BUDGETS = 8192
@@ -134,7 +135,7 @@ def patched_policy(policy: BudgetPolicy, patch: BudgetPatch) -> BudgetPolicy:
 def check_requests(requests: Sequence[BudgetRequest]) -> None:
     """Raise `Unprocessable` if a job names a budget twice, or has an impossible cost."""
     if len(requests) > MOST_BUDGETS_A_JOB:
-        raise InvalidRequest(f"a job may draw from at most {MOST_BUDGETS_A_JOB} budgets")
+        raise InvalidRequest(TOO_MANY)
     seen: set[str] = set()
     for request in requests:
         if request.key in seen:
@@ -316,6 +317,15 @@ class BudgetNotBound(NotFound):
 
     def __init__(self, key: str) -> None:
         super().__init__(f"the job is not bound to budget '{key}'")
+
+
+class TooManyBudgets(Unprocessable):
+    """The job draws from so many budgets that none may be added."""
+
+    code = "too_many_budgets"
+
+    def __init__(self) -> None:
+        super().__init__(TOO_MANY)
 
 
 class BudgetExists(Conflict):

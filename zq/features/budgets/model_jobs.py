@@ -1,5 +1,6 @@
 """What jobs draw from budgets, and the commands about budgets."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -82,7 +83,7 @@ class Binding(msgspec.Struct, frozen=True):
 class BindJob(Command[JobRecord], frozen=True):
     """Change what one job draws. Messages call it `text_id`. Returns the changed job.
 
-    The errors are `JobNotFound`, `Unprocessable`, and those of `Binding`.
+    The errors are `JobNotFound`, `Unprocessable`, `TooManyBudgets`, and those of `Binding`.
     """
 
     key: int
@@ -92,10 +93,14 @@ class BindJob(Command[JobRecord], frozen=True):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """How many jobs have changed draws, and which jobs keep theirs because they are in flight."""
+    """How many jobs have changed draws, and which jobs keep theirs because they are in flight.
+
+    `kept` counts others that keep theirs, by the codes of the reasons.
+    """
 
     changed: int
     blocked: list[int]
+    kept: Mapping[str, int] = {}
 
 
 class BindSlice(JobsCommand[Bound], frozen=True):

@@ -1,5 +1,6 @@
 """The verbs about budgets, and about the draws of jobs."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from zq.engine.inbox import Inbox
@@ -33,10 +34,14 @@ from zq.store.api import Store
 
 
 class Rebound(NamedTuple):
-    """How many jobs have new draws, and the keys of the jobs that keep theirs, as they run."""
+    """How many jobs have new draws, and the keys of the jobs that keep theirs, as they run.
+
+    `kept` counts others that keep theirs, by the codes of the reasons.
+    """
 
     changed: int
     blocked: list[int]
+    kept: Mapping[str, int]
 
 
 class Budgets:
@@ -94,8 +99,8 @@ class Budgets:
     async def bind(self, key: int, binding: Binding, reach: Reach) -> JobRecord:
         """Change what one job draws. Return the changed job.
 
-        Raises `JobNotFound`, `BudgetBound`, `BudgetNotBound`, or `Unprocessable` if the job no
-        longer waits, or a budget is missing or too small.
+        Raises `JobNotFound`, `BudgetBound`, `BudgetNotBound`, `TooManyBudgets`, or `Unprocessable`
+        if the job no longer waits, or a budget is missing or too small.
         """
         reach.require_budgets(_made(binding))
         text_id = self._ids.text(key)
@@ -114,7 +119,7 @@ class Budgets:
             if (refused := unpayable(request.key, policy, request.cost)) is not None:
                 raise refused
         sweep = await self._sweeps.bind(filter, binding, author)
-        return Rebound(sweep.changed, sweep.blocked)
+        return Rebound(sweep.changed, sweep.blocked, sweep.kept)
 
 
 def _made(binding: Binding) -> list[str]:

@@ -1,5 +1,6 @@
 """What budgets bring to the tick: changes of policies and draws, and the hold on jobs that draw."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 
 from zq.features.budgets.model import (
     MAX_BUDGETS,
+    MOST_BUDGETS_A_JOB,
     Account,
     BudgetBound,
     BudgetExists,
@@ -19,6 +21,7 @@ from zq.features.budgets.model import (
     BudgetState,
     Draw,
     Draws,
+    TooManyBudgets,
     draws_of,
     patched_policy,
     unpayable,
@@ -258,17 +261,24 @@ def _bind_job(work: UnitOfWork, command: BindJob) -> JobRecord:
         raise Unprocessable(
             f"job '{command.text_id}' is {shown} — only queued jobs may have their budgets changed"
         )
-    if _rebind(work, [job], [_bound(job, command.binding)], command.binding, command.reach):
+    new = _bound(job, command.binding)
+    if _is_too_much(job, new):
+        raise TooManyBudgets
+    if _rebind(work, [job], [new], command.binding, command.reach):
         return work.tx.jobs("read_jobs", keys=[command.key])[0]
     return job
 
 
 def _bind_slice(work: UnitOfWork, command: BindSlice) -> Bound:
-    """Change what jobs draw from a budget. Jobs in flight keep their draws and are named."""
+    """Change what jobs draw from a budget. Jobs in flight keep their draws and are named.
+
+    Jobs that draw from too many budgets keep theirs too, and are counted.
+    """
     jobs = work.tx.jobs("read_jobs", keys=work.matching(command.keys, command.filter))
     chosen: list[JobRecord] = []
     draws: list[Draws | None] = []
     blocked: list[int] = []
+    kept = Counter[str]()
     for job in jobs:
         try:
             new = _bound(job, command.binding)
@@ -278,15 +288,22 @@ def _bind_slice(work: UnitOfWork, command: BindSlice) -> Bound:
             continue
         if job.status is Status.IN_FLIGHT:
             blocked.append(job.key)
+        elif job.status in _QUEUED and _is_too_much(job, new):
+            kept[TooManyBudgets.code] += 1
         elif job.status in _QUEUED:
             chosen.append(job)
             draws.append(new)
     changed = _rebind(work, chosen, draws, command.binding, command.filter.reach)
-    return Bound(changed, blocked)
+    return Bound(changed, blocked, kept)
 
 
 def _draws(job: JobRecord) -> Draws | None:
     return draws_in(job.options)
+
+
+def _is_too_much(job: JobRecord, new: Draws | None) -> bool:
+    """True if a change would add a budget to a job that has the most already."""
+    return len(new or ()) > max(MOST_BUDGETS_A_JOB, len(_draws(job) or ()))
 
 
 def _bound(job: JobRecord, binding: Binding) -> Draws | None:

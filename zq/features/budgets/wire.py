@@ -121,11 +121,15 @@ class BudgetsDocument(msgspec.Struct):
     budgets: list[BudgetDocument]
 
 
-class Rebindings(msgspec.Struct):
-    """How many jobs have changed draws, and which could not change because they are in flight."""
+class Rebindings(msgspec.Struct, omit_defaults=True):
+    """How many jobs have changed draws, and which could not change because they are in flight.
+
+    `kept` counts others that stay as they are, by the reasons.
+    """
 
     changed: int
     blocked: list[str]
+    kept: dict[str, int] = {}
 
 
 _policy = msgspec.json.Decoder(PolicyBody)

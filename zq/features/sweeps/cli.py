@@ -46,6 +46,7 @@ WHY = {
     "budget_gone": "a budget is gone or too small",
     "queue_full": "their queue is full",
     "schema_mismatch": "they do not match the schema of their queue",
+    "too_many_budgets": "they draw from as many budgets as a job may",
 }
 """The reasons why a change leaves jobs as they were, by their codes."""
 

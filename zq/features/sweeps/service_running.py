@@ -124,11 +124,12 @@ class Sweep:
     def add(self, done: int | Bound | Entered) -> Sequence[int]:
         """Count what a slice has done. Return the keys that it has left to the next one."""
         self.changed += done if isinstance(done, int) else done.changed
-        if isinstance(done, Bound):
-            self.blocked += done.blocked
-        elif isinstance(done, Entered):
-            self.kept.update(done.kept)
+        if isinstance(done, int):
+            return ()
+        self.kept.update(done.kept)
+        if isinstance(done, Entered):
             return done.rest
+        self.blocked += done.blocked
         return ()
 
 
