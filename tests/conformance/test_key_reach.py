@@ -507,3 +507,15 @@ async def test_health_names_lanes_schedules_and_rows_to_whoever_may_read_all_alo
                 assert (reply.status, reply.doc["status"]) == (200, "ok")
                 assert reply.doc["faulty_crons"] == {"entries": 1, "named": []}
                 assert HUSH.encode() not in reply.body and "lanes" not in reply.doc
+
+
+async def test_a_new_target_gets_no_jobs_of_targets_beyond_the_prefix(
+    root: Client, shop: Client
+) -> None:
+    fanned = {"fan_out": [OTHER]}
+    assert (await root.call("PUT", "/queues/shop-a/settings", fanned)).status == 200
+    await others(root)
+    reply = await shop.send("PUT", "/queues/shop-a/targets/shop-b")
+    assert await shop.jobs() == []
+    assert (reply.status, reply.headers["zq-error"]) == (403, "queue_out_of_reach")
+    assert (await root.send("PUT", "/queues/shop-a/targets/shop-b")).status == 201

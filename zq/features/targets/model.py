@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from zq.model.commands import Command
 from zq.model.errors import Conflict, NotFound
+from zq.model.reach import EVERYWHERE, Reach
 
 
 class AddTarget(Command[int], frozen=True):
@@ -17,13 +18,15 @@ class AddTarget(Command[int], frozen=True):
     The first target gets the waiting jobs of the queue itself. A later one gets a twin of each job
     that another target has not finished. A target without settings gets those of the queue. The
     errors are `TargetExists`, `FanOutChain`, `InvalidRequest`, `QueueFull` if they are more than it
-    may hold, and for the first target `GroupInFlight`.
+    may hold, for the first target `GroupInFlight`, and for a later one `QueueOutOfReach` if another
+    target is out of reach.
     """
 
     brings_more: ClassVar[bool] = True
 
     queue: str
     target: str
+    reach: Reach = EVERYWHERE
 
 
 class RemoveTarget(Command[int], frozen=True):

@@ -32,7 +32,7 @@ class Targets:
         `QueueFull` or `QueueOutOfReach`.
         """
         reach.require([queue, target])
-        return await self._inbox.ask(AddTarget(queue, target))
+        return await self._inbox.ask(AddTarget(queue, target, reach))
 
     async def remove(self, queue: str, target: str, reach: Reach) -> int:
         """Let a target of a queue go, with its jobs and settings. Return how many jobs it had.

@@ -22,7 +22,14 @@ from zq.features.targets.model import (
 )
 from zq.model.checksums import fits
 from zq.model.commands import Enqueue, EnqueueResult
-from zq.model.errors import Conflict, InvalidRequest, QueueFull, Unprocessable, ZqError
+from zq.model.errors import (
+    Conflict,
+    InvalidRequest,
+    QueueFull,
+    QueueOutOfReach,
+    Unprocessable,
+    ZqError,
+)
 from zq.model.events import EventType
 from zq.model.job import INLINE_PAYLOAD, NO_EXTRAS, Brief, JobRecord, NewJob, without_former_key
 from zq.model.lifecycle import Status
@@ -236,19 +243,23 @@ def change_targets(work: UnitOfWork, commands: Sequence[AnyTargetChange]) -> Sli
     """Give queues targets and take them away, one command after the other."""
     replies: list[object] = []
     for command in commands:
-        change = _add if isinstance(command, AddTarget) else _remove
         try:
-            reply: object = yield from change(work, command)
-        except (Conflict, InvalidRequest, QueueFull, TargetNotFound) as refusal:
+            if isinstance(command, AddTarget):
+                reply: object = yield from _add(work, command)
+            else:
+                reply = yield from _remove(work, command)
+        except (Conflict, InvalidRequest, QueueFull, QueueOutOfReach, TargetNotFound) as refusal:
             reply = refusal
         replies.append(reply)
     return replies
 
 
-def _add(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
+def _add(work: UnitOfWork, command: AddTarget) -> Sliced[int]:
     queue, target = command.queue, command.target
     settings = work.settings_of(queue)
     targets = settings.fan_out or ()
+    # It gets what lies in all of them.
+    command.reach.require(targets)
     if target in targets:
         raise TargetExists(queue, target)
     new = {queue: checked(msgspec.structs.replace(settings, fan_out=(*targets, target)))}
@@ -308,7 +319,7 @@ def _counted(keys: Sequence[int]) -> Sliced[int]:
     return len(keys)
 
 
-def _remove(work: UnitOfWork, command: AnyTargetChange) -> Sliced[int]:
+def _remove(work: UnitOfWork, command: RemoveTarget) -> Sliced[int]:
     queue, target = command.queue, command.target
     settings = work.settings_of(queue)
     targets = settings.fan_out or ()
