@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from conformance.streams import pause
 
 import zq
 from zq.client.backend import run
@@ -79,6 +80,72 @@ async def test_coroutines_run_in_the_loop_of_the_test(app: zq.App) -> None:
         # A blocking call in a program with a loop runs in another one.
         note.enqueue_sync()
         assert loops[2] is not loops[0]
+
+
+def test_a_blocking_caller_awaits_no_listener(app: zq.App) -> None:
+    ran: list[int] = []
+
+    class Told:
+        async def __call__(self, _: zq.Event) -> None:
+            await asyncio.sleep(0)
+
+    app.on("enqueued")(Told())
+    app.on("enqueued")(Told().__call__)
+
+    @app.task
+    def note() -> None:
+        ran.append(1)
+
+    with app.immediate():
+        note.enqueue_sync()
+    assert ran == [1]
+
+
+async def test_who_enqueues_while_handlers_run_waits_for_its_own(app: zq.App) -> None:
+    ran: list[int] = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def note(n: int) -> None:
+        begun.set()
+        await go_on.wait()
+        ran.append(n)
+
+    async def enqueue(n: int) -> bool:
+        await note.enqueue(n)
+        return n in ran
+
+    async with app.immediate():
+        first = asyncio.create_task(enqueue(1))
+        await begun.wait()
+        others = [asyncio.create_task(enqueue(n)) for n in (2, 3)]
+        while await app.backend.count() < 3:
+            await pause()
+        go_on.set()
+        assert await asyncio.gather(first, *others) == [True, True, True]
+    assert sorted(ran) == [1, 2, 3]
+
+
+async def test_handlers_of_two_apps_enqueue_for_each_other(app: zq.App) -> None:
+    other = zq.App(ELSEWHERE)
+    ran: list[str] = []
+
+    @app.task
+    async def last() -> None:
+        ran.append("last")
+
+    @other.task
+    async def there() -> None:
+        await last.enqueue()
+
+    @app.task
+    async def here() -> None:
+        await there.enqueue()
+        await last.enqueue()
+
+    async with app.immediate(), other.immediate():
+        await here.enqueue()
+    assert ran == ["last", "last"]
 
 
 async def test_what_handlers_enqueue_runs_as_well_before_it_returns(app: zq.App) -> None:

@@ -202,6 +202,21 @@ async def test_many_jobs_and_blocking_callers_have_spans_too(app: App, spans: Sp
     assert sorted(map(str, parents)) == sorted(map(str, [identity(many)] * 2 + [identity(one)]))
 
 
+async def test_a_blocking_caller_awaits_no_listener(app: App) -> None:
+    """It would fail at that, after the job is stored."""
+
+    @app.on("enqueued")
+    async def told(_: zq.Event) -> None:
+        await asyncio.sleep(0)
+
+    @app.task(queue="q")
+    async def work() -> None: ...
+
+    await asyncio.to_thread(work.enqueue_sync)
+    await asyncio.to_thread(work.enqueue_many_sync, [work.args()])
+    assert await app.backend.count() == 2
+
+
 async def test_a_job_keeps_a_context_that_it_was_given(
     app: App, spans: Spans, zq_worker: Working
 ) -> None:

@@ -104,7 +104,8 @@ class Backend(Protocol):
         """This server, with verbs that block the thread instead of suspending.
 
         Its coroutines never wait for an event loop, so `run` can drive them. It may
-        be used in any thread and after a fork. `take` and `events` are not offered.
+        be used in any thread and after a fork. `take` and `events` are not offered. It is its own
+        `blocking`.
         """
 
     @property

@@ -69,11 +69,11 @@ class Listeners:
             log.error("%s", event.exception, exc_info=event.exception)
         for listener in listeners:
             try:
-                if blocking and inspect.iscoroutinefunction(listener):
-                    log.warning("the listener %r is not called: there is no event loop", listener)
-                    continue
                 answer = listener(event)
-                if inspect.isawaitable(answer):
+                if blocking and inspect.iscoroutine(answer):
+                    log.warning("the listener %r is not called: there is no event loop", listener)
+                    answer.close()
+                elif inspect.isawaitable(answer):
                     await answer
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) if blocking else ends_task(error):

@@ -155,7 +155,8 @@ class _Traced:
 
     @property
     def blocking(self) -> "_Traced":
-        return _Traced(self._backend.blocking, self._tracer)
+        blocking = self._backend.blocking
+        return self if blocking is self._backend else _Traced(blocking, self._tracer)
 
     async def enqueue(self, jobs: Sequence[Submission]) -> list[StoredJob]:
         with _sending(self._tracer, jobs) as (span, traced):

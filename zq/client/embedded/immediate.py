@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, cast
 
 import msgspec
@@ -23,6 +24,9 @@ PATIENCE_S = 60.0
 AT_ONCE = 16
 """Handlers may wait for the results of this many others, one within the other."""
 
+within: ContextVar[frozenset["_Runner"]] = ContextVar("within", default=frozenset())
+"""The runners whose handlers have led here. What these enqueue is left to the present run."""
+
 
 def immediate(app: HasTasks) -> Elsewhere:
     """Run handlers in this process when their jobs are enqueued, inside a block: see
@@ -40,22 +44,30 @@ class _Runner:
         self._app = app
         self._home = home
         self._clock = clock
-        self._busy = False
+        self._present: asyncio.Future[None] | None = None
         self.thread: CallingThread | None = None
         """The thread that waits for the present run."""
 
     async def run(self) -> None:
-        """Work until no job is left. Handlers that enqueue leave their jobs to this run."""
-        if self._busy or not Handlers(self._app).queues:
+        """Work until no job is left. Others in this event loop wait for their turn meanwhile."""
+        if not Handlers(self._app).queues:
             return
-        self._busy = True
+        loop = asyncio.get_running_loop()
+        while self._present is not None:
+            if self._present.get_loop() is not loop:
+                return
+            await asyncio.wait([self._present])
+        present = self._present = loop.create_future()
+        inner = within.set(within.get() | {self})
         try:
             outcomes = await self._work()
             while waiting := [outcome.id for outcome in outcomes if not outcome.final]:
                 await self._pass_to(waiting)
                 outcomes = await self._work()
         finally:
-            self._busy = False
+            within.reset(inner)
+            self._present = None
+            present.set_result(None)
 
     async def _work(self) -> list[Outcome]:
         outcomes = await Worker(self._app, concurrency=AT_ONCE).run_until_idle(PATIENCE_S)
@@ -112,7 +124,8 @@ class _Immediate:
         return await self._backend.result(id, wait_ms)
 
     async def _run(self) -> None:
-        await self._runner.run()
+        if self._runner not in within.get():
+            await self._runner.run()
 
 
 class _Blocking(_Immediate):
@@ -125,8 +138,12 @@ class _Blocking(_Immediate):
         # A handler waits for another one, which may need this thread.
         return thread.wait_for(lambda: run(self._backend.result(id, wait_ms)))
 
+    @property
+    def blocking(self) -> "_Blocking":
+        return self
+
     async def _run(self) -> None:
-        if self._runner.thread is None:
+        if self._runner.thread is None and self._runner not in within.get():
             self._runner.thread = CallingThread()
             try:
                 self._runner.thread.run(self._runner.run)
