@@ -146,16 +146,19 @@ async def test_what_the_page_cannot_show_is_not_done(client: Client) -> None:
     assert await actions(client) == []
 
 
-async def test_what_was_done_before_a_refusal_is_recorded(client: Client) -> None:
+@pytest.mark.parametrize(("jobs", "room"), [(300, 260), (10, 5)], ids=["slices", "one slice"])
+async def test_what_was_done_before_a_refusal_is_recorded(
+    client: Client, jobs: int, room: int
+) -> None:
     kept = {"retention": {"completed_ms": 60_000}}
     await client.patch("/queues/mail/settings", kept)
-    await client.enqueue_many(300, queue="mail")
-    done = [job["id"] for job in await claim(client, "mail", max=300)]
+    await client.enqueue_many(jobs, queue="mail")
+    done = [job["id"] for job in await claim(client, "mail", max=jobs)]
     await client.post("/jobs/success", {"ids": done})
-    await client.patch("/queues/mail/settings", {"max_depth": 260})
+    await client.patch("/queues/mail/settings", {"max_depth": room})
 
     refused = await client.send("POST", "/queues/mail/replay")
-    assert (refused.status, await client.count(status="ready")) == (429, 256)
+    assert (refused.status, await client.count(status="ready")) == (429, room)
     (action,) = await actions(client, limit=1)
     assert (action["path"], action["status"]) == ("/queues/mail/replay", 429)
     assert action["answer"]["error"] == refused.error

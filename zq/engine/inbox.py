@@ -65,7 +65,12 @@ class Followed:
     """A request of which somebody wants to know whether it has changed anything."""
 
     has_changed = False
-    """True once a command that it asked for is done."""
+    """True once a command that it asked for is done, or a part of one."""
+
+    def note(self, reply: R | ZqError) -> R | ZqError:
+        """Note the reply to a command, and return it."""
+        self.has_changed |= not isinstance(reply, ZqError) or reply.is_partial
+        return reply
 
 
 FOLLOWED: ContextVar[Followed | None] = ContextVar("followed", default=None)
@@ -144,10 +149,10 @@ class Inbox:
         """
         if self._is_closed:
             self.check_open()
-        result = result_of(await self.submit(command))
-        if (request := FOLLOWED.get()) is not None:
-            request.has_changed = True
-        return result
+        request = FOLLOWED.get()
+        if request is None:
+            return result_of(await self.submit(command))
+        return result_of(request.note(await self.submit(command)))
 
     def give_back(self, rest: Return) -> None:
         """Queue a return. It is never refused. After a failure the next start returns all jobs."""

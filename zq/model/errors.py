@@ -16,6 +16,8 @@ class ZqError(Exception):
     """Fields of an answer's body that tell programs more than the message."""
     index: int | None = None
     """The index of the job in a bulk that is at fault, if one is."""
+    is_partial = False
+    """True if a part of what was asked for is done."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -38,8 +38,10 @@ def _store(work: UnitOfWork, command: StoreCopies) -> Sliced[Entered | QueueFull
                 defaults=command.defaults,
             )
         )
-    for reply in (yield from enqueue_told(work, coming)):
+    replies = yield from enqueue_told(work, coming)
+    for reply in replies:
         if isinstance(reply, QueueFull):
+            reply.is_partial = any(isinstance(each, EnqueueResult) for each in replies)
             return reply
         if isinstance(reply, KeyConflict) or (isinstance(reply, EnqueueResult) and reply.known):
             kept[KeyTaken.code] += 1
