@@ -1,12 +1,16 @@
 """The audit: what operators do is recorded, with who did it and what came of it."""
 
 import asyncio
+from urllib.parse import quote
 
 import httpx
 import msgspec
 import pytest
 from rooms import needs
 from store.rig import only_sqlite
+
+from zq.features.audit.model import OperatorAction
+from zq.features.audit.verbs import summary_of
 
 from .claims import claim
 from .client import JSON, Client, Doc, new_job
@@ -130,7 +134,8 @@ async def test_who_looks_at_what_is_hidden_is_recorded_without_what_was_seen(
         shown = await http.get(f"{page}/reveal/jobs/{job['id']}")
         assert "hunter2" in shown.text
     (action,) = await actions(client)
-    assert (action["method"], action["path"]) == ("GET", f"/ui/reveal/jobs/{job['id']}")
+    assert (action["method"], action["path"]) == ("GET", f"/jobs/{job['id']}")
+    assert action["verb"] == "reveal"
     assert "answer" not in action
 
 
@@ -191,6 +196,29 @@ async def test_an_action_is_told_in_words(client: Client) -> None:
     ]
 
 
+@pytest.mark.parametrize("queue", ["a%41", "50%", "x/ui/api/queues/pay", "\N{SNOWMAN} b"])
+async def test_an_action_names_the_queue_that_it_changed(client: Client, queue: str) -> None:
+    path = f"/queues/{quote(queue, safe='')}/settings"
+    await client.patch(path, {"max_depth": 9})
+    (action,) = await actions(client, queue=queue)
+    assert action["words"].endswith(f" changed max_depth of {queue}")
+    assert (action["path"], action["queues"]) == (path, [queue])
+
+
+@pytest.mark.settings(no_admin=False, admin_port=0, public_url="https://example.org/jobs")
+@pytest.mark.parametrize("prefix", ["/ui", "/jobs/ui"])
+@pytest.mark.parametrize("wire", [JSON], ids=str)
+async def test_what_was_done_on_the_page_has_the_path_of_the_api(
+    client: Client, prefix: str
+) -> None:
+    url = f"{client.site.admin_url}{prefix}/api/queues/mail/settings"
+    async with httpx.AsyncClient(trust_env=False) as http:
+        assert (await http.patch(url, json={"rate": 1})).status_code == 200
+    (action,) = await actions(client, verb="settings")
+    assert (action["path"], action["queues"]) == ("/queues/mail/settings", ["mail"])
+    assert (await client.patch(action["path"], action["before"])).doc == {}
+
+
 async def test_actions_are_chosen_by_who_what_where_and_when(client: Client) -> None:
     await client.patch("/queues/mail/settings", {"rate": 1})
     client.site.clock.advance(10)
@@ -240,3 +268,9 @@ async def test_a_change_of_settings_tells_what_it_takes_to_undo_it(client: Clien
     await client.delete("/queues/mail/settings")
     (cleared,) = await actions(client, limit=1)
     assert (await client.patch("/queues/mail/settings", cleared["before"])).doc == begin
+
+
+def test_older_records_have_paths_of_the_page_without_escapes() -> None:
+    path, before = "/ui/api/queues/50%/settings", {"rate": None}
+    action = OperatorAction(0, "PATCH", path, 200, "::1", before=before)
+    assert summary_of(action) == ("settings", ("50%",), "somebody at ::1 changed rate of 50%")

@@ -89,6 +89,10 @@ class Door(ABC):
         self.ids = ids
         self.routes = routes
 
+    def plain_path(self, route: Route) -> str:
+        """The path of one of its routes, as the native API has it if it has the same route."""
+        return self.prefix + route.path
+
     @abstractmethod
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
         """An error as an answer, in a format that the request accepts. `request` may be None."""

@@ -19,6 +19,7 @@ MOST_ANSWER = 512
 class OperatorAction(msgspec.Struct, frozen=True, omit_defaults=True):
     """One action of an operator. `at` is in milliseconds since the epoch.
 
+    `path` has escapes, and is that of the native API if the page has sent the same request.
     `actor` is the name of the user or the key, if there is one, and `address` that of the peer.
     `answer` is the document that was answered, if it is small. `before` has the settings that a
     change of a queue's settings has changed, as they were.

@@ -5,6 +5,8 @@ A request that is refused before it has changed anything is not recorded.
 
 import asyncio
 import logging
+import re
+from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
@@ -15,7 +17,7 @@ from zq.features.audit.service import Audit
 from zq.features.audit.settings import AuditSettings
 from zq.http.api.door import NativeRoutes
 from zq.http.api.parts import ApiParts
-from zq.http.door import BEFORE, Door, Route
+from zq.http.door import BEFORE, PATH, Door, Route
 from zq.http.guard import actor_of
 from zq.http.room_doors import RoomDoors
 from zq.http.transport.answer import Answer, Response
@@ -37,6 +39,10 @@ GONE = 499
 
 _READS = ("GET", "HEAD")
 
+_PLACE = re.compile(r"\{(\w+)\}")
+_PLAIN = "!$&'()*+,:;=@"
+"""What may stand in a path as it is."""
+
 
 class Auditor:
     """Records requests. An answer leaves once its record is stored."""
@@ -54,7 +60,7 @@ class Auditor:
         changes = route.scope is KeyScope.MANAGE and route.method not in _READS
         if not changes and route.scope is not KeyScope.REVEAL:
             return route
-        serve = route.handler
+        serve, pattern = route.handler, door.plain_path(route)
 
         async def handler(request: web.BaseRequest) -> Response:
             followed = Followed()
@@ -62,17 +68,19 @@ class Auditor:
             try:
                 response = await serve(request)
             except (asyncio.CancelledError, ConnectionError):
-                self._record_later(self._action(request, Answer(GONE)))
+                self._record_later(self._action(request, pattern, Answer(GONE)))
                 raise
             except Exception as error:
                 if followed.has_changed:
                     told = error if isinstance(error, ZqError) else unexpected(error)
-                    await self._try_to_record(self._action(request, door.problem(request, told)))
+                    await self._try_to_record(
+                        self._action(request, pattern, door.problem(request, told))
+                    )
                 raise
             finally:
                 FOLLOWED.reset(token)
             if response.status < REFUSED or followed.has_changed:
-                await self._audit.record(self._action(request, response))
+                await self._audit.record(self._action(request, pattern, response))
             return response
 
         handler.__doc__ = serve.__doc__
@@ -91,11 +99,13 @@ class Auditor:
             fields = {"method": action.method, "path": action.path, "error": error.message}
             log.warning("an action could not be recorded", extra={"fields": fields})
 
-    def _action(self, request: web.BaseRequest, response: Response) -> OperatorAction:
+    def _action(self, request: web.BaseRequest, pattern: str, response: Response) -> OperatorAction:
+        # Made from the names that the handler was given, the path says what it did.
+        path = _PLACE.sub(lambda place: quote(request[PATH][place[1]], _PLAIN), pattern)
         action = OperatorAction(
             self._clock.now_ms(),
             request.method,
-            request.rel_url.path,
+            path,
             response.status,
             peer_of(request.transport),
             actor_of(request),

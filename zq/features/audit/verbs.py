@@ -71,8 +71,8 @@ _RULES = (
 """Method, path, verb and words. `{n jobs}` are the matching jobs, with the number `n` of the
 answer."""
 
-_PAGE = re.compile(r"^.*?/ui/(?:api|reveal)(?=/)")
-"""The beginning of the API's paths in requests of the operators' page."""
+_PAGE = re.compile("^/ui/(?:api|reveal)(?=/)")
+"""The beginning of the paths of what was done on the operators' page, in older records."""
 
 _NO_CHOICE = frozenset({"queue", "upto", "reason", "count", "typed"})
 """Parameters that do not say which jobs are meant, or that are said in other words."""
@@ -163,7 +163,8 @@ class ActionDocument(msgspec.Struct, kw_only=True):
     """One action. `at` is in milliseconds. `actor` names the user or the key.
 
     A `status` of 499 says that the client had gone before its answer. `words` say what was done.
-    `before` has the settings that were changed, as they were: null where there was none.
+    `queues` are those that it names. `before` has the settings that were changed, as they were:
+    null where there was none.
     """
 
     seq: int
@@ -177,6 +178,7 @@ class ActionDocument(msgspec.Struct, kw_only=True):
     answer: Any = UNSET
     before: dict[str, Any] | UnsetType = UNSET
     verb: str = ""
+    queues: list[str] | UnsetType = UNSET
     words: str = ""
 
 
@@ -202,6 +204,7 @@ def action_document(recorded: "RecordedAction") -> ActionDocument:
         answer=msgspec.json.decode(action.answer) if bytes(action.answer) else UNSET,
         before=action.before or UNSET,
         verb=summary.verb,
+        queues=[*summary.queues] or UNSET,
         words=summary.words,
     )
 

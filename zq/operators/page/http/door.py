@@ -46,6 +46,12 @@ class DashboardDoor(Door):
         super().__init__(ids, routes)
         self.prefix = prefix
 
+    def plain_path(self, route: Route) -> str:
+        for place in (API, REVEAL):
+            if route.path.startswith(f"{place}/"):
+                return route.path.removeprefix(place)
+        return super().plain_path(route)
+
     def problem(self, request: web.BaseRequest | None, error: ZqError) -> Answer:
         found = problem(error, JSON)
         # A browser would ask for a password by a window of its own.

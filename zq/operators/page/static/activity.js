@@ -99,13 +99,12 @@ const said = ({ words, actor, address, method, path, query: asked, status }) => 
 function wayBack(action, after) {
   const sweep = action.undo ?? action.sweep ?? action.answer?.undo;
   if (sweep) return undoButton(String(sweep), `action ${action.seq}`, after);
-  const [, path, queue] = /^\/(queues\/([^/]+)\/settings)$/.exec(action.path) ?? [];
-  if (!action.before || !path) return null;
-  const of = decodeURIComponent(queue);
+  const [of] = action.queues ?? [];
+  if (!action.before || !of) return null;
   return actionButton("manage", "Undo…", () => confirm({
     title: `Set ${of} back`, say: `${Object.entries(action.before).map(([key, value]) => `${key}: ${value === null ? "not set" : JSON.stringify(value)}`).join(", ")}.`
       + " Later changes of these settings are lost.", button: "Set it back", zq: commandOf(of, action.before),
-    method: "PATCH", path, body: action.before, done: () => `The settings of ${of} are as they were.` }, after), small(`Undo the change of ${of} (${action.seq})`));
+    method: "PATCH", path: `queues/${encodeURIComponent(of)}/settings`, body: action.before, done: () => `The settings of ${of} are as they were.` }, after), small(`Undo the change of ${of} (${action.seq})`));
 }
 
 /** What a button of a row looks like, and how it is called. @param {string} label */
