@@ -5,6 +5,7 @@ The state machine compares the order of claims with an exact model as well (`nai
 
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.resources import files
 from math import floor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store.rig import NOW, Ticker, make_ticker
+from store.rig import KIND, NOW, Ticker, make_ticker
 
 from zq.features.budgets.model import BudgetPolicy, Draw
 from zq.features.budgets.model_jobs import CreateBudget, drawing
@@ -34,6 +35,13 @@ from zq.model.settling import Failure
 from zq.tick.lines import MOST_LED
 
 URGENT, USUAL = 10, 100
+YEAR_MS = 365 * 86_400_000
+
+(SHIFT,) = [
+    script
+    for script in files(f"zq.store.{KIND}").joinpath("migrations").iterdir()
+    if script.name.endswith("_steady_aging.sql")
+]
 
 
 def longest_overtaken_ms(priority: int, most_urgent: int, aging_ms: int) -> int:
@@ -312,3 +320,72 @@ def test_a_store_whose_queues_do_not_age_any_more_has_no_lines(ticker: Ticker) -
     ticker.run()
 
     assert not ticker.runner._hooks.lines.agings
+
+
+@pytest.mark.parametrize("years", [1, -1])
+def test_jobs_from_before_a_step_of_the_clock_are_as_old_as_they_are(
+    ticker: Ticker, years: int
+) -> None:
+    ages(ticker, 1_000)
+    older = put(ticker, USUAL)
+    ticker.step(years * YEAR_MS)
+    ticker.now += 50_000
+    younger, fresh = put(ticker, USUAL - 49), put(ticker, USUAL - 51)
+    plain = put(ticker, USUAL - 52, queue="plain")
+
+    assert [key for _ in range(4) for key in ticker.take(1)] == [plain, fresh, older, younger]
+
+
+@pytest.mark.parametrize("years", [1, -1])
+def test_what_waits_again_after_a_step_of_the_clock_is_as_old_as_its_new_time(
+    ticker: Ticker, years: int
+) -> None:
+    ages(ticker, 1_000)
+    retried, dated = ticker.store(2, priority=USUAL)
+    assert ticker.take(2) == [retried, dated]
+    ticker.run(Release((retried,), leases={}, delay_ms=60_000))
+    ticker.step(years * YEAR_MS)
+    ticker.run(Release((dated,), leases={}))
+    ticker.run(PatchJob(dated, "id", Patch(ready_at=ticker.now + 30_000)))
+    ticker.now += 60_000
+    ticker.run(promote=True)
+    ticker.now += 10_000
+
+    wanted = [put(ticker, USUAL - 71), dated, put(ticker, USUAL - 39), retried, put(ticker, USUAL)]
+    assert [key for _ in range(5) for key in ticker.take(1)] == wanted
+
+
+def test_jobs_that_come_to_a_line_after_the_clock_was_set_back_wait_no_longer_than_new_ones(
+    ticker: Ticker,
+) -> None:
+    """What tells their age is a date that is still to come."""
+    ages(ticker, 1_000)
+    ticker.step(YEAR_MS)
+    grouped, behind = [put(ticker, USUAL, group="g") for _ in range(2)]
+    patched = put(ticker, USUAL + 50)
+    assert ticker.take(1) == [grouped]
+    ticker.step(-YEAR_MS)
+    ticker.run(Succeed([grouped]), PatchJob(patched, "id", Patch(priority=USUAL)))
+    ticker.now += 1_000
+    fresh = put(ticker, USUAL)
+
+    assert ticker.take(3) == [behind, patched, fresh]
+
+
+def test_lines_of_an_earlier_version_are_as_old_as_their_jobs(ticker: Ticker) -> None:
+    """Their priorities came from dates. The clock of the device was set by a year since then."""
+    ages(ticker, 1_000)
+    ticker.step(YEAR_MS)
+    older = put(ticker, USUAL)
+    ticker.now += 50_000
+    younger = put(ticker, USUAL - 49)
+    for statement in (
+        f"UPDATE lines SET priority = priority + {YEAR_MS // 1_000}",
+        "DELETE FROM meta WHERE name = 'clock'",
+        f"INSERT INTO meta (name, value) VALUES ('clock', '[{-YEAR_MS},{NOW},null,0]')",
+        *SHIFT.read_text().split(";\n"),
+    ):
+        ticker.connection.execute(statement)
+    fresh = put(ticker, USUAL - 51)
+
+    assert [key for _ in range(3) for key in ticker.take(1)] == [fresh, older, younger]

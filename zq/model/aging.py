@@ -1,7 +1,8 @@
 """Priorities that age: the rule by which a job that waits becomes more urgent.
 
 In a queue with the setting `priority_aging_ms`, here A, a job of priority p that became ready at r
-gains a step each A milliseconds. Steps are counted from the epoch, for all jobs at once:
+gains a step each A milliseconds. Both r and now are steady times, so a clock that is set makes no
+job more urgent than another. Steps are counted from their epoch, for all jobs at once:
 
     urgency now  = p + floor(r / A) - floor(now / A)
 
@@ -27,5 +28,8 @@ LAST_AGED = 2**62
 
 
 def line_priority(priority: int, ready_at: int, aging_ms: int) -> int:
-    """The part of a job's urgency that does not change while it waits, as its line has it."""
-    return AGES + priority + min(ready_at, LAST_AGED) // aging_ms if aging_ms else priority
+    """The part of a job's urgency that does not change while it waits, as its line has it.
+
+    `ready_at` is a steady time.
+    """
+    return AGES + priority + max(min(ready_at, LAST_AGED), 0) // aging_ms if aging_ms else priority

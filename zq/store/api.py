@@ -359,9 +359,9 @@ class Transaction(Protocol):
         """The first ready jobs of the `free` queues, and of other queues up to their `bounds`."""
 
     def open_lines(
-        self, queues: Sequence[str] | None, agings: Sequence[int], limit: int
+        self, queues: Sequence[str] | None, agings: Sequence[int], limit: int, steady: int
     ) -> list[Line]:
-        """The first open lines of some queues, or of all, in the order of their heads.
+        """The first open lines of some queues, or of all, in their order at a steady time.
 
         `agings` has all times, in milliseconds, by which lines age.
         """

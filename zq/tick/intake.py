@@ -415,6 +415,7 @@ class Intake:
         jobs."""
         work = self._work
         holds = [hold for hold in work.holds if hold.is_used]
+        ahead = work.steady - work.now
         names: dict[int, NewName] = {}
         for (key, queue, _, priority, status, ready_at), job in jobs:
             aging_ms = self._aging.get(queue, 0)
@@ -426,7 +427,7 @@ class Intake:
                     hold.bring(job, _STATUSES[status])
                     is_held = True
             if is_held or aging_ms:
-                place = line_priority(priority, ready_at, aging_ms)
+                place = line_priority(priority, ready_at + ahead, aging_ms)
                 names[key] = (queue, place, aging_ms, _options(job))
         if not names:
             return {}

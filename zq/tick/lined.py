@@ -44,8 +44,9 @@ def with_lines(
         most = limit << look
         first = queues
         if queues is not None and len(queues) > max(MOST_QUEUES, most):
-            first = work.tx.names("first_line_queues", queues=queues, now=work.now, limit=most)
-        lines = work.tx.open_lines(first, sorted(work.lines.agings), most)
+            place = {"queues": queues, "steady": work.steady, "limit": most}
+            first = work.tx.names("first_line_queues", **place)
+        lines = work.tx.open_lines(first, sorted(work.lines.agings), most, work.steady)
         if not lines:
             return found
         merge = _Merge(work, wanted.limit, bounds, lines, most)

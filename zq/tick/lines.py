@@ -250,12 +250,13 @@ class Lines:
         """Note that jobs were set aside of which nothing is known."""
         self._left.update(tx.keys("torn_lines"))
 
-    def flush(self, tx: Transaction) -> None:
-        """Find the lines of jobs, and the heads of lines."""
+    def flush(self, tx: Transaction, now: int, ahead: int) -> None:
+        """Find the lines of jobs, and the heads of lines, at a wall time that steady time is
+        `ahead` of."""
         if self._moving:
             keys = list(self._moving)
-            tx.write("name_lines", keys=keys)
-            tx.write("enter_lines", keys=keys)
+            tx.write("name_lines", keys=keys, now=now, ahead=ahead)
+            tx.write("enter_lines", keys=keys, now=now, ahead=ahead)
             tx.write("leave_lines", keys=keys)
             self._joined.update(tx.keys("lines_of_jobs", keys=keys))
         heads = self._place(tx)

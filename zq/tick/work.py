@@ -197,7 +197,7 @@ class UnitOfWork:
             self.effects.woken.update([queue for queue, _ in self.groups])
             self.groups.clear()
         if self.has_lines:
-            self.lines.flush(self.tx)
+            self.lines.flush(self.tx, self.now, self.steady - self.now)
         for hold in self.holds:
             if hold.is_used:
                 self.effects.woken.update(hold.flush())

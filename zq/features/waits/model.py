@@ -191,7 +191,7 @@ def _gained(facts: WaitFacts) -> str:
     aging_ms, job = facts.waiting.settings.priority_aging_ms, facts.waiting.job
     if aging_ms is None:
         return ""
-    gained = facts.now // aging_ms - job.ready_at // aging_ms
+    gained = max(facts.now // aging_ms - job.ready_at // aging_ms, 0)
     return f": by waiting it has come from priority {job.priority:,} to {job.priority - gained:,}"
 
 

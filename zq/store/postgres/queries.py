@@ -74,11 +74,13 @@ _CONSTANTS = {
     "line_draws": "coalesce((options -> 'budgets')::text, '')",
     "line_aging_ms": f"coalesce({_AGING_MS}, 0)",
     "line_priority": (
-        f"coalesce({AGES} + jobs.priority + least(jobs.ready_at, {LAST_AGED}) / {_AGING_MS},"
-        " jobs.priority)"
+        f"coalesce({AGES} + jobs.priority + greatest(:ahead::bigint + least(jobs.ready_at,"
+        f" CASE jobs.status WHEN {Status.READY.value} THEN :now::bigint ELSE {LAST_AGED} END), 0)"
+        f" / {_AGING_MS}, jobs.priority)"
     ),
     "line_urgency": (
-        f"CASE WHEN aging_ms > 0 THEN priority - {AGES} - :now::bigint / aging_ms ELSE priority END"
+        f"CASE WHEN aging_ms > 0 THEN priority - {AGES} - :steady::bigint / aging_ms"
+        " ELSE priority END"
     ),
     "has_line": (
         "(coalesce(options ->> 'fair_key', options ->> 'budgets') IS NOT NULL"

@@ -62,7 +62,12 @@ def recover(
 
 
 def recover_other(
-    pipeline: Pipeline, columns: Columns, slot: int, start: int, memory: Memory
+    pipeline: Pipeline,
+    columns: Columns,
+    slot: int,
+    start: int,
+    memory: Memory,
+    steady: SteadyClock,
 ) -> list[str] | None:
     """Return the jobs of another server that has died. Return their queues.
 
@@ -75,7 +80,7 @@ def recover_other(
         is_dead = tx.value("lock_slot", slot=slot) and (slot, start) in [
             (other, began) for other, began, _ in tx.rows_of("read_servers")
         ]
-        left = _end_servers(tx, [slot], claims=False) if is_dead else []
+        left = _end_servers(tx, [slot], steady, claims=False) if is_dead else []
         tx.commit()
         return sorted({queue for _, queue in left}) if is_dead else None
     except BaseException:
@@ -107,7 +112,7 @@ def _recover(
         died = _died(tx, residents, clock.boot)
     begun = frozenset(key for stream in died for key in stream.begun)
     ended = [each for each in range(SLOTS) if each not in others]
-    held = _end_servers(tx, ended, begun, claims=not others)
+    held = _end_servers(tx, ended, steady, begun, claims=not others)
     claimed = tx.value("count_claimed" if tx.is_alone else "count_claimed_by_claimants")
     if history is not None:
         bounds = {"age_ms": history.age_ms, "records": history.records, "bytes": history.bytes}
@@ -157,6 +162,7 @@ def _mark_of(others: Mapping[int, int], clock: Clock) -> SteadyMark | None:
 def _end_servers(
     tx: PostgresTransaction,
     slots: Sequence[int],
+    steady: SteadyClock,
     begun: Collection[int] = (),
     *,
     claims: bool,
@@ -168,7 +174,7 @@ def _end_servers(
     """
     left = tx.pairs("read_left_in_flight", slots=slots, claims=claims)
     held = [each for each in left if each[0] not in begun]
-    _give_back(tx, held)
+    _give_back(tx, held, steady)
     for room in recoveries():
         for name in room.begin:
             tx.run(name)
@@ -203,7 +209,9 @@ def _died(tx: PostgresTransaction, residents: Residents, boot: str | None) -> li
     return died
 
 
-def _give_back(tx: PostgresTransaction, held: Sequence[tuple[int, str]]) -> None:
+def _give_back(
+    tx: PostgresTransaction, held: Sequence[tuple[int, str]], steady: SteadyClock
+) -> None:
     """Return jobs in flight, given by their keys and queues."""
     if not held:
         return
@@ -215,8 +223,9 @@ def _give_back(tx: PostgresTransaction, held: Sequence[tuple[int, str]]) -> None
         *tx.keys("shut_groups_telling", groups=groups),
         *tx.keys("open_groups_telling", groups=groups),
     ]
-    tx.run("name_lines", keys=keys)
-    tx.run("enter_lines", keys=keys)
+    now, _ = steady.read()
+    tx.run("name_lines", keys=keys, now=now, ahead=steady.ahead)
+    tx.run("enter_lines", keys=keys, now=now, ahead=steady.ahead)
     tx.run("refresh_lines", lines=tx.keys("lines_of_jobs", keys=[*keys, *regrouped]))
     for room in recoveries():
         for name in room.returned:

@@ -217,7 +217,7 @@ class PostgresStore(Store):
         assert self._memory is not None, "only servers that share a database look after others"
         self._memory.doubt()
         self._pipeline.mend()
-        return recover_other(self._pipeline, self._columns, slot, start, self._memory)
+        return recover_other(self._pipeline, self._columns, slot, start, self._memory, self.steady)
 
     async def ping(self) -> None:
         """Nothing: the thread may wait for PostgreSQL, which a restart does not bring back."""

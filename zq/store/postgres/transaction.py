@@ -238,7 +238,7 @@ class PostgresTransaction(Transaction):
             raise TurnNeeded("another server takes from these queues at the same time")
 
     def open_lines(
-        self, queues: Sequence[str] | None, agings: Sequence[int], limit: int
+        self, queues: Sequence[str] | None, agings: Sequence[int], limit: int, steady: int
     ) -> list[Line]:
         self._allowed("open_lines")
         if queues is None and not agings:
@@ -248,7 +248,7 @@ class PostgresTransaction(Transaction):
         for start in range(0, len(values), MOST_ARMS):
             part = values[start : start + MOST_ARMS]
             names: dict[str, Any] = {f"v{index}": value for index, value in enumerate(part)}
-            names |= {"limit": limit, "now": self._now}
+            names |= {"limit": limit, "steady": steady}
             lines += self._lines(_merged_lines(arm, len(part)), names)
         if len(values) > MOST_ARMS:
             lines.sort(key=lambda line: (line.urgency, line.head))

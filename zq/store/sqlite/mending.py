@@ -172,8 +172,9 @@ def lead_back(connection: sqlite3.Connection, now: int) -> Iterator[Misfit]:
     for line in msgspec.json.decode(connection.execute(QUERIES["misnamed"]).fetchone()[0]):
         reason = "its jobs are of another line"
         yield move(connection, "lines", {"id": line}, reason, now)
+    ahead = connection.execute(QUERIES["ahead"]).fetchone()[0]
     for name in ("name_lines", "enter_lines", "leave_lines"):
-        connection.execute(LINES[name], {"keys": keys})
+        connection.execute(LINES[name], {"keys": keys, "now": now, "ahead": ahead})
     (lines,) = connection.execute(LINES["lines_of_jobs"], {"keys": keys}).fetchone()
     connection.execute(LINES["refresh_lines"], {"lines": lines})
     connection.execute(QUERIES["place_astray"])

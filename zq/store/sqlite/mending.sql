@@ -34,6 +34,10 @@ WHERE jobs.line IS NOT NULL AND (lines.id IS NULL OR {misnamed})
 SELECT json_group_array(DISTINCT lines.id) FROM jobs JOIN lines ON lines.id = jobs.line
 WHERE {misnamed}
 
+-- name: ahead
+-- How far steady time is ahead of the wall, as it was noted last.
+SELECT ifnull((SELECT value ->> 0 FROM meta WHERE name = 'clock' AND json_valid(value)), 0)
+
 -- name: place_astray
 -- A line that shares its queue comes first until a job of its key moves.
 UPDATE lines SET place = 0.0 WHERE head IS NOT NULL AND place IS NULL

@@ -85,10 +85,11 @@ _CONSTANTS = {
     **_NAMES_OF_LINES,
     "line_aging_ms": f"ifnull({_AGING_MS}, 0)",
     "line_priority": (
-        f"ifnull({AGES} + jobs.priority + min(jobs.ready_at, {LAST_AGED}) / {_AGING_MS},"
+        f"ifnull({AGES} + jobs.priority + max(:ahead + min(jobs.ready_at,"
+        f" iif(jobs.status = {Status.READY.value}, :now, {LAST_AGED})), 0) / {_AGING_MS},"
         " jobs.priority)"
     ),
-    "line_urgency": f"iif(aging_ms > 0, priority - {AGES} - :now / aging_ms, priority)",
+    "line_urgency": f"iif(aging_ms > 0, priority - {AGES} - :steady / aging_ms, priority)",
     "has_line": (
         "(ifnull(options ->> '$.fair_key', options -> '$.budgets') IS NOT NULL"
         f" OR {_AGING_MS} IS NOT NULL)"

@@ -16,13 +16,14 @@ from typing import IO
 
 import msgspec
 
+from zq.model.clock import SteadyClock, SystemClock
 from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, StoreFull
 from zq.store.sqlite.damage import find_damage
 from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME, create_private
 from zq.store.sqlite.identity import renew_identity
 from zq.store.sqlite.lock import DirectoryLock, sync_directory
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
-from zq.store.sqlite.upkeep import QUERIES, give_back
+from zq.store.sqlite.upkeep import QUERIES, give_back, mark_in
 
 PIECE = 1024 * 1024
 
@@ -124,7 +125,9 @@ def _begin_anew(connection: sqlite3.Connection) -> None:
     with contextlib.ExitStack() as undo:
         undo.callback(connection.execute, "ROLLBACK")
         found = connection.execute(QUERIES["read_all_held"]).fetchone()[0]
-        give_back(connection, msgspec.json.decode(found, type=list[tuple[int, str]]))
+        mark = mark_in(dict(connection.execute(QUERIES["read_meta"])))
+        held = msgspec.json.decode(found, type=list[tuple[int, str]])
+        give_back(connection, held, SteadyClock(SystemClock(), mark))
         renew_identity(connection)
         connection.execute("COMMIT")
         undo.pop_all()

@@ -224,7 +224,7 @@ class SqliteTransaction(Transaction):
         return heads[:limit]
 
     def open_lines(
-        self, queues: Sequence[str] | None, agings: Sequence[int], limit: int
+        self, queues: Sequence[str] | None, agings: Sequence[int], limit: int, steady: int
     ) -> list[Line]:
         if queues is None and not agings:
             return self._found(_lines, QUERIES["open_lines"], {"limit": limit})
@@ -233,7 +233,7 @@ class SqliteTransaction(Transaction):
         for start in range(0, len(values), MOST_ARMS):
             part = values[start : start + MOST_ARMS]
             names: Parameters = {f"v{index}": value for index, value in enumerate(part)}
-            names |= {"limit": limit, "now": self._now}
+            names |= {"limit": limit, "steady": steady}
             lines += self._found(_lines, _merged_lines(arm, len(part)), names)
         if len(values) > MOST_ARMS:
             lines.sort(key=lambda line: (line.urgency, line.head))

@@ -58,13 +58,13 @@ def recover(
         meta = dict(connection.execute(QUERIES["read_meta"]))
         if lost := [name for name, kind in _NEEDED if not isinstance(meta.get(name), kind)]:
             raise damaged(f"it is damaged: it has lost its {lost[0]}")
-        steady = SteadyClock(clock, _mark_in(meta), off_counts=off_counts)
+        steady = SteadyClock(clock, mark_in(meta), off_counts=off_counts)
         residents = _residents_in(meta)
         died = _died(connection, residents, clock.boot)
         begun = {key for stream in died for key in stream.begun}
         found = msgspec.json.decode(left, type=list[tuple[int, str]])
         held = [each for each in found if each[0] not in begun]
-        give_back(connection, held)
+        give_back(connection, held, steady)
         for room in recoveries():
             run_all(connection, room.begin)
         claimed = connection.execute(QUERIES["count_claimed"]).fetchone()[0]
@@ -98,7 +98,7 @@ def _first(connection: sqlite3.Connection, name: str) -> object:
     return None if row is None else row[0]
 
 
-def _mark_in(meta: Mapping[str, Any]) -> SteadyMark | None:
+def mark_in(meta: Mapping[str, Any]) -> SteadyMark | None:
     """The mark of the steady time; None if there is none, or if it cannot be read."""
     with suppress(msgspec.MsgspecError, KeyError):
         return msgspec.json.decode(meta["clock"], type=SteadyMark)
@@ -135,7 +135,9 @@ def note_clock(connection: sqlite3.Connection, steady: SteadyClock) -> None:
     steady.stored(mark)
 
 
-def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -> None:
+def give_back(
+    connection: sqlite3.Connection, held: Sequence[tuple[int, str]], steady: SteadyClock
+) -> None:
     """Return jobs in flight, given by their keys and queues. Call it in a transaction."""
     if not held:
         return
@@ -147,7 +149,7 @@ def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -
         [key for (key,) in connection.execute(TICK[name], {"groups": groups})]
         for name in ("shut_groups_telling", "open_groups_telling")
     ]
-    _line_up(connection, [key for key, _ in held], [*shut, *heads])
+    _line_up(connection, [key for key, _ in held], [*shut, *heads], steady)
     for room in recoveries():
         run_all(connection, room.returned, keys)
     deltas = [
@@ -159,12 +161,17 @@ def give_back(connection: sqlite3.Connection, held: Sequence[tuple[int, str]]) -
 
 
 def _line_up(
-    connection: sqlite3.Connection, returned: Sequence[int], regrouped: Sequence[int]
+    connection: sqlite3.Connection,
+    returned: Sequence[int],
+    regrouped: Sequence[int],
+    steady: SteadyClock,
 ) -> None:
     """Put returned jobs back into their lines, and find the heads of lines again."""
     keys = {"keys": as_json([*returned, *regrouped])}
+    now, _ = steady.read()
+    place = {"keys": as_json(returned), "now": now, "ahead": steady.ahead}
     for name in ("name_lines", "enter_lines"):
-        connection.execute(TICK[name], {"keys": as_json(returned)})
+        connection.execute(TICK[name], place)
     (lines,) = connection.execute(TICK["lines_of_jobs"], keys).fetchone()
     connection.execute(TICK["refresh_lines"], {"lines": lines})
 
