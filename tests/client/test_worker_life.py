@@ -160,6 +160,58 @@ async def test_a_worker_can_be_stopped_while_it_warms_up(app: App) -> None:
             await running
 
 
+async def test_a_worker_that_is_cancelled_while_it_warms_up_leaves_nothing(app: App) -> None:
+    warming = asyncio.Event()
+    calls: list[str] = []
+
+    @app.on_startup
+    async def hang() -> None:
+        warming.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            calls.append("ended")
+
+    app.on_shutdown(lambda: calls.append("shutdown"))
+    app.task(lambda: None)
+    before = asyncio.all_tasks()
+    running = asyncio.create_task(zq.Worker(app).run())
+    await warming.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert asyncio.all_tasks() == before
+    assert calls == ["ended"]
+
+
+@pytest.mark.parametrize("how", ["absent", "stopped", "cancelled"])
+async def test_what_has_begun_is_shut_down_although_no_server_came(how: str) -> None:
+    calls: list[str] = []
+    begun = asyncio.Event()
+    async with App("http://127.0.0.1:1") as app:
+
+        @app.on_startup
+        def start() -> None:
+            calls.append("startup")
+            begun.set()
+
+        app.on_shutdown(lambda: calls.append("shutdown"))
+        app.task(lambda: None)
+        worker = zq.Worker(app, connect_timeout=0.001 if how == "absent" else 3600)
+        running = asyncio.create_task(worker.run())
+        await begun.wait()
+        if how == "stopped":
+            await worker.stop()
+        elif how == "cancelled":
+            running.cancel()
+        error = asyncio.CancelledError if how == "cancelled" else zq.Unavailable
+        with pytest.raises(error):
+            await running
+
+    assert calls == ["startup", "shutdown"]
+
+
 @pytest.mark.settings(port=lambda _: free_port())
 async def test_a_worker_beside_other_code_waits_for_its_server(
     site: Site, caplog: pytest.LogCaptureFixture

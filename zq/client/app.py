@@ -255,7 +255,8 @@ class App:
     def on_shutdown(self, function: W) -> W:
         """Let workers call this, or await it, after their last job, and each of their processes.
 
-        It gets a few seconds. It is not called if the worker has to end at once.
+        It gets a few seconds. It is not called if the worker has to end at once, or if a function
+        for the start has failed.
         """
         self.core.shutdown += (function,)
         return function

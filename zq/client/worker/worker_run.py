@@ -93,6 +93,8 @@ class WorkerRun:
         self._returned: list[str] = []
         self._resuming: set[asyncio.Task[None]] = set()
         self._asked = False
+        self._is_warm = False
+        """True once the app's functions for the start have run."""
 
     # Calls from outside
 
@@ -130,10 +132,16 @@ class WorkerRun:
     async def run(self) -> DrainReport:
         """Run from the first stream to the last acknowledgement."""
         with watching_tasks(), watching_loop():
-            await self._warm_up()
-            keep_loggers()
-            await self._supply.open()
-            await self._emit("started")
+            try:
+                await self._warm_up()
+                keep_loggers()
+                await self._supply.open()
+                await self._emit("started")
+            except BaseException:
+                await self._supply.close()
+                if self._is_warm:
+                    await self._unless_aborted(self._shut_down(), self._last_s())
+                raise
             helpers = [asyncio.create_task(work) for work in self._helpers()]
             try:
                 await self._until_stopped(helpers)
@@ -151,15 +159,20 @@ class WorkerRun:
         async def warm_up() -> None:
             await self._supply.reach(partial(call_all, core.beginning))
             await call_all(core.startup)
+            self._is_warm = True
 
         warming = asyncio.create_task(warm_up())
         stopping = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait({warming, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not warming.done():
-            warming.cancel()
-            raise Unavailable("the worker was stopped before it had opened a stream")
-        warming.result()
+        both = {warming, stopping}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not warming.done():
+                raise Unavailable("the worker was stopped before it had opened a stream")
+            warming.result()
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.wait(both, timeout=LEAST_S)
 
     def _helpers(self) -> list[Coroutine[Any, Any, None]]:
         request = self._plan.request
