@@ -10,6 +10,7 @@ from .site import Site
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
+YEARS_MS = 3 * 365 * 86_400_000
 
 
 async def report(client: Client, name: str = "d1", **fields: Any) -> Reply:
@@ -123,6 +124,16 @@ async def test_a_name_is_free_after_a_long_silence_or_when_it_is_forgotten(
     assert (await report(client, instance="third")).status == 200
     assert (await client.delete("/devices/d2")).headers["zq-error"] == "device_not_found"
     assert (await client.get("/devices/d2")).headers["zq-error"] == "device_not_found"
+
+
+async def test_a_name_is_free_of_a_device_that_was_seen_when_the_clock_was_years_ahead(
+    client: Client, site: Site
+) -> None:
+    site.clock.step(YEARS_MS)
+    await report(client, instance="old")
+    site.clock.step(-YEARS_MS)
+
+    assert (await report(client, instance="new")).status == 200
 
 
 async def test_what_no_device_says_is_refused(client: Client) -> None:

@@ -282,7 +282,8 @@ def reported(name: str, report: DeviceReport, known: Device | None, now: int) ->
             since = known.since
         elif (
             report.before != known.instance
-            and now - known.reported_at <= GONE_AFTER * known.every_ms
+            # A report from later than now came while the clock was ahead.
+            and abs(now - known.reported_at) <= GONE_AFTER * known.every_ms
         ):
             raise DeviceTaken(name, known.since, known.reported_at)
     return Device(
