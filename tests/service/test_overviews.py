@@ -12,7 +12,7 @@ from zq.engine.subscribers.figures import NO_FLOW
 from zq.engine.subscribers.tallies import MOST_CHANGED, QueueChanges
 from zq.features.diagnosis import service as judge
 from zq.features.diagnosis.model import OLD_MS, Finding, FindingCode
-from zq.features.diagnosis.service import QueueJudge, SlowFindings
+from zq.features.diagnosis.service import UNKNOWN_MS, QueueJudge, SlowFindings
 from zq.features.sweeps.service_running import Sweeps
 from zq.features.trends.service import Trends
 from zq.instance import Instance
@@ -34,6 +34,7 @@ from zq.store.snapshot import Snapshot
 T = TypeVar("T")
 
 FLOWS = (NO_FLOW,) * 3
+YEARS_MS = 3 * 365 * 86_400_000
 
 
 class Turns(Generic[T]):
@@ -152,6 +153,24 @@ class Rival:
             if services[Overviews].ticks() == ticks:
                 assert found == afresh
                 return found
+
+
+async def test_findings_are_looked_for_after_the_clock_was_years_ahead(
+    services: Services, clock: ManualClock
+) -> None:
+    async def found() -> list[FindingCode]:
+        return [each.code for each in (await services[SlowFindings].read({})).findings]
+
+    stream = services.work.open(["q"], EVERYWHERE, Subscription(window=1), lambda: 0)
+    clock.step(YEARS_MS)
+    assert await found() == []
+    clock.step(-YEARS_MS)
+    await enqueue(services, job("q"))
+    await stream.wait()
+    clock.advance(UNKNOWN_MS + 1)
+
+    assert await found() == [FindingCode.STUCK]
+    services.work.close(stream)
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ BUCKET_MS = 5 * MINUTE_MS
 
 
 class _Hour(NamedTuple):
-    """An hour as it was read at a time (ms): its minutes, and how many jobs waited then."""
+    """An hour as it was read at an elapsed time (ms): its minutes, and how many jobs waited."""
 
     read_at: int
     points: Sequence[TrendAt]
@@ -94,13 +94,14 @@ class Lookback:
 
     async def failed_before(self) -> float | None:
         """The share of the attempts of all queues that failed in the hour before the last one."""
-        now = self._clock.now_ms()
-        if now - self._failed_at >= KEPT_MS:
+        at = self._clock.elapsed_ms()
+        if at - self._failed_at >= KEPT_MS:
+            now = self._clock.now_ms()
             series = await self._trends.series(None, TrendRange.DAY, EVERYWHERE)
             before = [p.trend for p in series.points if HOUR_MS < now - p.at <= 2 * HOUR_MS]
             attempts = sum(trend.completed + trend.failed for trend in before)
             failed = sum(trend.failed for trend in before)
-            self._failed_at, self._failed = now, failed / attempts if attempts else None
+            self._failed_at, self._failed = at, failed / attempts if attempts else None
         return self._failed
 
     async def waiting(self, now_waiting: dict[str | None, int]) -> dict[str | None, list[int]]:
@@ -121,13 +122,14 @@ class Lookback:
 
     def _is_known(self, queue: str | None) -> bool:
         hour = self._hours.get(queue)
-        return hour is not None and self._clock.now_ms() - hour.read_at < KEPT_MS
+        return hour is not None and self._clock.elapsed_ms() - hour.read_at < KEPT_MS
 
     async def _hour(self, queue: str | None, waiting: int) -> _Hour:
         if not self._is_known(queue):
             points = (await self._trends.series(queue, TrendRange.HOUR, EVERYWHERE)).points
             self._hours.pop(queue, None)
-            self._hours[queue] = _Hour(self._clock.now_ms(), points, _line(points, waiting))
+            read_at = self._clock.elapsed_ms()
+            self._hours[queue] = _Hour(read_at, points, _line(points, waiting))
             if len(self._hours) > MOST_KEPT:
                 del self._hours[next(iter(self._hours))]
         return self._hours[queue]
@@ -316,12 +318,12 @@ class StuckWork:
 
     async def read(self) -> StuckKnown:
         """The jobs that seem stuck, as of the last look. Looks are rare."""
-        now = self._clock.now_ms()
-        if now - self._looked >= STUCK_EVERY_MS:
-            self._looked = now
+        at = self._clock.elapsed_ms()
+        if at - self._looked >= STUCK_EVERY_MS:
+            self._looked = at
             found = await self.find(EVERYWHERE, MOST_LOOKED_AT)
             keys = frozenset(stuck.job.key for stuck in found)
-            self._known = StuckKnown(keys, list(_lines(found, now)))
+            self._known = StuckKnown(keys, list(_lines(found, self._clock.now_ms())))
         return self._known
 
 
@@ -392,9 +394,9 @@ class SlowFindings:
         """The findings of this kind about all queues with these settings. Those that are paused
         need no tokens."""
         stuck = await self._stuck.read()
-        now = self._clock.now_ms()
-        if now - self._looked >= SLOW_EVERY_MS:
-            self._looked = now
+        at = self._clock.elapsed_ms()
+        if at - self._looked >= SLOW_EVERY_MS:
+            now, self._looked = self._clock.now_ms(), at
             self._unpaid = list(_findings(await self._reads.unpaid_lines(MOST_LINES, now), now))
             self._of_devices = list(findings_of_devices(await self._devices.device_sums(now)))
         unpaid = [

@@ -1,6 +1,7 @@
 """Looks at everything that operators watch. A look costs as much as has changed since the last."""
 
 import asyncio
+import math
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -147,7 +148,7 @@ class Overviews:
         self._remembered = _Remembered()
         self._takers = WorkersByQueue()
         self._settings: Mapping[str, QueueSettings] = {}
-        self._looked_at = self._rated_at = 0
+        self._looked_at, self._rated_at = 0, -math.inf
         self._flowing: set[str] = set()
 
     def ticks(self) -> int:
@@ -192,7 +193,8 @@ class Overviews:
         now, changes = self._clock.now_ms(), self._changes.take()
         anew = None if changes is None else self._outdated(changes, settings, takers, now)
         if anew is None:
-            self._remembered, self._rated_at, self._flowing = _Remembered(), now, self._active()
+            self._remembered, self._flowing = _Remembered(), self._active()
+            self._rated_at = self._clock.elapsed_ms()
         self._settings, self._takers, self._looked_at = settings, takers, now
         await self._read(anew)
         status, noted = self._status.read(), await self._noted.read(settings)
@@ -242,10 +244,11 @@ class Overviews:
             return None
         names = changes | left | _differing(self._settings, settings)
         names |= _differing(self._takers.by_queue, takers.by_queue)
-        if now - self._rated_at >= RATES_MS:
+        at = self._clock.elapsed_ms()
+        if at - self._rated_at >= RATES_MS:
             flowing = self._active()
             names |= self._flowing | flowing
-            self._rated_at, self._flowing = now, flowing
+            self._rated_at, self._flowing = at, flowing
         known = self._remembered.queues
         names.update(
             name for name, queue in known.items() if queue.due is not None and queue.due <= now
