@@ -206,6 +206,9 @@ async def the_hub_is_restored(fleet: Fleet) -> None:
     before = {name: fleet.ledger.lanes[name].tried for name in back}
     file = await fleet.hub.backup(fleet.folder / "backup.tar.gz")
     await fleet.some_jobs()
+    if fleet.random.random() < 0.5:
+        await fleet.restart(any_device(fleet).machine)
+        await fleet.some_jobs()
     for device in fleet.devices:
         device.cable.cut()
     had = set(await fleet.arrived())

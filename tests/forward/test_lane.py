@@ -17,7 +17,15 @@ from zq.features.forward.commands import (
     PutLane,
     ReadLane,
 )
-from zq.features.forward.model import LaneBatch, LaneNotFound, LaneRefusal, LaneRule, LanesMeet
+from zq.features.forward.model import (
+    MOST_HEIRS,
+    LaneBatch,
+    LaneNotFound,
+    LaneRefusal,
+    LaneRule,
+    LanesMeet,
+    epoch_of,
+)
 from zq.features.forward.wire_sent import sent_jobs
 from zq.model.commands import CancelJob, Claim, DeleteJob, Fail, Release, SetQueue, Succeed
 from zq.model.job import JobSettings, Retention
@@ -240,12 +248,40 @@ def test_a_job_that_somebody_made_ready_again_is_done_when_it_arrives(ticker: Ti
 
 def test_an_epoch_ends_once(ticker: Ticker) -> None:
     lay(ticker)
-    ticker.run(NameHeir("up", "e.2"))
-    assert lane_jobs(ticker).lane.heir == "e.2"
-
     assert ticker.run(BeginEpoch("up", "e.1", 0, "e.2")).replies == [True]
     assert ticker.run(BeginEpoch("up", "e.1", 0, "e.3")).replies == [False]
-    assert lane_jobs(ticker).lane.heir is None
+
+
+def test_a_lane_follows_its_own_epochs_if_nothing_can_arrive_twice(ticker: Ticker) -> None:
+    """Those that it has left, and those in which nothing has arrived."""
+    instances = [f"identity.{number}" for number in range(MOST_HEIRS + 2)]
+
+    def begin(instance: str, number: int) -> None:
+        epoch, to = lane_jobs(ticker).lane.epoch, epoch_of(instance, number)
+        ticker.run(NameHeir("up", to))
+        ticker.run(BeginEpoch("up", epoch, 0, to))
+
+    lay(ticker, epoch="identity.new")
+    for instance in instances:
+        begin(instance, 1)
+    begin(instances[-1], 9)
+    begin(instances[-1], 10)
+    ticker.run(NameHeir("up", epoch_of("identity.next", 12)))
+
+    lane = lane_jobs(ticker).lane
+    for instance, number, last, may in (
+        (instances[-1], 9, 5, True),
+        (instances[-2], 1, 5, True),
+        (instances[-2], 2, 5, False),
+        (instances[-1], 12, 0, False),
+        ("identity.next", 12, 0, True),
+        ("identity.next", 12, 5, False),
+        ("identity.next", 13, 0, False),
+        ("identity.another", 1, 0, False),
+        (instances[0], 1, 0, False),
+    ):
+        assert lane.may_follow(epoch_of(instance, number), last) is may, (instance, number, last)
+    assert not lane.may_follow("of another program", 0)
 
 
 def test_a_lane_that_is_dropped_gives_its_jobs_back(ticker: Ticker) -> None:

@@ -132,8 +132,13 @@ async def test_a_restored_device_drops_what_the_hub_has(tmp_path: Path) -> None:
         assert sorted(set(await edge.eventually(50))) == list(range(50))
 
 
-async def test_a_restored_hub_gets_what_comes_next(tmp_path: Path) -> None:
-    async with Edge(tmp_path).running() as edge:
+@pytest.mark.parametrize("starts", [0, 1, 3])
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_a_restored_hub_gets_what_comes_next(
+    tmp_path: Path, starts: int, refuses: bool
+) -> None:
+    """The lane has begun other epochs since the backup: at each start, and with a refused job."""
+    async with Edge(tmp_path, {"max_payload": 1000}).running() as edge:
         await edge.lay(batch=10)
         await edge.push(*range(10))
         await edge.eventually(10)
@@ -142,6 +147,12 @@ async def test_a_restored_hub_gets_what_comes_next(tmp_path: Path) -> None:
         await edge.hub.start()
         edge.cable.target = edge.hub.port
         await edge.hurry()
+        for _ in range(starts):
+            await edge.device.restart()
+            await until(lambda: edge.progress.state == "idle")
+        if refuses:
+            await edge.push("x" * 2000)
+            await until(lambda: edge.progress.refused)
         await edge.push(*range(10, 20))
         await edge.eventually(20)
         await edge.hub.stop()
@@ -154,6 +165,24 @@ async def test_a_restored_hub_gets_what_comes_next(tmp_path: Path) -> None:
 
         # What the backup lacks was acknowledged, and is gone from the device.
         assert await edge.eventually(20) == [*range(10), *range(20, 30)]
+
+
+async def test_a_start_that_fails_twice_to_take_over_does_so_in_the_end(tmp_path: Path) -> None:
+    """The hub has taken the first epoch, and the device does not know it. The second is lost."""
+    async with Edge(tmp_path).running() as edge:
+        await edge.lay()
+        await edge.push(1)
+        await edge.eventually(1)
+        for payload in (2, 3):
+            edge.cable.swallows, edge.cable.loses, edge.cable.losing = 1, 1, b'"after":'
+            await edge.device.restart()
+            await edge.push(payload)
+            await until(lambda: not edge.cable.loses)
+            await until(lambda: edge.progress.state == "waiting")
+            assert edge.progress.error_code == "unreachable"
+            await edge.hurry()
+
+            assert await edge.eventually(payload) == list(range(1, payload + 1))
 
 
 async def test_a_refused_job_is_dead_here_and_blocks_nobody(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ class Cable:
         they are good: those that store jobs, unless a test says something else."""
         self.swallowing = STORING
         self.swallowed = 0
+        self.loses = 0
+        """So many requests with these bytes are lost with their connections, once no more answers
+        are."""
+        self.losing = b""
         self._flows = asyncio.Event()
         self._flows.set()
         self._server: asyncio.Server | None = None
@@ -111,6 +115,10 @@ class _Connection:
         with suppress(OSError):
             while data := await self._near.read(CHUNK):
                 await self._cable.pass_by(len(data))
+                cable = self._cable
+                if cable.loses and not cable.swallows and cable.losing in data:
+                    cable.loses -= 1
+                    break
                 if b" HTTP/1.1\r\n" in data:
                     self._request = data[:200]
                 self._cable.up += len(data)

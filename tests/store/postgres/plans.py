@@ -411,7 +411,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "pause_lane": {"lanes BY lanes_name_key"},
         "drop_lane": {"lanes BY lanes_pkey"},
         "note_next": {"lanes BY lanes_pkey"},
-        "name_heir": {"lanes BY lanes_pkey"},
+        "name_heirs": {"lanes BY lanes_pkey"},
         "begin_epoch": {"lanes BY lanes_pkey"},
         "batches_of_lane": {"lane_batches BY lane_batches_pkey"},
         "put_batch": set(),

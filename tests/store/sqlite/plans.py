@@ -508,7 +508,7 @@ FINDS: dict[str, set[str]] = {
     "pause_lane": {LANE_BY_NAME},
     "drop_lane": {LANE_BY_ID},
     "note_next": {LANE_BY_ID},
-    "name_heir": {LANE_BY_ID},
+    "name_heirs": {LANE_BY_ID},
     "begin_epoch": {LANE_BY_ID},
     "batches_of_lane": {LANE_BATCHES},
     "put_batch": set(),

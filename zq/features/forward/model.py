@@ -7,10 +7,12 @@ producer (`zq.features.producers`).
 
 A new epoch takes the numbers away from the jobs that are left. It begins with each start of the
 server, and where the two sides disagree: when a job was refused or taken out of the lane by
-somebody, and when one of the two stores was restored from a backup. Two rules make that safe.
-Before a lane leaves an epoch, it has completed all jobs that have arrived in it. And the receiver
+somebody, and when one of the two stores was restored from a backup. Three rules make that safe.
+Before a lane leaves an epoch, it has completed all jobs that have arrived in it. The receiver
 leaves an epoch only at the last number that the lane has seen, so that nothing of the old epoch is
-stored later.
+stored later. And a lane follows an epoch of its own that it is not in only if it has left that one,
+so that the receiver is older than it was, or if nothing has arrived in it, so that only the answer
+to its beginning was lost.
 
 A rule with `backlog: behind` has two lanes, each with numbers of its own. One has the jobs that
 were stored in the last minute, the other one, NAME.backlog, has the older ones. A job that nobody
@@ -46,6 +48,9 @@ ALL_KEYS, NO_KEYS = range(MAX_KEY), range(0)
 
 _BACKLOG = ".backlog"
 """The name of a lane's backlog ends so."""
+
+MOST_HEIRS = 24
+"""So many instances are remembered that the receiver may know."""
 
 MOST_IN_BATCH = 5_000
 """The most jobs of a request."""
@@ -112,8 +117,10 @@ class ForwardLane(msgspec.Struct, frozen=True, array_like=True):
     epoch: str
     next: int
     """The number of the next job that gets one."""
-    heir: str | None = None
-    """The epoch that is about to follow. The receiver may know it already."""
+    heirs: str | None = None
+    """The last epoch of each instance of this server that the receiver may know, without the
+    store's identity, with spaces between them, the oldest first. Each was stored before the
+    receiver was told of it."""
     paused: bool = False
     declared: bool = False
     """True if the rule comes from the start of the server, not from a request."""
@@ -122,6 +129,35 @@ class ForwardLane(msgspec.Struct, frozen=True, array_like=True):
     def is_backlog(self) -> bool:
         """True if it has the old jobs of another lane's queues."""
         return self.rule.url is not None and is_backlog(self.name)
+
+    @property
+    def _heirs(self) -> list[str]:
+        return (self.heirs or "").split()
+
+    def heirs_with(self, epoch: str) -> str:
+        """The same with the epoch that is about to follow."""
+        instance, number = _origin(epoch)
+        others = [
+            heir for heir in (self.heirs or "").split() if not heir.startswith(f"{instance}.")
+        ]
+        return " ".join([*others[1 - MOST_HEIRS :], f"{instance}.{number}"])
+
+    def may_follow(self, epoch: str, last: int) -> bool:
+        """True if this is an epoch of the lane that it may follow although it is in another one.
+
+        `last` is the last number that has arrived in it.
+        """
+        place, own = self._place(epoch), self._place(self.epoch)
+        return place is not None and (not last or (own is not None and place < own))
+
+    def _place(self, epoch: str) -> tuple[int, int] | None:
+        """The place of an epoch among those of the lane, if it is one."""
+        instance, number = _origin(epoch)
+        for place, heir in enumerate(self._heirs):
+            known, _, last = heir.rpartition(".")
+            if known == instance and number.isdecimal() and int(number) <= int(last):
+                return place, int(number)
+        return None
 
     def span(self, now: int) -> range:
         """The keys of the jobs that leave by it at a time, of those that are in no line.
@@ -177,6 +213,18 @@ class LaneRefusal(NamedTuple):
 def new_epoch(identity: str) -> str:
     """An epoch that no other lane has had, of a store with this identity."""
     return f"{identity[:12]}.{os.urandom(6).hex()}"
+
+
+def epoch_of(instance: str, number: int) -> str:
+    """The epoch of a lane with a number that rises from each epoch of an instance to the next."""
+    return f"{instance}.{number}"
+
+
+def _origin(epoch: str) -> tuple[str, str]:
+    """What tells an instance from all others, and the number of its epoch. Other programs may have
+    epochs of any form."""
+    instance, _, number = epoch.partition(".")[2].rpartition(".")
+    return instance, number
 
 
 def is_of(epoch: str, identity: str) -> bool:

@@ -14,6 +14,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Self
 
 import msgspec
@@ -30,7 +31,7 @@ from zq.features.devices.model import (
     DeviceReport,
     LaneReport,
 )
-from zq.features.forward.model import LaneRule
+from zq.features.forward.model import LaneRule, epoch_of
 from zq.features.forward.service import Lanes
 from zq.model.clock import Clock
 from zq.model.commands import WriteNote
@@ -85,6 +86,7 @@ class Presence:
         self._telling = asyncio.Lock()
         self._batches: dict[str, int | None] = {}
         self._said: dict[str, object] = {}
+        self._epochs = count(1)
         self._connects_at = 0.0
         self._hurried = asyncio.Event()
         self.when_heard: list[Callable[[str], object]] = []
@@ -95,6 +97,10 @@ class Presence:
         """Names this start of the server, or of its carrying lanes for others that share its
         store."""
         return self._lanes.instance
+
+    def new_epoch(self) -> str:
+        """Another epoch of this instance, for a lane."""
+        return epoch_of(self.instance, next(self._epochs))
 
     def put_off(self, pause_s: float) -> None:
         """Let this device connect in some seconds."""

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import random
-import secrets
 from collections import deque
 from typing import NamedTuple, NoReturn
 
@@ -189,10 +188,12 @@ class LanePusher:
     def _may_follow(self, lane: ForwardLane, end: EpochEnd) -> bool:
         """True if this lane may follow an epoch that it is not in.
 
-        It may be the lane's own one, whose beginning this store has missed: the process ended
-        meanwhile, or the store is an older backup of the one that went on.
+        It may be the lane's own one. This store has missed its beginning or, as an older backup of
+        the one that went on, more than that; or the hub is an older backup.
         """
-        if end.epoch == lane.heir and not end.last:
+        if lane.may_follow(end.epoch, end.last):
+            if end.last:
+                self._say("the hub knows an earlier start: it is older than it was", end)
             return True
         if is_unsent(lane.epoch) and is_of(end.epoch, self._identity):
             # A lane of this name was dropped here.
@@ -210,7 +211,7 @@ class LanePusher:
         self, hub: Hub, epoch: str, last: int, end: EpochEnd, refusal: LaneRefusal | None = None
     ) -> None:
         """Begin a new epoch, behind what has arrived of the old one."""
-        to = f"{self._presence.instance}.{secrets.token_hex(4)}"
+        to = self._presence.new_epoch()
         await self._inbox.ask(NameHeir(self.lane.name, to))
         await hub.take_over(to, end)
         await self._inbox.ask(BeginEpoch(self.lane.name, epoch, last, to, refusal))

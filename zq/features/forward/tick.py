@@ -260,7 +260,7 @@ def _jobs(
         return (yield from read(work, lane_named(work, command.name)))
     lane = lane_named(work, command.lane)
     if isinstance(command, NameHeir):
-        work.tx.write("name_heir", id=lane.id, heir=command.heir)
+        work.tx.write("name_heirs", id=lane.id, heirs=lane.heirs_with(command.heir))
         work.effects.promised = True
         return None
     if lane.epoch != command.epoch:

@@ -6,11 +6,11 @@ DELETE FROM lanes WHERE id = :id
 -- name: note_next
 UPDATE lanes SET next = :next WHERE id = :id
 
--- name: name_heir
-UPDATE lanes SET heir = :heir WHERE id = :id
+-- name: name_heirs
+UPDATE lanes SET heir = :heirs WHERE id = :id
 
 -- name: begin_epoch
-UPDATE lanes SET epoch = :epoch, next = :next, heir = NULL WHERE id = :id
+UPDATE lanes SET epoch = :epoch, next = :next WHERE id = :id
 
 -- name: put_batch
 INSERT INTO lane_batches (lane, first, keys) VALUES (:id, :first, :keys::json)

@@ -1,5 +1,5 @@
 -- Lanes: the numbered ways to other servers. rule: its queues and how they are sent (JSON). epoch, next:
--- the number of the next job. heir: the epoch that is about to follow. declared: the rule comes from the
+-- the number of the next job. heir: the epochs that were about to follow. declared: the rule comes from the
 -- start of the server.
 CREATE TABLE lanes (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
