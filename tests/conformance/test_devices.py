@@ -105,7 +105,7 @@ async def test_the_second_of_two_live_devices_of_one_name_is_refused_with_a_reas
         refused = await report(client, instance="theirs", **before)
         assert (refused.status, refused.headers["zq-error"]) == (409, "device_taken")
         assert refused.doc["seen_at"] == site.now - MINUTE_MS
-        assert "--device-name" in refused.doc["error"]
+        assert "give one of them another --device, or" in refused.doc["error"]
     assert (await report(client, instance="mine")).status == 200
 
     # A disk that was copied looks like a start of the device. Then the original learns of it.

@@ -52,7 +52,7 @@ class DeviceTaken(Conflict):
     def __init__(self, name: str, since: int, seen_at: int) -> None:
         super().__init__(
             f"another device called {name!r} is alive, or has taken over its name: give one of them"
-            f" another --device-name, or, if the other one is gone, DELETE /devices/{name}"
+            f" another --device, or, if the other one is gone, DELETE /devices/{name}"
         )
         self.details = {"since": since, "seen_at": seen_at}
 
