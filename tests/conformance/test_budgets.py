@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
 
+from .claims import claim
 from .client import Client, Doc
 
 IN_FLIGHT = {"type": "while_in_flight"}
@@ -54,6 +55,21 @@ async def test_a_budget_is_created_read_replaced_changed_and_deleted(client: Cli
         await client.patch("/budgets/b", {}),
     ):
         assert (reply.status, reply.error) == (404, "budget 'b' not found")
+
+
+async def test_a_budget_that_cannot_pay_before_the_end_of_time_keeps_its_jobs_alone(
+    client: Client,
+) -> None:
+    far = {"type": "time_based", "duration_ms": 2**53, "burst": 1_000_000}
+    await put(client, "far", 1, far)
+    for _ in range(2):
+        await client.enqueue(queue="far", budgets=[{"key": "far", "cost": 1_000_000}])
+    assert len(await claim(client, "far", max=2)) == 1
+    # It was one failing transaction after the other, for whoever claimed.
+    await client.enqueue()
+    assert len(await claim(client)) == 1
+    gates = (await client.get("/queues/far/why")).doc["gates"]
+    assert "budget" in [gate["kind"] for gate in gates]
 
 
 async def test_a_patch_of_a_budget_goes_field_by_field(client: Client) -> None:

@@ -14,8 +14,11 @@ from msgspec import UNSET, UnsetType
 from zq.model.errors import Conflict, InvalidRequest, NotFound, Unprocessable
 
 MOST_TOKENS = 1_000_000
-MOST_DURATION_MS = 2**53
-"""Every client can represent numbers up to this one."""
+MOST_DURATION_MS = NEVER = 2**53
+"""Every client can represent numbers up to this one. A time so far away stands for all later ones,
+which no store could hold."""
+MOST_DEBT = 2**53
+"""A budget is in debt by no more tokens, whatever jobs say that they have used."""
 MOST_BUDGETS_A_JOB = 64
 TOO_MANY = f"a job may draw from at most {MOST_BUDGETS_A_JOB} budgets"
 MOST_HOLD_MS = 7 * 24 * 3_600_000
@@ -240,7 +243,7 @@ class Account(msgspec.Struct, gc=False):
         """Count what a job has used instead of what it drew, unless its tokens come back anyway."""
         if self.policy.duration_ms is not None:
             self.settle(now)
-            self.level += drawn - used
+            self.level = max(self.level + drawn - used, -MOST_DEBT)
             self.settle(now)
 
     def hold(self, until: int) -> None:
@@ -265,7 +268,7 @@ class Account(msgspec.Struct, gc=False):
         if policy.duration_ms is None or cost > policy.capacity:
             return None
         missing = (cost - self.level) * policy.duration_ms - self.carry
-        return max(self.settled_at + -(-missing // policy.allocation), held)
+        return min(max(self.settled_at + -(-missing // policy.allocation), held), NEVER)
 
     def change(self, policy: BudgetPolicy, now: int) -> None:
         """Use another policy from now on. Tokens that have come so far stay, as far as they fit."""

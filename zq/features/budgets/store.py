@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from zq.features.budgets.model import Account, BudgetPolicy, BudgetState, Draw
+from zq.features.budgets.model import MOST_DEBT, Account, BudgetPolicy, BudgetState, Draw
 from zq.store.api import Recovery
 from zq.store.snapshot import Snapshot, SnapshotLanes
 
@@ -45,7 +45,7 @@ RECOVERY = Recovery(
 """A start counts anew what is drawn from budgets, and returned jobs wait for them."""
 
 FORMS = {
-    "budgets": {"level": Annotated[int, Meta(ge=-(2**53), le=2**53)]},
+    "budgets": {"level": Annotated[int, Meta(ge=-MOST_DEBT, le=2**53)]},
     "lines": {"draws": list[Draw]},
 }
 """The forms of what columns hold, by table."""
