@@ -236,3 +236,17 @@ def test_a_mark_is_stored_after_a_step_and_once_a_minute() -> None:
     clock.step(-HOUR_MS)
     assert stores() == steady.mark()
     assert steady.mark().ahead == HOUR_MS
+
+
+@pytest.mark.parametrize("by", [3_600_000, -3_600_000])
+def test_how_long_ago_a_date_was_is_known_though_the_clock_was_set(by: int) -> None:
+    clock = ManualClock()
+    steady = SteadyClock(clock)
+    before = clock.now_ms()
+    clock.advance(5_000)
+    clock.step(by)
+    assert steady.since(before) == 5_000
+
+    after = clock.now_ms()
+    clock.advance(2_000)
+    assert (steady.since(before), steady.since(after)) == (7_000, 2_000)

@@ -12,7 +12,7 @@ from zq.engine.subscribers.figures import NO_FLOW
 from zq.engine.subscribers.tallies import MOST_CHANGED, QueueChanges
 from zq.features.diagnosis import service as judge
 from zq.features.diagnosis.model import OLD_MS, Finding, FindingCode
-from zq.features.diagnosis.service import UNKNOWN_MS, QueueJudge, SlowFindings
+from zq.features.diagnosis.service import UNKNOWN_MS, QueueJudge, SlowFindings, StuckWork
 from zq.features.sweeps.service_running import Sweeps
 from zq.features.trends.service import Trends
 from zq.instance import Instance
@@ -170,6 +170,22 @@ async def test_findings_are_looked_for_after_the_clock_was_years_ahead(
     clock.advance(UNKNOWN_MS + 1)
 
     assert await found() == [FindingCode.STUCK]
+    services.work.close(stream)
+
+
+async def test_a_clock_that_is_set_forward_makes_no_job_look_stuck(
+    services: Services, clock: ManualClock
+) -> None:
+    stream = services.work.open(["q"], EVERYWHERE, Subscription(window=1), lambda: 0)
+    await enqueue(services, job("q"))
+    await stream.wait()
+    clock.step(YEARS_MS)
+    clock.advance(UNKNOWN_MS)
+    assert await services[StuckWork].find(EVERYWHERE, 9) == []
+
+    clock.advance(1)
+    (stuck,) = await services[StuckWork].find(EVERYWHERE, 9)
+    assert stuck.ran_ms == UNKNOWN_MS + 1
     services.work.close(stream)
 
 

@@ -143,6 +143,14 @@ class SteadyClock:
         self._go_on(wall, expected)
         return wall, self._steady
 
+    def since(self, date: int) -> int:
+        """How many milliseconds ago a date was, if the clock was set once since then at most."""
+        wall, _ = self.read()
+        step, by = self.last_step, 0
+        if step is not None and (date < step.at if step.by > 0 else date > wall):
+            by = step.by
+        return max(wall - date - by, 0)
+
     def mark(self) -> SteadyMark:
         """The steady time of the last look, to be stored."""
         return SteadyMark(self.ahead, self._steady, self._clock.boot, self._elapsed)

@@ -249,18 +249,20 @@ STUCK_EVERY_MS = 30_000
 
 
 class StuckJob(NamedTuple):
-    """A job in flight, the worker that has it, if that has a name, and how long runs usually take.
+    """A job in flight, the worker that has it, if that has a name, and how long it runs.
 
     99 % of the runs of its type took at most `p99_ms`, if that is known.
     """
 
     job: JobRecord
     worker: str | None
+    ran_ms: int
     p99_ms: float | None
 
-    def times_over(self, now: int) -> float:
+    @property
+    def times_over(self) -> float:
         """How many times as long as its p99 it runs; 0 if that is not known."""
-        return (now - (self.job.dequeued_at or now)) / self.p99_ms if self.p99_ms else 0.0
+        return self.ran_ms / self.p99_ms if self.p99_ms else 0.0
 
 
 class StuckKnown(NamedTuple):
@@ -289,6 +291,7 @@ class StuckWork:
     ) -> None:
         self._reads = store.reads.of(WaitReads)
         self._clock = clock
+        self._steady = store.steady
         self._trends = trends
         self._type_trends = type_trends
         self._streams = streams
@@ -311,9 +314,10 @@ class StuckWork:
                 by_type[job.queue] = await self._type_trends.usual_ms(job.queue)
             p99 = by_type[job.queue].get(job.type, usual[job.queue])
             longest = UNKNOWN_MS if p99 is None else max(FACTOR * p99, LEAST_MS)
-            if now - (job.dequeued_at or now) > longest:
+            ran = self._steady.since(job.dequeued_at or now)
+            if ran > longest:
                 worker = job.claimant or self._streams.name_of(job.holder)
-                found.append(StuckJob(job, worker, p99))
+                found.append(StuckJob(job, worker, ran, p99))
         return found[:limit]
 
     async def read(self) -> StuckKnown:
@@ -323,27 +327,27 @@ class StuckWork:
             self._looked = at
             found = await self.find(EVERYWHERE, MOST_LOOKED_AT)
             keys = frozenset(stuck.job.key for stuck in found)
-            self._known = StuckKnown(keys, list(_lines(found, self._clock.now_ms())))
+            self._known = StuckKnown(keys, list(_lines(found)))
         return self._known
 
 
-def _lines(found: Sequence[StuckJob], now: int) -> Iterator[Finding]:
+def _lines(found: Sequence[StuckJob]) -> Iterator[Finding]:
     by_queue: dict[str, list[StuckJob]] = {}
     for stuck in found:
         by_queue.setdefault(stuck.job.queue, []).append(stuck)
     for queue, those in by_queue.items():
         since = min(stuck.job.dequeued_at or 0 for stuck in those)
         yield Finding(
-            *(Severity.WARNING, FindingCode.STUCK, _text(those, now), queue, since, len(those))
+            *(Severity.WARNING, FindingCode.STUCK, _text(those), queue, since, len(those))
         )
 
 
-def _text(those: Sequence[StuckJob], now: int) -> str:
+def _text(those: Sequence[StuckJob]) -> str:
     """The text about the stuck jobs of a queue."""
     text = f"{len(those):,} jobs run" if len(those) > 1 else "1 job runs"
-    worst = max(those, key=lambda stuck: stuck.times_over(now))
+    worst = max(those, key=lambda stuck: stuck.times_over)
     if worst.p99_ms:
-        times = worst.times_over(now)
+        times = worst.times_over
         text += f" up to {times:,.0f} times as long as its p99 of {_span(worst.p99_ms)}"
     else:
         text += " for more than an hour"

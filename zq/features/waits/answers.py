@@ -110,7 +110,7 @@ async def stuck(asked: Asked) -> StuckJobsDocument:
     given, ids = asked.query, asked.services.ids
     limit = limit_in(given, 50, MOST_STUCK)
     found = await asked.services[StuckWork].find(asked.reach, limit)
-    documents = [stuck_document(*each, ids) for each in found]
+    documents = [stuck_document(each.job, each.worker, each.p99_ms, ids) for each in found]
     return StuckJobsDocument(documents)
 
 
