@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from zq.features.devices.model import MAX_DEVICES, MAX_LANES, MOST_COUNTED
 from zq.model.keys import digest_of, make_key
 
 from .client import Client, Doc, Reply, Wire, new_job
@@ -148,6 +149,20 @@ async def test_what_no_device_says_is_refused(client: Client) -> None:
     for name, fields, named in cases:
         refused = await report(client, name, **fields)
         assert refused.status == 400 and named in refused.error, (name, fields, named)
+
+
+async def test_the_largest_numbers_of_devices_can_be_added_up(client: Client) -> None:
+    beyond = [{"name": f"n{n}", "jobs": 2**63 - 1, "queues": {"q": 2**63 - 1}} for n in range(3)]
+    assert (await report(client, lanes=beyond)).status == 400
+    most = {"jobs": MOST_COUNTED, "bytes": MOST_COUNTED, "queues": {"q": MOST_COUNTED}}
+    lanes = [{"name": f"n{n}", "oldest_ms": 2**63 - 1} | most for n in range(MAX_LANES)]
+    for name in ("d1", "d2"):
+        assert (await report(client, name, lanes=lanes)).status == 200
+    listed = (await client.get("/devices")).doc
+    whole = MAX_LANES * MOST_COUNTED
+    assert [each["queues"] for each in listed["devices"]] == [{"q": whole}] * 2
+    assert listed["jobs"] == listed["bytes"] == 2 * whole
+    assert MAX_DEVICES * whole < 2**63
 
 
 async def test_a_key_reports_for_the_device_that_its_producers_name(

@@ -145,12 +145,17 @@ MAX_MOMENT = 2**53 - 1
 """The furthest time that a device's clock may show, in milliseconds: every client of JSON can
 write it, and its distance from any other clock fits the store."""
 
+MOST_COUNTED = 2**44
+"""The most jobs or bytes that a report tells of a lane: a store can hold the sum over all lanes of
+all devices."""
+
 MAX_NAME = 56
 """The longest name of a device. Lanes and producers have names with it."""
 
 _NAME = re.compile(rf"[A-Za-z0-9._:@-]{{1,{MAX_NAME}}}")
 
-Count = Annotated[int, Meta(ge=0, le=MAX_TIME)]
+Count = Annotated[int, Meta(ge=0, le=MOST_COUNTED)]
+Span = Annotated[int, Meta(ge=0, le=MAX_TIME)]
 Moment = Annotated[int, Meta(ge=-MAX_MOMENT, le=MAX_MOMENT)]
 Label = Annotated[str, Meta(min_length=1, max_length=64)]
 QueueName = Annotated[str, Meta(min_length=1, max_length=512)]
@@ -166,7 +171,7 @@ class LaneReport(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     name: Annotated[str, Meta(min_length=1, max_length=72)]
     jobs: Count = 0
     bytes: Count = 0
-    oldest_ms: Count | None = None
+    oldest_ms: Span | None = None
     paused: bool = False
     error: Annotated[str, Meta(max_length=500)] | None = None
     queues: Annotated[dict[QueueName, Count], Meta(max_length=MAX_QUEUES)] = {}
