@@ -81,7 +81,13 @@ async def test_a_body_may_be_compressed(hub: Client) -> None:
 
 
 async def test_what_is_no_record_of_this_device_is_refused(hub: Client) -> None:
-    for wrong in ({"job_id": "x"}, {"attempt": -1}, {"outcome": "odd"}, {"finished_at": 2**60}):
+    for wrong in (
+        {"job_id": "x"},
+        {"attempt": -1},
+        {"outcome": "odd"},
+        {"finished_at": 2**60},
+        {"payload_bytes": 2**32},
+    ):
         assert (await append(hub, 1, attempts(1, **wrong))).status == 400, wrong
     other = await append(hub, 1, attempts(1), instance="i2")
     assert other.headers["zq-error"] == "device_taken"

@@ -18,6 +18,8 @@ import msgspec
 from msgspec import Meta
 
 Amount = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+PayloadBytes = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+"""Reports add them up over all attempts, in 64 bits."""
 Moment = Annotated[int, Meta(ge=-(2**53) + 1, le=2**53 - 1)]
 
 FORMAT = 1
@@ -116,7 +118,7 @@ class ForwardedAttempt(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
     outcome: AttemptOutcome
     ready_at: Moment
     finished_at: Moment
-    payload_bytes: Amount
+    payload_bytes: PayloadBytes
     priority: Amount
     dequeued_at: Moment | None = None
     error_type: Annotated[str, Meta(max_length=1024)] | None = None
