@@ -7,11 +7,14 @@ from typing import Literal
 
 from conformance.site import Site
 
-Fault = Literal["refused", "lost", "silent"]
-"""What may come of a request: a proxy refuses it, its answer is lost, or nobody gets it. After the
-last two, its connection is silent until it is broken."""
+Fault = Literal["refused", "answered", "lost", "silent"]
+"""What may come of a request: a proxy refuses it, or answers it with a page; its answer is lost, or
+nobody gets it. After the last two, its connection is silent until it is broken."""
 
-_FOREIGN = b"HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\n404 page not found"
+_FOREIGN: dict[Fault, bytes] = {
+    "refused": b"HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\n404 page not found",
+    "answered": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nback soon",
+}
 
 
 class Relay:
@@ -90,8 +93,8 @@ class Relay:
             if what not in line:
                 continue
             self._faults.remove(each)
-            if fault == "refused":
-                asker.write(_FOREIGN)
+            if fault in _FOREIGN:
+                asker.write(_FOREIGN[fault])
             else:
                 self._silent[asker] = happened
             if fault != "lost":

@@ -251,9 +251,10 @@ async def test_what_a_job_came_to_is_told_until_the_server_has_it(site: Site, fa
         assert (await backend.get(job.id)).status == ("dead" if fails else "completed")
 
 
+@pytest.mark.parametrize("fault", ["refused", "answered"])
 @pytest.mark.parametrize("what", ["/success", "/failure"])
-async def test_what_a_proxy_refuses_is_sent_again_and_no_fault_of_the_job(
-    site: Site, what: str
+async def test_what_a_proxy_answers_is_sent_again_and_no_fault_of_the_job(
+    site: Site, what: str, fault: Fault
 ) -> None:
     runs: list[int] = []
     async with Relay.to(site) as relay, App(relay.url) as app:
@@ -266,7 +267,7 @@ async def test_what_a_proxy_refuses_is_sent_again_and_no_fault_of_the_job(
             return 42
 
         job = await work.enqueue()
-        refused = relay.fail(what, "refused")
+        refused = relay.fail(what, fault)
         (outcome,) = await zq.Worker(app).run_until_idle(PATIENCE_S)
 
         assert (refused.is_set(), runs) == (True, [1])

@@ -354,7 +354,7 @@ class HttpBackend(Backend):
         reply = await self._call("POST", path, body, safe=safe, also=(422,))
         if reply.status == 422 and "zq-error" in reply.headers:
             raise reply.error()
-        return self._read(reply, RefusedItems) if reply.status == 422 else RefusedItems()
+        return RefusedItems() if reply.status == 204 else self._read(reply, RefusedItems)
 
     async def _call(
         self,
