@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, cast
 
 import pytest
+from conformance.site import Site
 from conformance.streams import PATIENCE_S
 from documents import code
 
@@ -17,6 +18,9 @@ from zq.client.values import Delivery, JobQuery, Submission, TakeRequest
 from zq.client.worker.continuing import QUEUE
 from zq.testing import TestServer, run_until_idle
 from zq.testing.plugin import Working
+
+from .conftest import working
+from .relay import Relay
 
 
 class Counted:
@@ -218,6 +222,27 @@ async def test_a_chain_ends_with_a_job_that_was_ended_although_its_handler_retur
             assert await told.get() == flow.jobs[0].id
 
     assert await zq_app.backend.count(JobQuery(queues=("after",))) == 0
+
+
+async def test_the_next_step_has_time_of_its_own_to_be_stored(site: Site) -> None:
+    """The time that the handler may take is over meanwhile."""
+    async with Relay.to(site) as relay, App(relay.url) as app:
+
+        @app.task(max_attempts=1, timeout=0.01)
+        async def first() -> int:
+            return 1
+
+        @app.task(queue="after")
+        async def after(n: int) -> None: ...
+
+        flow = await zq.chain(zq.step(first), zq.step(after))
+        lost = relay.fail("POST /jobs ", "lost")
+        async with working(app, queues=["default"]):
+            await asyncio.wait_for(lost.wait(), PATIENCE_S)
+            await asyncio.sleep(0.02)
+            relay.hang_up()
+            assert await flow.jobs[0].result(PATIENCE_S) == 1
+        assert await app.backend.count(JobQuery(queues=("after",))) == 1
 
 
 async def test_a_member_that_runs_again_after_the_end_starts_nothing(zq_app: App) -> None:

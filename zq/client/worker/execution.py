@@ -86,6 +86,11 @@ class Execution:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(seconds, self.end, "timeout", context=self._context)
 
+    def unlimit(self) -> None:
+        """Note that the handler has returned in time."""
+        if self.reason is None and self._timer is not None:
+            self._timer.cancel()
+
     def end(self, reason: Reason, clean_up_s: float | None = None) -> None:
         """Cancel it. It may clean up for this long; a second call can shorten that."""
         if self.is_over:

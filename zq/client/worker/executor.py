@@ -165,6 +165,7 @@ class Executor:
         result = await around_all(around, running, partial(_innermost, execution, place))
         # Handlers may return although they were told to end. Only a stop wants the result then.
         if running.lost is None and execution.reason in (None, "shutdown"):
+            execution.unlimit()
             await go_on(self._backend, running, result)
         execution.result = result
 
