@@ -352,6 +352,8 @@ async def test_a_command_for_a_fleet_waits_until_each_device_has_it(client: Clie
     assert (found["devices"], found["missed"]) == (["edge-1", "edge-2"], ["lab-1"])
     nobody = await client.post("/devices/jobs", {"to": "car-*", "job": job})
     assert nobody.headers["zq-error"] == "device_unknown"
+    inside = await client.post("/devices/jobs", {"to": "*", "job": job | {"to": "lab-1"}})
+    assert (inside.status, "beside the job" in inside.error) == (400, True)
     wrong = await client.post("/devices/jobs", {"to": "a*b", "job": job})
     assert wrong.status == 400 and "star at its end" in wrong.error
 

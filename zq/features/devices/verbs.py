@@ -20,6 +20,7 @@ from zq.features.devices.model import (
 )
 from zq.features.history.model import ForwardedAttempt
 from zq.features.producers.model import MAX_SEQ
+from zq.model.errors import InvalidRequest
 from zq.model.job import NewJob
 from zq.model.keys import KeyScope
 from zq.verbs import FIFTY, WHOLE, Parameter, Verb, choices
@@ -171,6 +172,9 @@ def decode_history(body: bytes, codec: BodyCodec) -> HistoryBody:
 def decode_fleet(body: bytes, codec: BodyCodec, limits: Limits) -> tuple[str, NewJob]:
     """The body of a job for a fleet: whom it is for, and the job. Raises `InvalidRequest`."""
     sent = decode(body, codec, _fleet)
+    address: str | None = sent.job.to  # type: ignore[attr-defined]
+    if address is not None:
+        raise InvalidRequest("job.to: `to` stands beside the job, and not in it")
     return sent.to, new_job(sent.job, codec, limits.payload, set())
 
 
