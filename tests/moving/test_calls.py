@@ -93,11 +93,13 @@ def test_jobs_of_rq_come_with_their_order_and_time_and_others_are_left(
     queue.enqueue_in(timedelta(hours=1), len, "later")
     queue.enqueue(Shop().sell)
     queue.enqueue(len, "after", depends_on=queue.enqueue(len, "third"))
-    left = Counter[str]()
-    code, jobs, said = told(capsys, lines.write(rq.calls(queue, left), left))
+    code, jobs, said = told(capsys, rq.main(["letters", "empty", "--url", redis]))
     assert code == 0
     assert [job["payload"]["args"] for job in jobs] == [["first"], ["second"], ["third"], ["later"]]
     assert [job.get("retry_limit") for job in jobs][:2] == [2, 0]
     assert [("ready_at" in job) for job in jobs] == [False, False, False, True]
-    assert "1 jobs that wait for others left" in said
-    assert "1 methods of objects left" in said
+    counts = [line.strip() for line in said.splitlines()]
+    assert counts == ["4 calls", "1 jobs that wait for others left", "1 methods of objects left"]
+
+    code, jobs, said = told(capsys, rq.main(["empty", "--url", redis]))
+    assert (code, jobs, said.split()) == (0, [], ["0", "calls"])

@@ -58,6 +58,6 @@ def write(calls: Iterable[WaitingCall], left: Counter[str]) -> int:
     for text in lines:
         print(text)
     print(f"{len(lines):>8} calls", file=sys.stderr)
-    for kind, count in sorted(left.items()):
+    for kind, count in sorted((+left).items()):
         print(f"{count:>8} {kind}", file=sys.stderr)
     return 0

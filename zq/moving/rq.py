@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     left: Counter[str] = Counter()
     queues = [Queue(name, connection=connection) for name in given.queues]
     try:
-        return write((call for queue in queues for call in calls(queue, left)), +left)
+        return write((call for queue in queues for call in calls(queue, left)), left)
     except RedisError as error:
         print(f"stopped: {given.url}: {error}", file=sys.stderr)
         return 1
