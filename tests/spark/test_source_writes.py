@@ -11,9 +11,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 from pyspark.sql import Row
+from tls.authority import Authority
 
 from zq.spark.errors import SourceError
 from zq.spark.source import forgetting
+from zq.spark.source.listing import SCHEMA, JobsRead
 from zq.spark.source.options import parse
 from zq.spark.source.writing import Written, _Task
 
@@ -303,3 +305,17 @@ def test_what_is_no_fault_of_a_row_ends_the_write(tmp_path: Path) -> None:
         ),
     ):
         store(server.url, rows("q", 1), "w-0", token=secret("only-read"))
+
+
+def test_writes_and_reads_of_jobs_trust_the_authority_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path / "certificates")
+    cert, key = authority.issue("server")
+    monkeypatch.setenv("ZQ_CA", str(authority.file))
+    with served(tmp_path / "data", tls_cert=cert, tls_key=key) as server:
+        url = server.url.replace("127.0.0.1", "localhost")
+        assert store(url, rows("q", 3), "w", retryFor="5") == Written(3, 0)
+        forgetting.forget_old(parse({"url": url}))
+        read = JobsRead(parse({"url": url, "table": "jobs", "partitions": "1"}), SCHEMA)
+        assert len([row for part in read.partitions() for row in read.read(part)]) == 3

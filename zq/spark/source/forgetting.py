@@ -14,7 +14,6 @@ import msgspec
 
 from zq.client.backend import run
 from zq.client.errors import ZqError
-from zq.client.http.address import Address
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Request
 from zq.spark.source.options import SourceOptions
@@ -49,7 +48,7 @@ def forget_old(options: SourceOptions) -> None:
 
     This needs a key that may read and manage. With another one they stay, for others to forget.
     """
-    transport = BlockingTransport(Address(options.url, options.token))
+    transport = BlockingTransport(options.address)
     try:
         for name in list(_old(transport)):
             path = f"/producers/{quote(name, safe='')}"

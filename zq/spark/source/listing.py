@@ -9,7 +9,6 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from zq.client.backend import run
 from zq.client.errors import ZqError
-from zq.client.http.address import Address
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Request, persist
 from zq.model.ids import ALPHABET, timestamp_ms
@@ -118,7 +117,7 @@ class JobsRead(DataSourceReader):
             run(transport.close())
 
     def _connect(self) -> BlockingTransport:
-        return BlockingTransport(Address(self._url, self._options.token))
+        return BlockingTransport(self._options.address)
 
     def _page(self, transport: BlockingTransport, **more: str) -> _Page:
         query = urlencode(self._filters | more)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from zq.client.http.address import Address, Tls
 from zq.features.history.model import OUTCOMES
 from zq.spark.errors import SourceError
 
@@ -68,6 +69,11 @@ class SourceOptions:
         if len(self.urls) != 1:
             raise SourceError(f"this is for one server, and urls names {len(self.urls)}: give url")
         return self.urls[0]
+
+    @property
+    def address(self) -> Address:
+        """This server with its key, and with the files of the environment for TLS."""
+        return Address(self.url, self.token, tls=Tls.of_environment())
 
 
 class _Given:

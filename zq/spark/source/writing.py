@@ -27,7 +27,6 @@ from pyspark.sql.types import StructType
 
 from zq.client.backend import run
 from zq.client.errors import BackendError, ZqError
-from zq.client.http.address import Address
 from zq.client.http.blocking import BlockingTransport
 from zq.client.http.transport import Reply, Request, Unreachable, jittered
 from zq.spark.errors import SourceError
@@ -115,7 +114,7 @@ class _Task:
         self._producer = _name(producer)
         self._batch = batch
         self._epoch = ""
-        self._transport = BlockingTransport(Address(options.url, options.token))
+        self._transport = BlockingTransport(options.address)
         self._bad = BadRows(options.bad_rows, f"{producer}-{batch}")
 
     def store(self, rows: Iterator[Row]) -> Written:
