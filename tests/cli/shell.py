@@ -70,14 +70,16 @@ class Shell:
 
         return await asyncio.to_thread(run)
 
-    async def start(self, *words: str, stdin: int = DEVNULL, url: str = "") -> Process:
+    async def start(
+        self, *words: str, stdin: int = DEVNULL, stdout: int = PIPE, url: str = ""
+    ) -> Process:
         """Begin a command in a process of its own, to be awaited with `ended`."""
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "zq.cli", *words),
             cwd=self.directory,
             env=clean_environment() | {"ZQ_URL": url or self.url},
             stdin=stdin,
-            stdout=PIPE,
+            stdout=stdout,
             stderr=PIPE,
         )
 

@@ -213,6 +213,17 @@ async def test_a_backup_goes_through_pipes(shell: Served) -> None:
     assert left_in(shell.directory) == ["new"]
 
 
+async def test_a_backup_says_that_its_reader_has_ended(shell: Served) -> None:
+    await shell.push(os.urandom(20_000).hex())  # more than the buffer of stdout
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = await shell.start("backup", "-", stdout=writer)
+    os.close(writer)
+    _, errors = await process.communicate()
+    assert process.returncode == 1
+    assert "Error: the program that reads the backup has ended\n" in errors.decode()
+
+
 async def test_a_backup_that_fails_leaves_nothing(shell: Served) -> None:
     nobody = await shell.zq("backup", "zq.tar.gz", "--url", "http://127.0.0.1:1")
     assert (nobody.code, nobody.errors.count("\n")) == (3, 1)

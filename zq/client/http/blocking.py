@@ -7,7 +7,7 @@ import socket
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 
 from zq.client.http.address import Address
@@ -57,21 +57,32 @@ class BlockingTransport:
         return Reply(response.status, lowered, body)
 
     @contextlib.contextmanager
-    def download(self, request: Request) -> Iterator[HTTPResponse]:
-        """The answer to one try, read as it comes. Raises `Unreachable`, or the answer's error."""
-        connection = self._connect(request.timeout)
-        try:
-            connection.sock.sendall(self._address.written(request))
-            with HTTPResponse(connection.sock, method=request.method) as response:
+    def download(
+        self, request: Request
+    ) -> Iterator[tuple[Mapping[str, str], Callable[[int], bytes]]]:
+        """The headers of the answer to one try, and what reads it piece by piece.
+
+        Both raise `Unreachable`; an answer that is no success raises its error.
+        """
+        with (
+            contextlib.closing(self._connect(request.timeout)) as connection,
+            HTTPResponse(connection.sock, method=request.method) as response,
+        ):
+            with self._reaching():
+                connection.sock.sendall(self._address.written(request))
                 response.begin()
+                lowered = {name.lower(): value for name, value in response.getheaders()}
                 if response.status != 200:
-                    lowered = {name.lower(): value for name, value in response.getheaders()}
                     raise Reply(response.status, lowered, response.read()).error()
-                yield response
-        except (HTTPException, ConnectionError, TimeoutError) as error:
+            # What the caller does with a piece may fail as a connection does.
+            yield lowered, self._reaching()(response.read)
+
+    @contextlib.contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except (HTTPException, OSError) as error:
             raise unreachable(self._address.url, error) from error
-        finally:
-            connection.close()
 
     async def open(self, path: str, headers: Mapping[str, str]) -> Bytes:
         """Raise an error: streams need an event loop."""

@@ -88,12 +88,12 @@ def download_backup(
     the file is useless.
     """
     request = Request("POST", "/backup", timeout=TIMEOUT_S)
-    with _administered(address), BlockingTransport(address).download(request) as response:
-        total = response.headers.get(SIZE_HEADER, "")
+    with _administered(address), BlockingTransport(address).download(request) as (headers, read):
+        total = headers.get(SIZE_HEADER.lower(), "")
         if not total.isdecimal():
-            raise _elsewhere(address, response.status)
+            raise _elsewhere(address, HTTPStatus.OK)
         found = _Whole(int(total))
-        while piece := response.read(PIECE):
+        while piece := read(PIECE):
             target.write(piece)
             found.feed(piece)
             progress(found.unpacked, found.total)
