@@ -3,12 +3,14 @@
     python counts.py URL
 
 A DataFrame is asked in turn, in one plan twice, joined with itself and cached: Spark may plan its
-scan once and use that for all of them, so no query may leave anything in it for the next. The last
+scan once and use that for all of them, so no query may leave anything in it for the next. A stream
+is started three times, and keeps the place of a server that it does not ask for a time. The last
 are asked with filter push-down switched on, as another source of the session may need it.
 """
 
 import json
 import sys
+from tempfile import TemporaryDirectory
 
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +41,10 @@ def counts(session: SparkSession, url: str) -> dict[str, int]:
     jobs = load(table="jobs", partitions="1")
     found["union of jobs"] = jobs.where("queue = 'mail'").union(jobs).count()
 
+    with TemporaryDirectory() as checkpoint:
+        for name, urls in streams(url).items():
+            found[name] = streamed(session, urls, checkpoint)
+
     session.conf.set(PUSHDOWN, "true")
     try:
         history = load()
@@ -47,6 +53,22 @@ def counts(session: SparkSession, url: str) -> dict[str, int]:
     finally:
         session.conf.unset(PUSHDOWN)
     return found
+
+
+def streams(url: str) -> dict[str, str]:
+    """The starts of one stream, with the servers of each: that one under two addresses."""
+    both = f"{url},{url.replace('127.0.0.1', 'localhost')}"
+    return {"stream": both, "one server less": url, "both again": both}
+
+
+def streamed(session: SparkSession, urls: str, checkpoint: str) -> int:
+    """How many records a stream reads that is started, and started again, at a checkpoint."""
+    counted: list[int] = []
+    stream = session.readStream.format("zq").option("urls", urls).load().writeStream
+    stream = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    query = stream.foreachBatch(lambda rows, _: counted.append(rows.count())).start()
+    query.awaitTermination()
+    return sum(counted)
 
 
 if __name__ == "__main__":

@@ -125,8 +125,9 @@ class HistoryStream(DataSourceStreamReader):
 class CappedStream(HistoryStream):
     """The reader for PySpark before 4.2, which gives no start of a batch and sets no limit.
 
-    The reader remembers its position. Right after a restart it does not know any batch: it takes
-    all records, and Spark's own offset decides where that begins.
+    The reader remembers its position. The first batch of a query takes all records, for Spark asks
+    for its end before its start. When a query is started again, Spark first plans an empty batch at
+    the last offset, which shows the reader where the stream is.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
