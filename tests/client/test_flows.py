@@ -357,6 +357,38 @@ async def test_steps_are_checked_when_they_are_enqueued(zq_app: App) -> None:
     assert await zq_app.backend.count() == 0
 
 
+async def test_no_step_that_could_be_a_copy_of_another_job_is_in_a_flow() -> None:
+    """The flow of the copy would never go on, because only the first job tells what comes next."""
+    async with App("sqlite://:memory:", defaults={"dedupe": "same"}) as app:
+
+        @app.task
+        async def one() -> int:
+            return 1
+
+        @app.task
+        async def last(value: Any) -> Any:
+            return value
+
+        free, end = one.options(dedupe=None), last.options(dedupe=None)
+        followed = r"^one: a step that others follow can have neither a key, a batch nor a dedupe"
+        with pytest.raises(zq.InvalidOption, match=followed):
+            await zq.chord([zq.step(free), zq.step(one)], zq.step(end))
+        with pytest.raises(zq.InvalidOption, match=followed):
+            await zq.chain(zq.step(one), zq.step(end))
+        later = r"^last: a later step has a dedupe id of its flow .* key, or dedupe=None$"
+        with pytest.raises(zq.InvalidOption, match=later):
+            await zq.chain(zq.step(free), zq.step(last))
+        for members in ([zq.step(free)], []):
+            with pytest.raises(zq.InvalidOption, match=later):
+                await zq.chord(members, zq.step(last))
+        assert await app.backend.count() == 0
+
+        await zq.chain(zq.step(one))  # nothing follows it
+        chord = await zq.chord([zq.step(free), zq.step(free)], zq.step(end))
+        await run_until_idle(app)
+        assert await chord.result() == [1, 1]
+
+
 async def test_a_step_is_told_when_the_flow_is_made_that_it_does_not_take_what_comes(
     zq_app: App,
 ) -> None:

@@ -222,6 +222,11 @@ async def _enqueue(
 
 def _keyed(job: Submission, key: str) -> Submission:
     """A later step with the unique key by which `JobFlow` finds it, unless it has its own."""
+    if job.dedupe is not None:  # the worker that enqueues it would replace it by that of the flow
+        raise InvalidOption(
+            f"{job.type}: a later step has a dedupe id of its flow and can have no other: give it a"
+            " key, or dedupe=None"
+        )
     if job.unique_key is not None or job.batch is not None:
         return job
     return msgspec.structs.replace(job, unique_key=key, unique_while="exists")
@@ -233,8 +238,11 @@ def _followed(
     """The job with what comes next."""
     if then is None:
         return job
-    if job.batch is not None or job.unique_key is not None:
-        raise InvalidOption("a step that others follow can have neither a key nor a batch")
+    if not (job.unique_key is None and job.batch is None and job.dedupe is None):
+        raise InvalidOption(
+            f"{job.type}: a step that others follow can have neither a key, a batch nor a dedupe"
+            " id, because its job may be that of others, which do not go on with this flow"
+        )
     meta = {**(job.meta or {}), THEN: then}
     if place is not None:
         meta[CHORD] = place
