@@ -116,6 +116,10 @@ async def test_who_waits_for_a_job_that_fails_is_told_why(shell: Shell) -> None:
     assert said.documents[0]["status"] == "dead"
 
 
+DEEP = "[" * 5000 + "]" * 5000
+NO_TEXT = os.fsdecode(b"\xff")
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -124,6 +128,11 @@ async def test_who_waits_for_a_job_that_fails_is_told_why(shell: Shell) -> None:
         (("mail", ""), "the payload is empty"),
         (("mail", "@nowhere"), "nowhere: No such file"),
         (("mail", '{"a"'), "looks like JSON but is not"),
+        (("mail", DEEP), "looks like JSON but is not"),
+        (("mail", NO_TEXT), "TEXT|@FILE|-]': it is no text in UTF-8"),
+        (("mail", NO_TEXT, "--text"), "it is no text in UTF-8"),
+        ((NO_TEXT, "1"), "it is no text in UTF-8"),
+        (("mail", "1", "--group", NO_TEXT), "'--group': it is no text in UTF-8"),
         (("--queue", "mail", "hello"), "the queue stands first: zq push QUEUE PAYLOAD"),
         (("mail", "1", "--timeout", "1s"), "--wait"),
         (("mail", "1", "--from-line", "2"), "--file"),
@@ -201,6 +210,7 @@ async def test_requests_become_as_small_as_the_server_wants_them(shell: Shell) -
     ("bad", "reason"),
     [
         ('{"payload": ', "truncated"),
+        (f'{{"payload": {DEEP}}}', "the line is not a job"),
         ('{"payload": 1, "prio": 2}', "unknown field `prio`"),
         ('{"payload": 1, "retention": {"completd_ms": 2}}', "unknown field `completd_ms`"),
         ('{"payload": 1, "dedupe": {"id": "n", "windw_ms": 2}}', "unknown field `windw_ms`"),

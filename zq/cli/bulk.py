@@ -141,7 +141,7 @@ class Load:
                 yield Numbered(number, end, self._job(raw))
             except InvalidRequest as error:
                 raise Stopped(number, error) from error
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise Stopped(number, InvalidPayload(f"the line is not a job: {error}")) from error
 
     def _job(self, raw: bytes) -> JobLine:

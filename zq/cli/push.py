@@ -166,7 +166,7 @@ def payload_of(word: str | None, *, as_text: bool) -> bytes:
         return msgspec.json.encode(text)
     try:
         msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         if text.lstrip()[0:1] in ("{", "[", '"'):
             raise click.UsageError(
                 f"the payload looks like JSON but is not: {error}. Use --text to send it as text"

@@ -103,9 +103,22 @@ def addressed(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         from zq.client.http.address import Tls
 
+        _check_text(click.get_current_context())
         command(*args, server=ServerAddress(url, token, Tls(ca, client_cert, client_key)), **rest)
 
     return addressing
+
+
+def _check_text(context: click.Context) -> None:
+    """Refuse words that cannot be sent. Names of files may have any bytes."""
+    for param in context.command.params:
+        value = context.params.get(param.name or "")
+        for text in value if isinstance(value, tuple) else (value,):
+            try:
+                if isinstance(text, str) and not isinstance(param.type, click.Path):
+                    text.encode()
+            except UnicodeEncodeError:
+                raise click.BadParameter("it is no text in UTF-8", context, param) from None
 
 
 def _option(flag: str, **rest: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
