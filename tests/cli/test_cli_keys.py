@@ -33,7 +33,7 @@ def refused(*arguments: str) -> str:
 
 
 def test_the_secret_is_printed_once_and_only_its_hash_is_kept(path: Path) -> None:
-    output = keys("add", "shop", "--scopes", "enqueue,read", "--prefix", "shop-,orders-")
+    output = keys("add", "shop", "--scopes", "enqueue,read", "--prefix", "shop-, orders-")
 
     secret = output.splitlines()[0]
     assert len(secret) >= 43, "256 bits"
@@ -112,7 +112,7 @@ def test_the_flag_goes_before_the_variable(path: Path, tmp_path: Path) -> None:
         (["add", "a"], "--scopes"),
         (["add", "a b", "--scopes", "read"], "cannot be a key's name"),
         (["add", "b", "--scopes", "all"], "unknown scope 'all'"),
-        (["add", "b", "--scopes", "read", "--prefix", ""], "must not be empty"),
+        (["add", "b", "--scopes", "read", "--prefix", ""], "the list is empty"),
         (["add", "a", "--scopes", "read"], "'a' already"),
         (["revoke", "b"], "zq keys list"),
     ],

@@ -90,7 +90,7 @@ async def test_so_many_jobs_and_no_more(app: App, tmp_path: Path) -> None:
 
 
 async def test_a_start_says_for_whom_and_for_what_it_works(app: App, tmp_path: Path) -> None:
-    words = ("-q", "mial,mail", "-c", "3")
+    words = ("-q", "mial, mail", "-c", "3")
     async with worker(tmp_path, app_url(app), *words) as process:
         warned = await process.line('"level":"WARN"')
         assert warned["message"] == "the app has no tasks for queue 'mial'; did you mean mail?"

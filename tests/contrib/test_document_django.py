@@ -311,7 +311,8 @@ async def test_a_worker_takes_the_options_of_zq_worker(
     job = Submission("default", "shop.tasks.pid", {"args": [], "kwargs": {}})
     worker = ("manage.py", "zq_worker", "--no-relay", "--no-reload", *place)
     async with zq_server.app() as app:
-        process = await project.start(*worker, "--prefetch", "2", "--lease", "5")
+        queues = ("--queues", "mail, default")
+        process = await project.start(*worker, *queues, "--prefetch", "2", "--lease", "5")
         outcome = await app.backend.enqueue_and_wait(job, 20_000)
         process.send_signal(signal.SIGTERM)
         await process.communicate()

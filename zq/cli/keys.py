@@ -11,6 +11,7 @@ from zq import keyfile
 from zq.cli.drawing import tabled
 from zq.cli.output import print_json, print_table
 from zq.cli.terminal import say
+from zq.cli.words import NAMES
 from zq.model.keys import QUOTA, InvalidKey, Key, KeyScope, digest_of, make_key
 from zq.model.reach import EVERYWHERE
 from zq.setting import variable_given
@@ -60,7 +61,11 @@ Examples:
     "--scopes", required=True, metavar="LIST", help=f"What the key allows: {', '.join(KeyScope)}."
 )
 @click.option(
-    "--prefix", metavar="LIST", help="Allow only queues whose names begin with this. [default: all]"
+    "--prefix",
+    type=NAMES,
+    default=(),
+    metavar="LIST",
+    help="Allow only queues whose names begin with this. [default: all]",
 )
 @click.option(
     "--budgets",
@@ -77,7 +82,7 @@ Examples:
 def add(
     name: str,
     scopes: str,
-    prefix: str | None,
+    prefix: tuple[str, ...],
     budgets: int | None,
     certificate: bool,
     path: Path | None,
@@ -89,7 +94,7 @@ def add(
     digest = None if secret is None else digest_of(secret.encode())
     try:
         scopes += "" if budgets is None else f",{QUOTA}{budgets}"
-        key = make_key(name, digest, scopes, () if prefix is None else prefix.split(","))
+        key = make_key(name, digest, scopes, prefix)
         keyfile.add(file, key)
     except InvalidKey as error:
         raise click.ClickException(str(error)) from None

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from zq.model.filters import ValueRange
+from zq.model.names import names_in
 from zq.setting import DURATION
 
 
@@ -91,7 +92,7 @@ class Names(click.ParamType[tuple[str, ...]]):
     ) -> tuple[str, ...]:
         if isinstance(value, tuple):
             return value
-        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        names = names_in(value)
         if not names:
             self.fail("the list is empty: leave the option out to name all", param, ctx)
         for name in names:

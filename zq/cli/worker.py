@@ -5,7 +5,7 @@ import importlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -14,7 +14,7 @@ import click
 from zq import logs, systemd
 from zq.cli.terminal import counted
 from zq.cli.variables import unread_variables
-from zq.cli.words import SECONDS
+from zq.cli.words import NAMES, SECONDS
 from zq.config import LogFormat, LogLevel
 from zq.model.names import meant
 
@@ -67,6 +67,7 @@ wait for handlers that do not end when they are told to.
 @_option(
     "--queues",
     "-q",
+    type=NAMES,
     metavar="NAMES",
     help="Queues to work on (separate with commas). [default: all]",
 )
@@ -216,10 +217,9 @@ def _work(app: "App", options: dict[str, Any]) -> int:
     queues, progress_s = options.pop("queues"), options.pop("progress")
     if progress_s is None and sys.stdout.isatty():
         progress_s = 10.0
-    names = None if queues is None else [name for name in queues.split(",") if name]
     try:
-        made = Worker(app, queues=names, **options)
-        _warn_of_queues(app, names or [])
+        made = Worker(app, queues=queues, **options)
+        _warn_of_queues(app, queues or ())
         app.on("started")(lambda _event: _ready(app, made, options["concurrency"]))
         report = run_blocking(_run(app, made, progress_s))
     except InvalidOption as error:
@@ -253,7 +253,7 @@ def _ready(app: "App", worker: "Worker", concurrency: int) -> None:
     systemd.ready()
 
 
-def _warn_of_queues(app: "App", queues: list[str]) -> None:
+def _warn_of_queues(app: "App", queues: Sequence[str]) -> None:
     """Say which queues are to be worked on although the app has nothing for them."""
     from zq.client.worker.handlers import Handlers
 

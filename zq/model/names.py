@@ -23,6 +23,11 @@ MAX_PROGRAM = 8192
 _fits = frozenset(f",\0{RESERVED}").isdisjoint
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """The names of a list that has commas, and perhaps spaces, between them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def check_name(field: str, name: str) -> str:
     """Return `name`, or raise `InvalidRequest` that says which rule it breaks.
 

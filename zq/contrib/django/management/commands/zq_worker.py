@@ -23,6 +23,7 @@ from zq.contrib.django.backend import ZqBackend
 from zq.contrib.django.execution import worker_app
 from zq.contrib.django.framework import task_backends
 from zq.contrib.django.outbox import address_of
+from zq.model.names import names_in
 from zq.outbox import Relay
 
 LEVELS = ("warn", "info", "debug", "trace")
@@ -71,7 +72,7 @@ class ZqWorker(BaseCommand):
             # LOGGING does not say where to, so the lines are those of `zq worker`.
             logs.set_up(LEVELS[options["verbosity"]])
             tell_of_jobs()
-        queues = options["queues"].split(",") if options["queues"] else sorted(backend.queues)
+        queues = list(names_in(options["queues"] or "")) or sorted(backend.queues)
         if not queues:
             raise CommandError("the backend takes tasks of any queue: name some with --queues")
         if options["reload"] and not options["burst"]:
