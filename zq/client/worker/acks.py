@@ -110,7 +110,7 @@ class Acknowledger:
 
     async def _post(self, batch: Sequence[Done]) -> None:
         successes = [success for _, success in batch]
-        doubts: list[BackendError] = []
+        doubts: set[str] = set()
         try:
             refused = await persistently(lambda: self._backend.succeed(successes), doubts)
         except ZqError as error:
@@ -178,7 +178,7 @@ async def report(
 ) -> bool:
     """Report a failure until the server has answered; returns whether the report counts."""
     id = delivery.id
-    doubts: list[BackendError] = []
+    doubts: set[str] = set()
     try:
         await persistently(lambda: backend.fail(id, failure), doubts)
     except StaleLease:
@@ -198,17 +198,15 @@ async def _is_recorded(backend: Backend, delivery: Delivery, failure: LeasedFail
         errors = await backend.errors(delivery.id)
     except ZqError:
         return False
-    wanted = delivery.attempts + 1, failure.message
-    return any((each.attempt, each.message) == wanted for each in errors)
+    wanted = delivery.attempts + 1, failure.error_type
+    return any((each.attempt, each.error_type) == wanted for each in errors)
 
 
-async def persistently(
-    send: Callable[[], Awaitable[T]], doubts: list[BackendError] | None = None
-) -> T:
+async def persistently(send: Callable[[], Awaitable[T]], doubts: set[str] | None = None) -> T:
     """Try as long as the jobs are not at fault: what a proxy or the access key is at fault for may
     pass. Raises any other error.
 
-    `doubts` gets the errors of tries that may have had an effect all the same.
+    `doubts` gets the codes of errors after which a try may have had an effect all the same.
     """
     attempt = 0
     while True:
@@ -218,7 +216,7 @@ async def persistently(
             if concerns_jobs(error):
                 raise
             if error.in_doubt and doubts is not None:
-                doubts.append(error)
+                doubts.add(error.code)
             log.warning("a report to the server failed and is tried again: %s", error)
             await asyncio.sleep(jittered(attempt))
             attempt += 1
