@@ -86,6 +86,24 @@ async def test_a_worker_outlives_a_restart_of_the_server(site: Site) -> None:
     assert set(done) == set(range(6))
 
 
+async def test_a_worker_outlives_what_a_proxy_answers_for_a_server_that_is_away(
+    site: Site,
+) -> None:
+    async with Relay.to(site) as relay, App(relay.url) as app, App(site.url) as near:
+
+        @app.task
+        async def work() -> int:
+            return 1
+
+        async with working(app):
+            assert await work.call() == 1
+            refused = relay.fail("/jobs/take", "refused")
+            relay.cut()
+            await asyncio.wait_for(refused.wait(), PATIENCE_S)
+            job = await near.task(work.function).enqueue()
+            assert await job.result(PATIENCE_S) == 1
+
+
 class Recorder(HttpBackend):
     """The real backend; posts are recorded, and held back while the gate is shut."""
 

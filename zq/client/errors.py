@@ -209,6 +209,11 @@ def concerns_numbers(error: ZqError) -> bool:
     return isinstance(error, BackendError) and error.code in OF_THE_NUMBERS
 
 
+def is_foreign(error: BackendError) -> bool:
+    """True if a proxy has answered, or another kind of server."""
+    return error.code == BackendError.code or error.code.startswith("http_")
+
+
 def concerns_jobs(error: ZqError) -> bool:
     """True if the jobs are at fault, and not the server, a proxy or the access key."""
     if isinstance(error, InvalidRequest | InvalidPayload):
@@ -219,5 +224,4 @@ def concerns_jobs(error: ZqError) -> bool:
         return True
     if error.code == "too_many_producers":
         return False
-    ours = error.code != BackendError.code and not error.code.startswith("http_")
-    return ours and error.status in OF_THE_JOBS
+    return not is_foreign(error) and error.status in OF_THE_JOBS

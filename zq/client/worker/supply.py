@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from zq.client.backend import Backend, TakeStream
-from zq.client.errors import Unavailable
+from zq.client.errors import BackendError, Unavailable, is_foreign
 from zq.client.http.transport import jittered
 from zq.client.values import Delivery, Held, Notice, TakeRequest
 from zq.client.worker.acks import persistently
@@ -76,7 +76,10 @@ class Supply:
     async def run(
         self, on_jobs: Callable[[Sequence[Delivery | Notice]], None], on_lost: Callable[[], None]
     ) -> None:
-        """Run until cancelled. Raises `BackendError` if another stream can never be opened."""
+        """Run until cancelled. Raises `BackendError` if the server refuses another stream for good.
+
+        A proxy may refuse it as long as the server is away.
+        """
         attempt = 0
         while True:
             try:
@@ -86,7 +89,9 @@ class Supply:
                 while True:
                     on_jobs(await self._stream.deliveries())
                     attempt = 0
-            except Unavailable as error:
+            except BackendError as error:
+                if not isinstance(error, Unavailable) and not is_foreign(error):
+                    raise
                 if self._stream is not None:
                     await self.close()
                     on_lost()
