@@ -4,6 +4,8 @@ import asyncio
 import atexit
 import gc
 import multiprocessing
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -195,6 +197,29 @@ def test_what_is_private_goes_with_the_app() -> None:
         assert (directory / "zq.db").exists()
         assert run(zq.App("sqlite://:memory:").backend.blocking.count()) == 0
     assert not directory.exists()
+
+
+FORKING = """
+import os
+import sys
+import zq
+
+app = zq.App("sqlite://:memory:")
+queue = app.queue("q").sync
+queue.enqueue("before", 1)
+if child := os.fork():
+    os.waitpid(child, 0)
+    print(queue.enqueue("after", 1).status, queue.enqueue("before", 1).status)
+else:
+    {ending}
+"""
+
+
+@pytest.mark.parametrize("ending", ["sys.exit()", "app.__exit__()"])
+def test_a_child_that_ends_leaves_the_parents_private_directory(ending: str) -> None:
+    program = FORKING.format(ending=ending)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("queued duplicate\n", "")
 
 
 def _directory_of_the_engine(app: zq.App) -> Path:

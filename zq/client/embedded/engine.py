@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -128,10 +129,10 @@ class _Resident:
         keep_loggers()
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
-        self._private = None
+        self._private: weakref.finalize[Any, _Resident] | None = None
         if directory is None:
-            self._private = tempfile.TemporaryDirectory(prefix="zq-")
-            directory = Path(self._private.name)
+            directory = Path(tempfile.mkdtemp(prefix="zq-"))
+            self._private = weakref.finalize(self, _remove, directory, self.pid)
         self.directory = directory
         self.core = Instance(_settings(directory), clock=clock, rng=rng)
         self._thread = threading.Thread(target=self._live, name="zq-engine", daemon=True)
@@ -175,7 +176,7 @@ class _Resident:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         if self._private is not None:
-            self._private.cleanup()
+            self._private()
 
     def _live(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -186,6 +187,12 @@ class _Resident:
         self.loop.run_until_complete(asyncio.gather(*waiting, return_exceptions=True))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
+
+
+def _remove(directory: Path, owner: int) -> None:
+    """Remove a temporary directory, unless this process is a fork of its owner."""
+    if owner == os.getpid():
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def directory_of(path: str, must_exist: bool = False) -> Path | None:
