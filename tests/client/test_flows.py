@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from datetime import datetime
 from typing import Any, cast
@@ -243,6 +244,27 @@ async def test_the_next_step_has_time_of_its_own_to_be_stored(site: Site) -> Non
             relay.hang_up()
             assert await flow.jobs[0].result(PATIENCE_S) == 1
         assert await app.backend.count(JobQuery(queues=("after",))) == 1
+
+
+async def test_the_delay_of_a_step_begins_when_the_step_before_it_is_done(zq_app: App) -> None:
+    ended: list[int] = []
+
+    @zq_app.task
+    async def first() -> int:
+        ended.append(time.time_ns() // 1_000_000)
+        return 1
+
+    @zq_app.task(queue="after", delay=3600, meta={"own": True})
+    async def after(value: int | list[int]) -> None: ...
+
+    await zq.chain(zq.step(first), zq.step(after))
+    await zq.chord([zq.step(first)], zq.step(after))
+    await zq.Worker(zq_app, concurrency=1).run_until_idle()
+    stored = (await zq_app.backend.jobs(JobQuery(queues=("after",)))).jobs
+    assert [job.status for job in stored] == ["scheduled", "scheduled"]
+    assert all((job.meta or {})["own"] for job in stored)
+    for job, end in zip(stored, ended, strict=True):
+        assert 0 <= job.ready_at - end - 3_600_000 <= PATIENCE_S * 1000
 
 
 async def test_a_member_that_runs_again_after_the_end_starts_nothing(zq_app: App) -> None:

@@ -16,7 +16,7 @@ from uuid import uuid4
 import msgspec
 
 from zq.client import replaced
-from zq.client.amounts import Seconds
+from zq.client.amounts import Seconds, milliseconds
 from zq.client.backend import Backend, run
 from zq.client.errors import InvalidOption, JobNotFound
 from zq.client.formats import JSON
@@ -106,6 +106,9 @@ THEN = "zq_then"
 CHORD = "zq_chord"
 """The field of `meta` with the place of a job in its chord."""
 
+DELAY = "zq_delay"
+"""The field of `meta` with the milliseconds from the end of the step before to a job's time."""
+
 
 class ChordPlace(msgspec.Struct, frozen=True):
     """The place of a job in its chord."""
@@ -132,8 +135,12 @@ class Step:
 
         Raises the errors of `Signature.following`.
         """
-        signature = self.task.signature
-        return self.task.job(signature.following(self.args, self.kwargs, giver, gives))
+        signature, delay = self.task.signature, self.task.effective.get("delay")
+        job = self.task.job(signature.following(self.args, self.kwargs, giver, gives))
+        if not delay:
+            return job
+        meta = {**(job.meta or {}), DELAY: milliseconds("delay", delay)}
+        return msgspec.structs.replace(job, ready_at=None, meta=meta)
 
 
 def step(task: Task[Any, Any], /, *args: Any, **kwargs: Any) -> Step:
