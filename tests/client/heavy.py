@@ -18,6 +18,11 @@ def pid() -> int:
     return os.getpid()
 
 
+@app.task(queue="heavy")
+def other_pid() -> int:
+    return os.getpid()
+
+
 @app.task(queue="heavy", max_attempts=1)
 def fail(message: str) -> None:
     raise LookupError(message)

@@ -1,7 +1,10 @@
 """Functions in processes of their own."""
 
 import asyncio
+import logging
 import os
+import select
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -13,6 +16,7 @@ from conformance.streams import PATIENCE_S, pause
 
 import zq
 from client import heavy, slow, surrounded
+from client.conftest import working
 from zq.client.app import App
 from zq.client.http.address import Address
 from zq.client.http.backend import HttpBackend
@@ -100,6 +104,45 @@ async def test_a_process_that_dies_fails_its_job_alone(app: App) -> None:
     assert error.message.endswith("died of SIGKILL, which the kernel sends where memory runs out")
     assert error.backtrace is None  # it would show zq alone
     assert await after.result() != os.getpid()
+
+
+def kill(pid: int) -> None:
+    """Kill a process, and wait until it has ended."""
+    os.kill(pid, signal.SIGKILL)
+    with select.epoll() as poll:
+        poll.register(os.pidfd_open(pid))
+        assert poll.poll(PATIENCE_S)
+
+
+@pytest.mark.parametrize("task", [heavy.pid, heavy.other_pid], ids=["known", "not known"])
+async def test_a_process_that_dies_without_a_job_fails_none(
+    app: App, task: zq.Task[[], int]
+) -> None:
+    async with working(app, processes=1):
+        pid = await (await heavy.pid.enqueue()).result(PATIENCE_S)
+        kill(pid)
+        job = await task.options(max_attempts=1).enqueue()
+        assert await job.result(PATIENCE_S) not in (pid, os.getpid())
+
+
+async def test_a_process_that_dies_before_it_is_told_of_a_job_fails_none(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    log, begins = logging.getLogger("zq.worker"), logging.Handler()
+    caplog.set_level(logging.DEBUG, log.name)
+    async with working(app, processes=1):
+        pid = await (await heavy.pid.enqueue()).result(PATIENCE_S)
+
+        def emit(record: logging.LogRecord) -> None:
+            if record.msg == "started":  # the process is prepared, and has not got the job
+                log.removeHandler(begins)
+                kill(pid)
+
+        begins.emit = emit  # type: ignore[method-assign]
+        log.addHandler(begins)
+        job = await heavy.pid.options(max_attempts=1).enqueue()
+        assert await job.result(PATIENCE_S) not in (pid, os.getpid())
+    assert begins not in log.handlers
 
 
 async def test_a_process_that_exits_is_told_with_its_exit_code(app: App) -> None:

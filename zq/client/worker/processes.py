@@ -59,6 +59,8 @@ PR_SET_PDEATHSIG = 1
 PREPARING_S = 60.0
 """How long a process may take to start and import a function."""
 
+_spawn = get_context("spawn")
+
 
 class Failed(Exception):
     """A handler failed in another process, which made the report."""
@@ -83,11 +85,13 @@ class Process:
         self._pool: ProcessPoolExecutor | None = None
         self._pid = 0
         self._child: BaseProcess | None = None
+        self._begun = _spawn.RawValue(ctypes.c_bool)
         self._known: set[_Name] = set()
 
     async def prepare(self, handler: Handler) -> None:
         """Start the process, and make it import the function. Raises `ProcessDied`."""
         name = _name(handler)
+        self._forget_dead()
         if name in self._known:
             return
         try:
@@ -115,6 +119,7 @@ class Process:
 
     async def shut_down(self) -> None:
         """Let the process call the app's functions for that."""
+        self._forget_dead()
         if self._known:
             with contextlib.suppress(ProcessDied):
                 async with self._giving_up_with():
@@ -139,14 +144,31 @@ class Process:
             raise
 
     async def _submit(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function in the process. Another takes the place of one that died before that."""
         loop = asyncio.get_running_loop()
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                1, get_context("spawn"), initializer=_belong_to, initargs=(os.getpid(),)
-            )
-            self._pid = await loop.run_in_executor(self._pool, os.getpid)
-            (self._child,) = [each for each in active_children() if each.pid == self._pid]
-        return await loop.run_in_executor(self._pool, function, *args)
+        while True:
+            pool = self._pool or await self._start()
+            self._begun.value = False
+            try:
+                return await loop.run_in_executor(pool, _tell_and_call, function, *args)
+            except BrokenProcessPool:
+                if self._begun.value:
+                    raise
+                self.forget()
+
+    async def _start(self) -> ProcessPoolExecutor:
+        pool = self._pool = ProcessPoolExecutor(
+            1, _spawn, initializer=_belong_to, initargs=(os.getpid(), self._begun)
+        )
+        self._pid = await asyncio.get_running_loop().run_in_executor(pool, os.getpid)
+        # It may have died meanwhile.
+        self._child = next((each for each in active_children() if each.pid == self._pid), None)
+        return pool
+
+    def _forget_dead(self) -> None:
+        """Forget a process that has died while it had no job."""
+        if self._child is not None and self._child.exitcode is not None:
+            self.forget()
 
     def kill(self) -> None:
         """Kill the process, and those that it has started."""
@@ -186,13 +208,16 @@ class _Own:
     runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     cores: list[Core] = field(default_factory=list)
     """The apps whose functions for the start have been called."""
+    begun: Any = None
+    """Memory of the worker, to tell it that a call has begun: a shared ``c_bool``."""
 
 
 _own = _Own()
 
 
-def _belong_to(worker: int) -> None:
+def _belong_to(worker: int, begun: Any) -> None:
     """Begin the process: it ends with the worker, and leads a group of its own."""
+    _own.begun = begun
     os.setpgid(0, 0)
     # Ctrl-C reaches the worker, which decides what happens to its jobs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -208,6 +233,12 @@ def _end_with_worker() -> None:
     assert parent is not None
     wait([parent.sentinel])
     os.killpg(0, signal.SIGKILL)
+
+
+def _tell_and_call(function: Callable[..., T], *args: Any) -> T:
+    """Call a function, whose call counts from now on, even if the process dies."""
+    _own.begun.value = True
+    return function(*args)
 
 
 def _prepare(function: _Name) -> None:
