@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from crash.fleet import small_disk
 
 from zq.model.commands import Claim
 from zq.model.ids import codec_of
@@ -25,6 +27,7 @@ from zq.store.errors import (
     StoreFull,
 )
 from zq.store.sqlite import restore
+from zq.store.sqlite.connection import PAGE_BYTES
 from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME
 from zq.store.sqlite.lock import DirectoryLock
 from zq.store.sqlite.migrate import migrate
@@ -195,6 +198,47 @@ async def test_a_disk_that_is_too_small_is_found_out_before_it_is_full(
     with pytest.raises(StoreFull, match="are free in"), restoring(tmp_path / "other") as write:
         write(io.BytesIO(b""), 2**60, lambda _done, _all: None)
     assert not (tmp_path / "other").exists()
+
+
+@pytest.fixture(scope="module")
+def old_copy(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A copy of a server's database that a restore has to migrate."""
+    file = tmp_path_factory.mktemp("old") / "zq.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        migrate(connection, upto=20)
+        connection.execute(
+            "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 1000)"
+            " INSERT INTO jobs (id, queue, type, priority, status, ready_at, payload, payload_size)"
+            " SELECT id, 'q', 't', 0, 1, 0, '1', 1 FROM n"
+        )
+        connection.execute("INSERT INTO queue_counts VALUES ('q', 1, 1000)")
+        # The header of a copy says that it has a log, as that of the server's file does.
+        connection.execute("PRAGMA journal_mode = WAL")
+    return file.read_bytes()
+
+
+def test_a_disk_that_is_nearly_full_gets_a_sound_database_or_nothing(
+    old_copy: bytes, tmp_path: Path
+) -> None:
+    ends = {"sound": 0, "refused": 0}
+    with small_disk(tmp_path / "disk", mib=4) as disk, (disk / "filler").open("wb") as filler:
+        space = os.statvfs(disk)
+        for free in range(len(old_copy), 3 * len(old_copy), 8 * PAGE_BYTES):
+            filler.truncate(0)
+            os.posix_fallocate(filler.fileno(), 0, space.f_bavail * space.f_bsize - free)
+            target = disk / "other"
+            try:
+                put_back(old_copy, target)
+            except (StoreFull, DamagedDatabase):
+                assert not target.exists()
+                ends["refused"] += 1
+                continue
+            assert files(target) == {FILE_NAME, LOCK_NAME}, free
+            with closing(sqlite3.connect(target / FILE_NAME)) as connection:
+                assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            ends["sound"] += 1
+            shutil.rmtree(target)
+    assert all(ends.values()), ends
 
 
 class _Killed(BaseException):
