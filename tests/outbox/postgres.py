@@ -48,11 +48,12 @@ class Postgres:
         """Its first process, of which all others are children."""
         return int((self._socket / "data" / "postmaster.pid").read_text().split()[0])
 
-    def new_database(self, template: str = "template1") -> str:
+    def new_database(self, template: str = "template1", encoding: str = "UTF8") -> str:
         """Make a database that is a copy of another one, as a rule an empty one: its address."""
         name = f"shop{next(_names)}"
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+            statement = f"CREATE DATABASE {name} TEMPLATE {template} ENCODING '{encoding}'"
+            connection.execute(statement.encode())
         return self.address(name)
 
     @property

@@ -17,6 +17,7 @@ from zq.outbox import postgres, relay, sqlite
 from zq.testing import TestServer
 
 from .conftest import Database, Mail
+from .postgres import the_server
 from .relayed import relaying, sent, until_sent
 
 
@@ -224,6 +225,27 @@ async def test_a_row_that_cannot_be_read_is_set_aside_and_holds_nothing_up(
     errors = [row[0] for row in database.fetch("SELECT error FROM zq_outbox ORDER BY id")]
     assert len(errors) == len(bad)
     assert all(said in error for said, error in zip(bad.values(), errors, strict=True))
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_a_database_of_any_encoding_has_an_outbox(
+    zq_app: App, mail: Mail, encoding: str
+) -> None:
+    database = Database("postgresql", the_server().new_database("template0", encoding))
+    with contextlib.closing(database.connect()) as connection:
+        outbox.create_table(connection)
+        bad = [rb'{"queue":"q","type":"t","payload":1,"\u0416":1}']
+        if encoding == "SQL_ASCII":  # which takes any bytes as text
+            bad.append(bytes.fromhex(LATIN))
+        for n, document in enumerate(bad):
+            connection.execute(b"INSERT INTO zq_outbox (document) VALUES ('%b')" % document)
+            outbox.enqueue(connection, mail, n)
+        connection.commit()
+        await outbox.Relay(zq_app, database.url).run_until_empty()
+
+        assert await sent(zq_app) == [*range(len(bad))]
+        found = connection.execute("SELECT error IS NOT NULL FROM zq_outbox").fetchall()
+        assert found == [(True,)] * len(bad)
 
 
 async def test_a_relay_says_what_has_failed_and_tries_again(

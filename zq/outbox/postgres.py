@@ -29,7 +29,8 @@ SELECT id, document FROM (
 ) AS measured WHERE size <= %s OR place = 1 ORDER BY id"""
 _ROWS_OF = "SELECT id, document FROM zq_outbox WHERE id = ANY(%s) AND error IS NULL"
 _DELETE = "DELETE FROM zq_outbox WHERE id = ANY(%s)"
-_LANE = "SELECT producer, epoch, first, ids FROM zq_outbox_lane"
+# Of a database without an encoding, SQL_ASCII, text arrives as bytes, and JSON as what it holds.
+_LANE = "SELECT to_json(producer), to_json(epoch), first, ids FROM zq_outbox_lane"
 _NEW_LANE = """\
 INSERT INTO zq_outbox_lane (id, producer, epoch, first, ids) VALUES (1, %s, %s, %s, %s)
 ON CONFLICT (id) DO NOTHING"""
@@ -95,7 +96,7 @@ class PostgresSource:
             cursor = await self._connection.execute(_MOVE, (*now, *then))
             moved = bool(cursor.rowcount)
             if moved and refusal is not None:
-                error = refusal.error.replace("\0", "\\0")  # PostgreSQL has no text with NUL
+                error = self._storable(refusal.error)
                 await self._connection.execute(_SET_ASIDE, (error, refusal.id))
         return moved
 
@@ -120,6 +121,12 @@ class PostgresSource:
         self._is_leader = False
         if connection is not None:
             await connection.close()
+
+    def _storable(self, text: str) -> str:
+        """A text without NUL and in the encoding of the database, which takes no other."""
+        encoding = self._connection.info.encoding
+        escaped: bytes = text.replace("\0", "\\0").encode(encoding, "backslashreplace")
+        return escaped.decode(encoding)
 
     async def _execute(self, statement: str, *parameters: object) -> None:
         async with self._explained():
