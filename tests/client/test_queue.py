@@ -257,7 +257,27 @@ def test_new_ids_are_like_no_others() -> None:
     assert len({zq.new_id() for _ in range(100)}) == 100
 
 
-@pytest.mark.parametrize("options", [{"key": "a"}, {"unique_while": "active"}])
-def test_a_queue_has_no_key_but_the_id(options: Any) -> None:
-    with pytest.raises(zq.InvalidOption):
+OF_TASKS: list[dict[str, Any]] = [
+    {"key": "a"},
+    {"unique_while": "active"},
+    {"wait": 5},
+    {"batch": zq.Batch.last("b")},
+]
+OF_DECLARATIONS: list[dict[str, Any]] = [{"timeout": 5}, {"on_exception": {KeyError: None}}]
+
+
+@pytest.mark.parametrize("options", OF_TASKS, ids=str)
+def test_a_queue_refuses_what_only_tasks_have(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(zq.InvalidOption, match=f"^{name}: .* is for tasks"):
         App("http://127.0.0.1:1").queue("q", **options)
+
+
+@pytest.mark.parametrize("options", OF_TASKS + OF_DECLARATIONS, ids=str)
+async def test_a_job_of_a_queue_refuses_what_only_declarations_have(
+    app: App, options: dict[str, Any]
+) -> None:
+    (name,) = options
+    with pytest.raises(zq.InvalidOption, match=f"^{name}: .* single job"):
+        await app.queue("q").enqueue("a", 1, **options)
+    assert await app.queue("q").status("a") is None

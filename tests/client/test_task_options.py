@@ -101,6 +101,18 @@ def test_options_never_change_the_task_they_are_made_from() -> None:
     assert app.tasks == {"work": work}
 
 
+def test_what_a_worker_reads_in_the_declaration_is_refused_for_a_call() -> None:
+    app = dead_app()
+
+    @app.task(on_exception={KeyError: None})
+    async def work() -> None: ...
+
+    said: Any = {"on_exception": {ValueError: None}}
+    with pytest.raises(zq.InvalidOption, match=r"^on_exception: .*: give it to the declaration"):
+        work.options(**said)
+    assert work.options(priority=1).effective["on_exception"] == {KeyError: None}
+
+
 BAD_OPTIONS: list[dict[str, Any]] = [
     {"fair_key": 7},
     {"fair_weight": 0},

@@ -54,7 +54,7 @@ class Backoff:
 
 
 class JobOptions(TypedDict, total=False):
-    """All are optional. Missing ones come from the task, then its app, then `DEFAULTS`."""
+    """Options of each job. Missing ones come from the task, then its app, then `DEFAULTS`."""
 
     max_attempts: int
     """The number of executions in all, the first one included."""
@@ -65,8 +65,6 @@ class JobOptions(TypedDict, total=False):
     delay: Seconds
     run_at: datetime
     backoff: Backoff
-    on_exception: Mapping[type[Exception], Backoff | Seconds | None]
-    """By class of the handler's exception: the delay of the next try, or None for no other try."""
     group: str
     """Jobs of a group run one after the other, in their order."""
     dedupe: str | None
@@ -86,8 +84,8 @@ class JobOptions(TypedDict, total=False):
     content_type: str
 
 
-class Options(JobOptions, total=False):
-    """Further options of tasks and apps. A queue by message id has all but the key."""
+class CallOptions(JobOptions, total=False):
+    """Further options of the calls of a task."""
 
     key: str
     """The unique key. While another job has it, this one is a duplicate."""
@@ -99,6 +97,13 @@ class Options(JobOptions, total=False):
     """How long `call` waits for the result."""
     batch: Batch | None
     """Calls are joined to one job while it waits for a worker. It cannot have a key."""
+
+
+class Options(CallOptions, total=False):
+    """Further options of declarations, which workers read there: no job has them."""
+
+    on_exception: Mapping[type[Exception], Backoff | Seconds | None]
+    """By class of the handler's exception: the delay of the next try, or None for no other try."""
 
 
 DEFAULTS: Options = {
@@ -233,7 +238,7 @@ def check(options: Mapping[str, object], *others: str) -> None:
         raise InvalidOption("give delay or run_at, not both")
 
 
-def merge(*layers: Options | JobOptions) -> Options:
+def merge(*layers: JobOptions) -> Options:
     """Merge options: later layers win. A later `delay` replaces an earlier `run_at`, or reverse."""
     merged: Options = {}
     for layer in layers:

@@ -80,8 +80,11 @@ class Queue(Generic[T, R]):
     def __init__(
         self, core: Core, name: str, payload: Any, result: Any, own: Options, blocking: bool = False
     ) -> None:
-        if "key" in own or "unique_while" in own:
-            raise InvalidOption("key: a queue by message id uses the id as the key")
+        for option in own.keys() & {"key", "unique_while", "wait", "batch"}:
+            raise InvalidOption(
+                f"{option}: this is for tasks: a queue by message id uses the id as the key, and"
+                " enqueue_and_wait has a timeout"
+            )
         check_name("queue", name)
         self.core = core
         self.name = name
@@ -240,9 +243,11 @@ class Queue(Generic[T, R]):
         form = self._form
         if options:
             check(options)
+            for name in options.keys() - JobOptions.__optional_keys__:
+                raise InvalidOption(f"{name}: a single job of a queue has no such option")
             merged = merge(self.effective, options)
-            if "key" in options or merged.get("result_ttl") is None:
-                raise InvalidOption("a queue by message id takes neither key nor result_ttl=None")
+            if merged.get("result_ttl") is None:
+                raise InvalidOption("a queue by message id does not take result_ttl=None")
             form = Form(self.name, self.name, merged, keep_dead=True)
         conflict = "replace_dead" if on_failed == "requeue" else None
         return form.submission(payload, key=self._key(id), on_conflict=conflict)

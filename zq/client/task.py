@@ -23,7 +23,7 @@ from zq.client.errors import InvalidOption, InvalidPayload
 from zq.client.events import Event
 from zq.client.hints import blocks_around
 from zq.client.job import Job, TimeLeft
-from zq.client.options import DEFAULTS, Form, Options, check, merge
+from zq.client.options import DEFAULTS, CallOptions, Form, Options, check, merge
 from zq.client.running import run_waiting
 from zq.client.signature import Signature
 from zq.client.values import StoredJob, Submission
@@ -101,9 +101,14 @@ class Task(Generic[P, R]):
             remedy = f": call {replaced.METHODS[name]}" if name in replaced.METHODS else ""
             raise AttributeError(f"a task has no {name!r}{remedy}", name=name, obj=self)
 
-    def options(self, **options: Unpack[Options]) -> Self:
+    def options(self, **options: Unpack[CallOptions]) -> Self:
         """This task with other options. The task itself stays unchanged. Raises `InvalidOption`."""
         check(options)
+        if "on_exception" in options:
+            raise InvalidOption(
+                "on_exception: workers read it where the task is declared: give it to the"
+                " declaration, or to the app's defaults"
+            )
         said = merge(self._said, options)
         parts = (self.core, self.function, self.name, self.queue, self._own, said)
         return type(self)(*parts, signature=self.signature)
