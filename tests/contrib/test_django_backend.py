@@ -14,7 +14,10 @@ from django.utils import timezone
 from psycopg.conninfo import conninfo_to_dict
 
 from zq import InvalidPayload, outbox
+from zq.client.worker.worker import Worker
+from zq.contrib.django.execution import worker_app
 from zq.contrib.django.outbox import address_of
+from zq.model.patching import Patch
 from zq.testing import TestServer
 
 from .conftest import Work, apart, settings_of
@@ -85,6 +88,43 @@ async def test_the_result_of_a_task_knows_its_priority_and_queue(backend: Any) -
     found = await send.aget_result(result.id)
     assert (found.task.priority, found.task.queue_name) == (-5, "mail")
     assert found.task == send
+
+
+@pytest.mark.parametrize(
+    ("patch", "priority", "queue"),
+    [
+        (Patch(priority=0), 100, "default"),
+        (Patch(priority=65_535), -100, "default"),
+        (Patch(queue="slow"), 0, "slow"),
+    ],
+    ids=["most urgent", "least urgent", "another queue"],
+)
+async def test_a_task_is_found_and_runs_where_no_caller_may_put_it(
+    patch: Patch, priority: int, queue: str, backend: Any, zq_server: TestServer
+) -> None:
+    heard: list[str] = []
+
+    def hear(task_result: Any, **_: Any) -> None:
+        heard.append(task_result.task.queue_name)
+
+    later = timezone.now()
+    result = await told.using(run_after=later).aenqueue(name="ann")
+    async with zq_server.app() as app:
+        stored = await app.backend.by_key(result.id)
+        await app.backend.operations.change(stored.id, patch)
+
+    found = await told.aget_result(result.id)
+    shown = (found.task.priority, found.task.queue_name, found.task.run_after)
+    assert shown == (priority, queue, later)
+    task_started.connect(hear)
+    try:
+        async with worker_app(backend, "w1") as app:
+            await Worker(app, queues=["default", "slow"], worker_id="w1").run_until_idle()
+    finally:
+        task_started.disconnect(hear)
+    await result.arefresh()
+    assert result.return_value["id"] == result.id
+    assert heard == [queue]
 
 
 async def test_a_task_waits_for_run_after(backend: Any, work: Work, zq_server: TestServer) -> None:

@@ -23,9 +23,10 @@ from zq.contrib.django.framework import (
     TaskResultStatus,
     task_enqueued,
 )
-from zq.contrib.django.results import moment_of, result_of, task_of
+from zq.contrib.django.results import as_stored, moment_of, result_of, task_of
 from zq.model.job import DEFAULT_PRIORITY
 
+MOST_PRIORITY = 100
 PRIORITY_STEP = 100
 """Django's priorities are from -100 to 100, and 100 is the most urgent. zq's are from 0, the most
 urgent, to 65535. The steps leave room for jobs of other programs between and beyond them."""
@@ -132,8 +133,10 @@ class ZqBackend(BaseTaskBackend):
         if task is None:
             raise TaskResultDoesNotExist(f"{id}: there is no task {job.type}")
         errors = run(self.app.backend.blocking.errors(job.id)) if job.attempts else []
-        task = task.using(
-            priority=(DEFAULT_PRIORITY - job.priority) // PRIORITY_STEP,
+        priority = (DEFAULT_PRIORITY - job.priority) // PRIORITY_STEP
+        task = as_stored(
+            task,
+            priority=min(max(priority, -MOST_PRIORITY), MOST_PRIORITY),
             queue_name=job.queue,
             backend=self.alias,
         )

@@ -29,7 +29,7 @@ from zq.contrib.django.framework import (
     task_finished,
     task_started,
 )
-from zq.contrib.django.results import error_of, moment_of, task_of
+from zq.contrib.django.results import as_stored, error_of, moment_of, task_of
 from zq.model.ids import timestamp_ms
 
 
@@ -207,7 +207,7 @@ def _result(backend: ZqBackend, task: Any, job: Running[Any], worker_id: str) ->
     except InvalidPayload:  # a job of another program, which is no call
         args, kwargs = [], {}
     return TaskResult(
-        task=task.using(queue_name=job.queue, backend=backend.alias),
+        task=as_stored(task, queue_name=job.queue, backend=backend.alias),
         id=job.key or job.id,
         status=TaskResultStatus.RUNNING,
         enqueued_at=moment_of(timestamp_ms(job.id)),

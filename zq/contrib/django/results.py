@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,11 +43,22 @@ def task_of(path: str) -> Any | None:
     return found if isinstance(found, FrameworkTask) else None
 
 
+def as_stored(task: Any, **fields_now: Any) -> Any:
+    """The task with fields as its job has them.
+
+    `Task.using` refuses what no caller may ask for, but operators move jobs to any queue.
+    """
+    found = object.__new__(type(task))
+    for name in (each.name for each in fields(task)):
+        object.__setattr__(found, name, fields_now.get(name, getattr(task, name)))
+    return found
+
+
 def result_of(task: Any, id: str, job: StoredJob, errors: Sequence[JobError]) -> Any:
     """The result of a job. `errors` are its failures so far, the oldest first."""
     if job.meta and "run_after" in job.meta:
         moment = datetime.fromisoformat(job.meta["run_after"])
-        task = task.using(run_after=moment if settings.USE_TZ else timezone.make_naive(moment))
+        task = as_stored(task, run_after=moment if settings.USE_TZ else timezone.make_naive(moment))
     args, kwargs = call_of(job.payload)
     began = errors[0].dequeued_at if errors else job.dequeued_at
     ended = {"completed": job.completed_at, "dead": job.failed_at, "cancelled": job.cancelled_at}
