@@ -256,6 +256,34 @@ async def test_what_the_framework_refuses_is_refused(backend: Any) -> None:
         await send.aenqueue(object())
 
 
+async def test_a_task_of_a_schedule_has_its_priority_and_a_result(
+    zq_server: TestServer, work: Work, database: None
+) -> None:
+    done.clear()
+    path = tasks.daily.module_path
+    with settings_of(zq_server, OPTIONS={"periodic": {path: "0 3 * * *"}}):
+        await work()
+        await zq_server.advance(86_400)
+        async with zq_server.app() as app:
+            (entry,) = (await app.backend.schedules.group("django-default")).entries
+            assert entry.job["priority"] == 32_768 - 100 * 10
+        await work()
+        (result,) = done
+        await result.arefresh()
+        assert result.return_value == "done"
+        assert (await tasks.daily.aget_result(result.id)).task == tasks.daily
+
+
+async def test_the_id_of_a_job_with_a_key_is_none_of_a_result(
+    backend: Any, zq_server: TestServer
+) -> None:
+    result = await add.aenqueue(1, 2)
+    async with zq_server.app() as app:
+        stored = await app.backend.by_key(result.id)
+    with pytest.raises(TaskResultDoesNotExist):
+        await add.aget_result(stored.id)
+
+
 async def test_an_unknown_id_has_no_result(backend: Any) -> None:
     with pytest.raises(TaskResultDoesNotExist):
         await apart(backend.get_result, "unknown")

@@ -40,6 +40,12 @@ def told(context: Any, name: str) -> dict[str, object]:
     return {"attempt": context.attempt, "id": result.id, "name": name, "by": result.worker_ids}
 
 
+@task(priority=10, takes_context=True)
+def daily(context: Any) -> str:
+    done.append(context.task_result)
+    return "done"
+
+
 @task()
 def fails(at_most: int) -> int:
     done.append("try")

@@ -32,6 +32,11 @@ PRIORITY_STEP = 100
 urgent, to 65535. The steps leave room for jobs of other programs between and beyond them."""
 
 
+def priority_of(task: Any) -> int:
+    """The priority of the jobs of a task."""
+    return DEFAULT_PRIORITY - PRIORITY_STEP * int(task.priority)
+
+
 @cache
 def _app_at(url: str | None, token: str | None) -> App:
     # Django makes a backend for each thread. They share their connections.
@@ -99,7 +104,7 @@ class ZqBackend(BaseTaskBackend):
 
     def job(self, task: Any, id: str, args: list[Any], kwargs: dict[str, Any]) -> Submission:
         """The job for a call, in the form in which it is sent."""
-        own: Options = {"priority": DEFAULT_PRIORITY - PRIORITY_STEP * task.priority}
+        own: Options = {"priority": priority_of(task)}
         if task.run_after is not None:
             aware = timezone.is_aware(task.run_after)
             moment = task.run_after if aware else timezone.make_aware(task.run_after)
@@ -124,6 +129,7 @@ class ZqBackend(BaseTaskBackend):
                 raise
         # A relay may move the row to the server between the two looks.
         job = job or self._in_outbox(result_id) or self._stored(result_id)
+        job = job or self._without_key(result_id)
         if job is None:
             raise TaskResultDoesNotExist(result_id)
         return self._result(result_id, job)
@@ -147,6 +153,14 @@ class ZqBackend(BaseTaskBackend):
             return run(self.app.backend.blocking.by_key(id))
         except JobNotFound:
             return None
+
+    def _without_key(self, id: str) -> StoredJob | None:
+        """The job of a schedule: its own id is that of the result."""
+        try:
+            job = run(self.app.backend.blocking.get(id))
+        except JobNotFound:
+            return None
+        return job if job.unique_key is None else None
 
     def _in_outbox(self, id: str) -> StoredJob | None:
         return outbox.find(connections[self.database], id) if self.on_commit else None

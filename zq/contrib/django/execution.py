@@ -19,7 +19,7 @@ from zq.client.payloads import call_of
 from zq.client.running import Running, current_job
 from zq.client.task import AsyncTask, SyncTask, Task
 from zq.client.values import MISSING
-from zq.contrib.django.backend import ZqBackend
+from zq.contrib.django.backend import ZqBackend, priority_of
 from zq.contrib.django.framework import (
     TaskContext,
     TaskResult,
@@ -80,7 +80,7 @@ def _task(app: App, backend: ZqBackend, path: str, worker_id: str) -> Task[Any, 
         return None
     function = _function(backend, task, worker_id)
     kind = AsyncTask if inspect.iscoroutinefunction(function) else SyncTask
-    return kind(app.core, function, path, task.queue_name, {})
+    return kind(app.core, function, path, task.queue_name, {"priority": priority_of(task)})
 
 
 def _function(backend: ZqBackend, task: Any, worker_id: str) -> Callable[..., Any]:
