@@ -176,6 +176,28 @@ async def test_any_text_is_an_id(app: App, id: str) -> None:
     assert await queue.result(id) is None
 
 
+async def test_a_second_parameter_with_a_default_is_the_functions_own(app: App) -> None:
+    own, annotated, third = app.queue("own"), app.queue("annotated"), app.queue("third")
+    got: dict[str, Any] = {}
+
+    @own.handler
+    async def limited(n: int, limit: int = 10) -> None:
+        got["own"] = limit
+
+    @annotated.handler
+    def tested_alone(n: int, job: "zq.Running[int] | None" = None) -> None:
+        got["annotated"] = job and job.key
+
+    @third.handler
+    def more(n: int, job: zq.Running[int], limit: int = 10) -> None:
+        got["third"] = job.key, limit
+
+    for queue in (own, annotated, third):
+        await queue.enqueue("a", 1)
+    await finish(app)
+    assert got == {"own": 10, "annotated": "a", "third": ("a", 10)}
+
+
 class Thumb(msgspec.Struct):
     url: str
     width: int = 10

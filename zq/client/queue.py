@@ -125,8 +125,9 @@ class Queue(Generic[T, R]):
     def handler(self, function: H) -> H:
         """Make workers call this function. A second one replaces the first.
 
-        ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not. In a queue
-        that was given no type of payloads, the annotation of the first parameter holds. Raises
+        ``handle(payload)`` or ``handle(payload, job)``, a coroutine function or not. A second
+        parameter with a default gets the job only if it is annotated as `Running`. In a queue that
+        was given no type of payloads, the annotation of the first parameter holds. Raises
         `InvalidOption` for one whose values cannot be sent.
         """
         check_function(function)

@@ -33,6 +33,7 @@ async def produce() -> None:
     add("1")  # no: arg-type
     welcome.options(dely=3)  # no: call-arg
     welcome.options(delay="3")  # no: arg-type
+    welcome.options(on_exception={KeyError: None})  # no: call-arg
     welcome.options(unique_while="always")  # no: arg-type
     welcome.options(budgets="crm")  # no: arg-type
     welcome.options(budgets=zq.Budget("crm"))  # no: arg-type

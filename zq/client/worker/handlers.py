@@ -87,12 +87,13 @@ def handler_of_task(task: Task[Any, Any]) -> Handler:
 
 
 def handler_of_queue(queue: QueueHandler) -> Handler:
-    """The payload is the first argument; a second parameter gets the job."""
+    """The payload is the first argument. A second parameter gets the job: see `Queue.handler`."""
     function, convert = queue.function, queue.convert
     if isinstance(convert, Undecided):
         convert = convert.decide()
     parameters = inspect.signature(function).parameters.values()
-    wants_job = sum(each.kind in (each.POSITIONAL_ONLY, _EITHER) for each in parameters) > 1
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, _EITHER)]
+    wants_job = any(map(_is_for_job, positional[1:2]))
 
     def arguments(job: Running[Any]) -> Arguments:
         job.payload = unpacked(job.payload, job.delivery.content_type)
@@ -114,6 +115,11 @@ def _handler(
         None if timeout is None else milliseconds("timeout", timeout) / 1000,
         options.get("on_exception", {}),
     )
+
+
+def _is_for_job(parameter: inspect.Parameter) -> bool:
+    # An annotation may be text that names what only type checkers import.
+    return parameter.default is parameter.empty or "Running" in str(parameter.annotation)
 
 
 _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
