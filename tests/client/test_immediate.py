@@ -193,6 +193,55 @@ def test_the_final_failure_raises_the_handlers_own_exception(app: zq.App) -> Non
         assert divide.call_sync(2) == 0.5
 
 
+def test_each_of_several_failed_jobs_is_tried_again(app: zq.App) -> None:
+    ran: list[int] = []
+
+    @app.task(max_attempts=2, on_exception={ValueError: 1.0, KeyError: 3600.0})
+    def work(n: int) -> int:
+        ran.append(n)
+        if n == 3:
+            raise zq.Kill("never")
+        if ran.count(n) == 1:
+            raise ValueError if n == 1 else KeyError
+        return n
+
+    with app.immediate():
+        first, second = work.enqueue_many_sync([work.args(1), work.args(2)])
+        assert (first.result_sync(), second.result_sync()) == (1, 2)
+        assert ran[2:] == [1, 2]
+        ran.clear()
+        with pytest.raises(zq.Kill, match="never"):
+            work.enqueue_many_sync([work.args(2), work.args(3)])
+        assert ran.count(2) == 2
+
+
+def test_an_enqueue_is_one_run_of_a_worker(app: zq.App) -> None:
+    called: list[str] = []
+
+    @app.on_startup
+    def begin() -> None:
+        called.append("startup")
+
+    @app.while_working
+    async def beside() -> None:
+        called.append("while working")
+        await asyncio.Event().wait()
+
+    @app.on_shutdown
+    def end() -> None:
+        called.append("shutdown")
+
+    @app.task(max_attempts=3)
+    def work() -> None:
+        called.append("work")
+        if called.count("work") < 3:
+            raise ConnectionError
+
+    with app.immediate():
+        work.enqueue_sync()
+    assert called == ["startup", "while working", *["work"] * 3, "shutdown"]
+
+
 def test_a_result_that_cannot_be_stored_is_a_failure(app: zq.App) -> None:
     @app.task
     def work() -> object:

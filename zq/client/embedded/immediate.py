@@ -1,8 +1,9 @@
 """Handlers that run at the enqueue, on an engine of their own in memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
@@ -11,18 +12,22 @@ from zq.client.backend import Backend, run
 from zq.client.core import Elsewhere
 from zq.client.embedded.backend import EmbeddedBackend
 from zq.client.embedded.engine import EmbeddedEngine, TravelClock
-from zq.client.outcome import Outcome, raise_failures_of
+from zq.client.outcome import raise_failures_of
 from zq.client.task import HasTasks
-from zq.client.values import JobOutcome, StoredJob, Submission
+from zq.client.values import JobOutcome, JobQuery, StoredJob, Submission
 from zq.client.worker.handlers import Handlers
 from zq.client.worker.places import CallingThread
 from zq.client.worker.worker import Worker
+from zq.model.filters import ValueRange
 
 PATIENCE_S = 60.0
 """How long the jobs of one enqueue may take."""
 
 AT_ONCE = 16
 """Handlers may wait for the results of this many others, one within the other."""
+
+FAILED = JobQuery(statuses=("scheduled",), attempts=ValueRange(1))
+"""Jobs that wait for another try."""
 
 within: ContextVar[frozenset["_Runner"]] = ContextVar("within", default=frozenset())
 """The runners whose handlers have led here. What these enqueue is left to the present run."""
@@ -35,6 +40,14 @@ def immediate(app: HasTasks) -> Elsewhere:
     home = EmbeddedEngine(None, clock=clock)
     backend = EmbeddedBackend(home)
     return Elsewhere(app.core, cast(Backend, _Immediate(app, _Runner(app, home, clock), backend)))
+
+
+class _Worker(Worker):
+    """Works until `is_over` says so."""
+
+    def __init__(self, app: HasTasks, is_over: Callable[[], Awaitable[bool]]) -> None:
+        super().__init__(app, concurrency=AT_ONCE)
+        self._plan = replace(self._plan, is_over=is_over)
 
 
 class _Runner:
@@ -60,25 +73,19 @@ class _Runner:
         present = self._present = loop.create_future()
         inner = within.set(within.get() | {self})
         try:
-            outcomes = await self._work()
-            while waiting := [outcome.id for outcome in outcomes if not outcome.final]:
-                await self._pass_to(waiting)
-                outcomes = await self._work()
+            raise_failures_of(await _Worker(self._app, self._is_over).run_until_idle(PATIENCE_S))
         finally:
             within.reset(inner)
             self._present = None
             present.set_result(None)
 
-    async def _work(self) -> list[Outcome]:
-        outcomes = await Worker(self._app, concurrency=AT_ONCE).run_until_idle(PATIENCE_S)
-        raise_failures_of(outcomes)
-        return outcomes
-
-    async def _pass_to(self, ids: Sequence[str]) -> None:
-        """Move the clock to when the first of these jobs is tried again."""
-        due = min([(await self._app.backend.get(id)).ready_at for id in ids])
-        ahead = due - self._clock.now_ms()
-        await asyncio.wrap_future(self._home.submit(self._advance(max(ahead, 0))))
+    async def _is_over(self) -> bool:
+        """False if a job is to be tried again. The clock is then moved to the first of these."""
+        jobs = (await self._app.backend.jobs(FAILED)).jobs
+        if jobs:
+            ahead = min(job.ready_at for job in jobs) - self._clock.now_ms()
+            await asyncio.wrap_future(self._home.submit(self._advance(max(ahead, 0))))
+        return not jobs
 
     async def _advance(self, ms: int) -> None:
         self._clock.advance(ms)

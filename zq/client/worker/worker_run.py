@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -55,6 +55,8 @@ class WorkerPlan:
     burst: bool
     max_jobs: int | None
     after_execution: AfterExecution | None
+    is_over: Callable[[], Awaitable[bool]] | None = None
+    """Asked when a burst worker finds no job. It goes on if the answer is false."""
 
 
 class WorkerRun:
@@ -285,6 +287,7 @@ class WorkerRun:
     async def _watch_for_idleness(self) -> None:
         """Stop once the server has no job that could be taken now."""
         query = JobQuery(statuses=("ready", "in_flight"), queues=tuple(self._plan.request.queues))
+        is_over = self._plan.is_over
         pause = LOOK_EVERY_S
         while True:
             await asyncio.sleep(pause)
@@ -295,7 +298,9 @@ class WorkerRun:
             pause = min(2 * pause, ASK_EVERY_S)
             with contextlib.suppress(Unavailable):
                 if await self._backend.count(query) == 0:
-                    self._begin_nothing_more()
+                    if is_over is None or await is_over():
+                        self._begin_nothing_more()
+                    pause = LOOK_EVERY_S
 
     # The end
 
