@@ -284,9 +284,10 @@ async def test_the_id_of_a_job_with_a_key_is_none_of_a_result(
         await add.aget_result(stored.id)
 
 
-async def test_an_unknown_id_has_no_result(backend: Any) -> None:
+@pytest.mark.parametrize("id", ["unknown", "", "0" * 26], ids=["text", "empty", "id of a job"])
+async def test_an_unknown_id_has_no_result(id: str, backend: Any) -> None:
     with pytest.raises(TaskResultDoesNotExist):
-        await apart(backend.get_result, "unknown")
+        await apart(backend.get_result, id)
 
 
 async def test_a_result_of_another_task_is_refused(backend: Any) -> None:

@@ -24,6 +24,7 @@ from zq.contrib.django.framework import (
     task_enqueued,
 )
 from zq.contrib.django.results import as_stored, moment_of, result_of, task_of
+from zq.model.ids import LENGTH
 from zq.model.job import DEFAULT_PRIORITY
 
 MOST_PRIORITY = 100
@@ -156,6 +157,8 @@ class ZqBackend(BaseTaskBackend):
 
     def _without_key(self, id: str) -> StoredJob | None:
         """The job of a schedule: its own id is that of the result."""
+        if len(id) != LENGTH:
+            return None
         try:
             job = run(self.app.backend.blocking.get(id))
         except JobNotFound:
