@@ -110,6 +110,8 @@ def salvage(ctx: click.Context, old: Path, new: Path) -> None:
         end(ctx, f"{old} cannot be salvaged into {new}: {error}", EX_DATABASE)
     for table, count in found.rows.items():
         say(f"{table}: {count:,} rows")
+    if found.log:
+        say(f"not salvaged: {found.log}", err=True)
     for table, count in found.gaps.items():
         say(f"{table}: {count:,} gaps that could not be read", err=True)
     if found.set_aside:

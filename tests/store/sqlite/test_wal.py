@@ -8,14 +8,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from zq.cli.group import main
 from zq.model.commands import AcknowledgeDamage
+from zq.store.errors import DamagedDatabase
 from zq.store.sqlite.check import examine
+from zq.store.sqlite.moving import source
 from zq.store.sqlite.wal import LogWalk, walk
 
 from ..rig import Rig, Ticker
 
 HEADER, FRAME = 32, 24 + 4096
+JOBS = 18
 
 
 @pytest.fixture
@@ -26,7 +31,7 @@ def killed(tmp_path: Path) -> Path:
     ticker = Ticker(root / "zq.db")
     ticker.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for _ in range(6):
-        ticker.store(3)
+        ticker.store(JOBS // 6)
     kept = tmp_path / "data"
     shutil.copytree(root, kept)
     (kept / "zq.lock").write_text("1\n")
@@ -166,3 +171,58 @@ async def test_what_a_power_cut_tears_at_the_end_of_the_log_is_not_kept(killed: 
     assert not kept_logs(killed)
     assert rig.store.quarantined.rows == 0
     await rig.close()
+
+
+HARMS = {"header": (20, "header of its log"), "middle": (body_of(4), "a start loses")}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_move_leaves_no_acknowledged_job_behind_in_a_damaged_log(harm: str, killed: Path) -> None:
+    place, told = HARMS[harm]
+    flip(killed, place)
+    with pytest.raises(DamagedDatabase, match=told), source(str(killed)):
+        pytest.fail("it can be read")
+
+
+def test_a_move_takes_a_log_whose_end_a_power_cut_has_torn(killed: Path) -> None:
+    flip(killed, body_of(frames_in(killed)))
+    with source(str(killed)) as side:
+        assert side.highest_key() > 0
+
+
+def salvaged(killed: Path, new: Path) -> tuple[int, str]:
+    """How many jobs a salvage finds, and what it says of its losses."""
+    said = CliRunner().invoke(main, ["salvage", str(killed), str(new)])
+    assert said.exit_code == 0, said.output
+    with closing(sqlite3.connect(new / "zq.db")) as connection:
+        return connection.execute("SELECT count(*) FROM jobs").fetchone()[0], said.stderr
+
+
+def test_a_salvage_tells_what_it_loses_of_a_damaged_log(killed: Path, tmp_path: Path) -> None:
+    flip(killed, body_of(frames_in(killed) // 2))
+    jobs, told = salvaged(killed, tmp_path / "new")
+    assert 0 < jobs < JOBS
+    assert "not salvaged: its log zq.db-wal is damaged: page" in told
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["with -shm", "without -shm"])
+@pytest.mark.parametrize("place", range(0, HEADER, 3))
+def test_a_salvage_reads_the_changes_behind_a_damaged_header(
+    place: int, shared: bool, killed: Path, tmp_path: Path
+) -> None:
+    flip(killed, place)
+    if not shared:
+        (killed / "zq.db-shm").unlink()
+    before = bytes_of(killed)
+    assert salvaged(killed, tmp_path / "new") == (JOBS, "")
+    assert bytes_of(killed) == before
+
+
+def test_a_salvage_tells_what_it_loses_behind_a_damaged_header(
+    killed: Path, tmp_path: Path
+) -> None:
+    flip(killed, 20)
+    flip(killed, body_of(frames_in(killed) // 2))
+    jobs, told = salvaged(killed, tmp_path / "new")
+    assert 0 < jobs < JOBS
+    assert "not salvaged: the header of its log zq.db-wal is damaged, and" in told

@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 from zq.store.errors import DatabaseTooNew, ForeignDatabase
 from zq.store.sqlite.checksums import unfit_rows
-from zq.store.sqlite.damage import damaged_header, find_damage
+from zq.store.sqlite.damage import damage_of_log, find_damage
 from zq.store.sqlite.files import WAL_NAME, opened_unchanged
 from zq.store.sqlite.identity import codec_in
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.mending import unreadable_rows, wrong_logs
 from zq.store.sqlite.migrate import latest_version, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import MOST_NAMED, name_of, place_of, read_quarantine
-from zq.store.sqlite.wal import InvalidHeader, walk
 
 
 class Report(NamedTuple):
@@ -31,29 +30,14 @@ def examine(directory: Path) -> Report:
     Raises `DirectoryInUse`, `StoreFull` if a copy is needed that has no space, or OSError.
     """
     with locked_unchanged(directory):
-        log = _log_damage(directory / WAL_NAME)
+        lost = damage_of_log(directory / WAL_NAME)
+        log = [str(lost)] if lost else []
         try:
             with opened_unchanged(directory) as connection:
                 found = _examine(connection, "a start finds" if log else "no damage found in")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             found = Report([], [str(error)])
     return found._replace(damage=[*log, *found.damage])
-
-
-def _log_damage(wal: Path) -> list[str]:
-    """The damage of the log, as texts."""
-    try:
-        found = walk(wal)
-    except InvalidHeader:
-        return [damaged_header(wal)]
-    if found is None or found.bad is None:
-        return []
-    if found.is_torn:
-        return [f"the end of its log {wal.name} is unfinished or damaged: {found.loss()}"]
-    return [
-        f"its log {wal.name} is damaged: {found.loss()}. Put back a copy of the directory; a start"
-        " goes on without these changes and keeps a copy of the log"
-    ]
 
 
 def _examine(connection: sqlite3.Connection, finding: str) -> Report:

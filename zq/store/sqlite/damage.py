@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from zq.model.effects import Misfit
 from zq.store.errors import StoreDamaged, StoreFull
@@ -116,14 +117,45 @@ def refuse_damaged_log(wal: Path) -> None:
     try:
         refuse_bad_header(wal)
     except InvalidHeader:
-        raise StoreDamaged(damaged_header(wal)) from None
+        raise StoreDamaged(str(damaged_header(wal))) from None
 
 
-def damaged_header(wal: Path) -> str:
-    """The message about a log with a damaged header, and the remedy."""
-    return (
-        f"the header of its log {wal.name} is damaged: put back a copy of the directory, or"
-        " move that file away to start without the changes in it"
+class LogDamage(NamedTuple):
+    """What is wrong with a log, and what can be done."""
+
+    what: str
+    remedy: str
+    is_torn: bool = False
+    """True if the log ends in frames that do not fit, as after a power cut."""
+
+    def __str__(self) -> str:
+        return f"{self.what}{self.remedy}"
+
+
+def damage_of_log(wal: Path) -> LogDamage | None:
+    """The damage of a log, also if only its end is torn; None if it is sound or missing."""
+    try:
+        found = walk(wal)
+    except InvalidHeader:
+        return damaged_header(wal)
+    if found is None or found.bad is None:
+        return None
+    if found.is_torn:
+        what = f"the end of its log {wal.name} is unfinished or damaged: {found.loss()}"
+        return LogDamage(what, "", is_torn=True)
+    return LogDamage(
+        f"its log {wal.name} is damaged: {found.loss()}",
+        ". Put back a copy of the directory; a start goes on without these changes and keeps a copy"
+        " of the log",
+    )
+
+
+def damaged_header(wal: Path) -> LogDamage:
+    """The damage of a log whose header cannot be used."""
+    return LogDamage(
+        f"the header of its log {wal.name} is damaged",
+        ": put back a copy of the directory, or save what can be read, by `zq salvage OLD NEW` or"
+        " by a start with --on-damage salvage",
     )
 
 

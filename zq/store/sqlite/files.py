@@ -90,7 +90,7 @@ def opened_unchanged(directory: Path) -> Iterator[sqlite3.Connection]:
     has_log = _size(directory / WAL_NAME) > 0
     if _size(directory / _JOURNAL_NAME) or (has_log and not (directory / SHM_NAME).exists()):
         with TemporaryDirectory(prefix="zq-") as folder:
-            _copy(directory, Path(folder))
+            copy_files(directory, Path(folder))
             with closing(sqlite3.connect(Path(folder) / FILE_NAME, isolation_level=None)) as copy:
                 yield copy
         return
@@ -100,7 +100,8 @@ def opened_unchanged(directory: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _copy(directory: Path, folder: Path) -> None:
+def copy_files(directory: Path, folder: Path) -> None:
+    """Copy a database with its log. Raises `StoreFull` or OSError."""
     import shutil
 
     paths = [directory / name for name in (FILE_NAME, WAL_NAME, _JOURNAL_NAME)]

@@ -9,7 +9,14 @@ from pathlib import Path
 from zq.store.errors import DamagedDatabase, DatabaseTooOld, StoreError, StoreFull
 from zq.store.moving import MARK, MovedTable, MoveSide, MoveTarget, Row
 from zq.store.sqlite.connection import PAGE_BYTES, is_full
-from zq.store.sqlite.files import FILE_NAME, MOVING_NAME, create_private, opened_unchanged
+from zq.store.sqlite.damage import damage_of_log
+from zq.store.sqlite.files import (
+    FILE_NAME,
+    MOVING_NAME,
+    WAL_NAME,
+    create_private,
+    opened_unchanged,
+)
 from zq.store.sqlite.identity import QUERIES, rewrite_meta
 from zq.store.sqlite.lock import DirectoryLock, locked_unchanged, sync_directory
 from zq.store.sqlite.migrate import latest_version, migrate, refuse_foreign, refuse_newer
@@ -36,6 +43,9 @@ def source(place: str) -> Iterator["SqliteSide"]:
     """
     directory = Path(place)
     with locked_unchanged(directory), opened_unchanged(directory) as connection:
+        lost = damage_of_log(directory / WAL_NAME)
+        if lost is not None and not lost.is_torn:
+            raise DamagedDatabase(str(lost))
         try:
             refuse_foreign(connection)
             if refuse_newer(connection) < latest_version():

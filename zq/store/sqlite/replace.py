@@ -57,6 +57,8 @@ def replace_damaged(directory: Path, now: int) -> Salvaged:
     sync_directory(directory)
     finish_replacing(directory)
     fields = {"rows": sum(found.rows.values()), "gaps": found.gaps, "set_aside": found.set_aside}
+    if found.log:
+        log.error(f"what does not fit of its log is not salvaged: {found.log}")
     log.warning("the database is salvaged, and the damaged one is kept", extra={"fields": fields})
     return found
 

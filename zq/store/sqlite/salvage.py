@@ -2,13 +2,21 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from zq.store.errors import DamagedDatabase, DatabaseTooNew
 from zq.store.sqlite.checksums import unfit_rows
-from zq.store.sqlite.files import FILE_NAME, create_private, opened_unchanged
+from zq.store.sqlite.connection import PAGE_BYTES
+from zq.store.sqlite.damage import damage_of_log, damaged_header
+from zq.store.sqlite.files import (
+    FILE_NAME,
+    WAL_NAME,
+    copy_files,
+    create_private,
+    opened_unchanged,
+)
 from zq.store.sqlite.lock import locked_unchanged
 from zq.store.sqlite.mending import lead_back, set_aside_unreadable
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
@@ -16,6 +24,7 @@ from zq.store.sqlite.quarantine import QUERIES, keys_of, set_aside, set_aside_jo
 from zq.store.sqlite.queries import load
 from zq.store.sqlite.restore import Progress, preparing
 from zq.store.sqlite.transaction import recoveries, run_all
+from zq.store.sqlite.wal import InvalidHeader, refuse_bad_header, replay
 
 LINES = load("zq.store.sqlite.lines")
 
@@ -23,6 +32,8 @@ FARTHEST = 1 << 62
 
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 """The errors of a damaged database. A message of SQLite's may quote text that is no UTF-8."""
+
+_PAGE_SIZES = frozenset(1 << power for power in range(9, 16))
 
 _DERIVED = "queue_counts"
 """This table is counted anew."""
@@ -46,6 +57,8 @@ class Salvaged(NamedTuple):
     set_aside: int
     """How many rows are in the table `quarantine`: jobs whose payload or result is lost, and rows
     whose texts do not have the checksum that was stored with them."""
+    log: str | None
+    """How the old log is damaged, if changes in it are lost."""
 
 
 class _Text(bytes):
@@ -63,14 +76,39 @@ def salvage(old: Path, new: Path, now: int, progress: Progress) -> Salvaged:
     with (
         locked_unchanged(old),
         preparing(new) as file,
-        opened_unchanged(old) as source,
+        _opened(old) as (source, lost),
     ):
         create_private(file)
         with closing(sqlite3.connect(file, isolation_level=None)) as target:
             # The whole file is synced before it gets its name.
             for pragma in ("auto_vacuum = INCREMENTAL", "synchronous = OFF"):
                 target.execute(f"PRAGMA {pragma}")
-            return _Salvage(source, target, size, progress).run(now)
+            found = _Salvage(source, target, size, progress).run(now)
+            return found._replace(log=lost)
+
+
+@contextmanager
+def _opened(old: Path) -> Iterator[tuple[sqlite3.Connection, str | None]]:
+    """A connection to what can be read, and the damage by which changes in the log are lost."""
+    wal = old / WAL_NAME
+    try:
+        refuse_bad_header(wal)
+    except InvalidHeader:
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="zq-") as folder:
+            copy = Path(folder)
+            copy_files(old, copy)
+            found = replay(copy / WAL_NAME, copy / FILE_NAME, _page_bytes(copy / FILE_NAME))
+            (copy / WAL_NAME).unlink()
+            many = found.frames - found.recovered
+            lost = f"{damaged_header(wal).what}, and {many} of its {found.frames} pages do not fit"
+            with opened_unchanged(copy) as connection:
+                yield connection, lost if many else None
+        return
+    damage = damage_of_log(wal)
+    with opened_unchanged(old) as connection:
+        yield connection, damage and damage.what
 
 
 class _Salvage:
@@ -121,7 +159,7 @@ class _Salvage:
         for room in recoveries():
             run_all(self._target, room.lost, {"now": now})
         self._target.execute("COMMIT")
-        return Salvaged(self._rows, self._gaps, aside)
+        return Salvaged(self._rows, self._gaps, aside, log=None)
 
     def _copy(self, table: str) -> None:
         found = self._target.execute(f"PRAGMA table_info({table})").fetchall()
@@ -209,6 +247,13 @@ class _Salvage:
             yield from self._source.execute(f"{select} {after} ORDER BY {order}", values)
         except UNREADABLE:
             return
+
+
+def _page_bytes(file: Path) -> int:
+    """The size of the pages of a database, by the header of its file."""
+    with file.open("rb") as opened:
+        size = int.from_bytes(opened.read(18)[16:], "big")
+    return size if size in _PAGE_SIZES else PAGE_BYTES
 
 
 def _version(source: sqlite3.Connection) -> int:

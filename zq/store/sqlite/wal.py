@@ -73,6 +73,36 @@ def walk(path: Path, known: int = 0) -> LogWalk | None:
     return None
 
 
+def replay(wal: Path, database: Path, page_size: int) -> LogWalk:
+    """Write the changes of a log with a damaged header into a copy of its database.
+
+    All that its frames need of the header is its checksum, which is stored in it and also follows
+    from it: one damage does not hit both. The changes up to the last sound commit are written.
+    Raises OSError.
+    """
+    with wal.open("rb") as file, database.open("r+b") as target:
+        head = file.read(_HEADER.size)
+        head += bytes(_HEADER.size - len(head))
+        stored = _HEADER.unpack(head)[6:8]
+        salts = _FRAME.unpack(file.read(_FRAME.size).ljust(_FRAME.size, b"\0"))[2:4]
+        best = LogWalk(0, 0)
+        frames: list[_Frame] = []
+        for is_big in (False, True):
+            for start in (stored, checksum(head[:24], (0, 0), is_big)):
+                file.seek(_HEADER.size)
+                tried = [*_frames(file, _Header(is_big, page_size, salts, start), 0)]
+                found = _walk(iter(tried), salts, 0)
+                if not frames or found.recovered > best.recovered:
+                    best, frames = found, tried
+        for frame in frames[: best.recovered]:
+            file.seek(_HEADER.size + frame.number * (_FRAME.size + page_size) - page_size)
+            target.seek((frame.page - 1) * page_size)
+            target.write(file.read(page_size))
+            if frame.pages:
+                target.truncate(frame.pages * page_size)
+    return best
+
+
 class _Header(NamedTuple):
     is_big: bool
     """True if checksums take words with the highest byte first."""
@@ -96,7 +126,10 @@ class _Frame(NamedTuple):
     """The header of a frame, and the checksum that its content has."""
 
     number: int
-    ends_commit: bool
+    page: int
+    """The page of the database that it has."""
+    pages: int
+    """How many pages the database has after a commit; 0 within one."""
     salts: Sum
     fits: bool
     """True if its checksum goes on from the frame before."""
@@ -117,7 +150,8 @@ def _frames(file: BinaryIO, header: _Header, known: int) -> Iterator[_Frame]:
             checksum(frame[_FRAME.size :], checksum(frame[:8], start, is_big), is_big)
             for start in before
         }
-        yield _Frame(number, pages > 0, (salts[0], salts[1]), page > 0 and (s1, s2) in found)
+        fits = page > 0 and (s1, s2) in found
+        yield _Frame(number, page, pages, (salts[0], salts[1]), fits)
         # The stored checksum of a bad frame may be what is wrong with it.
         before = {(s1, s2), *found} if len(found) == 1 else {(s1, s2)}
 
@@ -126,16 +160,16 @@ def _walk(frames: Iterator[_Frame], salts: Sum, known: int) -> LogWalk:
     last = recovered = known
     bad: int | None = None
     sound_behind = commits_behind = 0
-    for number, ends_commit, its_salts, fits in frames:
+    for number, _page, pages, its_salts, fits in frames:
         is_next = number == last + 1 and bad is None
         if its_salts != salts and not (fits and is_next):
             # It is of an earlier round: the salts of a damaged one would not be all that changed.
             continue
         last = number
         if fits and is_next and its_salts == salts:
-            recovered = number if ends_commit else recovered
+            recovered = number if pages else recovered
             continue
-        commits_behind += ends_commit
+        commits_behind += pages > 0
         if bad is None:
             bad = number
         else:
