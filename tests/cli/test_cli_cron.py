@@ -85,8 +85,9 @@ async def test_what_is_wrong_is_said_in_one_line(shell: Shell) -> None:
     said = await shell.zq("cron", "add", "g", "e", "61 * * * *", "q")
     assert said.code == 1
     assert "invalid cron expression: '61 * * * *': bad minute" in said.errors
-    said = await shell.zq("cron", "add", "g", "e", "* * * * *", "q", "{")
-    assert (said.code, "looks like JSON" in said.errors) == (2, True)
+    for payload in ("{", "[" * 5000):
+        said = await shell.zq("cron", "add", "g", "e", "* * * * *", "q", payload)
+        assert (said.code, "looks like JSON" in said.errors) == (2, True)
 
 
 async def test_an_entry_that_cannot_be_evaluated_is_listed_with_the_reason(

@@ -31,6 +31,7 @@ async def test_settings_are_changed_shown_and_left_to_the_server_again(shell: Sh
         (("fan_out=[1]",), 2, "fan_out[0] must be a text"),
         (('retention={"completed": 5}',), 2, "did you mean 'completed_ms'?"),
         (("lease_ms=5x",), 2, '"5x" is not a duration'),
+        (("rate=" + "[" * 5000,), 2, "rate must be a number"),
     ],
 )
 async def test_what_is_no_setting_is_refused(
@@ -62,7 +63,7 @@ async def test_a_schema_is_set_shown_and_removed(shell: Shell) -> None:
 
 
 async def test_what_is_no_schema_is_refused(shell: Shell) -> None:
-    for text, code in (("{", 2), ('{"type": "nothing"}', 1)):
+    for text, code in (("{", 2), (b'"\xff"', 2), ("[" * 5000, 2), ('{"type": "nothing"}', 1)):
         assert (await shell.zq("schema", "mail", "--create", "--set", "-", stdin=text)).code == code
     both = await shell.zq("schema", "mail", "--set", "-", "--remove", stdin="{}")
     assert (both.code, "not both" in both.errors) == (2, True)

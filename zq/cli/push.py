@@ -15,7 +15,7 @@ from zq.cli.remote import Remote, ending, talks
 from zq.cli.rooms import room_options, sent_for_rooms
 from zq.cli.terminal import counted, one_line, say
 from zq.cli.wait import report, wait_for
-from zq.cli.words import MILLISECONDS
+from zq.cli.words import MILLISECONDS, json_of
 from zq.model.names import check_name
 from zq.rooms import parts
 
@@ -165,8 +165,8 @@ def payload_of(word: str | None, *, as_text: bool) -> bytes:
     if as_text:
         return msgspec.json.encode(text)
     try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+        json_of(text)
+    except ValueError as error:
         if text.lstrip()[0:1] in ("{", "[", '"'):
             raise click.UsageError(
                 f"the payload looks like JSON but is not: {error}. Use --text to send it as text"

@@ -11,7 +11,7 @@ from zq.cli.filtering import CREATE, check_queue, warn_of_queues
 from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.terminal import one_line, say
-from zq.cli.words import MILLISECONDS, NAME
+from zq.cli.words import MILLISECONDS, NAME, json_of
 from zq.model.names import meant
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class Assignment(click.ParamType[tuple[str, object]]):
         if not equals:
             self.fail(f"{value!r} has no value: write {value}=VALUE, or {value}=null", param, ctx)
         try:
-            return name, msgspec.json.decode(text)
-        except msgspec.DecodeError:
+            return name, json_of(text)
+        except ValueError:
             is_duration = name.endswith("_ms") and text[:1].isdecimal()
             return name, MILLISECONDS.convert(text, param, ctx) if is_duration else text
 

@@ -12,6 +12,16 @@ from zq.model.names import names_in
 from zq.setting import DURATION
 
 
+def json_of(text: str | bytes) -> Any:
+    """The value of a text in JSON. Raises ValueError if it is none, or one that is too deep."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
 class Milliseconds(click.ParamType[int]):
     """A duration: `500ms`, `3s`, `10m` or `1h`."""
 

@@ -14,7 +14,7 @@ from zq.cli.output import ago, print_json, print_table, short
 from zq.cli.remote import Remote, talks
 from zq.cli.rooms import Section, room_options, sent_for_rooms
 from zq.cli.terminal import one_line, say
-from zq.cli.words import NAME
+from zq.cli.words import NAME, json_of
 
 if TYPE_CHECKING:
     from zq.features.crons.client import ShownGroup, ShownSchedule
@@ -284,8 +284,8 @@ def _payload(word: str | None) -> Any:
     if word is None:
         return None
     try:
-        return msgspec.json.decode(word)
-    except msgspec.DecodeError as error:
+        return json_of(word)
+    except ValueError as error:
         if word.lstrip()[:1] in ("{", "[", '"'):
             raise click.UsageError(f"the payload looks like JSON but is not: {error}") from None
         return word

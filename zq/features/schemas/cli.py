@@ -10,7 +10,7 @@ from zq.cli.output import print_json
 from zq.cli.remote import Remote, talks
 from zq.cli.rooms import Section
 from zq.cli.terminal import one_line, say
-from zq.cli.words import NAME
+from zq.cli.words import NAME, json_of
 
 
 @click.command(
@@ -48,8 +48,8 @@ def schema(remote: Remote, queue: str, file: IO[bytes] | None, remove: bool, cre
         found = remote.run(schemas.get(queue))
     else:
         try:
-            wanted = msgspec.json.decode(file.read())
-        except msgspec.DecodeError as error:
+            wanted = json_of(file.read())
+        except ValueError as error:
             raise click.UsageError(f"the schema is not JSON: {error}") from None
         check_queue(remote, queue, create=create)
         found = remote.run(schemas.put(queue, wanted))
