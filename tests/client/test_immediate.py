@@ -242,6 +242,25 @@ def test_an_enqueue_is_one_run_of_a_worker(app: zq.App) -> None:
     assert called == ["startup", "while working", *["work"] * 3, "shutdown"]
 
 
+def test_periodic_tasks_wait_for_a_real_worker(app: zq.App) -> None:
+    ran: list[str] = []
+
+    @app.periodic("0 * * * *")
+    def hourly() -> None:
+        ran.append("hourly")
+
+    @app.task(max_attempts=2, backoff=zq.Backoff(base=7200.0))
+    def work() -> None:
+        ran.append("work")
+        if len(ran) == 1:
+            raise ConnectionError
+
+    with app.immediate():
+        work.enqueue_sync()
+        hourly.enqueue_sync()
+    assert ran == ["work", "work", "hourly"]
+
+
 def test_a_result_that_cannot_be_stored_is_a_failure(app: zq.App) -> None:
     @app.task
     def work() -> object:

@@ -43,11 +43,11 @@ def immediate(app: HasTasks) -> Elsewhere:
 
 
 class _Worker(Worker):
-    """Works until `is_over` says so."""
+    """Works until `is_over` says so. It sets no schedules, which the moved clock would fire."""
 
     def __init__(self, app: HasTasks, is_over: Callable[[], Awaitable[bool]]) -> None:
         super().__init__(app, concurrency=AT_ONCE)
-        self._plan = replace(self._plan, is_over=is_over)
+        self._plan = replace(self._plan, with_beginning=False, is_over=is_over)
 
 
 class _Runner:

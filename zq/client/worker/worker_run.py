@@ -55,6 +55,8 @@ class WorkerPlan:
     burst: bool
     max_jobs: int | None
     after_execution: AfterExecution | None
+    with_beginning: bool = True
+    """False if the functions of `Core.beginning` are left out."""
     is_over: Callable[[], Awaitable[bool]] | None = None
     """Asked when a burst worker finds no job. It goes on if the answer is false."""
 
@@ -157,9 +159,10 @@ class WorkerRun:
 
     async def _warm_up(self) -> None:
         core = self._app.core
+        beginning = core.beginning if self._plan.with_beginning else ()
 
         async def warm_up() -> None:
-            await self._supply.reach(partial(call_all, core.beginning))
+            await self._supply.reach(partial(call_all, beginning))
             await call_all(core.startup)
             self._is_warm = True
 
