@@ -33,6 +33,23 @@ def toast(page: Page) -> str:
     return said
 
 
+def test_a_key_means_no_job_that_nobody_has_chosen(
+    place: Place, ids: dict[str, str], page: Page
+) -> None:
+    go(page, place, "jobs?f=queue%3Adied%2Cmail")
+    before = api(place, "/jobs/count?queue=mail&status=ready")
+    page.evaluate("document.activeElement.blur()")
+    for key in "crm#":
+        page.keyboard.press(key)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".toast")).to_have_count(0)
+    assert api(place, "/jobs/count?queue=mail&status=ready") == before
+    # On the page of a job they mean that job.
+    go(page, place, f"job?id={ids['scheduled']}")
+    page.keyboard.press("m")
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
 def test_a_dead_job_is_found_and_retried_by_the_keyboard_alone(
     place: Place, ids: dict[str, str], page: Page
 ) -> None:

@@ -1,6 +1,7 @@
 """The frame around each page: the head, what it finds, its keys, and rows that stand still."""
 
 import re
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -55,6 +56,19 @@ def test_what_is_typed_into_the_head_is_found(
         page.keyboard.type(text.format(**ids))
         page.keyboard.press("Enter")
         page.wait_for_url(re.compile(re.escape("#/" + address.format(**ids)) + "$"))
+
+
+@pytest.mark.parametrize("queue", ["abcdefghijklmnopqrstuvwxyz", "x:y"])
+def test_a_queue_is_found_whatever_its_name_looks_like(
+    place: Place, page: Page, queue: str
+) -> None:
+    job = {"queue": queue, "type": "t", "payload": 1}
+    assert httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).status_code == 201
+    go(page, place)
+    page.keyboard.press("/")
+    page.keyboard.type(queue)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(re.escape(f"#/queue?name={quote(queue, safe='')}") + "$"))
 
 
 def test_keys_walk_the_pages_and_the_rows(place: Place, ids: dict[str, str], page: Page) -> None:

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
@@ -15,7 +15,7 @@ from playwright.sync_api import Page, Route, expect
 from .conftest import NewPage
 from .place import Place
 from .test_acting import api, toast
-from .test_pages import faults, go
+from .test_pages import complete, faults, go
 from .test_sweep_dialogs import command
 
 
@@ -61,6 +61,7 @@ LINES: list[tuple[str, dict[str, str] | tuple[int, int, str]]] = [
     ('payload.to.name:"a b"', {"filter": '(.["to"]?["name"]? | tostring) == "a b"'}),
     ("01KX4Q7M0G6ZB3T9V5Y2W8H1CD", {"id": "01KX4Q7M0G6ZB3T9V5Y2W8H1CD"}),
     ("smtp timeout", {"search": "smtp timeout"}),
+    (r'queue:"a\"b" type:"say \"hi\""', {"queue": 'a"b', "type": 'say "hi"'}),
     ('queue:mail "smtp timeout" ann', {"queue": "mail", "search": '"smtp timeout" ann'}),
     ('status:ready queue:""', (13, 21, "queue is empty")),
     ("queue: status:dead", (0, 6, "queue is empty")),
@@ -79,6 +80,7 @@ LINES: list[tuple[str, dict[str, str] | tuple[int, int, str]]] = [
     ("priority:9..3", (0, 13, "No number is from 9 to 3")),
     ("id:17", (0, 5, "no id")),
     ('queue:"mail', (0, 11, "not closed")),
+    (r'queue:"mail\"', (0, 13, "not closed")),
     ('""', (0, 2, "Nothing stands")),
 ]
 """What a line means; or from where to where it is marked, and what is said of it."""
@@ -208,6 +210,75 @@ def test_a_row_tells_what_the_job_carries_and_keeps_its_place_while_it_changes(
     expect(row.locator(".pill")).to_have_text("cancelled")
     expect(page.locator("main tbody tr").nth(1)).to_contain_text("gone")
     assert ids_on(page) == [id, other]
+
+
+def test_a_list_whose_last_rows_are_deleted_says_so(place: Place, page: Page) -> None:
+    push(place, 1, "emptied")
+    go(page, place, "jobs?f=queue%3Aemptied")
+    (id,) = ids_on(page)
+    httpx.delete(f"{place.primary}/jobs/{id}", trust_env=False)
+    expect(page.locator("main tbody tr")).to_contain_text("gone")
+    assert ids_on(page) == [id]
+
+
+def test_a_list_that_could_not_be_loaded_is_never_an_empty_one(place: Place, page: Page) -> None:
+    push(place, 2, "failing")
+    failing = True
+
+    def refuse(route: Route) -> None:
+        if failing and "/api/jobs?" in route.request.url:
+            route.fulfill(status=503, json={"error": "busy for a test"})
+        else:
+            route.fallback()
+
+    page.route("**/api/jobs?*", refuse)
+    page.goto(f"{place.ui}#/jobs?f=queue%3Afailing")
+    said = page.get_by_text("This list cannot be shown.")
+    expect(said).to_be_visible()
+    # It is asked for again, and what it says stays until there is an answer.
+    for _ in range(2):
+        with page.expect_request("**/api/jobs?*"):
+            pass
+        expect(page.get_by_text("No job matches")).to_have_count(0)
+    failing = False
+    expect(page.locator("main tbody tr")).to_have_count(2)
+    expect(said).to_have_count(0)
+
+
+def test_newer_leads_to_the_page_before_from_wherever_somebody_came(
+    place: Place, page: Page
+) -> None:
+    jobs = [{"queue": "turned", "type": "t", "payload": n} for n in range(160)]
+    httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    go(page, place, "jobs?f=queue%3Aturned")
+    foot = page.locator(".foot")
+    seen: list[list[str]] = []
+    for first in (1, 51, 101):
+        expect(foot).to_contain_text(f"{first}\N{EN DASH}{first + 49} of 160")
+        seen.append(ids_on(page))
+        page.get_by_role("button", name="Older").click()
+    expect(foot).to_contain_text("151\N{EN DASH}160 of 160")
+    # Who was sent the address has been nowhere else, and an open job is a place of its own.
+    shared = page.url
+    page.goto("about:blank")
+    page.goto(shared)
+    page.locator("main tbody th a").first.click()
+    expect(page.locator(".panel")).to_be_visible()
+    for first, ids in zip((101, 51, 1), reversed(seen), strict=True):
+        page.get_by_role("button", name="Newer").click()
+        expect(foot).to_contain_text(f"{first}\N{EN DASH}{first + 49} of 160")
+        assert ids_on(page) == ids
+    expect(page.get_by_role("button", name="Newer")).to_be_disabled()
+
+
+def test_a_name_with_a_quotation_mark_means_no_other_queue(place: Place, page: Page) -> None:
+    push(place, 1, 'quo"ted')
+    push(place, 2, "quoted")
+    go(page, place, "queue?name=quo%22ted&tab=jobs")
+    page.locator("main tbody th a").first.click()
+    complete(page, urlsplit(page.url).fragment)
+    expect(page.locator("#filter")).to_have_value(r'queue:"quo\"ted"')
+    expect(page.locator("main tbody tr")).to_have_count(1)
 
 
 def test_the_place_is_kept_in_the_address_and_on_the_way_back(place: Place, page: Page) -> None:

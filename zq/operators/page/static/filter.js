@@ -25,7 +25,7 @@ const RANGES = ["attempts", "priority"];
 const TIMES = ["age", "since", "until"];
 const KNOWN = [...Object.keys(NAMES), ...TIMES, "payload.KEY"];
 const ID = /^[0-9A-HJKMNP-TV-Z]{26}$|^[0-9a-z]{25}$/;
-const TERM = /(?:([a-z_]+(?:\.(?:"[^"]*"|[^\s":])*)?):)?("[^"]*"?|[^\s"]\S*|(?=\s|$))/gi;
+const TERM = /(?:([a-z_]+(?:\.(?:"[^"]*"|[^\s":])*)?):)?("(?:\\"|[^"])*"?|[^\s"]\S*|(?=\s|$))/gi;
 const UNITS = /** @type {Record<string, number>} */ ({ s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5 });
 const DAY_MS = 864e5;
 
@@ -47,8 +47,8 @@ export function termsOf(line) {
       term.quoted = false;
       term.to = TERM.lastIndex = line.length;
     } else if (term.quoted) {
-      if (raw.length < 2 || !raw.endsWith('"')) throw new Misread(term, "The quotation mark is not closed.");
-      term.value = raw.slice(1, -1);
+      if (raw.length < 2 || !raw.endsWith('"') || raw.endsWith('\\"')) throw new Misread(term, "The quotation mark is not closed.");
+      term.value = raw.slice(1, -1).replaceAll('\\"', '"');
     }
     terms.push(term);
   }
@@ -172,7 +172,7 @@ function payloadProgram(term) {
 }
 
 /** A value as it stands in a line. @param {string} value */
-const written = (value) => (/[\s"]/.test(value) || !value ? `"${value.replaceAll('"', "")}"` : value);
+const written = (value) => (/[\s"]/.test(value) || !value ? `"${value.replaceAll('"', '\\"')}"` : value);
 
 /**
  * The line with another value of a term, in the old place of the term; without it if there is no value.

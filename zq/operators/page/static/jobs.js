@@ -147,7 +147,10 @@ export class JobList {
     this.totals = totals;
     if (!this.place.isConnected || !this.loaded) return;
     const old = performance.now();
-    if (!this.busy && old - this.asked >= AGAIN_MS) this.refresh();
+    if (!this.busy && old - this.asked >= AGAIN_MS) {
+      if (this.error && this.isCheap) this.load();
+      else this.refresh();
+    }
     if (this.isCheap && old - this.counted >= COUNT_MS) this.count();
     this.draw();
   }
@@ -168,16 +171,30 @@ export class JobList {
         const { rows } = read(await getText(`jobs${query({ id: ids.join(","), limit: ids.length, last_error: true })}`));
         if (mine !== this.listing) return;
         const now = new Map(rows.map((row) => [row.job.id, row]));
-        this.rows = this.rows.map((row) => now.get(row.job.id) ?? (rows.length ? { ...row, gone: true } : row));
+        this.rows = this.rows.map((row) => now.get(row.job.id) ?? { ...row, gone: true });
         for (const { job } of this.rows) if (this.ticked.has(job.id)) this.ticked.set(job.id, job.status);
       }
-      this.error = "";
     } catch {
       // The head says that the server is silent.
       if (mine !== this.listing) return;
     }
     this.busy = false;
     this.draw();
+  }
+
+  /** The page before this one. What the browser has seen before may be anything else. */
+  async newer() {
+    let from = "";
+    try {
+      if (this.page > 2 && this.rows.length) {
+        const { rows } = read(await getText(`jobs${query({ ...this.filter, order: this.order === "desc" ? "asc" : "desc", limit: PAGE + 1, from: this.rows[0].job.id })}`));
+        from = rows[PAGE]?.job.id ?? "";
+      }
+      this.turn(from ? { from, page: this.page - 1 } : { from: "", page: "" });
+    } catch (error) {
+      this.error = /** @type {Error} */ (error).message;
+      this.draw();
+    }
   }
 
   // What is ticked
@@ -298,7 +315,7 @@ export class JobList {
     const first = (this.page - 1) * PAGE + 1;
     const order = `the ${this.order === "desc" ? "newest" : "oldest"} first${this.sort && this.rows.length ? `; only the ${number(this.rows.length)} shown are sorted by ${this.sort.replace("-", "").replace("attempts", "tries")}` : ""}`;
     return el("div", { class: "foot" }, el("span", {}, this.rows.length ? `${number(first)}–${number(first + this.rows.length - 1)}${this.seen ? ` of ${many(this.seen)}` : ""}, ${order}` : ""),
-      el("span", { class: "push acts" }, button("Newer", () => history.back(), { class: "small", disabled: this.page < 2, title: this.page < 2 ? "This is the first page" : null }),
+      el("span", { class: "push acts" }, button("Newer", () => this.newer(), { class: "small", disabled: this.page < 2, title: this.page < 2 ? "This is the first page" : null }),
         button("Older", () => this.turn({ from: this.next, page: this.page + 1 }), { class: "small", disabled: !this.next || Boolean(this.searched), title: this.next ? null : "This is the last page" })));
   }
 

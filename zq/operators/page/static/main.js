@@ -227,11 +227,11 @@ main.addEventListener("click", (event) => {
   link?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey: event.ctrlKey, metaKey: event.metaKey, shiftKey: event.shiftKey }));
 });
 
-/** Find what was typed: a job by its id, a queue by its name, or else jobs by their words. @param {string} text */
+/** Find what was typed: a queue by its name, which may look like anything, a job by its id, or else jobs by their words. @param {string} text */
 async function find(text) {
   const id = /(?:^|…)([0-9a-z]{25,26})$/i.exec(text);
-  if (id) go(`job?id=${encodeURIComponent(id[1])}`);
-  else if (!/^\w+:/.test(text) && await isQueue(text)) go(queuePlace(text));
+  if (await isQueue(text)) go(queuePlace(text));
+  else if (id) go(`job?id=${encodeURIComponent(id[1])}`);
   else go(`jobs?f=${encodeURIComponent(text)}`);
 }
 
@@ -396,10 +396,11 @@ function moveRow(step) {
   rows[Math.min(Math.max(at + step, 0), rows.length - 1)]?.focus();
 }
 
-/** Press what does this: of the selection, of the row with focus, of what is open, or else of the page. @param {string} what */
+/** Press what does this: of the selection, of the row with focus, of what is open, or of the job that the page is about. A key means no other
+ * job than one that somebody has chosen. @param {string} what */
 function press(what) {
   const row = document.activeElement?.closest("main :is(tr, li)");
-  const places = [main.querySelector(".selection"), row, main.querySelector(".panel"), row ? null : main];
+  const places = [main.querySelector(".selection"), row, main.querySelector(".panel"), row ? null : main.querySelector(":scope > .job")];
   for (const place of places) {
     const found = /** @type {HTMLElement | null | undefined} */ (place?.querySelector(`[data-verb="${what}"]:not(:disabled)`));
     if (found) return found.click();
