@@ -1,6 +1,7 @@
 """`task_finished`: once for each task that has finished, with the status that the task has."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -130,9 +131,9 @@ async def test_the_end_of_a_delivery_that_was_lost_is_not_the_end_of_the_task(
     assert heard == [STARTED]
 
 
-def execute(statement: str) -> None:
+def execute(statement: str, *values: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(statement)
+        cursor.execute(statement, values)
 
 
 async def test_a_result_in_the_outbox_is_found_while_no_server_answers(
@@ -147,6 +148,21 @@ async def test_a_result_in_the_outbox_is_found_while_no_server_answers(
             await apart(task_backends["default"].get_result, "unknown")
         await apart(execute, "DELETE FROM zq_outbox")
     assert (found.id, found.status) == (result.id, TaskResultStatus.READY)
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["close", "with spaces"])
+async def test_a_row_of_another_program_is_found_whatever_its_key_has(
+    separators: tuple[str, str], zq_server: TestServer, database: None
+) -> None:
+    key = 'the "first" \\ key\n'
+    job = {"queue": "default", "type": tasks.add.module_path, "payload": [1, 2], "unique_key": key}
+    row = json.dumps(job, separators=separators)
+    address = {"OPTIONS": {"url": "http://127.0.0.1:1"}, "ENQUEUE_ON_COMMIT": True}
+    with settings_of(zq_server, **address):
+        await apart(execute, "INSERT INTO zq_outbox (document) VALUES (%s)", row)
+        found = await apart(task_backends["default"].get_result, key)
+        await apart(execute, "DELETE FROM zq_outbox")
+    assert (found.id, found.args) == (key, [1, 2])
 
 
 def test_a_schedule_of_what_is_no_task_is_named(zq_server: TestServer) -> None:

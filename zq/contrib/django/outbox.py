@@ -13,8 +13,11 @@ from zq.outbox.writing import document_of, job_of
 VENDORS = ("sqlite", "postgresql")
 """Databases for which there is an outbox."""
 
-# A row that is no JSON must not stop the look at the others, so the database reads none.
-_FIND = "SELECT document FROM zq_outbox WHERE replace(document, %s, '') <> document"
+# A row that is no JSON must not stop the look at the others, so the database parses none. It looks
+# for text, apart from spaces: other programs may put some between the parts.
+_FIND = """\
+SELECT document FROM zq_outbox
+WHERE replace(replace(document, ' ', ''), %s, '') <> replace(document, ' ', '')"""
 
 
 def write(connection: Any, job: Submission) -> None:
@@ -24,8 +27,9 @@ def write(connection: Any, job: Submission) -> None:
 
 def find(connection: Any, key: str) -> StoredJob | None:
     """The job of a row that no relay has moved yet."""
+    text = f'"unique_key":{JSON.encode(key).decode()}'.replace(" ", "")
     with connection.cursor() as cursor:
-        cursor.execute(_FIND, [key])
+        cursor.execute(_FIND, [text])
         rows = cursor.fetchall()
     for (document,) in rows:
         with suppress(InvalidPayload):
