@@ -13,8 +13,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
+from zq.private import open_private
+
 NAME = "zq.log"
-PRIVATE = 0o600
 
 PERIODS = {"hourly": 3_600, "daily": 86_400, "never": 0}
 """The period of one file, in seconds of UTC; 0 means no limit."""
@@ -45,7 +46,7 @@ class RotatingFile:
         for older in directory.glob(f"{NAME}.*"):
             # An earlier version left them to the umask. Those of another owner stay as they are.
             with contextlib.suppress(OSError):
-                older.chmod(PRIVATE)
+                os.close(open_private(older, os.O_RDONLY))
         written = path.stat().st_mtime if path.exists() else now()
         _make_sure_of_room(path)
         self._file = _File(path, max_size, max_files, _Period(PERIODS[rotation], now, written))
@@ -60,19 +61,15 @@ class RotatingFile:
 
 def _make_sure_of_room(path: Path) -> None:
     """Raise OSError if the file cannot be opened, or the disk is full."""
-    with path.open("ab") as file:
+    with os.fdopen(_opened(path), "ab") as file:
         end = file.tell()
         os.posix_fallocate(file.fileno(), end, 4096)
         file.truncate(end)
 
 
-def _make_private(path: Path) -> None:
-    """Make the file if it is missing. Let only its owner read it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
-    try:
-        os.fchmod(descriptor, PRIVATE)
-    finally:
-        os.close(descriptor)
+def _opened(path: Path) -> int:
+    """Open the file, which is made if it is missing, and which only its owner may read."""
+    return open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 
 class _Period:
@@ -102,8 +99,7 @@ class _File(RotatingFileHandler):
         self._failed = self._fails = False
 
     def _open(self) -> Any:
-        _make_private(Path(self.baseFilename))
-        return super()._open()
+        return os.fdopen(_opened(Path(self.baseFilename)), self.mode, encoding=self.encoding)
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802
         if self.stream is None:

@@ -197,9 +197,10 @@ async def _start(server: Server, settings: Settings) -> int:
         )
         return EX_IOERR
     except OSError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else error
         log.error(
-            f"the directory {settings.root_dir} cannot be used (--root-dir):"
-            f" {error.strerror or error}: let its user write there, or choose another --root-dir"
+            f"the directory {settings.root_dir} cannot be used (--root-dir): {reason}: let its"
+            " user write there, or choose another --root-dir"
         )
         return EX_IOERR
     return 0

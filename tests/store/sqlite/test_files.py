@@ -14,7 +14,7 @@ def test_a_copy_is_its_owners_alone_whatever_the_umask_of_an_embedding_program(
 ) -> None:
     previous = os.umask(umask)
     try:
-        create_private(tmp_path / "copy")
+        create_private(tmp_path / "copy").close()
     finally:
         os.umask(previous)
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600

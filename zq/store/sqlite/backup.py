@@ -117,7 +117,7 @@ class _Copying:
 
     def _make(self, source: sqlite3.Connection) -> BinaryIO:
         self._path.unlink(missing_ok=True)
-        create_private(self._path)
+        create_private(self._path).close()
         try:
             target = sqlite3.connect(self._path, isolation_level=None)
             self._file = self._path.open("rb")

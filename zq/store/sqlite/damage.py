@@ -41,7 +41,7 @@ MARK_NAME = f"{FILE_NAME}.check"
 def mark_damaged(directory: Path) -> None:
     """Have the next start check the whole database, since a server has met a damaged page."""
     with contextlib.suppress(OSError):
-        create_private(directory / MARK_NAME)
+        create_private(directory / MARK_NAME).close()
 
 
 def refuse_damage(connection: sqlite3.Connection, directory: Path) -> None:
@@ -218,8 +218,7 @@ def _keep(wal: Path) -> Path:
     part = kept.with_name(kept.name + PART)
     part.unlink(missing_ok=True)
     try:
-        create_private(part)
-        with part.open("r+b") as target, wal.open("rb") as source:
+        with create_private(part) as target, wal.open("rb") as source:
             shutil.copyfileobj(source, target)
             target.flush()
             os.fsync(target.fileno())

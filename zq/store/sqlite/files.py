@@ -1,12 +1,15 @@
 """The files of a data directory: their names, permissions, and how to read them unchanged."""
 
 import contextlib
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
+from zq.private import open_private
 from zq.store.errors import RestoreUnfinished, StoreFull
 
 FILE_NAME = "zq.db"
@@ -21,8 +24,6 @@ RESTORING_NAME = f"{FILE_NAME}.restoring"
 
 MOVING_NAME = f"{FILE_NAME}.moving"
 """The name of a database that a move has not finished."""
-
-PRIVATE = 0o600
 
 
 def refuse_unfinished(directory: Path) -> None:
@@ -43,33 +44,35 @@ def make_private(directory: Path) -> None:
     """Make the database's file if it is missing. Let only its owner read the files.
 
     SQLite gives the log and its index the mode of the database. Call this before SQLite opens any
-    of them.
+    of them. Raises `OSError` if one of them is a link.
     """
     with contextlib.suppress(FileExistsError):
-        create_private(directory / FILE_NAME)
+        create_private(directory / FILE_NAME).close()
     for name in (FILE_NAME, WAL_NAME, SHM_NAME):
-        # Files of another owner keep the mode that their owner chose.
+        # A database that has another name too, as a copy by links has, keeps its mode.
         with contextlib.suppress(FileNotFoundError, PermissionError):
-            (directory / name).chmod(PRIVATE)
+            os.close(open_private(directory / name, os.O_RDONLY))
 
 
-def create_private(path: Path) -> None:
-    """Make an empty file for its owner alone, whatever the umask. Raises `OSError`."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
-    try:
-        os.fchmod(descriptor, PRIVATE)
-        hand_over(descriptor, path.parent)
-    finally:
-        os.close(descriptor)
+def create_private(path: Path) -> BinaryIO:
+    """Make an empty file for its owner alone, and open it to write. Raises `OSError`."""
+    return os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
 
 
-def hand_over(descriptor: int, directory: Path) -> None:
-    """Give a file to its directory's owner: root may make it for a server of another user."""
-    owner = directory.stat()
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        # Root of a container, or of a network's file system, may not do so.
-        with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+@contextmanager
+def connected(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a database that exists. Raises `OSError` if its name is a link.
+
+    SQLite itself follows a link, and makes a missing file.
+    """
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+        (file,) = connection.execute(
+            "SELECT CAST(file AS BLOB) FROM pragma_database_list"
+        ).fetchone()
+        if file != os.fsencode(path.parent.resolve() / path.name):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+        yield connection
 
 
 _JOURNAL_NAME = f"{FILE_NAME}-journal"

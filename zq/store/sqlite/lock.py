@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from zq.private import open_private
 from zq.store.errors import DirectoryInUse
-from zq.store.sqlite.files import LOCK_NAME, PRIVATE, hand_over
+from zq.store.sqlite.files import LOCK_NAME
 
 
 class DirectoryLock:
@@ -38,8 +39,9 @@ def locked_unchanged(directory: Path) -> Iterator[None]:
 
     Raises `DirectoryInUse`. A directory without the lock's file has never had an owner.
     """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(directory / LOCK_NAME, flags)
     except FileNotFoundError:
         yield
         return
@@ -65,10 +67,7 @@ def _locked(directory: Path) -> int:
     """Open the lock's file and lock it. Makes it if it is missing."""
     path = directory / LOCK_NAME
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
-        with contextlib.suppress(PermissionError):
-            os.fchmod(descriptor, PRIVATE)
-        hand_over(descriptor, directory)
+        descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
         try:
             _lock(descriptor, directory)
         except DirectoryInUse:

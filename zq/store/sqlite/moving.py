@@ -3,9 +3,10 @@
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from zq.private import open_private
 from zq.store.errors import DamagedDatabase, DatabaseTooOld, StoreError, StoreFull
 from zq.store.moving import MARK, MovedTable, MoveSide, MoveTarget, Row
 from zq.store.sqlite.connection import PAGE_BYTES, is_full
@@ -14,7 +15,7 @@ from zq.store.sqlite.files import (
     FILE_NAME,
     MOVING_NAME,
     WAL_NAME,
-    create_private,
+    connected,
     opened_unchanged,
 )
 from zq.store.sqlite.identity import QUERIES, rewrite_meta
@@ -73,9 +74,8 @@ def target(place: str) -> Iterator["SqliteTarget"]:
     try:
         refuse_content(directory, MOVING_NAME)
         file = directory / MOVING_NAME
-        with suppress(FileExistsError):
-            create_private(file)
-        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        os.close(open_private(file, os.O_WRONLY | os.O_CREAT))
+        with connected(file) as connection:
             for name, value in _PRAGMAS.items():
                 connection.execute(f"PRAGMA {name} = {value}")
             migrate(connection)

@@ -9,7 +9,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -19,7 +19,7 @@ import msgspec
 from zq.model.clock import SteadyClock, SystemClock
 from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, StoreFull
 from zq.store.sqlite.damage import find_damage
-from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME, create_private
+from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME, connected, create_private
 from zq.store.sqlite.identity import renew_identity
 from zq.store.sqlite.lock import DirectoryLock, sync_directory
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
@@ -93,8 +93,7 @@ def _remove_rest(directory: Path) -> None:
 
 def _write(file: Path, content: IO[bytes], size: int, progress: Progress) -> None:
     _refuse_full(file.parent, size)
-    create_private(file)
-    with file.open("wb") as target:
+    with create_private(file) as target:
         while piece := content.read(PIECE):
             target.write(piece)
             progress(target.tell(), size)
@@ -105,7 +104,7 @@ def _write(file: Path, content: IO[bytes], size: int, progress: Progress) -> Non
 def _make_ready(file: Path) -> None:
     """Check a database, migrate it, and give it another identity than its original's."""
     try:
-        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        with connected(file) as connection:
             refuse_foreign(connection)
             if refuse_newer(connection) == 0:
                 raise DamagedDatabase("the backup is empty: nothing of zq's is in it")

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from zq.store.sqlite.damage import damage_of_log, damaged_header
 from zq.store.sqlite.files import (
     FILE_NAME,
     WAL_NAME,
+    connected,
     copy_files,
     create_private,
     opened_unchanged,
@@ -78,8 +79,8 @@ def salvage(old: Path, new: Path, now: int, progress: Progress) -> Salvaged:
         preparing(new) as file,
         _opened(old) as (source, lost),
     ):
-        create_private(file)
-        with closing(sqlite3.connect(file, isolation_level=None)) as target:
+        create_private(file).close()
+        with connected(file) as target:
             # The whole file is synced before it gets its name.
             for pragma in ("auto_vacuum = INCREMENTAL", "synchronous = OFF"):
                 target.execute(f"PRAGMA {pragma}")

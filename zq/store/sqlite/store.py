@@ -370,7 +370,7 @@ class SqliteStore(Store):
         """Copy a database that has lost its name to a new file, while it can still be read."""
         copy = self.directory / f"{FILE_NAME}.rescued-{time.time_ns() // 1_000_000}"
         try:
-            create_private(copy)
+            create_private(copy).close()
             await self._writer.execute("VACUUM INTO ?", [os.fspath(copy)])
         except (sqlite3.Error, OSError) as error:
             log.error(f"what was in it cannot be saved: {error}")
