@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,14 +16,18 @@ from click.testing import CliRunner, Result
 from outbox.postgres import the_server
 from process.server import refused, running
 
-from store.rig import Rig
+from store.rig import POLICY, Orders, Rig, new_job
 from zq.cli.group import main
-from zq.model.ids import FormerSuffix
+from zq.model.commands import Claim
+from zq.model.ids import HOLDER_BITS, FormerSuffix
+from zq.model.lifecycle import Status
 from zq.store import moving
 from zq.store.moving import MovedTable, MoveSide, Row
 from zq.store.postgres import moving as postgres
 from zq.store.postgres.connection import SESSION, connect
+from zq.store.postgres.store import open_store
 from zq.store.sqlite import moving as sqlite
+from zq.tick.runner import make_ticks
 
 from .full import fill
 
@@ -112,6 +117,25 @@ async def test_a_server_goes_on_from_it(full: Path, address: str, tmp_path: Path
     counts = await rig.store.reads.counts(rig.now)
     assert sum(n for (queue, _), n in counts.items() if queue == "new") == 1
     await rig.close()
+
+
+async def test_jobs_that_a_server_of_any_slot_held_are_ready_again(
+    address: str, tmp_path: Path
+) -> None:
+    ticks = make_ticks(POLICY, Random(1), {})
+    stores = [await open_store(address, ticks, read_timeout=60.0, servers=3) for _ in range(3)]
+    orders = Orders(stores[-1].at_start.last_key)
+    for slot, store in enumerate(stores):
+        claim = Claim(None, [((slot << HOLDER_BITS) + 1, 2)])
+        await store.tick(orders.tick([orders.enqueue([new_job()] * 3)], [claim]))
+    for store in stores:
+        await store.abandon()
+    assert move(address, tmp_path / "back").exit_code == 0
+    rig = Rig(tmp_path / "back")
+    await rig.open()
+    returned, statuses = rig.store.at_start.returned, await rig.statuses()
+    await rig.close()
+    assert (returned, [*statuses.values()]) == (6, [Status.READY] * 9)
 
 
 @pytest.mark.parametrize("back", [False, True])

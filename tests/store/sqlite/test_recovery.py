@@ -1,19 +1,16 @@
 """A store that opens again: jobs are returned, locks restored, and ids still rise."""
 
 import sqlite3
-from contextlib import closing
 from itertools import pairwise
 
 import pytest
 
 from zq.model.commands import Claim, Clear, DeleteJob, Due, EnqueueResult, Fail, Settled, Succeed
 from zq.model.filters import EVERYTHING
-from zq.model.ids import HOLDER_BITS
 from zq.model.job import JobRecord, JobSettings, Retention
 from zq.model.lifecycle import Status
 from zq.model.settling import Failure
 from zq.model.unique import Scope
-from zq.store.sqlite import upkeep
 
 from ..rig import NOW, Rig, new_job
 
@@ -56,22 +53,6 @@ async def test_jobs_in_flight_are_ready_again_at_no_cost_to_them(rig: Rig) -> No
     assert [after[key] for key in keys[3:]] == [before[key] for key in keys[3:]]
     counts = await rig.store.reads.counts(NOW)
     assert +counts == {("q", READY): 5}
-
-
-@pytest.mark.parametrize("slot", [0, 3])
-async def test_a_server_gives_back_what_its_own_slot_held_and_no_more(rig: Rig, slot: int) -> None:
-    await rig.keep(3)
-    mine, theirs = (slot << HOLDER_BITS) + 1, ((slot + 1) << HOLDER_BITS) + 1
-    ((first,), (second,)) = await rig.take(1, mine), await rig.take(1, theirs)
-    await rig.close()
-
-    with closing(sqlite3.connect(rig.directory / "zq.db", isolation_level=None)) as connection:
-        assert upkeep.recover(connection, slot=slot).returned == 1
-
-    await rig.open()
-    found = await all_jobs(rig)
-    assert (found[first.key].status, found[first.key].holder) == (READY, None)
-    assert (found[second.key].status, found[second.key].holder) == (Status.IN_FLIGHT, theirs)
 
 
 async def test_recovered_jobs_go_back_to_their_places(rig: Rig) -> None:

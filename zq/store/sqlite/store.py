@@ -434,7 +434,7 @@ async def open_store(
         def recover() -> tuple[list[Misfit], FoundAtStart, Ticks]:
             misfits = set_aside_at_start(connection, now, jobs=small)
             damage.refuse_damage(connection, directory)
-            found = upkeep.recover(connection, history, SLOT, clock, off_counts=off_counts)
+            found = upkeep.recover(connection, history, clock, off_counts=off_counts)
             return misfits, found, make_ticks(transactions, found.last_key)
 
         recovered = _mended(transactions(now), recover)

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from zq.model.clock import Clock, SteadyClock, SteadyMark, SystemClock
-from zq.model.ids import HOLDER_BITS
 from zq.model.leasing import DiedStream, Residents
 from zq.model.lifecycle import Status
 from zq.model.log import HISTORY_LOG, Bounds
@@ -38,23 +37,19 @@ SPARE_PAGES = 4096
 def recover(
     connection: sqlite3.Connection,
     history: Bounds | None = None,
-    slot: int = 0,
     clock: Clock | None = None,
     *,
     off_counts: bool = True,
 ) -> FoundAtStart:
     """Return the jobs that streams held when the server stopped, and read the identity.
 
-    These are the streams of the server in this slot. Jobs that other servers delivered stay with
-    their workers. The jobs keep their attempts, ids and places. A `history` has these bounds from
-    now on. Steady time goes on by this `clock`. This runs before the first request is accepted.
+    The jobs keep their attempts, ids and places. A `history` has these bounds from now on. Steady
+    time goes on by this `clock`. This runs before the first request is accepted.
     """
     clock = clock or SystemClock()
     connection.execute("BEGIN IMMEDIATE")
     try:
-        first = slot << HOLDER_BITS
-        mine = {"first": first, "last": first + (1 << HOLDER_BITS) - 1}
-        left = _value(connection, "read_left_in_flight", mine)
+        left = _value(connection, "read_left_in_flight")
         meta = dict(connection.execute(QUERIES["read_meta"]))
         if lost := [name for name, kind in _NEEDED if not isinstance(meta.get(name), kind)]:
             raise damaged(f"it is damaged: it has lost its {lost[0]}")

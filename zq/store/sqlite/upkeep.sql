@@ -1,16 +1,15 @@
 -- The statements outside the tick: at start-up and while idle.
 
 -- name: read_left_in_flight
--- Jobs in flight by this server's holders when it stopped, with their queues. No stream outlives it;
--- a claimed job does (its holder is the slot's first), unless its queue says otherwise: by its
--- settings, or else as a topic.
+-- Jobs in flight by streams when the server stopped, with their queues. No stream outlives it, nor
+-- those that shared a database of PostgreSQL before it was moved here. A claimed job does (its holder
+-- is 0), unless its queue says otherwise: by its settings, or else as a topic.
 SELECT json_group_array(json_array(jobs.id, jobs.queue)) FROM jobs
 LEFT JOIN queue_settings AS s ON s.queue = jobs.queue
 LEFT JOIN topics ON topics.name = jobs.queue AND topics.config ->> 'type' = 'queue'
 WHERE status = {in_flight} AND status <> {ready}
-    AND holder BETWEEN :first AND :last
-    AND (holder <> :first
-        OR coalesce(s.settings ->> 'leases_survive', topics.config ->> 'leases_durable', 1) = 0)
+    AND (holder > 0 OR holder = 0
+        AND coalesce(s.settings ->> 'leases_survive', topics.config ->> 'leases_durable', 1) = 0)
 
 -- name: read_begun
 -- The oldest jobs that a stream holds: so many its worker has begun.
