@@ -7,6 +7,7 @@ import logging
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from zq.http.transport.h2.codec import LibraryMissing
 from zq.http.transport.ports import ListenError
 from zq.http.transport.tls import CertificateError
 from zq.instance import database_of, place_of
+from zq.model.clock import BOOT_ID, SystemClock
 from zq.model.keys import InvalidKey
 from zq.runtime import Server
 from zq.service.services import Services
@@ -80,6 +82,7 @@ async def _serve(settings: Settings) -> int:
         return EX_CONFIG
     server = Server(settings, passed=passed)
     _allow_connections(settings.max_connections + server.descriptors)
+    _warn_without_boot()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
     code = await _start(server, settings)
     if code:
@@ -163,6 +166,15 @@ def _allow_connections(count: int) -> None:
         log.warning(
             f"this process may have {hard} descriptors, too few for --max-connections: raise the"
             " limit (LimitNOFILE=, ulimit -Hn), or lower the setting"
+        )
+
+
+def _warn_without_boot() -> None:
+    """Warn if a start after a reboot looks like any other."""
+    if sys.platform == "linux" and SystemClock().boot is None:
+        log.warning(
+            f"{BOOT_ID} cannot be read, so each start counts as a reboot: if the clock is set"
+            " meanwhile, durations change by as much (ProcSubset=pid in a unit hides that file)"
         )
 
 

@@ -6,6 +6,7 @@ For each, docs/promises.md says what holds. Boots of the machine are tested in t
 import asyncio
 import contextlib
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -70,6 +71,36 @@ async def test_a_device_starts_a_day_before_its_last_job(
         second = await client.enqueue_many(3)
         assert sorted(first + second) == first + second
         await all_of(client, first + second)
+
+
+def with_proc(options: str) -> tuple[str, ...]:
+    """The words before a command that make it see a /proc with these options, as a unit may."""
+    script = f'mount -t proc -o {options} proc /proc; exec "$@"'
+    return ("unshare", "--mount", "sh", "-ec", script, "sh")
+
+
+async def test_a_clock_that_is_set_between_two_starts_of_the_service_changes_no_duration(
+    wall_clock: WallClock, tmp_path: Path
+) -> None:
+    unit = (Path(__file__).parents[2] / "systemd/zq.service").read_text(encoding="utf-8")
+    settings = dict(re.findall("^(ProtectProc|ProcSubset)=(.*)$", unit, re.M))
+    assert settings
+    names = {"ProtectProc": "hidepid", "ProcSubset": "subset"}
+    proc = with_proc(",".join(f"{names[key]}={value}" for key, value in settings.items()))
+    root, environment = tmp_path / "data", wall_clock.environment
+    async with running(root, env=environment, before=proc) as server, server.client() as client:
+        await client.enqueue(queue="short", ttl_ms=HOUR_MS)
+        await server.kill()
+    wall_clock.step(DAY_MS)
+    async with running(root, env=environment, before=proc) as server, server.client() as client:
+        assert await client.count(queue="short", status="ready") == 1
+        assert not any("boot_id" in message for message in server.messages)
+
+
+async def test_a_server_that_cannot_tell_a_restart_from_a_reboot_says_so(tmp_path: Path) -> None:
+    async with running(tmp_path / "data", before=with_proc("subset=pid")) as server:
+        (warning,) = [line for line in server.log if "boot_id" in line["fields"]["message"]]
+        assert warning["level"] == "WARN"
 
 
 @pytest.mark.parametrize("time_off", ["counts", "pauses"])

@@ -22,7 +22,9 @@ LAST_DATE_MS = 253_402_300_799_000
 LOOKS = 5
 """The most readings of the clocks before a difference counts."""
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""The file in which Linux names the start of the machine."""
+
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -67,7 +69,7 @@ class SystemClock:
     @cached_property
     def boot(self) -> str | None:
         with suppress(OSError):
-            return _BOOT_ID.read_text(encoding="ascii").strip()
+            return BOOT_ID.read_text(encoding="ascii").strip()
         return None
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
