@@ -44,12 +44,14 @@ export function fill(parent, ...children) {
   return parent;
 }
 
-/** The row or line under the pointer, or else the one with focus. While there is one, nothing moves: who clicks, hits what they saw. */
+/** The row or line under the pointer, or else the one with focus or with the selected text. While there is one, nothing moves: who clicks, hits
+ * what they saw, and a row that moves would lose its selection. */
 export const held = {
   pointed: /** @type {Element | null} */ (null),
   focused: /** @type {Element | null} */ (null),
+  selected: /** @type {Element | null} */ (null),
   get row() {
-    return [this.pointed, this.focused].find((each) => each?.isConnected) ?? null;
+    return [this.pointed, this.focused, this.selected].find((each) => each?.isConnected) ?? null;
   },
 };
 
@@ -169,6 +171,7 @@ let selected = /** @type {Node | null} */ (null);
 document.addEventListener("selectionchange", () => {
   const selection = document.getSelection();
   selected = selection && !selection.isCollapsed ? selection.anchorNode : null;
+  held.selected = selected?.parentElement?.closest("main :is(tr, li)[data-key]") ?? null;
 });
 
 /** Who selects a text, reads or copies it: its cell stays as it is. @param {Element} cell */
