@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zq.client.job import Job as Job
     from zq.client.job_error import JobError as JobError
     from zq.client.options import Backoff as Backoff
+    from zq.client.options import CallOptions as CallOptions
     from zq.client.options import Options as Options
     from zq.client.outcome import DrainReport as DrainReport
     from zq.client.outcome import Outcome as Outcome
@@ -92,7 +93,7 @@ _HOMES = {
     "zq.client.flows": ("JobFlow", "chain", "chain_sync", "chord", "chord_sync", "step"),
     "zq.client.formats": ("JSON", "MSGPACK", "Codec"),
     "zq.client.job": ("CancelStatus", "Job"),
-    "zq.client.options": ("Backoff", "Options"),
+    "zq.client.options": ("Backoff", "CallOptions", "Options"),
     "zq.client.outcome": ("DrainReport", "Outcome"),
     "zq.client.payloads": ("content_key", "new_id"),
     "zq.client.queue": ("Enqueued", "JobStatus", "Queue", "SyncQueue"),

@@ -32,6 +32,22 @@ async def test_an_argument_is_the_key(app: App) -> None:
     assert [job.fair_weight for job in (await app.backend.jobs()).jobs] == [2.0] * 6
 
 
+async def test_a_later_step_has_the_key_of_its_own_arguments(app: App) -> None:
+    @app.task
+    async def size() -> int:
+        return 1
+
+    @app.task(fair_key="by")
+    async def shorten(size: int, by: int = 2) -> None: ...
+
+    await zq.chain(zq.step(size), zq.step(shorten, 3))
+
+    (job,) = (await app.backend.jobs()).jobs
+    assert job.meta is not None
+    assert job.meta["zq_then"]["fair_key"] == "3"
+    assert job.meta["zq_then"]["payload"]["args"] == [3]
+
+
 async def test_a_function_of_the_arguments_makes_the_key(app: App) -> None:
     @app.task(fair_key=lambda order, *, shop: f"{shop}-{order['user']}")
     def page(order: dict[str, int], *, shop: str) -> None: ...

@@ -136,7 +136,10 @@ class Step:
         Raises the errors of `Signature.following`.
         """
         signature, delay = self.task.signature, self.task.effective.get("delay")
-        job = self.task.job(signature.following(self.args, self.kwargs, giver, gives))
+        call = signature.following(self.args, self.kwargs, giver, gives)
+        # In a fair key, None stands for the result that comes first.
+        job = self.task.job({**call, "args": (None, *call["args"])})
+        job = msgspec.structs.replace(job, payload=call)
         if not delay:
             return job
         meta = {**(job.meta or {}), DELAY: milliseconds("delay", delay)}

@@ -47,12 +47,8 @@ def key_of_payloads(said: FairKey, queue: str) -> Callable[[Any], str | None]:
 
 
 def _bound(signature: inspect.Signature, payload: dict[str, Any]) -> inspect.BoundArguments:
-    """The arguments of a call. In a step of a flow, None stands for the result before it."""
-    args, kwargs = payload["args"], payload["kwargs"]
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError:
-        bound = signature.bind(None, *args, **kwargs)
+    """The arguments of a call, with the defaults of those that it lacks."""
+    bound = signature.bind(*payload["args"], **payload["kwargs"])
     bound.apply_defaults()
     return bound
 
