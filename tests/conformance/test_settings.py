@@ -231,6 +231,15 @@ async def test_a_pause_with_an_end_resumes_by_itself_also_over_a_restart(client:
     assert await settings_of(client, "q") == {}
 
 
+async def test_a_pause_that_would_be_over_already_is_refused(client: Client) -> None:
+    over = {"paused": True, "paused_until": client.site.now - 3_600_000}
+    for method in ("PATCH", "PUT"):
+        reply = await client.call(method, "/queues/q/settings", over)
+        assert reply.status == 400
+        assert "is over by the server's clock" in reply.doc["error"]
+    assert await settings_of(client, "q") == {}
+
+
 @pytest.mark.parametrize("wrong", [{"pause_reason": ""}, {"paused_until": -1}], ids=str)
 async def test_what_is_wrong_about_a_pause_is_refused(client: Client, wrong: Doc) -> None:
     reply = await client.patch("/queues/q/settings", {"paused": True} | wrong)

@@ -4,14 +4,22 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from .conftest import NewPage, patient
+from .conftest import PATIENCE_MS, NewPage, patient
 from .place import Place
+from .test_acting import api
+from .test_lists import push
 from .test_pages import go
+
+
+def set_clock(page: Page, hours: float) -> None:
+    """Have the browser's clock differ by so much."""
+    page.add_init_script(f"const now = Date.now; Date.now = () => now() + {hours * 3_600_000};")
 
 
 def milliseconds(text: str) -> int:
@@ -94,7 +102,7 @@ def test_scheduled_jobs_stand_in_the_order_of_their_times_page_by_page(
 
 @pytest.mark.parametrize(("seconds", "said"), [(90, True), (-90, True), (5, False)], ids=str)
 def test_clocks_that_differ_are_named(place: Place, page: Page, seconds: int, said: bool) -> None:
-    page.add_init_script(f"const now = Date.now; Date.now = () => now() + {seconds * 1000};")
+    set_clock(page, seconds / 3600)
     page.goto(place.ui)
     expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("main[aria-busy]")).to_have_count(0)
@@ -103,6 +111,58 @@ def test_clocks_that_differ_are_named(place: Place, page: Page, seconds: int, sa
     if said:
         # What the answer took to come is a part of it.
         expect(banners).to_contain_text(re.compile(r"^Clocks differ by 1 min \d+ s"))
+
+
+def pause_for_an_hour(place: Place, page: Page, queue: str) -> int:
+    """Pause it. Return how many milliseconds after the press of the button the pause ends."""
+    page.get_by_role("button", name="Pause…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Pause for").fill("1h")
+    expect(dialog).to_contain_text("1 h, until")
+    before = time.time_ns() // 1_000_000
+    dialog.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text(f"{queue} is paused.")
+    paused: Any = api(place, f"/queues/{queue}/settings")
+    return int(paused["paused_until"]) - before
+
+
+def test_a_pause_lasts_as_long_as_it_was_typed_whatever_the_browsers_clock_says(
+    place: Place, page: Page
+) -> None:
+    set_clock(page, -2)
+    push(place, 1, "slow-clock")
+    go(page, place, "queue?name=slow-clock")
+    assert abs(pause_for_an_hour(place, page, "slow-clock") - 3_600_000) < PATIENCE_MS
+
+
+def test_a_pause_begins_when_the_button_is_pressed(place: Place, page: Page) -> None:
+    push(place, 1, "pressed")
+    go(page, place, "queue?name=pressed")
+    assert pause_for_an_hour(place, page, "pressed") >= 3_600_000
+
+
+def test_ages_in_a_filter_and_moves_go_by_the_servers_clock(place: Place, page: Page) -> None:
+    set_clock(page, 2)
+    job = {"queue": "fast-clock", "type": "t", "payload": 1}
+    id = httpx.post(f"{place.primary}/jobs", json=job, trust_env=False).json()["id"]
+    go(page, place, "jobs?f=queue:fast-clock age:>1h")
+    expect(page.locator("main")).to_contain_text("No job matches")
+    go(page, place, "jobs?f=queue:fast-clock age:<1h")
+    row = page.locator(f"main tr[data-key='{id}']")
+    expect(row.locator("time")).to_have_text(re.compile(r"^[\d.]+ s$"))
+    row.get_by_role("button", name="More for").click()
+    page.get_by_role("button", name="Move…").click()
+    page.get_by_role("dialog").get_by_label("Ready in").fill("1h")
+    before = time.time() * 1000
+    page.get_by_role("dialog").get_by_role("button", name="Move", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("is scheduled")
+    moved: Any = api(place, f"/jobs/{id}")
+    assert abs(moved["ready_at"] - before - 3_600_000) < PATIENCE_MS
+    go(page, place, "schedules")
+    due = scheduled(page).locator(f"tr[data-key='{id}'] time").first
+    expect(due).to_have_text(re.compile("^(60|59) m$"))
+    go(page, place, "activity?since=1h")
+    expect(page.locator("main time[data-age]").first).to_have_text(re.compile(r"^[\d.]+ m?s$"))
 
 
 def test_no_key_acts_while_somebody_types_or_once_keys_are_off(place: Place, page: Page) -> None:

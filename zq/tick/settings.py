@@ -5,7 +5,15 @@ import msgspec
 from zq.model.checksums import checksum
 from zq.model.commands import SetQueue
 from zq.model.errors import Conflict, InvalidRequest
-from zq.model.settings import NO_SETTINGS, QueueSettings, SettingsPatch, checked, merged
+from zq.model.patching import Unset
+from zq.model.settings import (
+    NO_SETTINGS,
+    QueueSettings,
+    SettingsPatch,
+    checked,
+    merged,
+    moment_text,
+)
 from zq.store.api import as_json
 from zq.tick.work import UnitOfWork
 
@@ -16,10 +24,20 @@ def set_queue(work: UnitOfWork, command: SetQueue) -> object:
     try:
         if isinstance(settings, SettingsPatch):
             settings = merged(work.settings_of(command.queue), settings)
+        _check_end(command.settings.paused_until, settings, work.now)
         put_settings(work, command.queue, settings)
     except (InvalidRequest, Conflict) as refusal:
         return refusal
     return settings
+
+
+def _check_end(given: int | None | Unset, settings: QueueSettings, now: int) -> None:
+    """Raises `InvalidRequest` for a pause that would be over already."""
+    if isinstance(given, int) and settings.paused and given <= now:
+        raise InvalidRequest(
+            f"the pause is over by the server's clock: paused_until is {moment_text(given)},"
+            f" and it is {moment_text(now)}"
+        )
 
 
 def put_settings(work: UnitOfWork, queue: str, settings: QueueSettings) -> None:

@@ -3,7 +3,7 @@
 import { clock, copy, el, number } from "./dom.js";
 import { Field } from "./fields.js";
 import { lineOf } from "./filter.js";
-import { Refusal, ask, get, query, send } from "./net.js";
+import { Refusal, ask, get, query, send, serverNow } from "./net.js";
 import { button, dialog, iconButton, menu, meter, name, pill, short, toast } from "./parts.js";
 import { may, rights } from "./rights.js";
 
@@ -104,6 +104,8 @@ export function confirm(plan, after) {
         go.disabled = false;
         return;
       }
+      // A time from now on counts from here.
+      Object.assign(plan, plan.filled?.(values()));
       const answers = [];
       if (plan.save) save(plan.save, await (await ask(`api/${plan.path}`, { method: plan.method })).blob());
       else {
@@ -233,7 +235,7 @@ const PLACE = [{ name: "queue", label: "Queue", kind: "text", placeholder: "stay
 
 /** @param {any} values */
 const placeOf = ({ queue, priority, delay }) => ({ ...queue && { queue }, ...priority !== null && { priority },
-  ...delay !== null && { ready_at: Math.round(Date.now() + delay) } });
+  ...delay !== null && { ready_at: Math.round(serverNow() + delay) } });
 
 /** @param {any} values */
 const placeWords = ({ queue, priority, delay }) => `${queue ? ` --queue ${quoted(queue)} --create` : ""}${
@@ -335,7 +337,7 @@ function about(filter, now, lost = false) {
   const queues = countsBy(now, "queue").length;
   return [lost && now.by?.length ? lossTable(now, "status", true) : null,
     queues > 1 ? lossTable(now, "queue", false) : null,
-    el("div", { class: "part" }, el("p", { class: "muted" }, `Counted at ${clock(Date.now())}`, filter.id ? ". Those that are ticked, and no other. "
+    el("div", { class: "part" }, el("p", { class: "muted" }, `Counted at ${clock(serverNow())}`, filter.id ? ". Those that are ticked, and no other. "
       : [", up to the job ", el("span", { class: "id", title: now.upto }, short(now.upto)), ". Jobs that come later stay. Filter: ", el("code", {}, lineOf(filter)), " "],
     now.no_effect ? `${number(now.no_effect)} others that match stay as they are.` : null))];
 }

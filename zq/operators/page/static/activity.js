@@ -3,7 +3,7 @@
 import { WHY, actionButton, confirm, may, quoted, save } from "./actions.js";
 import { Asked } from "./asked.js";
 import { ago, el, number, plain, show } from "./dom.js";
-import { ask, get, query } from "./net.js";
+import { ask, get, query, serverNow } from "./net.js";
 import { button, card, empty, meter, name, pill, queueName, table } from "./parts.js";
 import { commandOf } from "./queue_settings.js";
 
@@ -60,7 +60,7 @@ function filterForm(filter, turn) {
 /** @param {Record<string, string>} filter @param {number} most @param {() => void} more @param {() => void} after */
 async function actionTable(filter, most, more, after) {
   const { since, ...named } = filter;
-  const now = Date.now();
+  const now = serverNow();
   const actions = await actionsOf({ ...named, since: since && now - SPANS[since] }, most);
   const given = Object.values(filter).some(Boolean);
   return [table({ caption: "What operators have done, the latest first",
@@ -136,7 +136,7 @@ const stopButton = (sweep) => actionButton("manage", "Stop…", () => confirm({
 /** @param {() => void} after */
 async function endedTable(after) {
   const { sweeps } = await get(`sweeps/ended?limit=${PAGE}`);
-  const now = Date.now();
+  const now = serverNow();
   return table({ caption: "Sweeps that have changed jobs, the latest first",
     columns: [{ head: "ago", is: "num w5" }, { head: "who", is: "w9 c1" }, { head: "what", is: "w9" }, { head: "jobs" },
       { head: "changed", is: "num w6" }, { head: "result", is: "w12 c3" }, { head: "reason", is: "c2" }, ...may("manage") ? [{ spoken: "actions", is: "do wact" }] : []],

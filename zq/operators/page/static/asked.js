@@ -1,6 +1,7 @@
 // Parts of a page that the live stream does not carry: asked for again and again, and each says of when it is.
 
 import { clock, el, show } from "./dom.js";
+import { serverNow } from "./net.js";
 import { banner, button, skeleton } from "./parts.js";
 
 const SKELETON_MS = 200;
@@ -35,7 +36,7 @@ export class Asked {
       const found = await this.make();
       if (mine === this.turn) {
         show(this.place, found);
-        this.age.textContent = `asked at ${clock(Date.now())}`;
+        this.age.textContent = `asked at ${clock(serverNow())}`;
       }
     } catch (error) {
       if (mine === this.turn) this.fail(/** @type {Error} */ (error).message);

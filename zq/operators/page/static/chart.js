@@ -1,7 +1,7 @@
 // What happened over minutes, hours and days: lines in SVG whose legend is the read-out, and a table of the same numbers.
 
 import { brief, clock, day, el, local, number, plain, rate, show, svg } from "./dom.js";
-import { get, query } from "./net.js";
+import { get, query, serverNow } from "./net.js";
 import { dialog, iconButton, segment, table } from "./parts.js";
 import { lateButton } from "./rights.js";
 
@@ -326,7 +326,7 @@ export class History {
 
   /** @param {any} found */
   draw(found) {
-    this.learnt = Date.now();
+    this.learnt = serverNow();
     const open = found.points.length - 1;
     for (const [at, point] of found.points.entries()) {
       const ms = at === open && found.open_ms !== undefined ? found.open_ms : found.step_ms;

@@ -3,7 +3,7 @@
 import { actionButton, confirm, may, quoted } from "./actions.js";
 import { Asked } from "./asked.js";
 import { ago, bytes, el, long, number, plain, time } from "./dom.js";
-import { get, query } from "./net.js";
+import { get, query, serverNow } from "./net.js";
 import { briefly, button, card, empty, menu, meter, name, pill, queueName, segment, table, tile } from "./parts.js";
 
 const PAGE = 50;
@@ -41,7 +41,7 @@ export function devices(main, values) {
 
 /** @param {any} found @param {string} order @param {number} skip @param {(to: any) => void} turn */
 function listed(found, order, skip, turn) {
-  const now = Date.now();
+  const now = serverNow();
   const acts = may("manage");
   return [el("section", { class: "tiles five", "aria-label": "Now" },
     tile({ label: "Devices", value: number(found.total), note: "have reported" }),
@@ -64,7 +64,7 @@ function listed(found, order, skip, turn) {
 
 /** The lanes by which this server is a device of others. @param {any[]} lanes */
 function sending(lanes) {
-  const now = Date.now();
+  const now = serverNow();
   return lanes.length ? [card("Lanes of this server", "what it sends to others", table({ caption: "Lanes of this server",
     columns: [{ head: "lane" }, { head: "state", is: "w9 st" }, { head: "unsent", is: "num w6" }, { head: "oldest", is: "num w6 c1" }, { head: "bytes", is: "num w7 c3" },
       { head: "arrived", is: "num w6 c4", title: "when jobs have arrived last" }, { head: "last error", is: "w16 c2" }],
@@ -93,7 +93,7 @@ function one(main, device) {
 
 /** @param {any} device */
 function shown(device) {
-  const now = Date.now();
+  const now = serverNow();
   const queues = Object.entries(device.queues ?? {}).sort(([, one], [, other]) => other - one);
   const most = Math.max(...queues.map(([, jobs]) => jobs), 1);
   return [el("section", { class: "tiles five", "aria-label": "Now" },

@@ -5,7 +5,7 @@ import { Asked } from "./asked.js";
 import { Chart } from "./chart.js";
 import { ago, brief, clock, el, number, plain, rate, show, time } from "./dom.js";
 import { lineOf } from "./filter.js";
-import { get, query } from "./net.js";
+import { get, query, serverNow } from "./net.js";
 import { card, empty, menu, name, queueName, segment, spark, table } from "./parts.js";
 
 const RANGES = ["15m", "1h", "24h", "7d"];
@@ -41,7 +41,7 @@ export function failures(main, values, go) {
     const mine = asks += 1;
     const answer = await get(`failures${query({ range: now.range, queue: now.queue, order: now.order })}`);
     if (mine !== asks) return list;
-    found = { ...answer, marks: marksOf(answer.causes), at: Date.now() };
+    found = { ...answer, marks: marksOf(answer.causes), at: serverNow() };
     redraw();
     return list;
   });
@@ -89,7 +89,7 @@ function headerOf(found, causes, now) {
   const dead = sum(causes, "dead");
   return [el("span", {}, el("b", {}, number(sum(causes, "count"))), el("span", { class: "muted" },
     ` failed attempts of ${number(causes.length)} ${causes.length === 1 ? "cause" : "causes"} in ${LONG[now.range]}, ${ORDERS[now.order] ?? ""}`)),
-  el("span", { class: "push muted" }, dead ? `${number(dead)} dead jobs have these causes, ` : "", `asked at ${clock(Date.now())}`)];
+  el("span", { class: "push muted" }, dead ? `${number(dead)} dead jobs have these causes, ` : "", `asked at ${clock(found.at)}`)];
 }
 
 /** @param {any[]} causes @param {any} one @param {number} at @param {any} now @param {(change: any) => string} place @param {(to: string) => void} go @param {() => void} after */

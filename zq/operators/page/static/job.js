@@ -2,7 +2,7 @@
 
 import { curlOf, may, rights, verbsOf } from "./actions.js";
 import { brief, bytes, copy, el, link, number, plain, show, told } from "./dom.js";
-import { Refusal, ask, get, query } from "./net.js";
+import { Refusal, ask, get, query, serverNow } from "./net.js";
 import { banner, button, empty, iconButton, name, panel, pill, queueName, short, skeleton, toast } from "./parts.js";
 import { hiddenIn, printed, rawField } from "./raw.js";
 
@@ -33,7 +33,7 @@ export class JobView {
     this.asks = false;
     /** Of which question the answer counts. */
     this.turn = 0;
-    this.now = Date.now();
+    this.now = serverNow();
     // It can be closed before it is there.
     this.draw();
     this.load();

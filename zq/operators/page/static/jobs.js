@@ -4,7 +4,7 @@ import { countsBy, exactly, filterButtons, lookAhead, many, may, rowActions } fr
 import { ago, brief, el, link, local, number, plain, show } from "./dom.js";
 import { Misread, STATUSES, lineOf, parseFilter, suggestions, valueOf, withTerm } from "./filter.js";
 import { JobView } from "./job.js";
-import { getText, get, query } from "./net.js";
+import { get, getText, query, serverNow } from "./net.js";
 import { banner, button, chip, dialog, empty, name, pill, queueName, selection, short, shortId, skeleton, table } from "./parts.js";
 import { members, rawField } from "./raw.js";
 
@@ -50,7 +50,7 @@ export class JobList {
     this.sort = sort;
     this.page = page;
     this.totals = /** @type {Record<string, number>} */ ({});
-    this.now = Date.now();
+    this.now = serverNow();
     this.open = "";
     this.rows = /** @type {Row[]} */ ([]);
     this.next = "";
@@ -360,7 +360,7 @@ export function jobsPanel(place, filter, again = () => undefined) {
       again();
     } });
   let list = begin();
-  return { check: (/** @type {number} */ at = Date.now()) => list.tick(at) };
+  return { check: (/** @type {number} */ at = serverNow()) => list.tick(at) };
 }
 
 /** @param {Element} main @param {URLSearchParams} values @param {(place: string) => void} go */
@@ -377,7 +377,7 @@ export function jobs(main, values, go) {
   let view = /** @type {JobView | null} */ (null);
   let filter = /** @type {Record<string, string> | null} */ (null);
   try {
-    filter = parseFilter(line, Date.now());
+    filter = parseFilter(line, serverNow());
   } catch (error) {
     misread(wrong, field, line, error);
     place.append(el("section", { class: "card" }, empty("Nothing is listed", "The filter line cannot be read as it stands, so it means no job. Mend what is marked above.")));
@@ -460,7 +460,7 @@ function filterField(line, find, wrong) {
   return el("form", { class: "filter", role: "search", onsubmit: (/** @type {Event} */ event) => {
     event.preventDefault();
     try {
-      parseFilter(box.value, Date.now());
+      parseFilter(box.value, serverNow());
       find(box.value.trim());
     } catch (error) {
       misread(wrong, box.form, box.value, error);

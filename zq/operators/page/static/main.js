@@ -2,7 +2,7 @@
 
 import { rights } from "./rights.js";
 import { clock, el, held, local, number, plain, show, span, zone } from "./dom.js";
-import { Live, ask, beginsWithOverview, first, get, lost } from "./net.js";
+import { Live, ahead, ask, beginsWithOverview, first, get, lost } from "./net.js";
 import { banner, button, empty, queuePlace } from "./parts.js";
 
 /** A page: what it watches, and how it is drawn with each frame. `keys` are its own, by the key. `leave` is called when another page opens;
@@ -168,7 +168,7 @@ function head() {
   const stale = ["lost", "stale"].includes(state);
   const refused = state.startsWith("refused");
   const old = live.old();
-  const skew = Math.abs(live.ahead);
+  const skew = Math.abs(ahead);
   tell(byId("live"), WORDS[state] ?? (refused ? "not signed in" : state));
   byId("live").dataset.state = state.split(" ")[0];
   byId("dot").className = state === "live" || state === "polled" ? "dot" : "dot off";

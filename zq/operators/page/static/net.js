@@ -19,6 +19,18 @@ const TOKEN = `token ${location.pathname}`;
 /** @param {string} token */
 export const keepToken = (token) => localStorage.setItem(TOKEN, token);
 
+/** How far this clock is ahead of the server's, in ms: as little as the dates of all answers allow, which tell whole seconds. */
+export let ahead = 0;
+
+/** The time by the server's clock, in ms. */
+export const serverNow = () => Date.now() - ahead;
+
+/** Learn from the date of an answer what the server's clock says. @param {Response} reply @param {number} sent When it was asked for. */
+function hearClock(reply, sent) {
+  const told = Date.parse(reply.headers.get("Date") ?? "");
+  if (told) ahead = Math.min(Math.max(ahead, sent - told - 1000), Date.now() - told);
+}
+
 /**
  * @param {string} path Relative to the page.
  * @param {RequestInit & {headers?: Record<string, string>}} [options]
@@ -26,12 +38,14 @@ export const keepToken = (token) => localStorage.setItem(TOKEN, token);
 export async function ask(path, options = {}) {
   const token = localStorage.getItem(TOKEN);
   const headers = { "Zq-Strict": "1", ...options.headers, ...(token && { "Zq-Session": token }) };
+  const sent = Date.now();
   let reply;
   try {
     reply = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options, headers });
   } catch {
     throw new Refusal(0, "The server cannot be reached.");
   }
+  hearClock(reply, sent);
   if (reply.ok) return reply;
   let text = reply.statusText;
   try {
@@ -114,8 +128,6 @@ export class Live {
     /** When the last document came, and until when it holds. */
     this.came = this.heard;
     this.holds = this.heard;
-    /** How far this clock is ahead of the server's, in ms, when the stream began. */
-    this.ahead = 0;
     /** Whether something has come that is not shown yet. */
     this.late = false;
     /** When the server was asked for the document, and whether it has answered, while the stream is silent. */
@@ -266,7 +278,6 @@ export class Live {
   /** @param {AbortController} wire @param {Promise<Response>} asked */
   async readOnce(wire, asked) {
     const reply = await asked;
-    this.ahead = Date.now() - (Date.parse(reply.headers.get("Date") ?? "") || Date.now());
     const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
     const decoder = new TextDecoder();
     let rest = "";

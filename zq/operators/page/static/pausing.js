@@ -3,7 +3,7 @@
 import { actionButton, confirm, nearTo, quoted } from "./actions.js";
 import { clock, el, number } from "./dom.js";
 import { oneUnit, spanned } from "./fields.js";
-import { send } from "./net.js";
+import { send, serverNow } from "./net.js";
 import { queueName } from "./parts.js";
 
 /** @param {string} queue */
@@ -33,13 +33,13 @@ export async function pause(queues, after) {
       `${many ? `Jobs of ${together(queues)} are` : "Its jobs are"} not delivered. Jobs in flight go on, and new ones are still stored.`],
     fields: [
       { name: "for", label: "Pause for", kind: "duration", placeholder: "until somebody resumes it", stays: true,
-        help: (ms) => (ms ? `${spanned(ms)}, until ${clock(Date.now() + ms)}` : null) },
+        help: (ms) => (ms ? `${spanned(ms)}, until ${clock(serverNow() + ms)}` : null) },
       { name: "reason", label: "Reason", kind: "text", placeholder: "everybody sees it", stays: true },
     ],
     filled: ({ for: ms, reason }) => ({
       zq: command + (ms ? ` --for ${oneUnit(ms)}` : "") + (reason ? ` --reason ${quoted(reason)}` : "")
         + (known ? "" : " --create"),
-      body: { paused: true, pause_reason: reason || null, paused_until: ms ? Date.now() + ms : null } }),
+      body: { paused: true, pause_reason: reason || null, paused_until: ms ? serverNow() + ms : null } }),
     button: many ? `Pause ${number(queues.length)} queues` : "Pause", zq: command, method: "PATCH",
     path: many ? "queues/$queue/settings" : settingsPath(queues[0]), body,
     done: () => `${together(queues)} ${many ? "are" : "is"} paused.`,

@@ -3,7 +3,7 @@
 import { confirm, may, quoted } from "./actions.js";
 import { Asked } from "./asked.js";
 import { ago, el, held, number, plain } from "./dom.js";
-import { get, query } from "./net.js";
+import { get, query, serverNow } from "./net.js";
 import { button, empty, menu, name, table } from "./parts.js";
 
 const PAGE = 50;
@@ -32,7 +32,7 @@ export function producers(card) {
 
 /** @param {any[]} found @param {(deleted: string) => void} again */
 function producerTable(found, again) {
-  const now = Date.now();
+  const now = serverNow();
   const acts = may("manage");
   return table({ caption: "Producers", columns: [{ head: "producer" }, { head: "epoch", is: "w12 c2" },
     { head: "last number", is: "num w9" }, { head: "stored", is: "num w6 c1", title: "when its last jobs were stored" }, ...acts ? [{ spoken: "actions", is: "do wact" }] : []],

@@ -6,7 +6,7 @@ import { History } from "./chart.js";
 import { ago, copy, el, long, number, plain, rate, show, time, told } from "./dom.js";
 import { lineOf } from "./filter.js";
 import { jobsPanel } from "./jobs.js";
-import { Refusal, ask, get, query } from "./net.js";
+import { Refusal, ask, get, query, serverNow } from "./net.js";
 import { banner, button, dialog, empty, iconButton, menu, meter, name, pill, segment, shortId, spark, table, tabs, tile, toast } from "./parts.js";
 import { pauseButton } from "./pausing.js";
 import { SettingsForm, commandOf } from "./queue_settings.js";
@@ -273,7 +273,7 @@ function groupsPart({ queue: of }) {
   };
   /** @type {Asked} */
   const asked = new Asked(async () => {
-    const now = Date.now();
+    const now = serverNow();
     const { groups } = await get(`queues/${encodeURIComponent(of)}/groups${query({ after, limit: GROUPS })}`);
     return [table({ caption: `Groups of ${of} with unfinished jobs, by name`,
       columns: [{ head: "group" }, { head: "has to end first", is: "w9" }, { head: "type", is: "w12 c3" }, { head: "status", is: "w8 st" },
@@ -304,7 +304,7 @@ function keysPart({ queue: of }) {
   };
   /** @type {Asked} */
   const asked = new Asked(async () => {
-    const now = Date.now();
+    const now = serverNow();
     const doc = await get(`queues/${encodeURIComponent(of)}/fair${query({ order, from, limit: KEYS })}`);
     return [table({ caption: `Fair keys of ${of} with unfinished jobs`,
       columns: [{ head: "key" }, { head: "share", is: "num w5" }, { head: "behind", is: "num w7 c3" }, { head: "waiting", is: "num w7" },

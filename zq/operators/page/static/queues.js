@@ -5,7 +5,7 @@ import { Asked } from "./asked.js";
 import { ago, el, number, plain, show } from "./dom.js";
 import { spanned } from "./fields.js";
 import { lineOf } from "./filter.js";
-import { get, query } from "./net.js";
+import { get, query, serverNow } from "./net.js";
 import { empty, meter, name, pill, queueName, segment, selection, table, tabs } from "./parts.js";
 import { pauseMany } from "./pausing.js";
 import { COLUMNS, queueActs, queueCells } from "./overview.js";
@@ -126,7 +126,7 @@ function steps(under, to) {
 
 async function budgetTable() {
   const { budgets } = await get("budgets");
-  const now = Date.now();
+  const now = serverNow();
   return table({ caption: "Budgets", columns: [{ head: "budget" }, { head: "free", is: "num w9" }, { spoken: "share", is: "w6 c2" },
     { head: "tokens come back", is: "w16 c1" }, { head: "waiting", is: "num w6", title: "ready jobs that draw from it" },
     { head: "unfinished", is: "num w6 c3" }, { head: "changed", is: "num w5 c4" }],

@@ -3,7 +3,7 @@
 import { actionButton, confirm, may, quoted } from "./actions.js";
 import { Asked } from "./asked.js";
 import { ago, brief, clock, el, local, number, time } from "./dom.js";
-import { get, query } from "./net.js";
+import { get, query, serverNow } from "./net.js";
 import { button, card, empty, menu, meter, name, pill, queueName, shortId, table } from "./parts.js";
 
 const HOURS = 24;
@@ -34,7 +34,7 @@ const until = (at, now) => el("time", { datetime: new Date(at).toISOString(), "d
 /** A page of the jobs that come next.
  * @param {any} found @param {string} after @param {(after: string) => void} turn */
 function nextJobs(found, after, turn) {
-  const now = Date.now();
+  const now = serverNow();
   return [table({ caption: "Scheduled jobs, the next one first",
     columns: [{ head: "job", is: "w9" }, { head: "in", is: "num w5" }, { head: "ready at", is: "w16 c2" }, { head: "queue" }, { head: "type", is: "c1" },
       { head: "priority", is: "num w6 c4" }, { head: "tries", is: "num w5 c3" }],
@@ -46,7 +46,7 @@ function nextJobs(found, after, turn) {
 
 /** Jobs by the hour in which they become ready: a table whose bars say the same as its numbers. */
 async function nextDay() {
-  const now = Date.now();
+  const now = serverNow();
   const hours = [];
   for (let at = 0; at < HOURS; at += 1) {
     const from = now + at * HOUR_MS;
@@ -65,7 +65,7 @@ async function nextDay() {
 async function cronTable(again) {
   const names = (await get("crons")).crons.slice(0, MOST_GROUPS);
   const groups = await Promise.all(names.map((/** @type {string} */ each) => get(`crons/${encodeURIComponent(each)}`)));
-  const now = Date.now();
+  const now = serverNow();
   const acts = may("manage") || may("enqueue");
   return table({ caption: "Cron entries",
     columns: [{ head: "entry" }, { head: "state", is: "w8 st" }, { head: "expression", is: "w9" }, { head: "next in", is: "num w6" },

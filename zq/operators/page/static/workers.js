@@ -3,7 +3,7 @@
 import { actionButton, confirm, may, quoted } from "./actions.js";
 import { Asked } from "./asked.js";
 import { ago, brief, el, long, number, plain, rate, show } from "./dom.js";
-import { get, query } from "./net.js";
+import { get, query, serverNow } from "./net.js";
 import { card, empty, menu, meter, name, pill, queueName, shortId, table, tile } from "./parts.js";
 
 /** @param {string} id */
@@ -117,11 +117,11 @@ const times = (n) => (n === undefined ? "–" : `${number(n)} ${n === 1 ? "time"
 
 const stuckTable = async () => jobTable("Jobs in flight for unusually long", "runs for", (await get("stuck")).jobs,
   (job) => el("b", { class: "warn", title: job.p99_ms === undefined ? "" : `p99 of its queue: ${brief(job.p99_ms)}` },
-    long(Date.now() - job.dequeued_at)), "No job runs for unusually long");
+    long(serverNow() - job.dequeued_at)), "No job runs for unusually long");
 
 const leaseTable = async () => jobTable("Leases with a deadline, the next one first", "ends in", (await get(`leases${query({ limit: 20 })}`)).leases,
   (job) => {
-    const left = job.lease_until - Date.now();
+    const left = job.lease_until - serverNow();
     return el(left < 30_000 ? "b" : "span", { class: left < 30_000 ? "warn" : "" }, left > 0 ? long(left) : "now");
   }, "No lease has a deadline", (job) => name(job.worker, workerPlace(job.worker)));
 
