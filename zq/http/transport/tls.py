@@ -28,23 +28,29 @@ class Certificates:
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
-        self._current = _load(files)
-        self.context = _load(files)
-        """The context of the listening socket. Each handshake uses the certificates loaded last."""
-        self.context.sni_callback = self._use_current
+        self.context = _Listening(ssl.PROTOCOL_TLS_SERVER)
+        """The context of the listening socket."""
+        self.reload()
 
     def reload(self) -> None:
         """Read the files again, for new connections.
 
         Raises CertificateError if they cannot be used. Then the old certificates stay in use.
         """
-        self._current = _load(self._files)
+        self.context.latest = _load(self._files)
 
-    def _use_current(
-        self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext
-    ) -> None:
-        # OpenSSL calls this in every handshake, whether the client names a server or not.
-        connection.context = self._current
+
+class _Listening(ssl.SSLContext):
+    """Gives each new connection the certificates that were loaded last.
+
+    A client may resume a session only in the context in which it began. So a session admits nobody
+    whom the authority of today does not.
+    """
+
+    latest: ssl.SSLContext
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        return self.latest.wrap_bio(*args, **kwargs)
 
 
 class OverTls(Protocol):
@@ -77,7 +83,7 @@ def _load(files: CertificateFiles) -> ssl.SSLContext:
         ) from error
     if files.client_ca is not None:
         context.verify_mode = ssl.CERT_REQUIRED
-        # A resumed session would skip the check against a CA that has been replaced.
+        # A resumed session would skip the check of a certificate that has expired meanwhile.
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET
         try:

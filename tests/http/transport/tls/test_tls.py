@@ -1,6 +1,7 @@
 """Both versions of HTTP inside TLS, and which clients are admitted."""
 
 import asyncio
+import socket
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -217,6 +218,36 @@ async def test_a_reload_replaces_the_ca_of_clients(
         assert (await peer.get(1)).status == 200
     with pytest.raises((ssl.SSLError, ConnectionError)):
         raise ConnectionError(await exchange(site.port, HTTP1, old))
+
+
+def resumed(port: int, tls: ssl.SSLContext, session: ssl.SSLSession | None) -> ssl.SSLSession:
+    """Make a request in a session, if there is one, and return the session. Raises OSError."""
+    with (
+        socket.create_connection(("127.0.0.1", port), PATIENCE_S) as plain,
+        tls.wrap_socket(plain, server_hostname="localhost", session=session) as connection,
+    ):
+        connection.sendall(HTTP1)
+        assert connection.recv(64).startswith(b"HTTP/1.1 200 ")
+        assert connection.session is not None
+        return connection.session
+
+
+async def test_a_session_from_before_a_reload_lets_nobody_in(
+    site: Site, authority: Authority, tmp_path: Path
+) -> None:
+    file = tmp_path / "clients.pem"
+    first, second = (Authority(tmp_path / name, name) for name in ("first", "second"))
+    file.write_bytes(first.file.read_bytes())
+    await site.restart(tls_client_ca=file)
+    old = authority.client(certificate=first.issue("old"))
+    old.maximum_version = ssl.TLSVersion.TLSv1_2  # TLS 1.3 has no sessions without tickets
+    session = await asyncio.to_thread(resumed, site.port, old, None)
+    site.server.reload()
+    session = await asyncio.to_thread(resumed, site.port, old, session)
+    file.write_bytes(second.file.read_bytes())
+    site.server.reload()
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await asyncio.to_thread(resumed, site.port, old, session)
 
 
 @pytest.mark.parametrize("wrong", ["cert", "key", "client_ca"])
