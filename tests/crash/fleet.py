@@ -6,6 +6,7 @@ Each server has a disk and a clock of its own. Needs root, for the disks.
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -65,6 +66,13 @@ def small_disk(mount: Path, mib: int = DISK_MIB) -> Iterator[Path]:
         yield mount
     finally:
         subprocess.run(["umount", "--lazy", mount], check=True)
+
+
+def leave_free(disk: Path, size: int) -> None:
+    """Fill a disk up to so many bytes, in place of what filled it before."""
+    with (disk / "filler").open("wb") as filler:
+        space = os.statvfs(disk)
+        os.posix_fallocate(filler.fileno(), 0, max(space.f_bavail * space.f_bsize - size, 1))
 
 
 class Machine:

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from click.testing import CliRunner
+from process.server import refused
 from store.rig import Ticker
 from tiers import sizes
 
@@ -21,6 +22,7 @@ from zq.instance import examine, salvage
 from zq.model.job import JobSettings
 from zq.store.errors import DamagedDatabase, DatabaseTooNew, ForeignDatabase
 
+from .fleet import leave_free, small_disk
 from .lives import seed
 from .test_damage import PAGE, as_recovered, busy_ticks, flip, started, state_of
 
@@ -159,3 +161,40 @@ def test_what_is_kept_about_jobs_is_counted_again_when_some_are_left_out(tmp_pat
         assert [*budgets] == [(1, 1, 0)]
         shares = connection.execute("SELECT unfinished, waiting, in_flight FROM shares")
         assert [*shares] == [(1, 1, 0)]
+
+
+def test_a_salvage_onto_a_disk_that_is_nearly_full_says_so_and_leaves_nothing(
+    sound: Path, tmp_path: Path
+) -> None:
+    size = (sound / "zq.db").stat().st_size
+    codes: set[int] = set()
+    with small_disk(tmp_path / "disk", mib=8) as disk:
+        for free in range(size // 8, 2 * size, size // 8):
+            leave_free(disk, free)
+            said = CliRunner().invoke(main, ["salvage", str(sound), str(disk / "new")])
+            codes.add(said.exit_code)
+            if said.exit_code == 0:
+                shutil.rmtree(disk / "new")
+                continue
+            assert said.exit_code == 74, said.output
+            assert any(words in said.output for words in ("is full", "are free", "No space")), (
+                said.output
+            )
+            assert not (disk / "new").exists()
+    assert codes == {0, 74}
+
+
+async def test_a_start_that_has_no_space_for_a_salvage_says_so_and_changes_nothing(
+    sound: Path, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", mib=8) as disk:
+        shutil.copytree(sound, disk / "data")
+        with closing(sqlite3.connect(disk / "data/zq.db", isolation_level=None)) as connection:
+            connection.execute("UPDATE queue_counts SET n = n + 1 WHERE queue = 'q1'")
+        before = (disk / "data/zq.db").read_bytes()
+        for free in (len(before) // 2, len(before) * 9 // 8):
+            leave_free(disk, free)
+            code, server = await refused(disk / "data", "--on-damage", "salvage")
+            assert code == 74, server.messages
+            assert any(words in server.messages[-1] for words in ("is full", "are free"))
+            assert (disk / "data/zq.db").read_bytes() == before

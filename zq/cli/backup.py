@@ -179,7 +179,7 @@ def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
         DirectoryInUse,
         DirectoryNotEmpty,
         ForeignDatabase,
-        StoreFull,
+        StoreError,
     )
 
     require_directory(root_dir)
@@ -195,7 +195,7 @@ def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
         end(ctx, f"{path}: {error}", EX_CONFIG)
     except DamagedDatabase as error:
         end(ctx, f"{path} cannot be restored: {error}", EX_DATABASE)
-    except (StoreFull, OSError) as error:
+    except (StoreError, OSError) as error:
         end(ctx, f"{path} cannot be restored into {root_dir}: {error}", EX_DATABASE)
     say(f"restored into {root_dir}: `zq check` looks for damage, `zq serve` starts a server on it")
 

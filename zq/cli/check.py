@@ -36,11 +36,12 @@ would put it back; the rest goes on without them.
 def check(ctx: click.Context, root_dir: Path) -> None:
     """Check the database for damage, and list its contents.
 
-    Exit codes: 0 without damage, 74 with damage or if rows were set aside, 75 while a server runs,
-    77 if it may not be read, 78 if the database belongs to a newer zq or to another program.
+    Exit codes: 0 without damage, 74 with damage, if rows were set aside or if the disk fails, 75
+    while a server runs, 77 if it may not be read, 78 if the database belongs to a newer zq or to
+    another program.
     """
     from zq.instance import examine
-    from zq.store.errors import DirectoryInUse
+    from zq.store.errors import DirectoryInUse, StoreFull
 
     try:
         file = require_database(root_dir)
@@ -52,6 +53,8 @@ def check(ctx: click.Context, root_dir: Path) -> None:
     except PermissionError as error:
         unread = error.filename or root_dir
         end(ctx, f"{unread} cannot be read: {_remedy(root_dir)}", EX_PERMISSION)
+    except (StoreFull, OSError) as error:
+        end(ctx, f"{root_dir} cannot be checked: {error}", EX_DATABASE)
     for text in report.said:
         say(f"{file}: {text}")
     for text in report.damage:
@@ -106,7 +109,7 @@ def salvage(ctx: click.Context, old: Path, new: Path) -> None:
         end(ctx, str(error), EX_IN_USE)
     except (errors.DatabaseTooNew, errors.ForeignDatabase) as error:
         end(ctx, f"{old}: {error}", EX_CONFIG)
-    except (errors.DamagedDatabase, errors.StoreFull, OSError) as error:
+    except (errors.DamagedDatabase, errors.StoreError, OSError) as error:
         end(ctx, f"{old} cannot be salvaged into {new}: {error}", EX_DATABASE)
     for table, count in found.rows.items():
         say(f"{table}: {count:,} rows")

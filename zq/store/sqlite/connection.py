@@ -140,9 +140,8 @@ def in_snapshot(connection: sqlite3.Connection, function: Callable[[], T]) -> T:
     try:
         return function()
     finally:
-        # A failing disk may have ended the transaction already.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        # A failing disk may have ended the transaction already: this does nothing then.
+        connection.rollback()
 
 
 async def open_writer(path: Path, cache_bytes: int, page_bytes: int) -> HopConnection:
@@ -244,6 +243,13 @@ def store_error(
     if is_busy(error):
         return StoreBusy("another program holds its lock, such as a sqlite3 shell or a backup tool")
     return StoreError(str(error))
+
+
+def disk_error(error: sqlite3.Error, connection: sqlite3.Connection) -> StoreError | None:
+    """The store's own error if the disk is full or fails; None for all else, such as damage."""
+    found = store_error(error, connection)
+    is_of_disk = isinstance(found, StoreFull | StoreFailed) and not isinstance(found, StoreDamaged)
+    return found if is_of_disk else None
 
 
 @contextmanager

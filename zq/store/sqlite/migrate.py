@@ -99,7 +99,7 @@ def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        connection.rollback()
         raise
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from zq.private import open_private
 from zq.store.errors import DamagedDatabase, DatabaseTooOld, StoreError, StoreFull
 from zq.store.moving import MARK, MovedTable, MoveSide, MoveTarget, Row
-from zq.store.sqlite.connection import PAGE_BYTES, is_full
+from zq.store.sqlite.connection import PAGE_BYTES, disk_error, is_full, store_errors
 from zq.store.sqlite.damage import damage_of_log
 from zq.store.sqlite.files import (
     FILE_NAME,
@@ -24,6 +24,8 @@ from zq.store.sqlite.migrate import latest_version, migrate, refuse_foreign, ref
 from zq.store.sqlite.restore import refuse_content
 
 _PRAGMAS = {
+    # A log without other users needs no shared memory, for which a full disk has no space.
+    "locking_mode": "EXCLUSIVE",
     "page_size": PAGE_BYTES,
     "auto_vacuum": "INCREMENTAL",
     # A slice that was written is there after a power cut, or nothing of it is.
@@ -40,7 +42,7 @@ def source(place: str) -> Iterator["SqliteSide"]:
     """Lock the directory of a stopped server, and read it without changing a byte in it.
 
     Raises `DirectoryInUse`, `ForeignDatabase`, `DatabaseTooNew`, `DatabaseTooOld`,
-    `DamagedDatabase`, `StoreFull` or OSError.
+    `DamagedDatabase`, `StoreError` or OSError.
     """
     directory = Path(place)
     with locked_unchanged(directory), opened_unchanged(directory) as connection:
@@ -56,7 +58,8 @@ def source(place: str) -> Iterator["SqliteSide"]:
                 )
             yield SqliteSide(connection)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise DamagedDatabase(
+            failed = isinstance(error, sqlite3.Error) and disk_error(error, connection)
+            raise failed or DamagedDatabase(
                 f"it cannot be read ({error}): `zq check` says what is damaged, and `zq salvage`"
                 " saves what can be read"
             ) from None
@@ -76,13 +79,15 @@ def target(place: str) -> Iterator["SqliteTarget"]:
         file = directory / MOVING_NAME
         os.close(open_private(file, os.O_WRONLY | os.O_CREAT))
         with connected(file) as connection:
-            for name, value in _PRAGMAS.items():
-                connection.execute(f"PRAGMA {name} = {value}")
-            migrate(connection)
+            with store_errors(connection):
+                for name, value in _PRAGMAS.items():
+                    connection.execute(f"PRAGMA {name} = {value}")
+                migrate(connection)
             filled = SqliteTarget(connection)
             yield filled
-            # Without a log, the file is all there is.
-            connection.execute("PRAGMA journal_mode = DELETE")
+            with store_errors(connection):
+                # Without a log, the file is all there is.
+                connection.execute("PRAGMA journal_mode = DELETE")
         if filled.is_complete:
             _name(file)
     finally:

@@ -136,7 +136,7 @@ def set_aside_at_start(connection: sqlite3.Connection, now: int, *, jobs: bool) 
             found += [gone.misfit for gone in set_aside_jobs(connection, refused, now)]
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        connection.rollback()
         raise
     return found
 

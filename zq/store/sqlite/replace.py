@@ -38,7 +38,7 @@ LOGGED_STEPS = 10
 def replace_damaged(directory: Path, now: int) -> Salvaged:
     """Salvage the database of a directory that nobody uses, and put the result in its place.
 
-    Raises `StoreDamaged` if nothing can be salvaged, `StoreFull`, `DirectoryInUse` or OSError.
+    Raises `StoreDamaged` if nothing can be salvaged, `StoreError`, `DirectoryInUse` or OSError.
     """
     from zq.store.sqlite.salvage import salvage  # of thousands of starts one needs it
 

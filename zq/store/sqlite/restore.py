@@ -18,6 +18,7 @@ import msgspec
 
 from zq.model.clock import SteadyClock, SystemClock
 from zq.store.errors import DamagedDatabase, DirectoryNotEmpty, StoreFull
+from zq.store.sqlite.connection import disk_error
 from zq.store.sqlite.damage import find_damage
 from zq.store.sqlite.files import FILE_NAME, LOCK_NAME, RESTORING_NAME, connected, create_private
 from zq.store.sqlite.identity import renew_identity
@@ -44,7 +45,7 @@ def preparing(directory: Path) -> Iterator[Path]:
 
     If the block ends well, the database gets its name; otherwise nothing is left. Raises
     `DirectoryInUse`, `DirectoryNotEmpty`, `StoreFull`, `DatabaseTooNew`, `ForeignDatabase`,
-    `DamagedDatabase` or OSError.
+    `DamagedDatabase`, `StoreFailed` or OSError.
     """
     existed = directory.exists()
     lock = DirectoryLock(directory)
@@ -80,10 +81,11 @@ def refuse_content(directory: Path, unfinished: str) -> None:
         )
 
 
-def _refuse_full(directory: Path, size: int) -> None:
+def refuse_full(directory: Path, size: int) -> None:
+    """Raise `StoreFull` if a database of this size has no space."""
     free = shutil.disk_usage(directory).free
     if size > free:
-        raise StoreFull(f"the backup holds {size} bytes, and {free} are free in {directory}")
+        raise StoreFull(f"{size} bytes are needed, and {free} are free in {directory}")
 
 
 def _remove_rest(directory: Path) -> None:
@@ -92,7 +94,7 @@ def _remove_rest(directory: Path) -> None:
 
 
 def _write(file: Path, content: IO[bytes], size: int, progress: Progress) -> None:
-    _refuse_full(file.parent, size)
+    refuse_full(file.parent, size)
     with create_private(file) as target:
         while piece := content.read(PIECE):
             target.write(piece)
@@ -103,20 +105,24 @@ def _write(file: Path, content: IO[bytes], size: int, progress: Progress) -> Non
 
 def _make_ready(file: Path) -> None:
     """Check a database, migrate it, and give it another identity than its original's."""
-    try:
-        with connected(file) as connection:
+    with connected(file) as connection:
+        try:
+            # The header of a copy asks for a log. What is left in one at the end is lost if SQLite
+            # cannot copy it into the file, and SQLite does not say so. A log without other users
+            # needs no shared memory, for which a full disk has no space.
+            for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = DELETE"):
+                connection.execute(f"PRAGMA {pragma}")
             refuse_foreign(connection)
             if refuse_newer(connection) == 0:
                 raise DamagedDatabase("the backup is empty: nothing of zq's is in it")
-            # The header of a copy asks for a log. What is left in one at the end is lost if SQLite
-            # cannot copy it into the file, and SQLite does not say so.
-            connection.execute("PRAGMA journal_mode = DELETE")
             migrate(connection)
             if damage := find_damage(connection):
                 raise DamagedDatabase(f"the database in the backup is damaged: {damage[0]}")
             _begin_anew(connection)
-    except sqlite3.DatabaseError as error:
-        raise DamagedDatabase(f"the database in the backup is damaged: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise disk_error(error, connection) or DamagedDatabase(
+                f"the database in the backup is damaged: {error}"
+            ) from None
     with file.open("rb") as written:
         os.fsync(written.fileno())
 
@@ -125,7 +131,7 @@ def _begin_anew(connection: sqlite3.Connection) -> None:
     """Return all jobs that somebody holds, and give the database its own identity."""
     connection.execute("BEGIN IMMEDIATE")
     with contextlib.ExitStack() as undo:
-        undo.callback(connection.execute, "ROLLBACK")
+        undo.callback(connection.rollback)
         found = connection.execute(QUERIES["read_all_held"]).fetchone()[0]
         mark = mark_in(dict(connection.execute(QUERIES["read_meta"])))
         held = msgspec.json.decode(found, type=list[tuple[int, str]])

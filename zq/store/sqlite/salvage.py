@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from zq.store.errors import DamagedDatabase, DatabaseTooNew
 from zq.store.sqlite.checksums import unfit_rows
-from zq.store.sqlite.connection import PAGE_BYTES
+from zq.store.sqlite.connection import PAGE_BYTES, store_errors
 from zq.store.sqlite.damage import damage_of_log, damaged_header
 from zq.store.sqlite.files import (
     FILE_NAME,
@@ -23,7 +23,7 @@ from zq.store.sqlite.mending import lead_back, set_aside_unreadable
 from zq.store.sqlite.migrate import migrate, refuse_foreign, refuse_newer
 from zq.store.sqlite.quarantine import QUERIES, keys_of, set_aside, set_aside_jobs
 from zq.store.sqlite.queries import load
-from zq.store.sqlite.restore import Progress, preparing
+from zq.store.sqlite.restore import Progress, preparing, refuse_full
 from zq.store.sqlite.transaction import recoveries, run_all
 from zq.store.sqlite.wal import InvalidHeader, refuse_bad_header, replay
 
@@ -70,8 +70,8 @@ def salvage(old: Path, new: Path, now: int, progress: Progress) -> Salvaged:
     """Make the empty directory `new` a data directory with all that can be read in `old`.
 
     `old` is not changed. Jobs keep their ids; those in flight are ready. Raises `DirectoryInUse`,
-    `DirectoryNotEmpty`, `ForeignDatabase`, `DatabaseTooNew`, `StoreFull`, OSError, or
-    `DamagedDatabase` if nothing can be read.
+    `DirectoryNotEmpty`, `ForeignDatabase`, `DatabaseTooNew`, `StoreError` (such as `StoreFull`),
+    OSError, or `DamagedDatabase` if nothing can be read.
     """
     size = (old / FILE_NAME).stat().st_size
     with (
@@ -79,8 +79,9 @@ def salvage(old: Path, new: Path, now: int, progress: Progress) -> Salvaged:
         preparing(new) as file,
         _opened(old) as (source, lost),
     ):
+        refuse_full(new, size - _free_bytes(source))
         create_private(file).close()
-        with connected(file) as target:
+        with connected(file) as target, store_errors(target):
             # The whole file is synced before it gets its name.
             for pragma in ("auto_vacuum = INCREMENTAL", "synchronous = OFF"):
                 target.execute(f"PRAGMA {pragma}")
@@ -248,6 +249,17 @@ class _Salvage:
             yield from self._source.execute(f"{select} {after} ORDER BY {order}", values)
         except UNREADABLE:
             return
+
+
+def _free_bytes(source: sqlite3.Connection) -> int:
+    """The free pages of a database in bytes, if it tells: they are not copied."""
+    try:
+        names = ("freelist_count", "page_size")
+        pages, size = [source.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+    except UNREADABLE:
+        return 0
+    free: int = pages * size
+    return free
 
 
 def _page_bytes(file: Path) -> int:

@@ -69,7 +69,7 @@ def recover(
         note_clock(connection, steady)
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        connection.rollback()
         raise
     return FoundAtStart(
         epoch=meta["epoch"],
