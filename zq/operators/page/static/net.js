@@ -87,6 +87,9 @@ export async function send(method, path, body) {
   return text ? JSON.parse(text) : {};
 }
 
+/** A dedupe id of its own: a job that is sent with it again is stored once. */
+export const freshId = () => ({ id: crypto.getRandomValues(new Uint32Array(4)).join("-") });
+
 /** A query without empty values. @param {Record<string, any>} values */
 export function query(values) {
   const given = Object.entries(values).filter(([, value]) => value !== "" && value !== undefined);

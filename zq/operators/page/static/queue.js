@@ -6,7 +6,7 @@ import { History } from "./chart.js";
 import { ago, copy, el, long, number, plain, rate, show, time, told } from "./dom.js";
 import { lineOf } from "./filter.js";
 import { jobsPanel } from "./jobs.js";
-import { Refusal, ask, get, query, serverNow } from "./net.js";
+import { Refusal, ask, freshId, get, query, serverNow } from "./net.js";
 import { banner, button, dialog, empty, iconButton, menu, meter, name, pill, segment, shortId, spark, table, tabs, tile, toast } from "./parts.js";
 import { pauseButton } from "./pausing.js";
 import { SettingsForm, commandOf } from "./queue_settings.js";
@@ -237,22 +237,30 @@ function editSchema(of, path, found, after) {
 function enqueuePart({ queue: of }) {
   if (!may("enqueue")) return { place: empty("Your key may not enqueue jobs", "It needs the scope enqueue.") };
   const said = el("output", { class: "help", role: "status" });
+  /** Of what is filled in: another press, whose answer may have been lost, means the same job. */
+  let dedupe = freshId();
+  const refresh = () => {
+    dedupe = freshId();
+  };
   const send = actionButton("enqueue", "Enqueue", () => undefined, { type: "submit", class: "solid" });
-  return { place: el("form", { class: "stack", onsubmit: async (/** @type {any} */ event) => {
+  return { place: el("form", { class: "stack", oninput: refresh, onsubmit: async (/** @type {any} */ event) => {
     event.preventDefault();
     const form = event.target;
     said.className = "help";
     try {
       JSON.parse(form.payload.value);
-      const text = `{"queue":${JSON.stringify(of)},"type":${JSON.stringify(form.type.value)},"payload":${form.payload.value}}`;
+      send.disabled = true;
+      const text = `{"queue":${JSON.stringify(of)},"dedupe":${JSON.stringify(dedupe)},"type":${JSON.stringify(form.type.value)},"payload":${form.payload.value}}`;
       const reply = await ask("api/jobs", { method: "POST", body: text, headers: { "Content-Type": "application/json" } });
       const job = await reply.json();
       said.replaceChildren("Stored as ", ...shortId(job.id));
       form.payload.value = "";
+      refresh();
     } catch (error) {
       said.className = "error";
       said.textContent = error instanceof SyntaxError ? `The payload is no JSON: ${error.message}` : /** @type {Error} */ (error).message;
     }
+    send.disabled = false;
   } }, el("div", { class: "body fields one" }, el("div", { class: "field" }, el("label", { for: "new-type" }, "Type"), el("input", { id: "new-type", name: "type", required: true, autocomplete: "off" })),
     el("div", { class: "field" }, el("label", { for: "new-payload" }, "Payload (JSON)"), el("textarea", { id: "new-payload", name: "payload", rows: 6, required: true, class: "mono", spellcheck: "false" }))),
   el("div", { class: "foot" }, said, el("span", { class: "push" }, send))) };

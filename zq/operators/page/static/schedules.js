@@ -3,7 +3,7 @@
 import { actionButton, confirm, may, quoted } from "./actions.js";
 import { Asked } from "./asked.js";
 import { ago, brief, clock, el, local, number, time } from "./dom.js";
-import { get, query, serverNow } from "./net.js";
+import { freshId, get, query, serverNow } from "./net.js";
 import { button, card, empty, menu, meter, name, pill, queueName, shortId, table } from "./parts.js";
 
 const HOURS = 24;
@@ -107,4 +107,4 @@ const canRun = (entry) => !/\d{16}/.test(JSON.stringify(entry.job));
 /** @param {any} entry */
 const runEntry = (entry) => confirm({ title: `Run ${entry.name} now`, say: "One job is enqueued, besides those of its times.", button: "Run now",
   zq: entry.job.unique_in ? undefined : `printf '%s' ${quoted(JSON.stringify(entry.job))} | zq push --file -`,
-  method: "POST", path: "jobs", body: entry.job, done: (job) => `The job ${job.id} is stored.` });
+  method: "POST", path: "jobs", body: { dedupe: freshId(), ...entry.job }, done: (job) => `The job ${job.id} is stored.` });
