@@ -152,6 +152,11 @@ def test_settings_that_cannot_be_used_do_not_make_systemd_restart_for_ever() -> 
     assert codes[1].split() == ["2", str(EX_CONFIG)]
 
 
+def test_no_start_is_cut_off_to_begin_again() -> None:
+    text = UNIT.read_text(encoding="utf-8")
+    assert re.findall("^(?:TimeoutStartSec|TimeoutSec)=(.*)$", text, re.M) == ["infinity"]
+
+
 def test_the_socket_is_where_the_server_listens_by_itself() -> None:
     address = f"ListenStream={listening_hosts(Settings().host)[0]}:{Settings().port}\n"
 

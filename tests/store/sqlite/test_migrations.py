@@ -1,5 +1,6 @@
 """Migrations: a fresh file, an old one, one from the future, a script that fails half way."""
 
+import contextlib
 import sqlite3
 from importlib.resources import files
 from pathlib import Path
@@ -121,6 +122,15 @@ def test_a_new_database_is_what_all_scripts_make() -> None:
     assert sqlite3.complete_statement(kept)
     remedy = "print it anew: python -m zq.store.sqlite.migrate > zq/store/sqlite/schema.sql"
     assert kept.replace('"', "") == f"{printed_schema()}\n".replace('"', ""), remedy
+
+
+def test_a_migration_says_that_it_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with contextlib.closing(connect(tmp_path / "zq.db")) as connection:
+        migrate(connection, upto=1)
+        assert caplog.messages == []
+        migrate(connection)
+    assert caplog.messages == ["migrating the database"]
 
 
 def test_migrating_again_changes_nothing(tmp_path: Path) -> None:

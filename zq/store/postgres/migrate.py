@@ -1,5 +1,7 @@
 """Brings a database to this version's schema, with numbered scripts in one transaction."""
 
+import logging
+
 from psycopg import errors
 
 from zq.store.errors import DatabaseTooNew, DirectoryInUse
@@ -7,6 +9,8 @@ from zq.store.identity import new_identity
 from zq.store.postgres.connection import SCHEMA, Connection
 from zq.store.postgres.owning import LOCK_CLASS, USE, value_of
 from zq.store.texts import folder
+
+log = logging.getLogger(__name__)
 
 _MIGRATING = 101
 """The advisory lock of who changes the tables."""
@@ -28,6 +32,10 @@ def migrate(connection: Connection) -> None:
     scripts = _scripts()[version:]
     if not scripts:
         return
+    if version:
+        log.info(
+            "migrating the database", extra={"fields": {"from": version, "to": latest_version()}}
+        )
     with connection.transaction():
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}".encode())
         for script in scripts:

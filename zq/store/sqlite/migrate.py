@@ -4,6 +4,7 @@ A new database begins with what they come to, which is in `schema.sql`: that tak
 time. `python -m zq.store.sqlite.migrate` prints the file.
 """
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +15,8 @@ from zq.store.identity import new_identity
 from zq.store.sqlite.connection import is_read_only
 from zq.store.sqlite.queries import load
 from zq.store.texts import folder
+
+log = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x7A71_6462
 """This mark in the header of the file ("zqdb") is shown by `file` and by SQLite's tools."""
@@ -86,6 +89,8 @@ def migrate(connection: sqlite3.Connection, upto: int | None = None) -> None:
     if version == len(scripts):
         return
     is_new = version == 0 and upto is None
+    if version:
+        log.info("migrating the database", extra={"fields": {"from": version, "to": len(scripts)}})
     connection.execute("BEGIN IMMEDIATE")
     try:
         for script in [_schema()] if is_new else scripts[version:]:

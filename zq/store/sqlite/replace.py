@@ -1,7 +1,8 @@
 """Replaces a damaged database by what can be salvaged of it, for `serve --on-damage salvage`.
 
-The damaged files stay beside the new one, under the date. A start that is cut off goes on where it
-was: the new database is complete once its folder has the name that ends in the date.
+The damaged files stay beside the new one, under the date. The new database is complete once its
+folder has the name that ends in the date: a start that is cut off before begins the salvage again,
+and later it goes on where it was.
 """
 
 from __future__ import annotations
