@@ -67,9 +67,10 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
     """
     uri = f"{path.absolute().as_uri()}?mode=rw"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
-        (file,) = connection.execute(
-            "SELECT CAST(file AS BLOB) FROM pragma_database_list"
-        ).fetchone()
+        # This pragma reads nothing of the file, which may be damaged. Its path may be no UTF-8.
+        connection.text_factory = bytes
+        *_, file = connection.execute("PRAGMA database_list").fetchone()
+        connection.text_factory = str
         if file != os.fsencode(path.parent.resolve() / path.name):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
         yield connection
