@@ -312,3 +312,29 @@ def test_a_silent_server_is_stale_after_five_seconds_and_recovers_without_a_relo
     expect(page.locator(".findings li").first).to_be_visible()
     own_place.process.send_signal(signal.SIGCONT)
     expect(page.locator("#live")).to_have_text("live")
+
+
+def test_what_waits_is_cancelled_of_a_queue_and_of_a_cause_be_it_ready_or_scheduled(
+    place: Place, page: Page
+) -> None:
+    with httpx.Client(base_url=place.primary, trust_env=False) as http:
+        for _ in range(2):
+            http.post("/jobs", json={"queue": "waiters", "type": "t", "payload": 1})
+        taken = {"max": 2, "lease_ms": 3_600_000, "holder": "w-1"}
+        jobs = http.post("/queues/waiters/claim", json=taken).json()["jobs"]
+        for job in jobs:
+            failure = {"message": "the waiters are away", "lease": job["lease"]}
+            assert http.post(f"/jobs/{job['id']}/failure", json=failure).is_success
+        assert http.patch(f"/jobs/{jobs[0]['id']}", json={"ready_at": None}).is_success
+    assert {api(place, f"/jobs/{job['id']}")["status"] for job in jobs} == {"ready", "scheduled"}
+    dialog = page.get_by_role("dialog")
+    go(page, place, "queue?name=waiters")
+    page.get_by_role("button", name="More for waiters").click()
+    page.get_by_role("button", name="Cancel what waits…").click()
+    expect(dialog).to_contain_text("Cancels 2 jobs of waiters")
+    page.keyboard.press("Escape")
+    go(page, place, "failures?queue=waiters")
+    page.get_by_role("button", name="More for").click()
+    page.get_by_role("button", name="Cancel those that wait…").click()
+    dialog.get_by_role("button", name="Cancel 2 jobs").click()
+    expect(page.locator(".toast")).to_contain_text("2 jobs of waiters are cancelled.")

@@ -215,6 +215,19 @@ def test_every_button_of_a_page_has_one_of_the_scopes_that_change_something(
     assert "Undo…" in {change.label for change in changes}
 
 
+def test_the_menu_of_a_cause_has_what_the_key_may_do(place: Place, page: Page) -> None:
+    looks = ["Its jobs", "A sample"]
+    changes = ["Requeue the dead ones…", "Cancel those that wait…", "Delete the dead ones…"]
+    for name, items in (("read", looks), ("reader-changer", looks + changes)):
+        sign_in_and_look(page, place, name)
+        go(page, place, "failures")
+        page.get_by_role("button", name="More for").first.click()
+        expect(page.locator(".menu li")).to_have_text(items)
+        page.keyboard.press("Escape")
+        page.request.delete(f"{place.ui}session")
+        page.context.clear_cookies()
+
+
 def test_a_key_that_may_not_read_is_told_so(place: Place, page: Page) -> None:
     sign_in(page, place, "enqueue")
     expect(page.get_by_role("alert")).to_contain_text("does not have the scope read")

@@ -1,6 +1,6 @@
 // Failures by their causes: by count, by queue or by time. Chart and card follow the row that is chosen.
 
-import { filterButton } from "./actions.js";
+import { filterButton, may, sweep } from "./actions.js";
 import { Asked } from "./asked.js";
 import { Chart } from "./chart.js";
 import { ago, brief, clock, el, number, plain, rate, show, time } from "./dom.js";
@@ -115,10 +115,10 @@ const beside = ({ before, is_new: isNew, times }) => [before === undefined ? "�
 
 /** @param {any} cause @param {(change: any) => string} place @param {(to: string) => void} go @param {() => void} after */
 function doOf(cause, place, go, after) {
-  const act = (/** @type {"requeue" | "cancel" | "delete"} */ verb, /** @type {string} */ status) => () => filterButton(verb, "", { status, error: cause.id }, after)?.click();
+  const act = (/** @type {"requeue" | "cancel" | "delete"} */ verb, /** @type {string} */ status) => () => sweep(verb, { status, error: cause.id }, after);
   return [requeueButton(cause, after, "small"), " ", ...menu(`More for ${cause.id}`, [["Its jobs", `jobs${query({ f: lineOf({ error: cause.id }) })}`],
-    cause.sample && ["A sample", `job${query({ id: cause.sample })}`], cause.dead && ["Requeue the dead ones…", act("requeue", "dead")],
-    ["Cancel those that wait…", act("cancel", "scheduled")], cause.dead && ["Delete the dead ones…", act("delete", "dead")]])];
+    cause.sample && ["A sample", `job${query({ id: cause.sample })}`], may("manage") && cause.dead && ["Requeue the dead ones…", act("requeue", "dead")],
+    may("manage") && ["Cancel those that wait…", act("cancel", "ready,scheduled")], may("manage") && cause.dead && ["Delete the dead ones…", act("delete", "dead")]])];
 }
 
 /** @param {any} cause @param {() => void} after @param {string} look */

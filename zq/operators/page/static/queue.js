@@ -1,6 +1,6 @@
 // A queue: its figures, why its jobs wait, what was, and its parts: jobs, types, workers, settings, schema, groups, a form.
 
-import { actionButton, confirm, filterButton, may, nearTo, quoted } from "./actions.js";
+import { actionButton, confirm, may, nearTo, quoted, sweep } from "./actions.js";
 import { Asked } from "./asked.js";
 import { History } from "./chart.js";
 import { ago, copy, el, long, number, plain, rate, show, time, told } from "./dom.js";
@@ -75,8 +75,8 @@ const headOf = (of, row, doc, place) => [
   row.counts || row.paused ? el("span", { title: row.state_text ? plain(row.state_text) : null }, pill(...stateOf(row))) : null, row.pause && el("span", { class: "muted" }, told(row.pause.replace(/^paused ?/, ""))),
   el("span", { class: "push acts" }, pauseButton(of, Boolean(row.paused)), may("enqueue") && el("a", { class: "btn", href: `#/${place("enqueue")}` }, "Enqueue…"),
     menu(`More for ${of}`, [
-      may("manage") && ["Cancel what waits…", () => filterButton("cancel", "", { queue: of, status: "ready" }, () => undefined)?.click()],
-      may("manage") && ["Delete its dead jobs…", () => filterButton("delete", "", { queue: of, status: "dead" }, () => undefined)?.click()],
+      may("manage") && ["Cancel what waits…", () => sweep("cancel", { queue: of, status: "ready,scheduled" }, () => undefined)],
+      may("manage") && ["Delete its dead jobs…", () => sweep("delete", { queue: of, status: "dead" }, () => undefined)],
       may("manage") && Object.keys(doc.settings).length > 0 && ["Delete its settings…", () => clearSettings(of, doc.settings)],
       ["Copy as command", () => copy(`zq queues ${quoted(of)}`).then(() => toast("The command is copied."))]]))];
 
