@@ -222,6 +222,40 @@ def test_a_child_that_ends_leaves_the_parents_private_directory(ending: str) -> 
     assert (done.stdout, done.stderr) == ("queued duplicate\n", "")
 
 
+FORKED = """
+import os
+import sys
+import zq
+
+app = zq.App(sys.argv[1])
+queue = app.queue("q").sync
+queue.enqueue("before", 1)
+closed, close = os.pipe()
+ended, end = os.pipe()
+if os.fork():
+    os.close(end)
+    app.__exit__()
+    print(queue.enqueue("after", 1).status, flush=True)
+    app.__exit__()
+    os.close(close)
+    os.read(ended, 1)
+else:
+    os.close(close)
+    os.read(closed, 1)
+    app.__exit__()
+    try:
+        queue.enqueue("child", 1)
+    except zq.Unavailable as error:
+        print(error.code, "was open when this process was forked" in error.message)
+"""
+
+
+def test_a_child_that_lives_on_does_not_keep_the_directory(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORKED, address(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("queued\ndirectory_taken True\n", "")
+
+
 def _directory_of_the_engine(app: zq.App) -> Path:
     from zq.client.embedded.backend import EmbeddedBackend
 

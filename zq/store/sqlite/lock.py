@@ -10,6 +10,28 @@ from zq.private import open_private
 from zq.store.errors import DirectoryInUse
 from zq.store.sqlite.files import LOCK_NAME
 
+_HELD: set[int] = set()
+"""Descriptors of the locks that this process holds."""
+
+_OF_PARENT: set[tuple[int, int]] = set()
+"""The files of locks that were held where this process was forked from."""
+
+
+def _leave_to_parent() -> None:
+    """Keep no lock in a fork, where it would outlive its owner."""
+    for descriptor in _HELD:
+        _OF_PARENT.add(_file(descriptor))
+        os.close(descriptor)
+    _HELD.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _file(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
+
 
 class DirectoryLock:
     """Holds the lock from creation to `release`. Makes the directory if it is missing."""
@@ -18,6 +40,7 @@ class DirectoryLock:
         _make(directory)
         self._directory = directory
         self._file = _locked(directory)
+        _HELD.add(self._file)
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
@@ -30,6 +53,7 @@ class DirectoryLock:
 
     def release(self) -> None:
         """Let another server have the directory."""
+        _HELD.discard(self._file)
         os.close(self._file)
 
 
@@ -53,6 +77,11 @@ def locked_unchanged(directory: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int, directory: Path) -> None:
+    if _file(descriptor) in _OF_PARENT:
+        # SQLite still takes the parent's connections for this process's own.
+        raise DirectoryInUse(
+            f"{directory} was open when this process was forked: open it in another process"
+        )
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
