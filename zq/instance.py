@@ -186,7 +186,7 @@ def examine(directory: Path) -> Report:
 
 
 def restore(archive: IO[bytes], directory: Path, progress: Progress) -> None:
-    """Make an empty directory a data directory with the contents of a backup, or leave it as it is.
+    """Give a directory without a database the contents of a backup, or leave it as it is.
 
     Jobs that were in flight are ready. The history has another epoch. New jobs get ids that neither
     the original server nor another restore of the backup gives. Raises the errors of

@@ -157,19 +157,20 @@ Examples:
   zq restore /var/backups/zq.tar.gz --root-dir /var/lib/zq
   ssh vault "cat zq.tar.gz" | zq restore - --root-dir /var/lib/zq
 
-The directory must be missing or empty. If the command fails, it leaves nothing behind; if it is
-killed, no server starts on the directory before `zq restore` has been run again. Jobs keep their
-ids. Jobs that were in flight are ready. The history has a new epoch, and new jobs get ids that no
-other server gives, also if the server of the backup still runs.
+The directory may have keys, certificates and logs, but no database: move an old one away, with all
+that begins with zq.db. If the command fails, it leaves nothing behind; if it is killed, no server
+starts on the directory before `zq restore` has been run again. Jobs keep their ids. Jobs that were
+in flight are ready. The history has a new epoch, and new jobs get ids that no other server gives,
+also if the server of the backup still runs.
 """,
 )
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@of_directory("Directory of the data, which is to be empty.", file_okay=False)
+@of_directory("Directory of the data, which is to have no database.", file_okay=False)
 @click.pass_context
 def restore(ctx: click.Context, path: str, root_dir: Path) -> None:
-    """Make an empty directory a data directory with the contents of the backup PATH.
+    """Give a directory that has no database the contents of the backup PATH.
 
-    Exit codes: 0, 2 if the directory is not empty, 74 if the backup is damaged or the disk fails,
+    Exit codes: 0, 2 if the directory has a database, 74 if the backup is damaged or the disk fails,
     75 if another zq has the directory, 78 if the backup is of a newer zq or of another program.
     """
     from zq import instance

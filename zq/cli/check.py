@@ -91,7 +91,7 @@ ids. Jobs that were in flight are ready. A job whose payload or result is lost i
 def salvage(ctx: click.Context, old: Path, new: Path) -> None:
     """Make NEW a data directory with all that can be read in the damaged directory OLD.
 
-    Exit codes: 0, also if something was lost; 2 if NEW is not empty, 74 if nothing can be read or
+    Exit codes: 0, also if something was lost; 2 if NEW has a database, 74 if nothing can be read or
     the disk fails, 75 if a zq has a directory, 78 if the database is of a newer zq or of another
     program.
     """

@@ -17,7 +17,7 @@ Examples:
   zq move /var/lib/zq postgresql://zq@db.example/queue
   zq move postgresql://zq@db.example/queue /var/lib/zq
 
-FROM is only read, and its server must be stopped. TO must be an empty directory or a database
+FROM is only read, and its server must be stopped. TO must be a directory or a database
 without data of zq's. Everything goes there: jobs with their ids, payloads, results and errors, the
 history, settings, producers, budgets, schedules, topics and statistics. Afterwards every table is
 read from both sides and compared. A command that was cut off goes on where it was if it is given

@@ -62,7 +62,7 @@ class DamagedDatabase(Exception):
 
 
 class DirectoryNotEmpty(Exception):
-    """The directory into which a database is to be restored is not empty."""
+    """The directory, or the database of PostgreSQL, that is to be filled has data of zq's."""
 
 
 class RestoreUnfinished(Exception):

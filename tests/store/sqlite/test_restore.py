@@ -160,20 +160,44 @@ async def test_a_database_that_is_not_for_this_zq_is_refused(
     assert not (tmp_path / "other").exists()
 
 
-async def test_only_an_empty_directory_is_taken(rig: Rig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["zq.db", "zq.db-wal", "zq.db.damaged-2026-11-28T120000Z"])
+async def test_a_directory_with_files_of_a_database_is_refused(
+    rig: Rig, tmp_path: Path, name: str
+) -> None:
     copy = await copied(rig)
     target = tmp_path / "other"
     target.mkdir()
-    (target / "mine").touch()
-    with pytest.raises(DirectoryNotEmpty, match="it holds mine"):
+    (target / name).touch()
+    with pytest.raises(DirectoryNotEmpty, match=f"it holds {name}"):
         put_back(copy, target)
+    assert files(target) == {LOCK_NAME, name}
+
+
+async def test_what_is_no_database_stays_beside_it_whether_it_succeeds_or_not(
+    rig: Rig, tmp_path: Path
+) -> None:
+    """The service has its keys, its certificates and its log there."""
+    copy = await copied(rig)
+    target = tmp_path / "other"
+    (target / "log").mkdir(parents=True)
+    (target / "log" / "zq.log").touch()
+    (target / "keys").write_text("# ours")
+    with pytest.raises(DamagedDatabase):
+        put_back(copy[:8192], target)
+    assert files(target) == {LOCK_NAME, "keys", "log"}
+    put_back(copy, target)
+    assert files(target) == {FILE_NAME, LOCK_NAME, "keys", "log"}
+    assert ((target / "keys").read_text(), files(target / "log")) == ("# ours", {"zq.log"})
+
+
+async def test_a_directory_that_somebody_has_is_refused(rig: Rig, tmp_path: Path) -> None:
+    copy = await copied(rig)
     with pytest.raises(DirectoryInUse):
         put_back(copy, rig.directory)
     lock = DirectoryLock(tmp_path / "starting")
     with pytest.raises(DirectoryInUse):
         put_back(copy, tmp_path / "starting")
     lock.release()
-    assert files(target) == {LOCK_NAME, "mine"}
 
 
 async def test_what_root_restores_belongs_to_the_owner_of_the_directory(

@@ -67,7 +67,7 @@ def source(place: str) -> Iterator["SqliteSide"]:
 
 @contextmanager
 def target(place: str) -> Iterator["SqliteTarget"]:
-    """Lock an empty directory, and make a database in it.
+    """Lock a directory without a database, and make one in it.
 
     The database gets its name if it is complete at the end of the block. Otherwise the next move
     finds it. Raises `DirectoryInUse`, `DirectoryNotEmpty`, `StoreError` or OSError.

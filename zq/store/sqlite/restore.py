@@ -41,7 +41,7 @@ def restoring(directory: Path) -> Iterator[Callable[[IO[bytes], int, Progress], 
 
 @contextmanager
 def preparing(directory: Path) -> Iterator[Path]:
-    """Prepare an empty directory. Yield the path at which the block makes a database.
+    """Prepare a directory without a database. Yield the path at which the block makes a database.
 
     If the block ends well, the database gets its name; otherwise nothing is left. Raises
     `DirectoryInUse`, `DirectoryNotEmpty`, `StoreFull`, `DatabaseTooNew`, `ForeignDatabase`,
@@ -71,13 +71,12 @@ def preparing(directory: Path) -> Iterator[Path]:
 
 
 def refuse_content(directory: Path, unfinished: str) -> None:
-    """Raise `DirectoryNotEmpty` if there is more in it than what an earlier try has left."""
-    own = (LOCK_NAME, unfinished)
-    others = sorted(path.name for path in directory.iterdir() if not path.name.startswith(own))
-    if others:
+    """Raise `DirectoryNotEmpty` if it has files of a database that an earlier try has not left."""
+    names = (path.name for path in directory.glob(f"{FILE_NAME}*"))
+    if others := sorted(name for name in names if not name.startswith(unfinished)):
         raise DirectoryNotEmpty(
-            f"{directory} is not empty (it holds {', '.join(others[:3])}): only an empty"
-            " directory is filled, so name another --root-dir"
+            f"{directory} is not empty (it holds {', '.join(others[:3])}): only a directory without"
+            f" a database is filled, so name another one, or move its {FILE_NAME}* away"
         )
 
 

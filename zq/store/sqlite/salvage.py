@@ -67,7 +67,7 @@ class _Text(bytes):
 
 
 def salvage(old: Path, new: Path, now: int, progress: Progress) -> Salvaged:
-    """Make the empty directory `new` a data directory with all that can be read in `old`.
+    """Make `new`, which has no database, a data directory with all that can be read in `old`.
 
     `old` is not changed. Jobs keep their ids; those in flight are ready. Raises `DirectoryInUse`,
     `DirectoryNotEmpty`, `ForeignDatabase`, `DatabaseTooNew`, `StoreError` (such as `StoreFull`),
