@@ -21,7 +21,8 @@ IDLE_S = 1.0
 """After this much idle time the log is copied, if nobody says otherwise."""
 
 CHECK_S = 0.5
-"""The files of an idle server are checked this often: they may be removed or replaced."""
+"""The store of an idle server is checked this often: its files may be removed or replaced, and its
+connection may be lost."""
 
 WAL_RETRY_S = 1.0
 """The time between two checks whether a reader still keeps the WAL over its limit."""
@@ -184,7 +185,10 @@ class Upkeep:
         now = self._clock.monotonic()
         if now - self._checked >= CHECK_S:
             self._checked = now
-            self._store.check_files()
+            try:
+                await self._store.check()
+            except StoreBusy as error:
+                self._lock.met(error)
         if self._compaction is not None:
             await self._compact(self._compaction)
             return LOCK_RETRY_S if self._lock.since is not None else 0.0

@@ -167,8 +167,12 @@ class Store(Protocol):
     async def sync(self) -> None:
         """Bring to the disk what ticks have answered before their flush. Raises `StoreFailed`."""
 
-    def check_files(self) -> None:
-        """Raise `FilesMoved` if committed data is in a file that has lost its name."""
+    async def check(self) -> None:
+        """See, while nothing else is to be done, if what comes next can be stored.
+
+        Raises `FilesMoved` if committed data is in a file that has lost its name, `Fenced` if
+        another server has the store, or `StoreAway`.
+        """
 
     async def checkpoint(self, *, shrink: bool = False) -> None:
         """Copy the log of changes into the database. With `shrink`, empty the log's file too."""

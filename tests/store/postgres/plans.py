@@ -237,6 +237,7 @@ FINDS: dict[str, dict[str, set[str]]] = {
         "note": set(),
         "forget": {"ticks BY ticks_pkey"},
         "find": {"ticks BY ticks_pkey"},
+        "leave": {"servers BY servers_pkey"},
         "release": set(),
     },
     "audit/tick": {

@@ -2,10 +2,12 @@
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from signal import SIGCONT, SIGSTOP
 from typing import Any
 
 import httpx
@@ -13,16 +15,19 @@ import pytest
 from conformance.client import JSON, Client
 from conformance.client import new_job as new_body
 from conformance.site import Site
-from conformance.streams import pause
+from conformance.streams import PATIENCE_S, pause
+from outbox.postgres import postgres
+from process.server import refused, running
 
-from store.on_postgres import database_at, end_connections
+from store.on_postgres import database_at, end_connections, run_on
 from store.postgres.cutting import Cut, Proxy
 from store.rig import FOREVER, POLICY, Orders, new_job
 from zq.model.commands import Claim, Succeed
 from zq.model.filters import Filter
-from zq.store.errors import StoreAway, StoreError, StoreFailed
+from zq.store.errors import DirectoryInUse, StoreAway, StoreError, StoreFailed
+from zq.store.postgres import owning
 from zq.store.postgres.connection import SESSION, connect
-from zq.store.postgres.owning import value_of
+from zq.store.postgres.owning import LOCK_CLASS, value_of
 from zq.store.postgres.pipeline import Pipeline, Sent
 from zq.store.postgres.queries import Statement
 from zq.store.postgres.store import PostgresStore, open_store
@@ -258,3 +263,106 @@ async def test_only_durable_ticks_wait_for_their_flush_and_a_sync_flushes_the_ot
     sent.clear()
     await store.sync()
     assert not sent
+
+
+OF_TICKS = f"""
+    SELECT query FROM pg_stat_activity JOIN pg_locks USING (pid)
+    WHERE classid = {LOCK_CLASS} AND objid = 0 AND datname = current_database()
+"""
+"""The last statement of the connection that has the lock of the first slot."""
+
+RESTING = "SELECT pg_database_size(current_database())"
+"""The last statement of a server that has nothing more to do."""
+
+
+async def comes_to(path: Path, query: str = "") -> None:
+    """Wait until there is a connection of ticks, whose last statement begins so."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not any(last.startswith(query) for (last,) in run_on(path, OF_TICKS)):
+            await pause()
+
+
+@pytest.mark.parametrize("servers", ["1", "2"])
+async def test_a_server_that_rests_connects_again_and_keeps_its_jobs(
+    tmp_path: Path, servers: str
+) -> None:
+    flags = ("--store", database_at(tmp_path), "--servers", servers)
+    async with running(tmp_path / "none", *flags) as server, server.client() as client:
+        stored = await client.enqueue()
+        await (await client.take(prefetch=1)).job()
+        await comes_to(tmp_path, RESTING)
+        end_connections(tmp_path)
+        await comes_to(tmp_path)
+        if servers == "1":
+            code, _ = await refused(tmp_path / "none", *flags)
+            assert code == 75
+        assert (await client.job(stored["id"]))["status"] == "in_flight"
+        await client.succeed(stored["id"])
+
+
+async def test_a_server_that_rests_ends_if_another_one_has_its_database(tmp_path: Path) -> None:
+    flags = ("--store", database_at(tmp_path))
+    async with running(tmp_path / "none", *flags) as server, server.client() as client:
+        stored = await client.enqueue()
+        await (await client.take(prefetch=1)).job()
+        await comes_to(tmp_path, RESTING)
+        server.signal(SIGSTOP)
+        end_connections(tmp_path)
+        async with running(tmp_path / "none", *flags) as second, second.client() as other:
+            stream = await other.take(prefetch=1)
+            assert (await stream.job())["id"] == stored["id"]
+            server.signal(SIGCONT)
+            assert await server.exited() == 75
+            assert "another server has the database" in " ".join(server.messages)
+
+
+async def test_a_start_waits_for_a_server_that_was_there_before_postgresql_was_started_again(
+    tmp_path: Path,
+) -> None:
+    """Both may come at the same moment: the jobs of the first one are not to be run twice."""
+    ticks = make_ticks(POLICY, Random(1), {})
+    with postgres() as database:
+        address = database.new_database()
+        async with running(tmp_path / "none", "--store", address) as server:
+            server.signal(SIGSTOP)
+            await asyncio.to_thread(database.kill)
+            await asyncio.to_thread(database.start, "-c listen_addresses=")
+            starting = asyncio.create_task(open_store(address, ticks, read_timeout=60.0))
+            await asyncio.to_thread(_has_begun, address)
+            server.signal(SIGCONT)
+            with pytest.raises(DirectoryInUse):
+                await (await starting).abandon()
+
+
+def _has_begun(address: str) -> None:
+    """Wait until a start has connected."""
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    with connect(address, SESSION) as connection:
+        while value_of(connection, asked) == 1:
+            time.sleep(0.01)
+
+
+async def test_a_start_waits_for_no_server_that_has_stopped_or_was_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with postgres() as database:
+        address = database.new_database()
+
+        async def start() -> PostgresStore:
+            ticks = make_ticks(POLICY, Random(1), {})
+            async with asyncio.timeout(PATIENCE_S):
+                return await open_store(address, ticks, read_timeout=60.0)
+
+        async def restart() -> None:
+            await asyncio.to_thread(database.kill)
+            await asyncio.to_thread(database.start, "-c listen_addresses=")
+
+        monkeypatch.setattr(owning, "GRACE_S", 2 * PATIENCE_S)
+        await (await start()).abandon()
+        await (await start()).close()
+        await restart()
+        await (await start()).abandon()
+        await restart()
+        # That one may have been killed, or not: nobody is waited for without end.
+        monkeypatch.setattr(owning, "GRACE_S", 0.0)
+        await (await start()).close()

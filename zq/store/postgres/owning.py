@@ -1,7 +1,11 @@
 """Who may have a database of PostgreSQL: it must be fit for zq, and nobody else may have it."""
 
+import logging
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+
+from psycopg import errors
 
 from zq.model.ids import SLOTS
 from zq.store.errors import (
@@ -13,6 +17,8 @@ from zq.store.errors import (
 )
 from zq.store.moving import MARK
 from zq.store.postgres.connection import POOLER, SCHEMA, Connection
+
+log = logging.getLogger(__name__)
 
 LOCK_CLASS = 0x7A71
 """Advisory locks of zq ("zq"), one a slot. Whoever has one lost its tick's connection, and with it
@@ -37,6 +43,10 @@ OLDEST_VERSION = 15
 PATIENCE_S = 2.0
 """So long a start tries to take its locks: PostgreSQL may still have to end the process of a server
 that was killed, or that has closed its connection."""
+
+GRACE_S = 8.0
+"""So long others may take to connect again after an outage of PostgreSQL: until then, a server that
+connects again takes none for dead, and one that starts waits for them."""
 
 PAUSE_S = 0.02
 
@@ -87,9 +97,10 @@ def refuse_pooler(connection: Connection, other: Connection) -> None:
 def lock(connection: Connection, *, shares: bool = False) -> None:
     """Take the database for as long as the connection lives: alone, or with others that share it.
 
-    Raises `DirectoryInUse`.
+    Servers that an outage of PostgreSQL has cut off are waited for. Raises `DirectoryInUse`.
     """
-    for _ in _tries():
+    _await_others(connection)
+    for _ in _tries(PATIENCE_S):
         if _takes(connection, USE, shares=shares):
             return
     raise DirectoryInUse(
@@ -102,7 +113,7 @@ def lock(connection: Connection, *, shares: bool = False) -> None:
 
 def lock_slot(connection: Connection, slots: int) -> int:
     """Take the lock of the first slot that is free. Raises `DirectoryInUse`."""
-    for _ in _tries():
+    for _ in _tries(PATIENCE_S):
         for slot in range(slots):
             if _takes(connection, slot):
                 return slot
@@ -111,9 +122,22 @@ def lock_slot(connection: Connection, slots: int) -> int:
     )
 
 
-def _tries() -> Iterator[None]:
-    """One or more, with pauses in between, for as long as a start is patient."""
-    ends = time.monotonic() + PATIENCE_S
+def _await_others(connection: Connection) -> None:
+    """Wait until no server is listed that was connected to PostgreSQL before its last start.
+
+    So it is if a standby has taken over, which was started at another time.
+    """
+    cut_off = "SELECT count(*) FROM servers WHERE postmaster <> pg_postmaster_start_time()"
+    with suppress(errors.UndefinedTable, errors.UndefinedColumn):
+        for _ in _tries(GRACE_S):
+            if not value_of(connection, cut_off):
+                return
+        log.warning("servers that had this database did not connect again, and count as dead")
+
+
+def _tries(seconds: float) -> Iterator[None]:
+    """One or more, with pauses in between, for some time."""
+    ends = time.monotonic() + seconds
     yield
     while time.monotonic() < ends:
         time.sleep(PAUSE_S)

@@ -30,7 +30,7 @@ SELECT pg_try_advisory_xact_lock({lock_class}, :slot)
 INSERT INTO servers (slot, start, name, steady) VALUES (:slot, :start, :name, :steady)
 ON CONFLICT (slot) DO UPDATE SET start = excluded.start, name = excluded.name,
     steady = excluded.steady, started = clock_timestamp(), beat = clock_timestamp(),
-    is_hungry = false
+    is_hungry = false, postmaster = excluded.postmaster
 
 -- name: forget_servers
 DELETE FROM servers WHERE slot = ANY (:slots::smallint[])

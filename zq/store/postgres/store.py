@@ -169,8 +169,9 @@ class PostgresStore(Store):
         """Bring to the disk what ticks have answered before their flush."""
         await self._thread.run(self._pipeline.sync)
 
-    def check_files(self) -> None:
-        """Nothing: the files are PostgreSQL's own."""
+    async def check(self) -> None:
+        """Connect again if the connection was lost: whoever has its lock has the database."""
+        await self._thread.run(self._pipeline.mend)
 
     async def checkpoint(self, *, shrink: bool = False) -> None:
         """Nothing: PostgreSQL copies its log by itself."""

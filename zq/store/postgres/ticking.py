@@ -74,8 +74,8 @@ class TickThread:
 log = logging.getLogger(__name__)
 
 _TEXTS = load("zq.store.postgres.ticking")
-_NOTE, _FORGET, _FIND, _RELEASE = (
-    compiled(_TEXTS[name]) for name in ("note", "forget", "find", "release")
+_NOTE, _FORGET, _FIND, _LEAVE, _RELEASE = (
+    compiled(_TEXTS[name]) for name in ("note", "forget", "find", "leave", "release")
 )
 
 KEPT = 1000
@@ -138,6 +138,7 @@ class TickPipeline(Pipeline):
 
         PostgreSQL may end the process of a closed connection much later.
         """
+        self.send(_LEAVE, {"slot": self._slot})
         self.rows(self.send(_RELEASE))
 
     def mend(self) -> None:
@@ -153,12 +154,15 @@ class TickPipeline(Pipeline):
         try:
             with store_errors():
                 take_over(connection, self._slot, self.process, shares=self._shares)
-                asked = f"SELECT start FROM servers WHERE slot = {self._slot}"
-                start = value_of(connection, asked)
+                start = value_of(
+                    connection,
+                    "UPDATE servers SET postmaster = pg_postmaster_start_time()"
+                    f" WHERE slot = {self._slot} AND start = {self.start} RETURNING start",
+                )
         except BaseException:
             connection.close()
             raise
-        if start != self.start:
+        if start is None:
             connection.close()
             raise Fenced("another server has had the database since the connection was lost")
         self.adopt(connection)

@@ -9,5 +9,9 @@ DELETE FROM ticks WHERE start = :start AND no < :no
 -- name: find
 SELECT no FROM ticks WHERE start = :start AND no = :no
 
+-- name: leave
+-- Nobody is to wait for this server after an outage.
+UPDATE servers SET postmaster = NULL WHERE slot = :slot
+
 -- name: release
 SELECT pg_advisory_unlock_all()

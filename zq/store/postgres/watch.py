@@ -23,7 +23,7 @@ from zq.model.log import HISTORY_LOG
 from zq.store.api import OthersNews
 from zq.store.errors import StoreError
 from zq.store.postgres.connection import SESSION, TICK_SESSION, Connection, connect, store_errors
-from zq.store.postgres.owning import LEADING, LOCK_CLASS, WATCHED, value_of
+from zq.store.postgres.owning import GRACE_S, LEADING, LOCK_CLASS, WATCHED, value_of
 from zq.store.postgres.queries import compiled
 from zq.store.postgres.recovery import recoveries
 from zq.store.postgres.transaction import TEXTS
@@ -50,10 +50,6 @@ STOPPED_S = 5.0
 STOPPED_LOOKS = 6
 """So many looks, one after the other, must have found it silent. A machine that stops as a whole,
 or has too much to do, lets every heart rest, and this server's looks as well."""
-
-GRACE_S = 8.0
-"""So long after this server has connected again, it takes none for dead: after an outage of
-PostgreSQL all others connect again too."""
 
 MOST_MAIL = 10_000
 

@@ -248,7 +248,7 @@ class SqliteStore(Store):
             self._looks_at = time.monotonic() + LOOKS_S
         return was_found
 
-    def check_files(self) -> None:
+    async def check(self) -> None:
         self._files.check()
 
     async def checkpoint(self, *, shrink: bool = False) -> None:
@@ -343,7 +343,7 @@ class SqliteStore(Store):
     async def close(self) -> None:
         """Checkpoint, close the connections, release the directory."""
         try:
-            self.check_files()
+            self._files.check()
             with store_errors(self._writer.raw):
                 await self._writer.hop(upkeep.note_clock, self._writer.raw, self.steady)
             self._blocks.end()
@@ -356,7 +356,7 @@ class SqliteStore(Store):
         self._flush.close()
         await self._copies.stop()
         try:
-            self.check_files()
+            self._files.check()
         except FilesMoved as moved:
             if moved.path.name != LOCK_NAME:
                 await self._rescue()
