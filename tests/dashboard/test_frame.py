@@ -189,3 +189,23 @@ def test_ages_go_on_while_the_server_says_that_nothing_has_changed(
     before = age.text_content()
     # No frame comes: the next word of the server is that it is still here.
     expect(age).not_to_have_text(before or "")
+
+
+def test_a_dialog_and_a_menu_go_with_the_page_for_which_they_were_opened(
+    place: Place, page: Page
+) -> None:
+    push(place, 1, "left")
+    push(place, 1, "left-for")
+    go(page, place, "jobs?f=queue%3Aleft-for")
+    go(page, place, "jobs?f=queue%3Aleft")
+    page.get_by_role("button", name="Cancel all 1…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Cancel 1 job of left?")
+    page.go_back()
+    complete(page, "/jobs?f=queue%3Aleft-for")
+    expect(dialog).to_have_count(0)
+    page.get_by_role("button", name="More for").click()
+    expect(page.locator(".menu")).to_be_visible()
+    page.go_forward()
+    complete(page, "/jobs?f=queue%3Aleft")
+    expect(page.locator(".menu")).to_have_count(0)

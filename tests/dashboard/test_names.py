@@ -1,5 +1,6 @@
 """Names that somebody has chosen badly: they stand as they are, and move nothing."""
 
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -87,3 +88,27 @@ def test_fourteen_odd_names_change_no_column_and_hide_nothing(place: Place, page
         if not look:
             store(place, ODD)
     assert page.evaluate("window.hurt") is None
+
+
+def test_dialogs_and_messages_hide_nothing_of_a_name(place: Place, page: Page) -> None:
+    name = "x\u202ey"
+    shown = "x\\u202ey"
+    jobs = [{"queue": name, "type": "t", "payload": n} for n in range(2)]
+    stored = httpx.post(f"{place.primary}/jobs/bulk", json={"jobs": jobs}, trust_env=False)
+    assert stored.is_success
+    dialog = page.get_by_role("dialog")
+    go(page, place, f"jobs?f={quote('queue:' + name)}")
+    page.get_by_role("button", name="Cancel all 2…").click()
+    expect(dialog.get_by_role("heading")).to_have_text(f"Cancel 2 jobs of {shown}?")
+    dialog.get_by_text("The same as a command").click()
+    zq = dialog.get_by_label("zq", exact=True)
+    expect(zq).to_contain_text(f"--queue $'{shown}'")
+    line = f"printf %s {(zq.text_content() or '').split('--queue ')[1].split(' --')[0]}"
+    assert subprocess.run(["bash", "-c", line], capture_output=True).stdout.decode() == name
+    assert page.evaluate(f"document.body.innerText.match({HIDDEN})") is None
+    dialog.get_by_role("button", name="Cancel 2 jobs").click()
+    expect(page.locator(".toast")).to_contain_text(f"2 jobs of {shown} are cancelled.")
+    go(page, place, f"queue?name={quote(name)}")
+    page.get_by_role("button", name="Pause…").click()
+    expect(dialog.get_by_role("heading")).to_have_text(f"Pause {shown}")
+    assert page.evaluate(f"document.body.innerText.match({HIDDEN})") is None

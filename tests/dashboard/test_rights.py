@@ -215,7 +215,9 @@ def test_every_button_of_a_page_has_one_of_the_scopes_that_change_something(
     assert "Undo…" in {change.label for change in changes}
 
 
-def test_the_menu_of_a_cause_has_what_the_key_may_do(place: Place, page: Page) -> None:
+def test_the_menu_of_a_cause_has_what_the_key_may_do(
+    place: Place, places: list[str], page: Page
+) -> None:
     looks = ["Its jobs", "A sample"]
     changes = ["Requeue the dead ones…", "Cancel those that wait…", "Delete the dead ones…"]
     for name, items in (("read", looks), ("reader-changer", looks + changes)):

@@ -1,6 +1,6 @@
 // What changes jobs, and the dialog that asks first: what will happen, to how many, and the way back.
 
-import { clock, copy, el, number } from "./dom.js";
+import { clock, copy, el, number, plain } from "./dom.js";
 import { Field } from "./fields.js";
 import { lineOf } from "./filter.js";
 import { Refusal, ask, get, query, send, serverNow } from "./net.js";
@@ -27,8 +27,11 @@ export const MOST_UNTYPED = 100;
 
 // Commands
 
-/** @param {string} text */
-export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+/** A word of a shell, in which nothing is hidden. @param {string} text */
+export function quoted(text) {
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  return plain(text) === text ? `'${text.replaceAll("'", "'\\''")}'` : `$'${plain(text.replace(/[\\']/g, "\\$&"))}'`;
+}
 
 /** A line of `zq` that names this server. @param {string} line */
 const onServer = (line) => (rights.url ? `${line} --url ${quoted(rights.url)}` : line);
@@ -81,9 +84,9 @@ export function confirm(plan, after) {
     const { known, near } = await nearTo(queue);
     if (known) return true;
     accepted = queue;
-    question.replaceChildren(el("div", { class: "banner", role: "alert" }, el("span", {}, `There is no queue “${queue}” yet. `,
+    question.replaceChildren(el("div", { class: "banner", role: "alert" }, el("span", {}, `There is no queue “${plain(queue)}” yet. `,
       near.length ? "Did you mean " : "Press the button once more to begin it.", near.map((each, at) => [at ? ", " : "",
-        button(each, () => take(each), { class: "small" })]).flat(), near.length ? "? Once more begins a new queue." : null)));
+        button(plain(each), () => take(each), { class: "small" })]).flat(), near.length ? "? Once more begins a new queue." : null)));
     return false;
   }
   /** @param {string} queue */
@@ -118,14 +121,15 @@ export function confirm(plan, after) {
       after?.();
     } catch (error) {
       go.disabled = false;
-      box.refuse(refusal(error));
+      if (box.open) box.refuse(refusal(error));
+      else toast(refusal(error), { failed: true });
     }
   }
 
   const box = dialog({ title: plan.title, say: plan.say, destroys: plan.destroys, keep: plan.keep, act: () => (plan.destroys ? undefined : act()), buttons: [go],
     parts: [...plan.parts ?? [], question,
       typed || fields.length ? el("div", { class: "part stack fields" }, typed && el("div", { class: "field" },
-        el("label", { for: "typed" }, "Type ", el("b", {}, plan.typed), plan.typed === "delete" ? " to go on" : ", the name of the queue"), typed),
+        el("label", { for: "typed" }, "Type ", el("b", {}, plain(plan.typed ?? "")), plan.typed === "delete" ? " to go on" : ", the name of the queue"), typed),
       fields.map((each) => each.place)) : null,
       el("div", { class: "part" }, el("details", {}, el("summary", {}, "The same as a command"), commands))] });
   heard();
@@ -338,7 +342,7 @@ function about(filter, now, lost = false) {
   return [lost && now.by?.length ? lossTable(now, "status", true) : null,
     queues > 1 ? lossTable(now, "queue", false) : null,
     el("div", { class: "part" }, el("p", { class: "muted" }, `Counted at ${clock(serverNow())}`, filter.id ? ". Those that are ticked, and no other. "
-      : [", up to the job ", el("span", { class: "id", title: now.upto }, short(now.upto)), ". Jobs that come later stay. Filter: ", el("code", {}, lineOf(filter)), " "],
+      : [", up to the job ", el("span", { class: "id", title: now.upto }, short(now.upto)), ". Jobs that come later stay. Filter: ", el("code", {}, plain(lineOf(filter))), " "],
     now.no_effect ? `${number(now.no_effect)} others that match stay as they are.` : null))];
 }
 

@@ -79,6 +79,9 @@ let shown = "";
 
 /** Show the page of the address. */
 async function open() {
+  // What was opened for another address would act for that one.
+  for (const each of document.querySelectorAll("dialog[open]")) /** @type {HTMLDialogElement} */ (each).close();
+  for (const each of document.querySelectorAll(":popover-open")) /** @type {HTMLElement} */ (each).hidePopover();
   const [wanted, values] = (location.hash.slice(2) || "overview").split("?");
   // With `aria-busy` this says to programs which address is shown, and when it is complete.
   main.dataset.place = location.hash;

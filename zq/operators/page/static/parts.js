@@ -152,7 +152,7 @@ function release() {
 /** The verbs of a row that do not fit: `menu("More for mail", [["Enqueue…", act], ["Settings", "queue?name=mail&tab=settings"]])`.
  * A text instead of a function is a place. What changes something has its scope as the third. The label must be the only such one on the page.
  * @param {string} label @param {([string, string | ((event: any) => void), string?] | null | false)[]} items */
-export const menu = (label, items) => [iconButton("more", label, (event) => openMenu(event.currentTarget, items), { class: "small keep", title: "More", "aria-haspopup": "true" })];
+export const menu = (label, items) => [iconButton("more", plain(label), (event) => openMenu(event.currentTarget, items), { class: "small keep", title: "More", "aria-haspopup": "true" })];
 
 /** A menu is made when it is opened: most are not. @param {HTMLElement} source @param {Parameters<typeof menu>[1]} items */
 function openMenu(source, items) {
@@ -222,6 +222,9 @@ export const banner = (title, text, { failed, inner, button: step } = {}) => el(
 
 // What floats
 
+/** A text with nothing hidden in it; elements stay as they are. @param {Child | undefined} text */
+const plainly = (text) => (typeof text === "string" ? plain(text) : text);
+
 const MOST_TOASTS = 3;
 const TOAST_MS = 8000;
 const UNDO_MS = 30_000;
@@ -231,7 +234,7 @@ const UNDO_MS = 30_000;
  * @param {Child} text @param {{failed?: boolean, button?: [string, () => void]}} [more] */
 export function toast(text, { failed = false, button: step } = {}) {
   const place = /** @type {Element} */ (document.getElementById("toasts"));
-  const box = el("p", { class: `toast${failed ? " failed" : ""}`, role: failed ? "alert" : null }, el("span", {}, text));
+  const box = el("p", { class: `toast${failed ? " failed" : ""}`, role: failed ? "alert" : null }, el("span", {}, plainly(text)));
   const go = () => box.remove();
   fill(box, step && button(step[0], () => {
     go();
@@ -263,12 +266,12 @@ export function dialog({ title, say, parts = [], buttons, keep = "Cancel", destr
     onkeydown: (/** @type {any} */ event) => {
       if (destroys && event.key === "Enter" && event.target.nodeName === "INPUT") event.preventDefault();
     },
-  }, el("header", { class: "bar" }, el("h2", { id: "dialog-title" }, title), env.textContent ? el("span", { class: "env push" }, env.textContent) : null),
-  say ? el("div", { class: "part" }, el("p", { id: "dialog-say" }, say)) : null, parts,
+  }, el("header", { class: "bar" }, el("h2", { id: "dialog-title" }, plain(title)), env.textContent ? el("span", { class: "env push" }, env.textContent) : null),
+  say ? el("div", { class: "part" }, el("p", { id: "dialog-say" }, [say].flat().map(plainly))) : null, parts,
   el("div", { class: "part refusal" }, refused),
   el("footer", {}, button(keep, () => box.close()), el("span", { class: "push acts" }, buttons))));
   box.refuse = (/** @type {string} */ text) => {
-    refused.textContent = text;
+    refused.textContent = plain(text);
   };
   box.onclose = () => {
     box.remove();

@@ -1,7 +1,7 @@
 // Pausing and resuming queues: for how long, and whether there is such a queue.
 
 import { actionButton, confirm, nearTo, quoted } from "./actions.js";
-import { clock, el, number } from "./dom.js";
+import { clock, el, number, plain } from "./dom.js";
 import { oneUnit, spanned } from "./fields.js";
 import { send, serverNow } from "./net.js";
 import { queueName } from "./parts.js";
@@ -17,7 +17,7 @@ function together(names) {
 }
 
 /** What is said of a name that no queue has. @param {string} queue @param {string[]} near */
-const unknown = (queue, near) => [`There is no queue “${queue}” yet. `, ...near.length
+const unknown = (queue, near) => [`There is no queue “${plain(queue)}” yet. `, ...near.length
   ? ["Did you mean ", near.map((each, at) => [at ? ", " : "", queueName(each)]).flat(), "? "] : [],
 "It would hold the jobs that come under this name."].flat();
 
